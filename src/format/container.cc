@@ -9,119 +9,20 @@
 #include "base/checksum.h"
 #include "base/coding.h"
 #include "format/compression.h"
+#include "format/container_fixed_header.h"
 
 namespace varve::format {
 
 namespace {
 
 using base::ByteReader;
-using base::ByteWriter;
 using base::IdRun;
 
-constexpr std::uint16_t kContainerFormat = 1;
-constexpr std::uint32_t kFeatureCompact = 1;
-constexpr std::uint32_t kFeaturesKnown = kFeatureCompact;
-constexpr std::size_t kFrameEntryBytes = 24;
+constexpr std::size_t kPlainFrameEntryBytes = 24;
+constexpr std::size_t kSealedFrameEntryBytes = 32;
 constexpr std::size_t kIdRunBytes = 12;
 constexpr std::size_t kChunkEntryBytes = 32 + 3;
-constexpr std::size_t kHeaderZeroBytes = 64;
-constexpr std::size_t kHeaderChecksumOffset = kContainerFixedHeaderBytes - sizeof(std::uint64_t);
 static_assert(sizeof(Fingerprint) == 32);
-
-// The fixed header's fields, in their order on disk.
-struct FixedHeader {
-  std::uint32_t magic = kContainerMagic;
-  std::uint16_t format = kContainerFormat;
-  std::uint16_t zero = 0;
-  std::uint32_t features = 0;
-  std::uint32_t store = 0;
-  std::uint32_t number = 0;
-  std::uint32_t frames = 0;
-  std::uint32_t chunks = 0;
-  std::uint32_t id_runs = 0;
-  std::uint32_t header_bytes = 0;
-  std::uint32_t data_bytes = 0;
-  std::uint64_t raw_bytes = 0;
-  std::uint64_t tables_checksum = 0;  // Of everything in the header behind the fixed.
-};
-
-Error damaged_header(const std::string& what) {
-  return {ErrorCode::kCorrupt, "container header: " + what};
-}
-
-std::string encode_fixed_header(const FixedHeader& fixed) {
-  std::string out;
-  out.reserve(kContainerFixedHeaderBytes);
-  ByteWriter w(out);
-  w.u32(fixed.magic);
-  w.u16(fixed.format);
-  w.u16(fixed.zero);
-  w.u32(fixed.features);
-  w.u32(fixed.store);
-  w.u32(fixed.number);
-  w.u32(fixed.frames);
-  w.u32(fixed.chunks);
-  w.u32(fixed.id_runs);
-  w.u32(fixed.header_bytes);
-  w.u32(fixed.data_bytes);
-  w.u64(fixed.raw_bytes);
-  w.u64(fixed.tables_checksum);
-  out.append(kHeaderZeroBytes, '\0');
-  VARVE_ASSERT(out.size() == kHeaderChecksumOffset);
-  w.u64(base::checksum64(base::as_bytes(out)));
-  return out;
-}
-
-bool all_zero(std::span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
-// Reads and verifies the fixed header alone: afterwards its counts and lengths agree.
-Result<FixedHeader> decode_fixed_header(std::span<const std::byte> start) {
-  if (start.size() < kContainerFixedHeaderBytes) return damaged_header("it is cut short");
-  const auto bytes = start.first(kContainerFixedHeaderBytes);
-  ByteReader r(bytes);
-  FixedHeader fixed;
-  fixed.magic = r.u32();
-  if (fixed.magic != kContainerMagic) return damaged_header("there is no container here");
-  fixed.format = r.u16();
-  fixed.zero = r.u16();
-  fixed.features = r.u32();
-  fixed.store = r.u32();
-  fixed.number = r.u32();
-  fixed.frames = r.u32();
-  fixed.chunks = r.u32();
-  fixed.id_runs = r.u32();
-  fixed.header_bytes = r.u32();
-  fixed.data_bytes = r.u32();
-  fixed.raw_bytes = r.u64();
-  fixed.tables_checksum = r.u64();
-  const bool zeros = all_zero(r.bytes(kHeaderZeroBytes)) && fixed.zero == 0;
-  if (r.u64() != base::checksum64(bytes.first(kHeaderChecksumOffset))) {
-    return damaged_header("the fixed header does not match its checksum");
-  }
-  if (fixed.format != kContainerFormat || (fixed.features & ~kFeaturesKnown) != 0) {
-    return Error(ErrorCode::kUnsupported, "container header: a newer Varve wrote it (format " +
-                                              std::to_string(fixed.format) + ", features " +
-                                              std::to_string(fixed.features) +
-                                              "); use that version or a later one");
-  }
-  if (!zeros) return damaged_header("reserved bytes are not zero");
-  // No product below overflows: the counts have 32 bits and are multiplied in 64.
-  const bool compact = (fixed.features & kFeatureCompact) != 0;
-  if (fixed.header_bytes !=
-          container_header_bytes(fixed.frames, fixed.chunks, fixed.id_runs, compact) ||
-      fixed.header_bytes + padded_bytes(fixed.data_bytes, compact) > kContainerBytesMax) {
-    return damaged_header("its lengths are impossible");
-  }
-  if (fixed.frames > fixed.chunks || fixed.id_runs > fixed.chunks ||
-      (fixed.chunks != 0 && (fixed.frames == 0 || fixed.id_runs == 0)) ||
-      fixed.data_bytes > fixed.raw_bytes ||
-      fixed.raw_bytes > std::uint64_t{fixed.frames} * kFrameRawBytesMax) {
-    return damaged_header("its counts are impossible");
-  }
-  return fixed;
-}
 
 std::vector<IdRun> runs_of(const std::vector<ChunkEntry>& chunks) {
   std::vector<IdRun> runs;
@@ -156,6 +57,7 @@ Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& 
     const std::uint8_t codec = r.u8();
     const bool zeros = all_zero(r.bytes(3));
     frame.checksum = r.u64();
+    if (fixed.form.sealed) frame.tag_end = r.u64();
     frame.codec = static_cast<Codec>(codec);
     if (!r.ok() || find_compression(codec) == nullptr || !zeros || !is_possible_frame(frame)) {
       return damaged_header("a frame's entry is impossible");
@@ -214,15 +116,21 @@ Result<void> place_chunks(ContainerHeader& header) {
   return {};
 }
 
-void encode_tables(const ContainerHeader& header, const std::vector<IdRun>& runs,
-                   std::string& out) {
-  ByteWriter w(out);
+// Returns the tables with zeros up to `end`, an offset in the header, and notes their counts and
+// their checksum.
+std::string encode_tables(const ContainerHeader& header, std::size_t end, FixedHeader& fixed) {
+  const auto runs = runs_of(header.chunks);
+  fixed.id_runs = static_cast<std::uint32_t>(runs.size());
+  std::string out;
+  out.reserve(header.header_bytes - kContainerFixedHeaderBytes);
+  base::ByteWriter w(out);
   for (const auto& frame : header.frames) {
     w.u32(frame.chunk_count);
     w.u32(frame.stored_bytes);
     w.u32(frame.raw_bytes);
     w.u32(static_cast<std::uint32_t>(frame.codec));
     w.u64(frame.checksum);
+    if (header.seal) w.u64(frame.tag_end);
   }
   for (const auto& run : runs) {
     w.u64(run.first.value);
@@ -233,19 +141,48 @@ void encode_tables(const ContainerHeader& header, const std::vector<IdRun>& runs
     w.u8(static_cast<std::uint8_t>(chunk.raw_bytes));
     w.u16(static_cast<std::uint16_t>(chunk.raw_bytes >> 8));
   }
+  out.resize(end - kContainerFixedHeaderBytes, '\0');
+  fixed.tables_checksum = base::checksum64(base::as_bytes(out));
+  return out;
+}
+
+FixedHeader fixed_header_of(const ContainerHeader& header) {
+  FixedHeader fixed;
+  fixed.form = header.form();
+  fixed.store = header.store;
+  fixed.number = header.number;
+  fixed.seal = header.seal;
+  fixed.frames = static_cast<std::uint32_t>(header.frames.size());
+  fixed.chunks = static_cast<std::uint32_t>(header.chunks.size());
+  fixed.header_bytes = header.header_bytes;
+  fixed.data_bytes = header.data_bytes;
+  fixed.raw_bytes = header.raw_bytes;
+  return fixed;
 }
 
 }  // namespace
 
-std::size_t container_header_bytes(std::size_t frames, std::size_t chunks, std::size_t id_runs,
-                                   bool compact) {
-  return padded_bytes(kContainerFixedHeaderBytes + frames * kFrameEntryBytes +
-                          id_runs * kIdRunBytes + chunks * kChunkEntryBytes,
-                      compact);
+void FrameEntry::set_tag(const crypto::Tag& tag) {
+  checksum = base::load_le<std::uint64_t>(tag.data());
+  tag_end = base::load_le<std::uint64_t>(tag.data() + sizeof checksum);
 }
 
-std::string encode_container_header(ContainerHeader& header) {
-  const std::vector<IdRun> runs = runs_of(header.chunks);
+crypto::Tag FrameEntry::tag() const {
+  crypto::Tag tag{};
+  base::store_le(tag.data(), checksum);
+  base::store_le(tag.data() + sizeof checksum, tag_end);
+  return tag;
+}
+
+std::size_t container_header_bytes(std::size_t frames, std::size_t chunks, std::size_t id_runs,
+                                   ContainerForm form) {
+  const auto frame_bytes = form.sealed ? kSealedFrameEntryBytes : kPlainFrameEntryBytes;
+  return padded_bytes(kContainerFixedHeaderBytes + frames * frame_bytes + id_runs * kIdRunBytes +
+                          chunks * kChunkEntryBytes + (form.sealed ? crypto::kTagBytes : 0),
+                      form.compact);
+}
+
+void complete_header(ContainerHeader& header) {
   std::uint64_t chunks = 0;
   std::uint64_t stored = 0;
   header.raw_bytes = 0;
@@ -259,77 +196,78 @@ std::string encode_container_header(ContainerHeader& header) {
   }
   VARVE_ASSERT(chunks == header.chunks.size());
   VARVE_ASSERT(place_chunks(header).has_value());
-  const std::size_t bytes = container_header_bytes(header.frames.size(), header.chunks.size(),
-                                                   runs.size(), header.compact);
-  VARVE_ASSERT(bytes + padded_bytes(stored, header.compact) <= kContainerBytesMax);
+  const auto bytes = container_header_bytes(header.frames.size(), header.chunks.size(),
+                                            runs_of(header.chunks).size(), header.form());
+  const auto total = container_bytes(bytes, stored, header.form());
+  VARVE_ASSERT(total <= kContainerBytesMax);
   header.header_bytes = static_cast<std::uint32_t>(bytes);
   header.data_bytes = static_cast<std::uint32_t>(stored);
+  if (header.seal) header.seal->total_bytes = static_cast<std::uint32_t>(total);
+}
 
-  std::string tables;
-  tables.reserve(bytes - kContainerFixedHeaderBytes);
-  encode_tables(header, runs, tables);
-  tables.resize(bytes - kContainerFixedHeaderBytes, '\0');
-
-  FixedHeader fixed;
-  fixed.features = header.compact ? kFeatureCompact : 0;
-  fixed.store = static_cast<std::uint32_t>(header.store);
-  fixed.number = static_cast<std::uint32_t>(header.number);
-  fixed.frames = static_cast<std::uint32_t>(header.frames.size());
-  fixed.chunks = static_cast<std::uint32_t>(header.chunks.size());
-  fixed.id_runs = static_cast<std::uint32_t>(runs.size());
-  fixed.header_bytes = header.header_bytes;
-  fixed.data_bytes = header.data_bytes;
-  fixed.raw_bytes = header.raw_bytes;
-  fixed.tables_checksum = base::checksum64(base::as_bytes(tables));
+std::string encode_container_header(ContainerHeader& header) {
+  VARVE_ASSERT(!header.seal);
+  complete_header(header);
+  auto fixed = fixed_header_of(header);
+  const std::string tables = encode_tables(header, header.header_bytes, fixed);
   return encode_fixed_header(fixed) + tables;
 }
 
-Result<std::uint32_t> container_header_length(std::span<const std::byte> start) {
-  VARVE_TRY_ASSIGN(const FixedHeader fixed, decode_fixed_header(start));
-  return fixed.header_bytes;
-}
-
-Result<std::uint32_t> container_length(std::span<const std::byte> start) {
-  VARVE_TRY_ASSIGN(const FixedHeader fixed, decode_fixed_header(start));
-  const bool compact = (fixed.features & kFeatureCompact) != 0;
-  return static_cast<std::uint32_t>(fixed.header_bytes + padded_bytes(fixed.data_bytes, compact));
-}
-
-bool correct_fixed_header(std::span<std::byte> start) {
-  if (start.size() < kContainerFixedHeaderBytes) return false;
-  constexpr int kValues = 256;
-  // Asked first, since an error has a text: a search behind damage comes here at each place.
-  const auto has_checksum = [&] {
-    ByteReader r(start.subspan(kHeaderChecksumOffset));
-    return r.u64() == base::checksum64(start.first(kHeaderChecksumOffset));
-  };
-  for (std::byte& byte : start.first(kContainerFixedHeaderBytes)) {
-    const std::byte was = byte;
-    for (int value = 0; value < kValues; ++value) {
-      byte = static_cast<std::byte>(value);
-      if (has_checksum() && decode_fixed_header(start)) return true;
-    }
-    byte = was;
+std::string seal_container(ContainerHeader& header, const ContainerKey& key,
+                           std::span<std::byte> data) {
+  const auto rest = data.first(header.stored_bytes() - header.header_bytes);
+  auto fixed = fixed_header_of(header);
+  for (std::uint32_t i = 0; i < header.frames.size(); ++i) {
+    auto& frame = header.frames[i];
+    frame.set_tag(
+        key.seal(fixed.part(i, frame.raw_bytes), rest.subspan(frame.offset, frame.stored_bytes)));
   }
-  return false;
+  // Encrypted zeros look like encrypted frames. Nothing needs their tag.
+  const auto padding = rest.subspan(header.data_bytes);
+  std::fill(padding.begin(), padding.end(), std::byte{0});
+  static_cast<void>(key.seal(fixed.part(ContainerPart::kPadding, 0), padding));
+
+  std::string tables = encode_tables(header, header.header_bytes - crypto::kTagBytes, fixed);
+  const auto tag =
+      key.seal(fixed.part(ContainerPart::kHeader, 0), std::as_writable_bytes(std::span(tables)));
+  base::ByteWriter(tables).bytes(tag);
+  fixed.tables_checksum = base::checksum64(base::as_bytes(tables));
+  base::ChecksumStream sum;
+  sum.add(base::as_bytes(tables));
+  sum.add(rest);
+  fixed.outer_checksum = sum.sum();
+  return seal_fixed_header(fixed, key) + tables;
 }
 
-Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes) {
-  VARVE_TRY_ASSIGN(const FixedHeader fixed, decode_fixed_header(bytes));
+Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes,
+                                                const ContainerKeys* keys) {
+  VARVE_TRY_ASSIGN(const FixedHeader fixed, decode_fixed_header(bytes, keys));
   if (bytes.size() < fixed.header_bytes) return damaged_header("its tables are cut short");
-  const auto tables =
+  auto tables =
       bytes.subspan(kContainerFixedHeaderBytes, fixed.header_bytes - kContainerFixedHeaderBytes);
   if (base::checksum64(tables) != fixed.tables_checksum) {
     return damaged_header("its tables do not match their checksum");
   }
+  std::vector<std::byte> opened;
+  if (fixed.seal) {
+    const auto sealed = tables.first(tables.size() - crypto::kTagBytes);
+    crypto::Tag tag{};
+    std::ranges::copy(tables.last(tag.size()), tag.begin());
+    opened.resize(sealed.size());
+    VARVE_TRY_ASSIGN(const auto key, keys->key_of(fixed.seal->salt));
+    auto open = key.open(fixed.part(ContainerPart::kHeader, 0), sealed, tag, opened);
+    if (!open) return std::move(open).error().with_context("container header");
+    tables = opened;
+  }
   ContainerHeader header;
-  header.store = static_cast<StoreId>(fixed.store);
-  header.number = static_cast<ContainerNumber>(fixed.number);
-  header.compact = (fixed.features & kFeatureCompact) != 0;
+  header.store = fixed.store;
+  header.number = fixed.number;
+  header.compact = fixed.form.compact;
   header.header_bytes = fixed.header_bytes;
   header.data_bytes = fixed.data_bytes;
   header.raw_bytes = fixed.raw_bytes;
-  ByteReader r(tables);
+  header.seal = fixed.seal;
+  base::ByteReader r(tables);
   VARVE_TRY_ASSIGN(header.frames, decode_frames(r, fixed));
   VARVE_TRY_ASSIGN(const auto runs, decode_id_runs(r, fixed));
   header.chunks.resize(fixed.chunks);

@@ -4,17 +4,21 @@
 //   header   = fixed header (128 bytes) | frame directory | chunk table, zero-padded to 4096
 //   data   = the frames' stored bytes, one after the other, zero-padded to 4096
 //
-// A compact container has no padding: volumes hold many small ones.
+// A compact container has no padding: volumes hold many small ones. An encrypted repository has
+// sealed containers: the same parts, but all that follows the fixed header, and its counts, is
+// encrypted, and the padding hides the length. docs/FORMAT.md §14.2.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/id_runs.h"
 #include "base/ids.h"
+#include "format/container_keys.h"
 #include "varve/options.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -32,6 +36,21 @@ inline constexpr std::uint32_t kContainerMagic = 0x56525643;  // "CVRV" in file 
   return compact ? bytes : (bytes + kContainerAlignment - 1) & ~(kContainerAlignment - 1);
 }
 
+/// The form of a container, as its feature flags say.
+struct ContainerForm {
+  bool compact = false;  ///< Without padding to 4096, so at any offset.
+  bool sealed = false;   ///< Encrypted.
+  bool operator==(const ContainerForm&) const = default;
+};
+
+/// Returns the feature flags of a container's fixed header.
+[[nodiscard]] std::uint32_t container_features(ContainerForm form);
+
+/// Returns the bytes on disk of a new container with so many bytes of header and data. A sealed one
+/// is padded by Padmé (Nikitin et al., PETS 2019), by at most 12 %, and by 3 % from 64 KiB on.
+[[nodiscard]] std::uint64_t container_bytes(std::uint64_t header_bytes, std::uint64_t data_bytes,
+                                            ContainerForm form);
+
 /// A run of consecutive chunks of one container, compressed together.
 struct FrameEntry {
   std::uint32_t first_chunk = 0;  ///< Index into the chunk table.
@@ -40,7 +59,13 @@ struct FrameEntry {
   std::uint32_t stored_bytes = 0;
   std::uint32_t raw_bytes = 0;
   Codec codec = Codec::kNone;
-  std::uint64_t checksum = 0;  ///< XXH3-64 of the stored bytes.
+  /// XXH3-64 of the stored bytes. In a sealed container, the first half of the frame's tag.
+  std::uint64_t checksum = 0;
+  std::uint64_t tag_end = 0;  ///< Second half of the tag; 0 in a plain container.
+
+  /// Returns the tag of a frame of a sealed container.
+  [[nodiscard]] crypto::Tag tag() const;
+  void set_tag(const crypto::Tag& tag);
   bool operator==(const FrameEntry&) const = default;
 };
 
@@ -65,9 +90,12 @@ struct ContainerHeader {
   std::uint64_t raw_bytes = 0;   ///< Derived.
   std::vector<FrameEntry> frames;
   std::vector<ChunkEntry> chunks;
+  std::optional<ContainerSeal> seal{};  ///< Salt and length of a sealed container.
 
-  /// Bytes on disk with both paddings.
+  [[nodiscard]] ContainerForm form() const { return {compact, seal.has_value()}; }
+  /// Bytes on disk with all padding.
   [[nodiscard]] std::uint32_t stored_bytes() const {
+    if (seal) return seal->total_bytes;
     return header_bytes + static_cast<std::uint32_t>(padded_bytes(data_bytes, compact));
   }
   bool operator==(const ContainerHeader&) const = default;
@@ -75,28 +103,53 @@ struct ContainerHeader {
 
 /// Bytes that a header of so many frames, chunks and id runs takes, padding included.
 [[nodiscard]] std::size_t container_header_bytes(std::size_t frames, std::size_t chunks,
-                                                 std::size_t id_runs, bool compact = false);
+                                                 std::size_t id_runs, ContainerForm form = {});
 
-/// Encodes a header; the derived members are computed, and written back into `header`.
-/// The result's size is header.header_bytes.
+/// Computes the derived members of a header from its frames and chunks. In a sealed one, also the
+/// total length, by container_bytes().
+void complete_header(ContainerHeader& header);
+
+/// Encodes the header of a plain container; the derived members are computed, and written back into
+/// `header`. The result's size is header.header_bytes.
 [[nodiscard]] std::string encode_container_header(ContainerHeader& header);
 
-/// Bytes that the header at `start` takes, from its first kContainerFixedHeaderBytes bytes.
-/// kCorrupt if the fixed header's checksum, magic or bounds are wrong; kUnsupported for a newer
-/// format or unknown feature flags.
-[[nodiscard]] Result<std::uint32_t> container_header_length(std::span<const std::byte> start);
+/// Seals a whole container: its frames, whose stored bytes follow each other in `data`, and its
+/// header. Fills `data` with the padding up to the container's end, and returns the encoded header.
+/// complete_header() has completed `header`. `key` is that of the header's salt, which no other
+/// container has. The caller calls this once.
+[[nodiscard]] std::string seal_container(ContainerHeader& header, const ContainerKey& key,
+                                         std::span<std::byte> data);
+
+/// Bytes that the header at `start` takes, from its first kContainerFixedHeaderBytes bytes. `keys`
+/// are those of the repository, or null if it is plain.
+/// kCorrupt if the fixed header's checksum, magic or bounds are wrong, or if the container is plain
+/// in an encrypted repository or sealed in a plain one; kUnsupported for a newer format or unknown
+/// feature flags.
+[[nodiscard]] Result<std::uint32_t> container_header_length(std::span<const std::byte> start,
+                                                            const ContainerKeys* keys = nullptr);
 
 /// Returns the bytes of the whole container, with its padding, also if the header behind the fixed
-/// one is damaged. Errors: as container_header_length().
+/// one is damaged. Needs no keys. Errors: as container_header_length().
 [[nodiscard]] Result<std::uint32_t> container_length(std::span<const std::byte> start);
 
+/// Returns the checksum of the header's bytes behind the fixed one, which the fixed one has.
+/// Errors: as container_header_length().
+[[nodiscard]] Result<std::uint64_t> container_tables_checksum(std::span<const std::byte> start,
+                                                              const ContainerKeys* keys);
+
+/// Returns the checksum of all bytes behind the fixed header, padding included; nullopt if the
+/// container is plain. Needs no keys. Errors: as container_header_length().
+[[nodiscard]] Result<std::optional<std::uint64_t>> container_outer_checksum(
+    std::span<const std::byte> start);
+
 /// Corrects the fixed header at `start` if a single byte of it is wrong: tries all values of all
-/// its bytes, in about a millisecond. Returns whether the fixed header is valid afterwards; changes
-/// nothing otherwise.
+/// its bytes, in about a millisecond. Needs no keys. Returns whether the fixed header is valid
+/// afterwards; changes nothing otherwise.
 [[nodiscard]] bool correct_fixed_header(std::span<std::byte> start);
 
-/// Decodes a whole header; verifies every checksum and bound. Never allocates more than the
-/// input's size allows.
-[[nodiscard]] Result<ContainerHeader> decode_container_header(std::span<const std::byte> header);
+/// Decodes a whole header; verifies every checksum, tag and bound. Never allocates more than the
+/// input's size allows. Errors: as container_header_length(); kIo without memory.
+[[nodiscard]] Result<ContainerHeader> decode_container_header(std::span<const std::byte> header,
+                                                              const ContainerKeys* keys = nullptr);
 
 }  // namespace varve::format

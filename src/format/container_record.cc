@@ -18,11 +18,14 @@ ContainerRecord ContainerRecord::of(const ContainerHeader& header, SegmentNumber
   record.chunks = static_cast<std::uint32_t>(header.chunks.size());
   record.raw_bytes = header.raw_bytes;
   record.compact = header.compact;
+  record.sealed = header.seal.has_value();
+  if (header.seal) record.total_bytes = header.seal->total_bytes;
   if (!header.chunks.empty()) record.birth = header.chunks.front().id.birth();
   return record;
 }
 
 std::uint64_t ContainerRecord::end() const {
+  if (sealed) return offset + total_bytes;
   return offset + header_bytes + padded_bytes(data_bytes, compact);
 }
 
@@ -31,7 +34,7 @@ std::string ContainerRecord::encode() const {
   base::ByteWriter w(out);
   const std::uint64_t unit = compact ? 1 : kContainerAlignment;
   w.varint(static_cast<std::uint32_t>(segment));
-  w.u8(compact ? 1 : 0);
+  w.u8(static_cast<std::uint8_t>(container_features(form())));
   w.varint(offset / unit);
   w.varint(header_bytes / unit);
   w.varint(data_bytes);
@@ -39,6 +42,7 @@ std::string ContainerRecord::encode() const {
   w.varint(raw_bytes);
   w.varint(live_bytes);
   w.varint(static_cast<std::uint32_t>(birth));
+  if (sealed) w.varint(total_bytes / unit);
   return out;
 }
 
@@ -46,6 +50,8 @@ Result<ContainerRecord> ContainerRecord::decode(ContainerNumber number, std::str
   base::ByteReader r(bytes);
   const std::uint64_t segment = r.varint();
   const std::uint8_t flags = r.u8();
+  const bool compact = (flags & container_features({true, false})) != 0;
+  const bool sealed = (flags & container_features({false, true})) != 0;
   const std::uint64_t offset = r.varint();
   const std::uint64_t header = r.varint();
   const std::uint64_t data = r.varint();
@@ -53,18 +59,22 @@ Result<ContainerRecord> ContainerRecord::decode(ContainerNumber number, std::str
   const std::uint64_t raw = r.varint();
   const std::uint64_t live = r.varint();
   const std::uint64_t birth = r.varint();
-  const std::uint64_t unit = flags == 0 ? kContainerAlignment : 1;
-  if (!r.done() || segment > 0xffffffffU || flags > 1 || offset > (1ULL << 40) || header == 0 ||
-      header > kContainerBytesMax / unit || data > kContainerBytesMax ||
-      header * unit + data > kContainerBytesMax || chunks > kContainerBytesMax ||
-      raw > (1ULL << 40) || live > raw || birth > 0xffffffffU) {
+  const std::uint64_t unit = compact ? 1 : kContainerAlignment;
+  const std::uint64_t total = sealed ? r.varint() : kContainerBytesMax / unit;
+  if (!r.done() || segment > 0xffffffffU || flags != container_features({compact, sealed}) ||
+      offset > (1ULL << 40) || header == 0 || header > kContainerBytesMax / unit ||
+      data > kContainerBytesMax || total > kContainerBytesMax / unit ||
+      header * unit + data > total * unit || chunks > kContainerBytesMax || raw > (1ULL << 40) ||
+      live > raw || birth > 0xffffffffU) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("catalog: container {} has a bad record", number));
   }
   ContainerRecord record;
   record.number = number;
   record.segment = static_cast<SegmentNumber>(segment);
-  record.compact = flags == 1;
+  record.compact = compact;
+  record.sealed = sealed;
+  if (sealed) record.total_bytes = static_cast<std::uint32_t>(total * unit);
   record.offset = offset * unit;
   record.header_bytes = static_cast<std::uint32_t>(header * unit);
   record.data_bytes = static_cast<std::uint32_t>(data);

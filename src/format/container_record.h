@@ -21,14 +21,17 @@ struct ContainerRecord {
   std::uint32_t data_bytes = 0;
   std::uint32_t chunks = 0;
   std::uint64_t raw_bytes = 0;
-  std::uint64_t live_bytes = 0;  ///< Raw bytes of the chunks that the catalog locates here.
-  bool compact = false;          ///< As in ContainerHeader.
-  VersionNumber birth{};         ///< Birth of its first chunk, which in a volume is the lowest.
+  std::uint64_t live_bytes = 0;   ///< Raw bytes of the chunks that the catalog locates here.
+  bool compact = false;           ///< As in ContainerHeader.
+  bool sealed = false;            ///< True if the container is encrypted.
+  std::uint32_t total_bytes = 0;  ///< Length of a sealed container with its padding.
+  VersionNumber birth{};          ///< Birth of its first chunk, which in a volume is the lowest.
 
   /// Returns the record of the container with this header, with no live bytes yet.
   [[nodiscard]] static ContainerRecord of(const ContainerHeader& header, SegmentNumber segment,
                                           std::uint64_t offset);
   [[nodiscard]] std::uint64_t end() const;
+  [[nodiscard]] ContainerForm form() const { return {compact, sealed}; }
   [[nodiscard]] std::string encode() const;
   /// Errors: kCorrupt if a length or an offset is impossible.
   [[nodiscard]] static Result<ContainerRecord> decode(ContainerNumber number,

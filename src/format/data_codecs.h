@@ -21,7 +21,10 @@ class DataCodecs {
   explicit DataCodecs(const RepositoryParameters& parameters,
                       std::shared_ptr<const crypto::KeyRing> keys = nullptr)
       : keys_(std::move(keys)),
-        frames_(make_plain_frame_codec(compression_of(parameters))),
+        frames_(keys_ == nullptr
+                    ? make_plain_frame_codec(compression_of(parameters))
+                    : make_sealed_frame_codec(compression_of(parameters),
+                                              std::make_unique<const ContainerKeys>(keys_))),
         fingerprinter_(make_sha256_fingerprinter()) {}
 
   [[nodiscard]] const FrameCodec& frames() const { return *frames_; }

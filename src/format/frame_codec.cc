@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/checksum.h"
+#include "base/coding.h"
 
 namespace varve::format {
 
@@ -19,8 +21,14 @@ std::span<std::byte> scratch_of_this_thread() {
   return scratch;
 }
 
+Result<void> decompress(Codec codec, std::span<const std::byte> stored, std::span<std::byte> out) {
+  const auto* const method = find_compression(static_cast<std::uint32_t>(codec));
+  if (method == nullptr || method->decompress == nullptr) return damaged_frame("unknown codec");
+  return method->decompress(stored, out);
+}
+
 /// Compresses and checks frames by an XXH3 of their stored bytes.
-class PlainFrameCodec final : public FrameCodec {
+class PlainFrameCodec : public FrameCodec {
  public:
   explicit PlainFrameCodec(const Compression& compression) : compression_(compression) {}
 
@@ -54,9 +62,7 @@ class PlainFrameCodec final : public FrameCodec {
     if (base::checksum64(stored) != frame.checksum) {
       return damaged_frame("its stored bytes do not match their checksum");
     }
-    const auto* const method = find_compression(static_cast<std::uint32_t>(frame.codec));
-    if (method == nullptr) return damaged_frame("unknown codec");
-    if (method->decompress != nullptr) return method->decompress(stored, out);
+    if (frame.codec != Codec::kNone) return decompress(frame.codec, stored, out);
     if (stored.size() != out.size()) return damaged_frame("stored and raw length differ");
     std::copy(stored.begin(), stored.end(), out.begin());
     return {};
@@ -66,11 +72,84 @@ class PlainFrameCodec final : public FrameCodec {
   const Compression compression_;
 };
 
+/// Compresses as PlainFrameCodec; seals the frames of containers with the container's key.
+class SealedFrameCodec final : public PlainFrameCodec {
+ public:
+  SealedFrameCodec(const Compression& compression, std::unique_ptr<const ContainerKeys> keys)
+      : PlainFrameCodec(compression), keys_(std::move(keys)) {}
+
+  [[nodiscard]] Result<std::string> finish_container(ContainerHeader& header,
+                                                     std::span<std::byte> data) const override {
+    // After these two, nothing can fail: a frame that was sealed twice would open to wrong bytes.
+    VARVE_TRY_ASSIGN(const auto salt, keys_->new_salt());
+    VARVE_TRY_ASSIGN(const auto key, keys_->key_of(salt));
+    header.seal = ContainerSeal{salt, 0};
+    complete_header(header);
+    return seal_container(header, key, data);
+  }
+
+  [[nodiscard]] Result<void> decode(const FramePlace& place, const FrameEntry& frame,
+                                    std::span<const std::byte> stored,
+                                    std::span<std::byte> out) const override {
+    if (place.unit != FramePlace::Unit::kContainer) {
+      return PlainFrameCodec::decode(place, frame, stored, out);
+    }
+    VARVE_ASSERT(out.size() == frame.raw_bytes);
+    if (!place.seal) return damaged_frame("it is not sealed");
+    if (stored.size() != frame.stored_bytes || stored.size() > kFrameRawBytesMax) {
+      return damaged_frame("its stored bytes are cut short");
+    }
+    const bool packed = frame.codec != Codec::kNone;
+    if (!packed && stored.size() != out.size()) {
+      return damaged_frame("stored and raw length differ");
+    }
+    const ContainerPart part{static_cast<StoreId>(place.owner),
+                             static_cast<ContainerNumber>(place.number),
+                             container_features({place.compact, true}),
+                             *place.seal,
+                             place.frame,
+                             frame.raw_bytes};
+    const auto text = packed ? scratch_of_this_thread().first(stored.size()) : out;
+    VARVE_TRY_ASSIGN(const auto key, keys_->key_of(place.seal->salt));
+    auto opened = key.open(part, stored, frame.tag(), text);
+    if (!opened) return std::move(opened).error().with_context("frame");
+    return packed ? decompress(frame.codec, text, out) : Result<void>();
+  }
+
+  [[nodiscard]] const ContainerKeys* keys() const override { return keys_.get(); }
+
+ private:
+  const std::unique_ptr<const ContainerKeys> keys_;
+};
+
 }  // namespace
 
 FramePlace place_of_frame(const ContainerHeader& header, std::uint32_t frame) {
-  return {FramePlace::Unit::kContainer, static_cast<std::uint32_t>(header.store),
-          static_cast<std::uint32_t>(header.number), frame};
+  return {FramePlace::Unit::kContainer,
+          static_cast<std::uint32_t>(header.store),
+          static_cast<std::uint32_t>(header.number),
+          frame,
+          header.compact,
+          header.seal};
+}
+
+Result<std::string> FrameCodec::finish_container(ContainerHeader& header,
+                                                 std::span<std::byte> data) const {
+  complete_header(header);
+  for (std::uint32_t i = 0; i < header.frames.size(); ++i) {
+    auto& frame = header.frames[i];
+    frame.checksum = base::checksum64(data.subspan(frame.offset, frame.stored_bytes));
+  }
+  const auto rest = data.first(header.stored_bytes() - header.header_bytes);
+  const auto padding = rest.subspan(header.data_bytes);
+  std::fill(padding.begin(), padding.end(), std::byte{0});
+  return encode_container_header(header);
+}
+
+std::unique_ptr<const FrameCodec> make_sealed_frame_codec(
+    const Compression& compression, std::unique_ptr<const ContainerKeys> keys) {
+  VARVE_ASSERT(keys != nullptr);
+  return std::make_unique<SealedFrameCodec>(compression, std::move(keys));
 }
 
 std::unique_ptr<const FrameCodec> make_plain_frame_codec(const Compression& compression) {

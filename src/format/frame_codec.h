@@ -2,31 +2,34 @@
 // The way from raw bytes to a frame's stored bytes, and back.
 //
 // A frame is encoded in two steps, because its container has no number while its chunks are still
-// being gathered: compress() on any thread, then seal() once the frame has its place.
+// being gathered: compress() on any thread, then finish_container() once all frames have places.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "format/compression.h"
 #include "format/container.h"
+#include "format/container_keys.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
 namespace varve::format {
 
-/// The place of a frame. A codec with keys derives the frame's key and nonce from it, so a frame
-/// opens only in its own place. A place can be written a second time: a crash gives unnamed
-/// container numbers back, and a manifest can be written again. So such a codec needs a salt, too.
+/// The place of a frame. A sealed container's frame opens only in its own place.
 struct FramePlace {
   enum class Unit : std::uint8_t { kContainer, kManifest, kLabels };
   Unit unit = Unit::kContainer;
   std::uint32_t owner = 0;   ///< Value of the container's StoreId, or of the manifest's SeriesId.
   std::uint32_t number = 0;  ///< Value of the ContainerNumber, or of the manifest's VersionNumber.
   std::uint32_t frame = 0;   ///< Index of the frame in its unit.
+  bool compact = false;      ///< Form of the frame's container.
+  std::optional<ContainerSeal> seal{};  ///< Salt and length of a sealed container.
   bool operator==(const FramePlace&) const = default;
 };
 
@@ -56,8 +59,16 @@ class FrameCodec {
   [[nodiscard]] virtual EncodedFrame compress_as(const Compression& compression,
                                                  std::span<const std::byte> raw) const = 0;
 
-  /// Makes the stored bytes of a frame final, in place, and returns their checksum. The caller
-  /// seals each frame of a unit exactly once.
+  /// Makes a new container final: seals the frames, whose stored bytes follow each other at the
+  /// start of `data`, completes `header`, fills `data` with the padding up to the container's end,
+  /// and returns the encoded header. `data` has room for kContainerBytesMax. The caller calls it
+  /// once for a container, which has its store and number, and writes these bytes only.
+  /// Errors: kIo without random bytes or memory; then nothing has changed.
+  [[nodiscard]] virtual Result<std::string> finish_container(ContainerHeader& header,
+                                                             std::span<std::byte> data) const;
+
+  /// Returns the checksum of the stored bytes of a block of another unit than a container. The
+  /// caller seals each block of a unit exactly once.
   [[nodiscard]] virtual std::uint64_t seal(const FramePlace& place,
                                            std::span<std::byte> stored) const = 0;
 
@@ -67,10 +78,18 @@ class FrameCodec {
   [[nodiscard]] virtual Result<void> decode(const FramePlace& place, const FrameEntry& frame,
                                             std::span<const std::byte> stored,
                                             std::span<std::byte> out) const = 0;
+
+  /// Returns the keys of the repository's containers, or null if they are plain.
+  [[nodiscard]] virtual const ContainerKeys* keys() const { return nullptr; }
 };
 
 /// Returns the codec of a repository without a key: its frames do not depend on their places.
 [[nodiscard]] std::unique_ptr<const FrameCodec> make_plain_frame_codec(
     const Compression& compression);
+
+/// Returns the codec of an encrypted repository. It seals frames of containers only: files that
+/// have blocks of the other units are sealed as files.
+[[nodiscard]] std::unique_ptr<const FrameCodec> make_sealed_frame_codec(
+    const Compression& compression, std::unique_ptr<const ContainerKeys> keys);
 
 }  // namespace varve::format

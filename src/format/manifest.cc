@@ -89,7 +89,9 @@ FramePlace place_of_block(const ManifestHeader& header, std::uint32_t block) {
       labels ? FramePlace::Unit::kLabels : FramePlace::Unit::kManifest,
       static_cast<std::uint32_t>(header.series),
       update ? static_cast<std::uint32_t>(header.stamp) : static_cast<std::uint32_t>(header.number),
-      block};
+      block,
+      false,
+      std::nullopt};
 }
 
 ManifestEncoder::ManifestEncoder(const ManifestHeader& identity, const FrameCodec& codec,

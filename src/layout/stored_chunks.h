@@ -32,7 +32,11 @@ class StoredChunks final : public ChunkSource {
   /// Lifetime: the arguments outlive the object.
   StoredChunks(const meta::Env& catalog, store::SegmentStore& store,
                const format::FrameCodec& codec, StoreId id, store::OpenFiles* open_files)
-      : catalog_(catalog), store_(store), codec_(codec), id_(id), reader_(store, open_files) {}
+      : catalog_(catalog),
+        store_(store),
+        codec_(codec),
+        id_(id),
+        reader_(store, codec.keys(), open_files) {}
 
   [[nodiscard]] const format::FrameCodec& codec() const override { return codec_; }
   /// Finds an alias at the place of its target.

@@ -128,7 +128,7 @@ Result<std::vector<std::pair<SeriesId, std::string>>> CatalogRebuilder::labels(
 }
 
 Result<ContainerScan> CatalogRebuilder::scan(store::SegmentStore& store, StoreId store_id) {
-  VARVE_TRY_ASSIGN(auto scan, scan_containers(store, store_id,
+  VARVE_TRY_ASSIGN(auto scan, scan_containers(store, codecs_.frames().keys(), store_id,
                                               found_.value_or(FoundBySearch::kLeave), progress_));
   for (const UnreadRange& range : scan.searched) {
     if (!found_) {
@@ -392,7 +392,7 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, store::SegmentStor
   // as free. Where a version may need more than is known, arranging drops them later. Containers
   // of the pool keep them.
   const bool cuts = whole_ && open_.empty() && series != kPoolOwner;
-  PlaceCutter cutter(store, catalog::store_of(series), scan);
+  PlaceCutter cutter(store, codecs_.frames().keys(), catalog::store_of(series), scan);
   std::map<ContainerNumber, std::uint64_t> live_of;
   WriteBatch batch(catalog_);
   for (const auto& place : places) {

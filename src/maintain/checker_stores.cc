@@ -182,8 +182,8 @@ Result<void> Checker::check_aliases() {
         txn, [this](std::string what) { damage(path_ + "/catalog", std::move(what)); }));
   }
   store::FolderStore containers(files_, folder_of(kPoolOwner));
-  VARVE_TRY_ASSIGN(const auto found,
-                   check_alias_files(catalog_, {&files_, folder_of(kPoolOwner)}, containers));
+  VARVE_TRY_ASSIGN(const auto found, check_alias_files(catalog_, {&files_, folder_of(kPoolOwner)},
+                                                       containers, codecs_.frames().keys()));
   report_.bytes_read += found.bytes_read;
   for (const auto& fault : found.faults) damage(fault.where, fault.what);
   if (found.wrong.size() != 0) {
@@ -197,7 +197,7 @@ Result<void> Checker::check_aliases() {
 Result<bool> Checker::check_containers(Store& store) {
   const StoreId store_id = catalog::store_of(store.owner);
   store::FolderStore files(files_, folder_of(store.owner));
-  store::SegmentReader reader(files);
+  store::SegmentReader reader(files, codecs_.frames().keys());
   std::vector<format::ContainerRecord> containers;
   std::multimap<ContainerNumber, catalog::LocationRecord> runs_of;
   {

@@ -33,9 +33,10 @@ std::vector<catalog::LocationRecord> runs_of(const format::ContainerHeader& head
 /// Scans one file from start to end.
 class FileScan {
  public:
-  FileScan(store::OpenSegment& file, std::string path, SegmentNumber segment, StoreId store_id,
-           FoundBySearch take, ContainerScan& scan)
+  FileScan(store::OpenSegment& file, const format::ContainerKeys* keys, std::string path,
+           SegmentNumber segment, StoreId store_id, FoundBySearch take, ContainerScan& scan)
       : file_(file),
+        keys_(keys),
         path_(std::move(path)),
         segment_(segment),
         store_id_(store_id),
@@ -78,7 +79,7 @@ class FileScan {
     if (got != bytes.size()) {
       return Error(ErrorCode::kCorrupt, path_ + ": the file ends before a complete header");
     }
-    const auto length = format::container_header_length(bytes);
+    const auto length = format::container_length(bytes);
     const bool is_damaged = !length && length.error().code() == ErrorCode::kCorrupt;
     if (is_damaged && how == Correct::kYes) (void)format::correct_fixed_header(bytes);
     return bytes;
@@ -91,7 +92,7 @@ class FileScan {
       return Error(ErrorCode::kCorrupt, path_ + ": " + what);
     };
     VARVE_TRY_ASSIGN(auto bytes, read_fixed_header(offset, how));
-    auto measured = format::container_header_length(bytes);
+    auto measured = format::container_header_length(bytes, keys_);
     if (!measured) return std::move(measured).error().with_context(path_);
     const auto length = *measured;
     const auto rest_at = bytes.size();
@@ -100,7 +101,7 @@ class FileScan {
     VARVE_TRY_ASSIGN(const auto rest_got, file_.read_at(offset + rest_at, rest));
     if (rest_got != rest.size()) return none("the file ends inside a header");
     scan_.bytes_read += length;
-    VARVE_TRY_ASSIGN(const auto header, format::decode_container_header(bytes));
+    VARVE_TRY_ASSIGN(const auto header, format::decode_container_header(bytes, keys_));
     const bool compact = is_volume(segment_);
     if (header.store != store_id_ || header.chunks.empty() || header.compact != compact) {
       return none("the container belongs to another series or kind of file");
@@ -153,7 +154,7 @@ class FileScan {
       for (std::size_t i = 0; i <= last; i += step) {
         if (std::memcmp(bytes.data() + i, &magic, sizeof magic) != 0) continue;
         const auto header = std::span(bytes).subspan(i, format::kContainerFixedHeaderBytes);
-        if (format::container_header_length(header) && leads_to_the_end(at + i)) return at + i;
+        if (format::container_length(header) && leads_to_the_end(at + i)) return at + i;
       }
       at += (last / step + 1) * step;
     }
@@ -161,6 +162,7 @@ class FileScan {
   }
 
   store::OpenSegment& file_;
+  const format::ContainerKeys* const keys_;
   const std::string path_;
   const SegmentNumber segment_;
   const StoreId store_id_;
@@ -172,8 +174,8 @@ class FileScan {
 
 }  // namespace
 
-Result<ContainerScan> scan_containers(store::SegmentStore& store, StoreId store_id,
-                                      FoundBySearch found,
+Result<ContainerScan> scan_containers(store::SegmentStore& store, const format::ContainerKeys* keys,
+                                      StoreId store_id, FoundBySearch found,
                                       const std::function<void(std::uint64_t)>& progress) {
   ContainerScan scan;
   for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
@@ -183,7 +185,7 @@ Result<ContainerScan> scan_containers(store::SegmentStore& store, StoreId store_
       const auto segment = std::get<SegmentNumber>(name);
       scan.next_segment = std::max(scan.next_segment, number_after(without_kind(segment)));
       VARVE_TRY_ASSIGN(const auto file, store.open(segment, store::ReadMode::kCached));
-      FileScan one(*file, store.describe(segment), segment, store_id, found, scan);
+      FileScan one(*file, keys, store.describe(segment), segment, store_id, found, scan);
       VARVE_TRY(one.run());
       VARVE_TRY_ASSIGN(const auto bytes, file->size());
       if (progress) progress(bytes);

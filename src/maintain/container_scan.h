@@ -49,8 +49,9 @@ struct ContainerScan {
 /// one, searches for a header from which containers follow each other up to the end of the file,
 /// and does with them what `found` says. Calls `progress` with the bytes of each scanned file.
 /// Errors: kUnsupported for a container of a newer format.
+/// `keys` are those of the repository's containers, or null.
 [[nodiscard]] Result<ContainerScan> scan_containers(
-    store::SegmentStore& store, StoreId store_id, FoundBySearch found,
-    const std::function<void(std::uint64_t bytes)>& progress);
+    store::SegmentStore& store, const format::ContainerKeys* keys, StoreId store_id,
+    FoundBySearch found, const std::function<void(std::uint64_t bytes)>& progress);
 
 }  // namespace varve::maintain

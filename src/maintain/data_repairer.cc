@@ -55,7 +55,7 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
     return std::pair(a.record.segment, a.record.offset) <
            std::pair(b.record.segment, b.record.offset);
   });
-  store::SegmentReader reader(store_);
+  store::SegmentReader reader(store_, codecs_.frames().keys());
   Result<void> noted;
   static_cast<void>(verify_containers(codecs_, reader, store_id_, jobs, {},
                                       [&](const VerifyJob& job, const ContainerVerdict& verdict) {
@@ -101,7 +101,8 @@ Result<void> DataRepairer::note(const format::ContainerRecord& record,
     if (verdict.error->code() == ErrorCode::kUnsupported) return *verdict.error;
     auto& faulty = faulty_[record.number];
     faulty.record = record;
-    VARVE_TRY_ASSIGN(const auto fix, find_header_fix(store_, store_id_, record));
+    VARVE_TRY_ASSIGN(const auto fix,
+                     find_header_fix(store_, codecs_.frames().keys(), store_id_, record));
     if (fix) {
       faulty.fixes.push_back(*fix);
       return {};  // A later plan checks the data, once the header is readable.
@@ -135,7 +136,7 @@ void DataRepairer::found(const Fingerprint& fingerprint, const Source& source) {
 Result<void> DataRepairer::search_containers(store::SegmentStore& store, SeriesId owner) {
   if (missing_.empty()) return {};
   const StoreId store_id = catalog::store_of(owner);
-  store::SegmentReader reader(store);
+  store::SegmentReader reader(store, codecs_.frames().keys());
   std::vector<format::ContainerRecord> records;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -247,7 +248,7 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
     VARVE_TRY_ASSIGN(const auto got, file->read_at(source.offset, bytes));
     bytes.resize(got);
   } else {
-    store::SegmentReader reader(*source.store);
+    store::SegmentReader reader(*source.store, codecs_.frames().keys());
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto record,
                      catalog::find_container(txn, source.store_id, source.container));
@@ -339,7 +340,7 @@ Result<void> DataRepairer::move(const catalog::CounterRecord& counters,
                                 const std::map<ContainerNumber, std::vector<base::IdRun>>& moved) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   layout::SegmentLedger ledger(txn, store_id_);
-  store::SegmentReader reader(store_);
+  store::SegmentReader reader(store_, codecs_.frames().keys());
   for (const auto& [container, runs] : moved) {
     const auto ids = base::IdRuns::from(runs);
     VARVE_TRY_ASSIGN(const auto header,

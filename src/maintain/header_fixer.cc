@@ -12,7 +12,6 @@ namespace varve::maintain {
 namespace {
 
 constexpr std::size_t kHeaderSumAt = 120;  // docs/FORMAT.md §3.
-constexpr std::size_t kTableSumAt = 48;
 constexpr unsigned kValues = 256;
 
 // Changes one byte of `part` so that `right` returns true. Returns the byte's index. Returns
@@ -32,7 +31,9 @@ std::optional<std::size_t> try_bytes(std::span<std::byte> part, Right&& right) {
 
 }  // namespace
 
-Result<std::optional<HeaderFix>> find_header_fix(store::SegmentStore& store, StoreId store_id,
+Result<std::optional<HeaderFix>> find_header_fix(store::SegmentStore& store,
+                                                 const format::ContainerKeys* keys,
+                                                 StoreId store_id,
                                                  const format::ContainerRecord& record) {
   const auto none = std::optional<HeaderFix>();
   const auto file = store.open(record.segment, store::ReadMode::kCached);
@@ -43,18 +44,20 @@ Result<std::optional<HeaderFix>> find_header_fix(store::SegmentStore& store, Sto
   const auto bytes = std::span(whole);
   const auto fixed_part = bytes.first(format::kContainerFixedHeaderBytes);
   const auto table = bytes.subspan(format::kContainerFixedHeaderBytes);
-  const auto sum_at = [&](std::size_t at) { return base::load_le<std::uint64_t>(&whole[at]); };
+  const auto fixed_part_matches = [&] {
+    return base::checksum64(fixed_part.first(kHeaderSumAt)) ==
+           base::load_le<std::uint64_t>(&whole[kHeaderSumAt]);
+  };
   std::optional<std::size_t> fixed;
-  if (base::checksum64(fixed_part.first(kHeaderSumAt)) != sum_at(kHeaderSumAt)) {
-    fixed = try_bytes(fixed_part, [&] {
-      return base::checksum64(fixed_part.first(kHeaderSumAt)) == sum_at(kHeaderSumAt);
-    });
-  } else if (base::checksum64(table) != sum_at(kTableSumAt)) {
-    fixed = try_bytes(table, [&] { return base::checksum64(table) == sum_at(kTableSumAt); });
+  if (!fixed_part_matches()) {
+    fixed = try_bytes(fixed_part, fixed_part_matches);
+  } else if (const auto sum = format::container_tables_checksum(fixed_part, keys);
+             sum && base::checksum64(table) != *sum) {
+    fixed = try_bytes(table, [&] { return base::checksum64(table) == *sum; });
     if (fixed) *fixed += format::kContainerFixedHeaderBytes;
   }
   if (!fixed) return none;
-  const auto decoded = format::decode_container_header(bytes);
+  const auto decoded = format::decode_container_header(bytes, keys);
   if (!decoded || decoded->store != store_id || decoded->number != record.number ||
       decoded->header_bytes != record.header_bytes || decoded->data_bytes != record.data_bytes) {
     return none;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "format/container_keys.h"
 #include "format/container_record.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
@@ -20,7 +21,9 @@ struct HeaderFix {
 
 /// Finds a header's single wrong byte: tries all values of all bytes until the header's checksums
 /// match. This takes up to a few seconds. Returns nullopt if more than one byte is wrong.
+/// `keys` are those of the repository's containers, or null.
 [[nodiscard]] Result<std::optional<HeaderFix>> find_header_fix(
-    store::SegmentStore& store, StoreId store_id, const format::ContainerRecord& record);
+    store::SegmentStore& store, const format::ContainerKeys* keys, StoreId store_id,
+    const format::ContainerRecord& record);
 
 }  // namespace varve::maintain

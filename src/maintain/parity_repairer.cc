@@ -85,10 +85,10 @@ void ParityRepairer::name_containers(const parity::GroupRestorer& restorer, std:
   for (std::uint64_t at = 0; at + format::kContainerFixedHeaderBytes <= end;) {
     const auto start =
         repaired_bytes(restorer, member, restored, at, format::kContainerFixedHeaderBytes);
-    const auto length = format::container_header_length(start);
+    const auto length = format::container_header_length(start, codecs_.frames().keys());
     if (!length || at + *length > end) return;
-    const auto header =
-        format::decode_container_header(repaired_bytes(restorer, member, restored, at, *length));
+    const auto header = format::decode_container_header(
+        repaired_bytes(restorer, member, restored, at, *length), codecs_.frames().keys());
     if (!header || header->store != store_id_ || at + header->stored_bytes() > end) return;
     const auto record = format::ContainerRecord::of(*header, file.segment, at);
     at += header->stored_bytes();
@@ -206,7 +206,7 @@ Result<bool> ParityRepairer::is_whole(const format::ContainerRecord& record,
   auto alone = record;
   alone.offset = 0;
   store::FolderStore alone_store(*memory, "image");
-  store::SegmentReader reader(alone_store);
+  store::SegmentReader reader(alone_store, codecs_.frames().keys());
   const auto verdict = verify_container(codecs_, reader, store_id_, alone, VerifyLevel::kChunks);
   return verdict.header.has_value() && verdict.faults.empty();
 }

@@ -96,7 +96,7 @@ std::vector<LocationRecord> choose_places(const format::DataCodecs& codecs,
   const auto sharing = find_sharing(all);
   std::erase_if(all, [&](const auto& run) { return sharing.contains(run.container); });
 
-  store::SegmentReader reader(store);
+  store::SegmentReader reader(store, codecs.frames().keys());
   std::map<ContainerNumber, Shared, std::greater<>> shared;  // Newest first.
   for (const auto& found : containers) {
     if (!sharing.contains(found.record.number)) continue;
@@ -125,8 +125,9 @@ std::vector<LocationRecord> choose_places(const format::DataCodecs& codecs,
   return all;
 }
 
-PlaceCutter::PlaceCutter(store::SegmentStore& store, StoreId store_id, const ContainerScan& scan)
-    : reader_(store), store_id_(store_id) {
+PlaceCutter::PlaceCutter(store::SegmentStore& store, const format::ContainerKeys* keys,
+                         StoreId store_id, const ContainerScan& scan)
+    : reader_(store, keys), store_id_(store_id) {
   for (const auto& found : scan.containers) records_[found.record.number] = &found.record;
 }
 

@@ -34,7 +34,8 @@ namespace varve::maintain {
 class PlaceCutter {
  public:
   /// Lifetime: the arguments outlive the object.
-  PlaceCutter(store::SegmentStore& store, StoreId store_id, const ContainerScan& scan);
+  PlaceCutter(store::SegmentStore& store, const format::ContainerKeys* keys, StoreId store_id,
+              const ContainerScan& scan);
 
   /// Returns the parts of `place` whose chunks are in `used`. Returns `place` itself if the
   /// container's header cannot be read any more.

@@ -25,8 +25,8 @@ std::string name_of(ChunkId id) {
 class AliasFileCheck {
  public:
   AliasFileCheck(const meta::Txn& txn, const store::FolderPath& folder,
-                 store::SegmentStore& containers)
-      : txn_(txn), folder_(folder), reader_(containers) {}
+                 store::SegmentStore& containers, const format::ContainerKeys* keys)
+      : txn_(txn), folder_(folder), reader_(containers, keys) {}
 
   // Returns nullopt if a file was removed meanwhile.
   Result<std::optional<AliasFileFaults>> run() {
@@ -178,11 +178,12 @@ Result<void> check_alias_records(const meta::Txn& txn, const RecordDamage& damag
 }
 
 Result<AliasFileFaults> check_alias_files(const meta::Env& catalog, const store::FolderPath& folder,
-                                          store::SegmentStore& containers) {
+                                          store::SegmentStore& containers,
+                                          const format::ContainerKeys* keys) {
   constexpr int kTries = 5;
   for (int tries = kTries;; --tries) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
-    VARVE_TRY_ASSIGN(auto found, AliasFileCheck(txn, folder, containers).run());
+    VARVE_TRY_ASSIGN(auto found, AliasFileCheck(txn, folder, containers, keys).run());
     if (found) return std::move(*found);
     if (tries == 0) return Error(ErrorCode::kBusy, "the files of aliases change too often");
   }

@@ -34,10 +34,12 @@ struct AliasFileFaults {
   std::uint64_t bytes_read = 0;
 };
 /// Compares the files with the catalog, and the contents with the containers' tables. A writer may
-/// work meanwhile. `containers` is the store of the pool.
+/// work meanwhile. `containers` is the store of the pool,
+/// and `keys` are the keys of its containers, or null.
 [[nodiscard]] Result<AliasFileFaults> check_alias_files(const meta::Env& catalog,
                                                         const store::FolderPath& folder,
-                                                        store::SegmentStore& containers);
+                                                        store::SegmentStore& containers,
+                                                        const format::ContainerKeys* keys);
 
 /// The aliases that the files have.
 struct FoundAliases {

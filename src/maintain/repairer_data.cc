@@ -75,7 +75,8 @@ Result<void> Repairer::scan_aliases() {
     if (!present) return {};
   }
   VARVE_TRY_ASSIGN(const auto found,
-                   check_alias_files(*catalog_, {files_.get(), folder}, store_of(kPoolOwner)));
+                   check_alias_files(*catalog_, {files_.get(), folder}, store_of(kPoolOwner),
+                                     codecs_->frames().keys()));
   for (const auto& fault : found.faults) {
     step(RepairStep::Kind::kAliases, fault.where, fault.what);
     aliases_lost_ = true;

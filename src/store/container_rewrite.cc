@@ -16,10 +16,12 @@ Result<std::uint32_t> verified_length(const format::FrameCodec& codec,
   if (bytes.size() < format::kContainerFixedHeaderBytes) {
     return Error(ErrorCode::kCorrupt, "a container is cut off");
   }
-  VARVE_TRY_ASSIGN(const auto header_bytes, format::container_header_length(
-                                                bytes.first(format::kContainerFixedHeaderBytes)));
+  VARVE_TRY_ASSIGN(const auto header_bytes,
+                   format::container_header_length(bytes.first(format::kContainerFixedHeaderBytes),
+                                                   codec.keys()));
   if (header_bytes > bytes.size()) return Error(ErrorCode::kCorrupt, "a container is cut off");
-  VARVE_TRY_ASSIGN(const auto header, format::decode_container_header(bytes.first(header_bytes)));
+  VARVE_TRY_ASSIGN(const auto header,
+                   format::decode_container_header(bytes.first(header_bytes), codec.keys()));
   if (header.stored_bytes() > bytes.size()) {
     return Error(ErrorCode::kCorrupt, "a container is cut off");
   }

@@ -48,6 +48,7 @@ ContainerWriter::ContainerWriter(SegmentStore& store, const format::FrameCodec& 
       on_written_(std::move(on_written)),
       frame_bytes_(codec_.compression().codec == Codec::kNone ? kPlainFrameBytes
                                                               : format::kFrameRawBytesMax),
+      form_{options_.volume, codec_.keys() != nullptr},
       data_(format::kContainerBytesMax),
       header_buffer_(kHeaderBufferBytes) {
   header_.store = options_.store;
@@ -258,10 +259,9 @@ bool ContainerWriter::fits(const Frame& frame) const {
     expected = chunk.id.plus(1);
   }
   const std::size_t header = format::container_header_bytes(
-      header_.frames.size() + 1, header_.chunks.size() + frame.chunks.size(), runs,
-      header_.compact);
+      header_.frames.size() + 1, header_.chunks.size() + frame.chunks.size(), runs, form_);
   return header <= kHeaderBufferBytes &&
-         header + format::padded_bytes(data_used_ + stored, header_.compact) <=
+         format::container_bytes(header, data_used_ + stored, form_) <=
              container_bytes_max(options_);
 }
 
@@ -356,30 +356,24 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
   return {};
 }
 
-void ContainerWriter::seal_container() {
-  if (sealed_) return;
+Result<void> ContainerWriter::seal_container() {
+  if (sealed_) return {};
   header_.number = options_.numbers->take_container();
-  std::size_t offset = 0;
-  for (std::uint32_t i = 0; i < header_.frames.size(); ++i) {
-    auto& frame = header_.frames[i];
-    const auto stored = data_.span().subspan(offset, frame.stored_bytes);
-    frame.checksum = codec_.seal(format::place_of_frame(header_, i), stored);
-    offset += frame.stored_bytes;
-  }
+  VARVE_TRY_ASSIGN(const auto encoded, codec_.finish_container(header_, data_.span()));
+  VARVE_ASSERT(encoded.size() <= header_buffer_.size());
+  std::memcpy(header_buffer_.data(), encoded.data(), encoded.size());
   sealed_ = true;
+  return {};
 }
 
 Result<void> ContainerWriter::write_container_once() {
   if (!options_.admitted) VARVE_TRY(check_reserve());
-  seal_container();
-  const std::string encoded = format::encode_container_header(header_);
-  VARVE_ASSERT(encoded.size() <= header_buffer_.size());
-  std::memcpy(header_buffer_.data(), encoded.data(), encoded.size());
-  const std::size_t data_padded = format::padded_bytes(data_used_, header_.compact);
-  std::memset(data_.data() + data_used_, 0, data_padded - data_used_);
-  VARVE_TRY(open_segment(encoded.size() + data_padded));
+  VARVE_TRY(seal_container());
+  const auto header_bytes = header_.header_bytes;
+  const std::size_t data_padded = header_.stored_bytes() - header_bytes;
+  VARVE_TRY(open_segment(header_bytes + data_padded));
   const std::array<std::span<const std::byte>, 2> parts = {
-      header_buffer_.span().first(encoded.size()), data_.span().first(data_padded)};
+      header_buffer_.span().first(header_bytes), data_.span().first(data_padded)};
   VARVE_TRY(file_->append(parts));
 
   WrittenContainer written;
@@ -397,11 +391,12 @@ Result<void> ContainerWriter::write_container_once() {
   }
   {
     const std::lock_guard lock(mutex_);
-    stored_bytes_ += encoded.size() + data_padded;
+    stored_bytes_ += header_.stored_bytes();
     unsynced_[segment_] = record.end();
   }
-  segment_offset_ += encoded.size() + data_padded;
+  segment_offset_ += header_.stored_bytes();
   sealed_ = false;
+  header_.seal.reset();
   header_.frames.clear();
   header_.chunks.clear();
   id_runs_ = 0;

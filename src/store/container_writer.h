@@ -104,8 +104,9 @@ class ContainerWriter {
   void pack(Frame& frame);
   void release_raw(Frame& frame);
   void write_container(std::unique_lock<std::mutex>& lock);
-  /// Takes the container's number and seals its frames, unless an attempt before did that.
-  void seal_container();
+  /// Takes the container's number and makes its bytes final, unless an attempt before did that: no
+  /// frame is sealed twice.
+  [[nodiscard]] Result<void> seal_container();
   [[nodiscard]] Result<void> write_container_once();
   [[nodiscard]] Result<void> check_reserve();
   [[nodiscard]] Result<void> open_segment(std::uint64_t container_bytes);
@@ -118,6 +119,7 @@ class ContainerWriter {
   const ContainerWriterOptions options_;
   const std::function<void(WrittenContainer)> on_written_;
   const std::size_t frame_bytes_;  // A frame gets no further chunk that would make it longer.
+  const format::ContainerForm form_;
 
   mutable std::mutex mutex_;  // Guards the members up to sync_mutex_.
   std::condition_variable work_ready_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/checksum.h"
 #include "base/coding.h"
 
 namespace varve::store {
@@ -82,11 +83,11 @@ Result<format::ContainerHeader> SegmentReader::decode_header(StoreId store_id,
   if (got != bytes.size()) {
     return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the header");
   }
-  auto header = format::decode_container_header(bytes);
+  auto header = format::decode_container_header(bytes, keys_);
   if (!header) return std::move(header).error().with_context(describe(record));
   if (header->store != store_id || header->number != record.number ||
-      header->compact != record.compact || header->header_bytes != record.header_bytes ||
-      header->data_bytes != record.data_bytes) {
+      header->stored_bytes() != record.end() - record.offset || header->form() != record.form() ||
+      header->header_bytes != record.header_bytes || header->data_bytes != record.data_bytes) {
     return Error(ErrorCode::kCorrupt, describe(record) + ": another container is here");
   }
   return header;
@@ -198,7 +199,9 @@ void SegmentReader::will_read_data(const format::ContainerRecord& record, std::u
   }
 }
 
-Result<void> SegmentReader::verify_padding(const format::ContainerRecord& record) {
+Result<void> SegmentReader::verify_padding(const format::ContainerRecord& record,
+                                           std::span<const std::byte> data) {
+  if (record.sealed) return verify_outer_checksum(record, data);
   std::vector<std::byte> bytes(record.end() - record.offset - record.header_bytes -
                                record.data_bytes);
   if (bytes.empty()) return {};
@@ -212,6 +215,24 @@ Result<void> SegmentReader::verify_padding(const format::ContainerRecord& record
     return Error(ErrorCode::kCorrupt, describe(record) + ": the padding is damaged");
   }
   return {};
+}
+
+Result<void> SegmentReader::verify_outer_checksum(const format::ContainerRecord& record,
+                                                  std::span<const std::byte> data) {
+  const std::uint32_t data_end = record.header_bytes + record.data_bytes;
+  std::vector<std::byte> header(record.header_bytes);
+  std::vector<std::byte> padding(record.total_bytes - data_end);
+  VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
+  VARVE_TRY_ASSIGN(const auto header_got, segment->read_at(record.offset, header));
+  VARVE_TRY_ASSIGN(const auto padding_got, segment->read_at(record.offset + data_end, padding));
+  if (header_got != header.size() || padding_got != padding.size()) return ends_early(record);
+  VARVE_TRY_ASSIGN(const auto expected, format::container_outer_checksum(header));
+  base::ChecksumStream sum;
+  sum.add(std::span(header).subspan(format::kContainerFixedHeaderBytes));
+  sum.add(data);
+  sum.add(padding);
+  if (sum.sum() == expected) return {};
+  return Error(ErrorCode::kCorrupt, describe(record) + ": the padding is damaged");
 }
 
 }  // namespace varve::store

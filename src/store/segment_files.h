@@ -80,10 +80,12 @@ using ContainerCompletion =
 /// Reads containers. Thread-safe.
 class SegmentReader {
  public:
-  /// Keeps the files that it reads open in `files`; without `files`, it has some of its own.
-  /// Lifetime: `store` and `files` must outlive the reader.
-  explicit SegmentReader(SegmentStore& store, OpenFiles* files = nullptr)
+  /// Reads the containers of a repository with these `keys`, which are null if it is plain. Keeps
+  /// the files that it reads open in `files`; without `files`, it has some of its own.
+  /// Lifetime: the arguments must outlive the reader.
+  SegmentReader(SegmentStore& store, const format::ContainerKeys* keys, OpenFiles* files = nullptr)
       : store_(store),
+        keys_(keys),
         own_files_(files == nullptr ? std::make_unique<OpenFiles>(kOwnFilesMax) : nullptr),
         files_(files == nullptr ? *own_files_ : *files) {}
   SegmentReader(const SegmentReader&) = delete;
@@ -117,8 +119,10 @@ class SegmentReader {
   void will_read_header(const format::ContainerRecord& record);
   void will_read_data(const format::ContainerRecord& record, std::uint32_t offset,
                       std::size_t bytes);
-  /// Checks the zeros that pad the container. Errors: kCorrupt if one is missing or not zero.
-  [[nodiscard]] Result<void> verify_padding(const format::ContainerRecord& record);
+  /// Checks the zeros that pad a plain container; in a sealed one, the checksum of the whole
+  /// container, of which `data` is the data. Errors: kCorrupt if it is damaged.
+  [[nodiscard]] Result<void> verify_padding(const format::ContainerRecord& record,
+                                            std::span<const std::byte> data);
   /// Closes a file that was removed or shortened.
   void forget(SegmentNumber segment);
   /// Returns the path of a container's file and its offset, for messages.
@@ -141,12 +145,15 @@ class SegmentReader {
                                                               const format::ContainerRecord& record,
                                                               std::span<const std::byte> bytes,
                                                               std::size_t got) const;
+  [[nodiscard]] Result<void> verify_outer_checksum(const format::ContainerRecord& record,
+                                                   std::span<const std::byte> data);
   [[nodiscard]] Error ends_early(const format::ContainerRecord& record) const;
   [[nodiscard]] Result<std::shared_ptr<OpenSegment>> file(SegmentNumber segment,
                                                           ReadMode mode = ReadMode::kPlanned);
 
   static constexpr std::size_t kOwnFilesMax = 256;
   SegmentStore& store_;
+  const format::ContainerKeys* const keys_;
   const std::unique_ptr<OpenFiles> own_files_;
   OpenFiles& files_;
 };

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/place_bound_codec.h"
+#include "support/test_keys.h"
 
 namespace varve::format {
 namespace {
@@ -27,23 +27,41 @@ struct Subject {
 class FrameCodecContract : public testing::TestWithParam<Subject> {
  protected:
   struct Stored {
+    FramePlace place;
     FrameEntry entry;
     Bytes bytes;
   };
-  static Stored store(const FrameCodec& codec, const FramePlace& place, const Bytes& raw) {
+  // Stores a frame in a container, between two others.
+  static Stored store(const FrameCodec& codec, const Bytes& raw) {
     const EncodedFrame encoded = codec.compress(raw);
     Stored stored;
     stored.bytes = encoded.codec == Codec::kNone ? raw : encoded.stored;
-    stored.entry.codec = encoded.codec;
-    stored.entry.raw_bytes = static_cast<std::uint32_t>(raw.size());
-    stored.entry.stored_bytes = static_cast<std::uint32_t>(stored.bytes.size());
-    stored.entry.checksum = codec.seal(place, stored.bytes);
+    FrameEntry one;
+    one.chunk_count = one.raw_bytes = one.stored_bytes = 1;
+    FrameEntry frame = one;
+    frame.codec = encoded.codec;
+    frame.raw_bytes = static_cast<std::uint32_t>(raw.size());
+    frame.stored_bytes = static_cast<std::uint32_t>(stored.bytes.size());
+    ContainerHeader header;
+    header.store = StoreId{3};
+    header.number = ContainerNumber{17};
+    header.frames = {one, frame, one};
+    header.chunks.resize(3);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      header.chunks[i].id = ChunkId::make(VersionNumber{1}, i);
+      header.chunks[i].raw_bytes = header.frames[i].raw_bytes;
+    }
+    Bytes data(kContainerBytesMax);
+    std::ranges::copy(stored.bytes, data.begin() + 1);
+    test::must(codec.finish_container(header, data));
+    stored.place = place_of_frame(header, 1);
+    stored.entry = header.frames[1];
+    std::copy_n(data.begin() + 1, stored.bytes.size(), stored.bytes.begin());
     return stored;
   }
-  static Result<Bytes> load(const FrameCodec& codec, const FramePlace& place,
-                            const Stored& stored) {
+  static Result<Bytes> load(const FrameCodec& codec, const Stored& stored) {
     Bytes raw(stored.entry.raw_bytes);
-    VARVE_TRY(codec.decode(place, stored.entry, stored.bytes, raw));
+    VARVE_TRY(codec.decode(stored.place, stored.entry, stored.bytes, raw));
     return raw;
   }
   /// Returns each method with its lowest and highest level.
@@ -56,8 +74,6 @@ class FrameCodecContract : public testing::TestWithParam<Subject> {
     return all;
   }
 };
-
-constexpr FramePlace kPlace{FramePlace::Unit::kContainer, 3, 17, 5};
 
 Bytes noise(std::size_t bytes) {
   std::mt19937_64 random(bytes);
@@ -79,7 +95,7 @@ TEST_P(FrameCodecContract, FramesRoundTripInTheirPlace) {
     EXPECT_EQ(codec->compression(), compression);
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{33}, kFrameRawBytesMax}) {
       for (const Bytes& raw : {noise(bytes), compressible(bytes)}) {
-        const auto back = load(*codec, kPlace, store(*codec, kPlace, raw));
+        const auto back = load(*codec, store(*codec, raw));
         ASSERT_TRUE(back.has_value()) << back.error().message();
         EXPECT_TRUE(*back == raw) << compression_text(compression) << " " << bytes;
       }
@@ -90,9 +106,9 @@ TEST_P(FrameCodecContract, FramesRoundTripInTheirPlace) {
 TEST_P(FrameCodecContract, FramesOfEveryMethodAreReadWhateverTheOwnMethod) {
   const Bytes raw = compressible(9000);
   for (const auto& writing : all_compressions()) {
-    const auto stored = store(*GetParam().make(writing), kPlace, raw);
+    const auto stored = store(*GetParam().make(writing), raw);
     for (const auto& reading : all_compressions()) {
-      const auto back = load(*GetParam().make(reading), kPlace, stored);
+      const auto back = load(*GetParam().make(reading), stored);
       ASSERT_TRUE(back.has_value()) << back.error().message();
       EXPECT_TRUE(*back == raw);
     }
@@ -102,10 +118,10 @@ TEST_P(FrameCodecContract, FramesOfEveryMethodAreReadWhateverTheOwnMethod) {
 TEST_P(FrameCodecContract, EveryFlippedByteReturnsCorrupt) {
   for (const auto& compression : all_compressions()) {
     const auto codec = GetParam().make(compression);
-    Stored stored = store(*codec, kPlace, compressible(2000));
+    Stored stored = store(*codec, compressible(2000));
     for (auto& b : stored.bytes) {
       b ^= std::byte{0x40};
-      const auto back = load(*codec, kPlace, stored);
+      const auto back = load(*codec, stored);
       ASSERT_FALSE(back.has_value());
       EXPECT_EQ(back.error().code(), ErrorCode::kCorrupt);
       b ^= std::byte{0x40};
@@ -115,14 +131,15 @@ TEST_P(FrameCodecContract, EveryFlippedByteReturnsCorrupt) {
 
 TEST_P(FrameCodecContract, OtherPlacesAreRefusedIfTheCodecBindsPlaces) {
   const auto codec = GetParam().make({Codec::kZstd, 1});
-  const auto stored = store(*codec, kPlace, compressible(2000));
-  std::vector<FramePlace> others(4, kPlace);
+  auto stored = store(*codec, compressible(2000));
+  std::vector<FramePlace> others(4, stored.place);
   others[0].unit = FramePlace::Unit::kManifest;
   others[1].owner = 4;
   others[2].number = 18;
   others[3].frame = 6;
   for (const auto& other : others) {
-    EXPECT_EQ(load(*codec, other, stored).has_value(), !GetParam().binds_places);
+    stored.place = other;
+    EXPECT_EQ(load(*codec, stored).has_value(), !GetParam().binds_places);
   }
 }
 
@@ -134,7 +151,7 @@ TEST_P(FrameCodecContract, ThreadsDoNotDisturbEachOther) {
     threads.emplace_back([&, t] {
       for (std::size_t i = 0; i < 50; ++i) {
         const Bytes raw = compressible(1000 + 1000 * t + i);
-        const auto back = load(*codec, kPlace, store(*codec, kPlace, raw));
+        const auto back = load(*codec, store(*codec, raw));
         good[t] += back && *back == raw ? 1 : 0;
       }
     });
@@ -143,16 +160,14 @@ TEST_P(FrameCodecContract, ThreadsDoNotDisturbEachOther) {
   EXPECT_EQ(good, std::vector<int>(4, 50));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, FrameCodecContract,
-    testing::Values(Subject{"plain", make_plain_frame_codec, false},
-                    Subject{
-                        "place_bound",
-                        [](const Compression& compression) -> std::unique_ptr<const FrameCodec> {
-                          return std::make_unique<PlaceBoundCodec>(compression);
-                        },
-                        true}),
-    [](const auto& subject) { return subject.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, FrameCodecContract,
+                         testing::Values(Subject{"plain", make_plain_frame_codec, false},
+                                         Subject{"sealed",
+                                                 [](const Compression& compression) {
+                                                   return test::sealed_codec(compression);
+                                                 },
+                                                 true}),
+                         [](const auto& subject) { return subject.param.name; });
 
 TEST(CompressionRegistry, EveryMethodRoundTripsThroughItsText) {
   for (const auto& method : compression_methods()) {

@@ -32,6 +32,7 @@
 #include "meta/schema.h"
 #include "store/folder_store.h"
 #include "support/temp_repository.h"
+#include "support/test_keys.h"
 
 namespace varve::layout {
 
@@ -76,7 +77,10 @@ class CountingBench final : public Bench {
 
 class CategoryBench : public Bench {
  public:
-  CategoryBench() {
+  enum class Form : bool { kPlain, kSealed };
+  explicit CategoryBench(Form form = Form::kPlain)
+      : codec_(form == Form::kSealed ? test::sealed_codec({Codec::kNone, 1})
+                                     : format::make_plain_frame_codec({Codec::kNone, 1})) {
     must(files_->make_directory("/r"));
     start();
   }
@@ -168,23 +172,34 @@ class CategoryBench : public Bench {
   test::TempDirectory directory_;
   std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
   base::ThreadPool compressors_{2, "test"};
-  const std::unique_ptr<const format::FrameCodec> codec_ =
-      format::make_plain_frame_codec({Codec::kNone, 1});
+  const std::unique_ptr<const format::FrameCodec> codec_;
   std::unique_ptr<meta::Env> catalog_;
   std::unique_ptr<store::FolderStore> store_;
   std::unique_ptr<CategoryLayout> layout_;
 };
 
-enum class Kind { kCategory, kCounting, kSeriesOwn, kSeriesShared, kSeriesMixed };
+enum class Kind {
+  kCategory,
+  kCategorySealed,
+  kCounting,
+  kSeriesOwn,
+  kSeriesShared,
+  kSeriesMixed,
+  kSeriesMixedSealed,
+};
 
 /// A series' layout with a pool beside it. `kind` tells which chunks go to the pool.
 class SeriesBench final : public CategoryBench {
  public:
-  explicit SeriesBench(Kind kind) : kind_(kind) { start_all(); }
+  explicit SeriesBench(Kind kind)
+      : CategoryBench(kind == Kind::kSeriesMixedSealed ? Form::kSealed : Form::kPlain),
+        kind_(kind) {
+    start_all();
+  }
   Layout& layout() override { return *all_; }
   Result<ChunkId> place(const Fingerprint& fingerprint, std::span<const std::byte> raw) override {
     const bool shared = kind_ == Kind::kSeriesShared ||
-                        (kind_ == Kind::kSeriesMixed && std::to_integer<int>(raw[0]) % 2 == 0);
+                        (kind_ != Kind::kSeriesOwn && std::to_integer<int>(raw[0]) % 2 == 0);
     return shared ? all_->place_shared(fingerprint, raw) : all_->place(fingerprint, raw);
   }
   void seal(VersionNumber number, const base::IdRuns& live) override {

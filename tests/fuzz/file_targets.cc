@@ -125,8 +125,9 @@ void volume(Bytes input) {
   }
   std::uint64_t passed = 0;
   store::FolderStore store(*files, "/s");
-  const auto scan = maintain::scan_containers(store, kFileStore, maintain::FoundBySearch::kTake,
-                                              [&](std::uint64_t n) { passed += n; });
+  const auto scan =
+      maintain::scan_containers(store, nullptr, kFileStore, maintain::FoundBySearch::kTake,
+                                [&](std::uint64_t n) { passed += n; });
   require(scan || scan.error().code() == ErrorCode::kUnsupported,
           "a file can be searched whatever it holds");
   if (!scan) return;

@@ -2,6 +2,7 @@
 #include "targets.h"
 #include "base/checksum.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/coding.h"
@@ -29,6 +30,7 @@
 #include "store/segment_files.h"
 #include "support/format_samples.h"
 #include "support/index_samples.h"
+#include "support/test_keys.h"
 #include "version/open_inode.h"
 
 namespace varve::fuzz {
@@ -88,6 +90,49 @@ void container(Bytes input) {
     static_cast<void>(codec->decode(format::place_of_frame(*header, i), frame, stored, raw));
   }
 }
+
+// Any bytes as a sealed container, with the checksums of its clear fields corrected. Only what the
+// keys sealed opens, and it opens to what was sealed.
+void sealed_container(Bytes input) {
+  std::string bytes(text_of(input));
+  if (bytes.size() < format::kContainerFixedHeaderBytes) return;
+  put64(bytes, 112, sum(bytes, format::kContainerFixedHeaderBytes, bytes.size()));
+  put64(bytes, 120, sum(bytes, 0, 120));
+  const auto codec = test::sealed_codec();
+  const auto span = base::as_bytes(bytes);
+  const auto start = span.first(format::kContainerFixedHeaderBytes);
+  static_cast<void>(format::container_length(start));
+  const auto length = format::container_header_length(start, codec->keys());
+  if (!length || *length > bytes.size()) return;
+  const auto header = format::decode_container_header(span.first(*length), codec->keys());
+  if (!header) return;
+  for (std::uint32_t i = 0; i < header->frames.size(); ++i) {
+    const auto& frame = header->frames[i];
+    if (header->header_bytes + std::size_t{frame.offset} + frame.stored_bytes > bytes.size()) break;
+    std::vector<std::byte> raw(frame.raw_bytes);
+    const auto stored = span.subspan(header->header_bytes + frame.offset, frame.stored_bytes);
+    if (!codec->decode(format::place_of_frame(*header, i), frame, stored, raw)) continue;
+    const auto right = std::ranges::all_of(raw, [](std::byte b) { return b == std::byte{'x'}; });
+    require(right, "a frame that opens has its own bytes");
+  }
+}
+std::vector<std::string> sealed_container_seeds() {
+  std::vector<std::string> seeds;
+  for (const bool compact : {false, true}) {
+    auto header = format::sample_header();
+    header.compact = compact;
+    header.frames[1].codec = Codec::kNone;
+    header.frames[1].stored_bytes = header.frames[1].raw_bytes;
+    std::vector<std::byte> data(format::kContainerBytesMax, std::byte{'x'});
+    const auto encoded = test::sealed_codec({}, test::test_keys(), test::counting_salts())
+                             ->finish_container(header, data);
+    if (!encoded) continue;
+    const auto rest = std::span(data).first(header.stored_bytes() - encoded->size());
+    seeds.push_back(*encoded + std::string(base::as_text(rest)));
+  }
+  return seeds;
+}
+
 std::vector<std::string> container_seeds() {
   auto header = format::sample_header();
   const auto text = format::compressible_text(10100);
@@ -354,6 +399,7 @@ std::vector<std::string> reply_seeds() {
 constexpr Target kTargets[] = {
     {"superblock", superblock, superblock_seeds},
     {"container", container, container_seeds},
+    {"sealed_container", sealed_container, sealed_container_seeds},
     {"parity_index", parity_index, parity_index_seeds},
     {"frame", frame, frame_seeds},
     {"index_snapshot", index_snapshot, index_snapshot_seeds},

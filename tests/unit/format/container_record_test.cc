@@ -48,6 +48,21 @@ TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
   EXPECT_EQ(decoded->end(), 8191U + 129 + 5000);
   EXPECT_EQ(decoded->birth, VersionNumber{7});
   EXPECT_EQ(decoded->live_bytes, 8000U);
+  for (auto sealed : {record, compact}) {
+    const auto plain = sealed.encode();
+    sealed.sealed = true;
+    sealed.total_bytes = sealed.compact ? 5200 : 16384;
+    const auto again = ContainerRecord::decode(ContainerNumber{1}, sealed.encode());
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->encode(), sealed.encode());
+    EXPECT_EQ(again->end(), sealed.offset + sealed.total_bytes);
+    EXPECT_EQ(again->form(), (ContainerForm{sealed.compact, true}));
+    EXPECT_TRUE(rejected(sealed.encode().substr(0, plain.size())));
+    sealed.total_bytes = sealed.compact ? 5128 : 8192;
+    EXPECT_TRUE(rejected(sealed.encode())) << "shorter than its parts";
+    sealed.total_bytes = 2 * kContainerBytesMax;
+    EXPECT_TRUE(rejected(sealed.encode()));
+  }
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ TEST(ContainerHeader, NewerFormatReturnsUnsupported) {
 }
 
 TEST(ContainerHeader, UnknownFeatureReturnsUnsupported) {
-  EXPECT_EQ(code_of_forged([](auto& b) { b[8] = 2; }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of_forged([](auto& b) { b[8] = 4; }), ErrorCode::kUnsupported);
   EXPECT_EQ(code_of_forged([](auto& b) { b[11] = '\x80'; }), ErrorCode::kUnsupported);
 }
 

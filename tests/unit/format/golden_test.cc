@@ -4,8 +4,11 @@
 // With VARVE_WRITE_GOLDEN=1 in the environment missing images are made.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/checksum.h"
 #include "base/coding.h"
@@ -17,6 +20,7 @@
 #include "format/superblock.h"
 #include "io/posix_file_system.h"
 #include "support/format_samples.h"
+#include "support/test_keys.h"
 
 namespace varve::format {
 
@@ -101,6 +105,36 @@ TEST(Golden, ContainerIsReadAndItsHeaderWrittenAlike) {
   // The compressed bytes themselves are zstd's affair and may differ between its releases.
   ContainerHeader again = *header;
   EXPECT_EQ(encode_container_header(again), bytes.substr(0, header->header_bytes));
+}
+
+TEST(Golden, SealedContainerIsReadAndWrittenAlike) {
+  // Without compression, and with a salt that is no secret, all bytes follow from the keys.
+  for (const auto& [name, cipher] : {std::pair("sealed-aes-1.bin", crypto::Cipher::kAes256Gcm),
+                                     {"sealed-chacha-1.bin", crypto::Cipher::kChaCha20Poly1305}}) {
+    const auto ring = test::test_keys(7, test::kTestRepositoryId, cipher);
+    const auto codec = test::sealed_codec({}, ring, test::counting_salts());
+    const std::vector<std::string> raw{"chunk one|chunk two is longer", compressible_text(3000)};
+    ContainerHeader header = SampleContainer().header;
+    header.frames[1].codec = Codec::kNone;
+    header.frames[1].stored_bytes = 3000;
+    std::vector<std::byte> data(kContainerBytesMax);
+    std::ranges::copy(as_bytes(raw[0] + raw[1]), data.begin());
+    std::string written = test::must(codec->finish_container(header, data));
+    written += base::as_text(std::span(data).first(header.stored_bytes() - written.size()));
+    const std::string bytes = golden(name, written);
+    EXPECT_EQ(written, bytes);
+    const auto read = decode_container_header(as_bytes(bytes), codec->keys());
+    ASSERT_TRUE(read.has_value()) << read.error().message();
+    EXPECT_EQ(*read, header);
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const auto& frame = read->frames[i];
+      std::vector<std::byte> opened(frame.raw_bytes);
+      ASSERT_TRUE(codec->decode(
+          place_of_frame(*read, i), frame,
+          as_bytes(bytes).subspan(read->header_bytes + frame.offset, frame.stored_bytes), opened));
+      EXPECT_EQ(base::as_text(opened), raw[i]);
+    }
+  }
 }
 
 TEST(Golden, SuperblockIsReadAndWrittenAlike) {

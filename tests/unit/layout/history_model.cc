@@ -37,7 +37,7 @@ std::map<ContainerNumber, catalog::SegmentRecord> segments_by_container(const me
 
 }  // namespace
 
-History::History(std::uint64_t seed) : random(seed) {
+History::History(std::uint64_t seed) : random(seed), codec_(test::codec_of_seed(seed)) {
   prefer_memory();
   directory_ = std::make_unique<test::TempDirectory>();
   must(files.make_directory("/r"));

@@ -25,6 +25,7 @@
 #include "meta/schema.h"
 #include "store/folder_store.h"
 #include "support/temp_repository.h"
+#include "support/test_keys.h"
 
 namespace varve::layout {
 
@@ -101,7 +102,7 @@ class History {
   const LayoutMetrics metrics_{registry_};
   base::ThreadPool pool_{1, "test"};
   std::unique_ptr<store::FolderStore> store_;
-  std::unique_ptr<const format::FrameCodec> codec_ = format::make_plain_frame_codec({});
+  const std::unique_ptr<const format::FrameCodec> codec_;  // Sealed for odd seeds.
   std::unique_ptr<CategoryLayout> layout_;
   std::map<VersionNumber, Version> versions_;
   std::vector<Content> newest_;

@@ -24,6 +24,7 @@
 #include "meta/schema.h"
 #include "store/folder_store.h"
 #include "support/temp_repository.h"
+#include "support/test_keys.h"
 
 namespace varve::layout {
 
@@ -218,8 +219,7 @@ class PoolStoreTest : public testing::Test {
   varve::test::TempDirectory directory_;
   varve::test::CrashFileSystem files_;
   base::ThreadPool compressors_{2, "test"};
-  const std::unique_ptr<const format::FrameCodec> codec_ =
-      format::make_plain_frame_codec({Codec::kNone, 1});
+  const std::unique_ptr<const format::FrameCodec> codec_ = test::sealed_codec({Codec::kNone, 1});
   const std::unique_ptr<const format::Fingerprinter> fingerprinter_ =
       format::make_sha256_fingerprinter();
   meta::Env catalog_;

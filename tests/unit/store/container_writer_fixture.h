@@ -17,7 +17,7 @@
 #include "store/container_writer.h"
 #include "store/folder_store.h"
 #include "support/faulty_file_system.h"
-#include "support/place_bound_codec.h"
+#include "support/test_keys.h"
 
 namespace varve::store {
 
@@ -47,11 +47,8 @@ class ContainerWriterTest : public testing::Test {
 
   void start() {
     writer_.reset();
-    if (place_bound_) {
-      codec_ = std::make_unique<format::PlaceBoundCodec>(compression_);
-    } else {
-      codec_ = format::make_plain_frame_codec(compression_);
-    }
+    codec_ = sealed_ ? test::sealed_codec(compression_, keys_)
+                     : format::make_plain_frame_codec(compression_);
     writer_ = std::make_unique<ContainerWriter>(*store_, *codec_, pool_, options_,
                                                 [this](WrittenContainer written) {
                                                   const std::lock_guard lock(mutex_);
@@ -71,7 +68,7 @@ class ContainerWriterTest : public testing::Test {
 
   // Every chunk of [0, count) is in exactly one container, with its bytes.
   void expect_on_disk(std::uint32_t count) {
-    SegmentReader reader(*store_);
+    SegmentReader reader(*store_, codec_->keys());
     std::map<std::uint32_t, std::vector<std::byte>> found;
     std::map<SegmentNumber, std::uint64_t> ends;
     const std::lock_guard lock(mutex_);
@@ -85,7 +82,10 @@ class ContainerWriterTest : public testing::Test {
       const auto header = reader.read_header(kStore, record);
       ASSERT_TRUE(header) << header.error().message();
       EXPECT_EQ(header->chunks.size(), record.chunks);
-      EXPECT_TRUE(reader.verify_padding(record));
+      std::vector<std::byte> data(record.data_bytes);
+      EXPECT_TRUE(reader.read_data(record, 0, data));
+      const auto padding = reader.verify_padding(record, data);
+      EXPECT_TRUE(padding) << padding.error().message();
       EXPECT_LE(record.end() - record.offset, format::kContainerBytesMax);
       std::uint64_t listed = 0;
       for (const auto& run : written.ids) listed += run.count;
@@ -120,7 +120,8 @@ class ContainerWriterTest : public testing::Test {
   NumberSource numbers_;
   ContainerWriterOptions options_;
   format::Compression compression_{Codec::kNone, 1};
-  bool place_bound_ = false;
+  bool sealed_ = false;  // True for the codec of an encrypted repository.
+  const std::shared_ptr<const crypto::KeyRing> keys_ = test::test_keys();
   std::unique_ptr<const format::FrameCodec> codec_;
   bool compressible_ = false;
   const std::unique_ptr<const format::Fingerprinter> fingerprinter_ =

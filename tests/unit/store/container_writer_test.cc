@@ -44,7 +44,8 @@ TEST_F(ContainerWriterTest, FramesAreLargeOnlyWhereTheyAreCompressed) {
     ASSERT_TRUE(writer_->flush());
     std::size_t frames = 0, bytes = 0;
     for (const auto& one : written_) {
-      frames += SegmentReader(*store_).read_header(kStore, one.record)->frames.size();
+      frames +=
+          SegmentReader(*store_, codec_->keys()).read_header(kStore, one.record)->frames.size();
       bytes += one.record.raw_bytes;
     }
     EXPECT_GE(bytes / frames, least);
@@ -69,7 +70,7 @@ TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadersFitIn) {
       ASSERT_TRUE(writer_->append(ChunkId::make(kVersion, i), Fingerprint(), raw));
     }
     ASSERT_TRUE(writer_->sync());
-    SegmentReader reader(*store_);
+    SegmentReader reader(*store_, codec_->keys());
     std::uint32_t chunks = 0;
     for (const auto& written : written_) {
       EXPECT_LE(written.record.end() - written.record.offset, format::kContainerBytesMax);
@@ -143,7 +144,7 @@ TEST_F(ContainerWriterTest, TornWriteIsWrittenAgain) {
 }
 
 TEST_F(ContainerWriterTest, FramesAreSealedOnceInTheirOwnPlaceDespiteTornWritesAndSyncs) {
-  place_bound_ = true;
+  sealed_ = true;
   std::uint32_t next = 0;
   for (const Codec codec : {Codec::kNone, Codec::kZstd}) {
     compression_.codec = codec;
@@ -165,7 +166,7 @@ TEST_F(ContainerWriterTest, FramesAreSealedOnceInTheirOwnPlaceDespiteTornWritesA
 
 // The data and the header of each container are one write each.
 TEST_F(ContainerWriterTest, ContainerKeepsItsNumberAndItsPlaceIfAWriteFails) {
-  place_bound_ = true;
+  sealed_ = true;
   for (int fault = 0; fault < 8; ++fault) {
     SCOPED_TRACE(fault);
     store_.emplace(files_, "/fault-" + std::to_string(fault));
@@ -358,7 +359,7 @@ TEST_F(ContainerWriterTest, AnotherContainerInItsPlaceIsCorrupt) {
   start();
   append_all(0, 10);
   ASSERT_TRUE(writer_->flush());
-  SegmentReader reader(*store_);
+  SegmentReader reader(*store_, codec_->keys());
   auto record = written_[0].record;
   ASSERT_TRUE(reader.read_header(kStore, record));
   EXPECT_EQ(reader.read_header(StoreId{4}, record).error().code(), ErrorCode::kCorrupt);

@@ -34,7 +34,7 @@ class SegmentReaderTest : public testing::TestWithParam<bool> {
     data_.resize(kDataBytes);
     std::ranges::generate(data_, [&] { return static_cast<std::byte>(random()); });
     store_.emplace(*files_, directory_);
-    reader_.emplace(*store_);
+    reader_.emplace(*store_, nullptr);
     write(kDataBytes);
   }
   /// The file, with so many bytes of the container's data.

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first 128 bytes of a container, in their plain and their sealed form.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/ids.h"
+#include "format/container.h"
+#include "format/container_keys.h"
+#include "varve/result.h"
+
+namespace varve::format {
+
+/// The fields of a fixed header. Those up to `outer_checksum` are in the clear.
+struct FixedHeader {
+  ContainerForm form;
+  StoreId store{};
+  ContainerNumber number{};
+  std::optional<ContainerSeal> seal{};  ///< Salt and length of a sealed container.
+  std::uint64_t outer_checksum = 0;     ///< Checksum of all bytes behind; 0 if plain.
+  std::uint32_t frames = 0;
+  std::uint32_t chunks = 0;
+  std::uint32_t id_runs = 0;
+  std::uint32_t header_bytes = 0;
+  std::uint32_t data_bytes = 0;
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t tables_checksum = 0;  ///< Checksum of the header behind the fixed one.
+
+  /// Returns a part of the sealed container, for its keys.
+  [[nodiscard]] ContainerPart part(std::uint32_t index, std::uint64_t bound) const;
+};
+
+/// Returns the error of a header that is damaged. `what` continues "container header: ".
+[[nodiscard]] Error damaged_header(const std::string& what);
+
+/// Returns whether all reserved bytes are zero.
+[[nodiscard]] bool all_zero(std::span<const std::byte> bytes);
+
+/// Encodes the fixed header of a plain container.
+[[nodiscard]] std::string encode_fixed_header(const FixedHeader& fixed);
+/// Encodes the fixed header of a sealed container.
+[[nodiscard]] std::string seal_fixed_header(const FixedHeader& fixed, const ContainerKey& key);
+/// Decodes a fixed header; afterwards its counts and lengths agree. Errors: as
+/// container_header_length().
+[[nodiscard]] Result<FixedHeader> decode_fixed_header(std::span<const std::byte> start,
+                                                      const ContainerKeys* keys);
+
+}  // namespace varve::format

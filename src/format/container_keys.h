@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of an encrypted repository's containers. docs/FORMAT.md §14.2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "crypto/aead.h"
+#include "crypto/key_ring.h"
+#include "varve/result.h"
+
+namespace varve::format {
+
+/// The fields that only a sealed container has.
+struct ContainerSeal {
+  crypto::Salt salt{};            ///< Random. The container's key follows from it.
+  std::uint32_t total_bytes = 0;  ///< Length of the whole container, with its padding.
+  bool operator==(const ContainerSeal&) const = default;
+};
+
+/// A part of a sealed container that has a tag of its own. A part opens only as the part of its
+/// container that it was sealed as.
+struct ContainerPart {
+  static constexpr std::uint32_t kHeader = 0xffffffff;   ///< Directory, id runs and chunk table.
+  static constexpr std::uint32_t kCounts = 0xfffffffe;   ///< Fields of the fixed header.
+  static constexpr std::uint32_t kPadding = 0xfffffffd;  ///< Zeros behind the data.
+
+  StoreId store{};
+  ContainerNumber number{};
+  std::uint32_t features = 0;  ///< The container's feature flags.
+  ContainerSeal seal{};
+  std::uint32_t index = 0;  ///< Index of a frame, or one of the constants.
+  /// A value beside the part that must be unchanged: the raw bytes of a frame, the checksum of the
+  /// container behind the fixed header for kCounts, otherwise 0.
+  std::uint64_t bound = 0;
+};
+
+/// The key of one container. Immutable and thread-safe.
+class ContainerKey {
+ public:
+  ContainerKey(crypto::Aead aead, std::shared_ptr<const crypto::KeyRing> ring)
+      : aead_(std::move(aead)), ring_(std::move(ring)) {}
+
+  /// Encrypts a part in place and returns its tag. The caller seals each part of a container once.
+  [[nodiscard]] crypto::Tag seal(const ContainerPart& part, std::span<std::byte> text) const;
+  /// Decrypts a part from `sealed` to `out`, which has the same length and does not overlap.
+  /// Errors: kCorrupt if the part is damaged or another one; `out` is then zero.
+  [[nodiscard]] Result<void> open(const ContainerPart& part, std::span<const std::byte> sealed,
+                                  const crypto::Tag& tag, std::span<std::byte> out) const;
+
+ private:
+  [[nodiscard]] std::string associated_data(const ContainerPart& part) const;
+
+  crypto::Aead aead_;
+  std::shared_ptr<const crypto::KeyRing> ring_;
+};
+
+/// Gives the keys of containers. Thread-safe. Keeps the ones that were used last, because deriving
+/// a key takes about as long as decrypting 16 KiB.
+class ContainerKeys {
+ public:
+  using SaltSource = std::function<Result<crypto::Salt>()>;
+
+  /// `salts` gives each new container its salt. No salt may be given twice.
+  explicit ContainerKeys(std::shared_ptr<const crypto::KeyRing> ring,
+                         SaltSource salts = crypto::random_salt)
+      : ring_(std::move(ring)), salts_(std::move(salts)) {}
+
+  /// Returns the salt of a new container. Errors: kIo without random bytes.
+  [[nodiscard]] Result<crypto::Salt> new_salt() const { return salts_(); }
+  /// Returns the key of the container with this salt. Errors: kIo without memory.
+  [[nodiscard]] Result<ContainerKey> key_of(const crypto::Salt& salt) const;
+
+ private:
+  using Known = std::pair<crypto::Salt, ContainerKey>;
+  static constexpr std::size_t kKnownMax = 64;
+
+  [[nodiscard]] std::optional<ContainerKey> find(const crypto::Salt& salt) const;
+
+  const std::shared_ptr<const crypto::KeyRing> ring_;
+  const SaltSource salts_;
+  mutable std::mutex mutex_;          // Innermost. Guards known_.
+  mutable std::vector<Known> known_;  // Most recently used last.
+};
+
+}  // namespace varve::format
