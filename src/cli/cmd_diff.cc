@@ -109,15 +109,18 @@ Result<void> diff(const DiffArguments& options, const Context& context) {
     return Error(ErrorCode::kNotFound, "neither version has \"" + path + "\"");
   }
   Printer printer(options.json);
-  const auto sink = [&](const TreeChange& change) { printer(change); };
-  if (before.entry && after.entry) {
-    VARVE_TRY(compare_trees({*before.reader, *before.entry}, {*after.reader, *after.entry}, path,
-                            options.read_data, sink));
-  } else if (before.entry) {
-    VARVE_TRY(list_tree({*before.reader, *before.entry}, path, TreeChange::Kind::kRemoved, sink));
-  } else {
-    VARVE_TRY(list_tree({*after.reader, *after.entry}, path, TreeChange::Kind::kAdded, sink));
-  }
+  const auto entry_of = [](const Side& side) {
+    return side.entry ? std::optional<EntryAt>(EntryAt{*side.reader, *side.entry}) : std::nullopt;
+  };
+  const auto left = entry_of(before);
+  const auto right = entry_of(after);
+  const TreeComparison comparison{
+      .path = path, .check = options.read_data ? DataCheck::kRead : DataCheck::kTimes};
+  VARVE_TRY(compare_trees(left ? &*left : nullptr, right ? &*right : nullptr, comparison,
+                          [&](const TreeChange& change) {
+                            printer(change);
+                            return true;
+                          }));
   note(context, printer.summary());
   return {};
 }

@@ -81,8 +81,9 @@ Result<std::vector<Occurrence>> find_occurrences(const HistoryArguments& options
       const SealedEntry& before = occurrences.back().entry;
       Difference difference = Difference::kContent;
       if ((before.attributes.mode & S_IFMT) == (entry->attributes.mode & S_IFMT)) {
-        VARVE_TRY_ASSIGN(difference, compare_entries({*reader_before, before}, {*reader, *entry},
-                                                     options.read_data));
+        VARVE_TRY_ASSIGN(difference,
+                         compare_entries({*reader_before, before}, {*reader, *entry},
+                                         options.read_data ? DataCheck::kRead : DataCheck::kTimes));
       }
       occurrence.change = difference == Difference::kContent    ? "changed"
                           : difference == Difference::kMetadata ? "metadata"

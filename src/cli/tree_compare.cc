@@ -14,9 +14,19 @@ namespace {
 constexpr std::size_t kCompareBatch = 512;
 constexpr std::size_t kCompareBytes = 1 << 20;
 
-using Sink = std::function<void(const TreeChange&)>;
+using Sink = std::function<bool(const TreeChange&)>;
 
 bool is_directory(const SealedEntry& entry) { return S_ISDIR(entry.attributes.mode); }
+
+bool of_one_series(const EntryAt& before, const EntryAt& after) {
+  return before.reader.info().series == after.reader.info().series;
+}
+
+/// Returns true if one series stores both directories as the same, with all below them.
+bool same_below(const EntryAt& before, const EntryAt& after) {
+  return before.entry.content_id != 0 && before.entry.content_id == after.entry.content_id &&
+         of_one_series(before, after);
+}
 
 bool same_type(const SealedEntry& a, const SealedEntry& b) {
   return (a.attributes.mode & S_IFMT) == (b.attributes.mode & S_IFMT);
@@ -40,7 +50,17 @@ Result<bool> same_bytes(const EntryAt& before, const EntryAt& after) {
   }
 }
 
-Result<bool> same_content(const EntryAt& before, const EntryAt& after, bool read_data) {
+/// Compares two files of one series by their chunks. False tells nothing.
+Result<bool> same_chunks(const EntryAt& before, const EntryAt& after) {
+  bool same = true;
+  const auto listed = after.reader.list_changes(after.entry.rank, &before.reader, before.entry.rank,
+                                                [&](const FileRange&) { return same = false; });
+  if (!listed && listed.error().code() == ErrorCode::kUnsupported) return false;
+  if (!listed) return listed.error();
+  return same;
+}
+
+Result<bool> same_content(const EntryAt& before, const EntryAt& after, DataCheck check) {
   const Attributes& a = before.entry.attributes;
   const Attributes& b = after.entry.attributes;
   if (S_ISLNK(a.mode)) {
@@ -51,7 +71,13 @@ Result<bool> same_content(const EntryAt& before, const EntryAt& after, bool read
   if (S_ISBLK(a.mode) || S_ISCHR(a.mode)) return a.rdev == b.rdev;
   if (!S_ISREG(a.mode)) return true;
   if (a.size != b.size) return false;
-  if (a.mtime == b.mtime && !read_data) return true;
+  if (check != DataCheck::kRead) {
+    if (a.mtime == b.mtime) return true;
+    if (of_one_series(before, after)) {
+      VARVE_TRY_ASSIGN(const bool same, same_chunks(before, after));
+      if (same || check == DataCheck::kStored) return same;
+    }
+  }
   return same_bytes(before, after);
 }
 
@@ -101,24 +127,59 @@ struct Level {
   std::optional<DirectoryCursor> before;
   std::optional<DirectoryCursor> after;
   std::size_t path_length = 0;
+  std::string behind{};  ///< Path below it of the last name to skip; empty if nothing is skipped.
 };
 
 class Walk {
  public:
-  Walk(bool read_data, const Sink& sink) : read_data_(read_data), sink_(sink) {}
+  Walk(const TreeComparison& comparison, const Sink& sink)
+      : comparison_(comparison), sink_(sink), path_(comparison.path) {}
 
-  /// Both, or one, may be there.
-  Result<void> run(const EntryAt* before, const EntryAt* after, const std::string& path) {
-    path_ = path;
-    VARVE_TRY(visit(before, after));
-    while (!levels_.empty()) VARVE_TRY(step());
-    return {};
+  Result<ComparedTrees> run(const EntryAt* before, const EntryAt* after) {
+    if (comparison_.behind) {
+      std::string_view rest = *comparison_.behind;
+      rest.remove_prefix(std::min(rest.size(), path_.size()));
+      if (rest.starts_with('/')) rest.remove_prefix(1);
+      enter(before, after, rest);
+    } else {
+      VARVE_TRY(visit(before, after));
+    }
+    while (!levels_.empty()) {
+      if (!goes_on_ || compared_.names >= comparison_.names_max) {
+        compared_.stopped = path_;
+        break;
+      }
+      VARVE_TRY(step());
+    }
+    return std::move(compared_);
   }
 
  private:
+  struct Pair {
+    std::optional<EntryAt> before;
+    std::optional<EntryAt> after;
+  };
+  template <typename Use>
+  static auto use(const Pair& pair, const Use& with) {
+    return with(pair.before ? &*pair.before : nullptr, pair.after ? &*pair.after : nullptr);
+  }
+
   Result<void> step() {
     Level& level = levels_.back();
     path_.resize(level.path_length);
+    const std::string behind = std::exchange(level.behind, {});
+    if (!behind.empty()) return skip(level, behind);
+    VARVE_TRY_ASSIGN(const Pair pair, take(level));
+    if (!pair.before && !pair.after) {
+      levels_.pop_back();
+      return {};
+    }
+    return use(
+        pair, [this](const EntryAt* before, const EntryAt* after) { return visit(before, after); });
+  }
+
+  /// Takes the name that comes first, and appends it to path_. The other side waits for its turn.
+  Result<Pair> take(Level& level) {
     DirectoryCursor::Item* left = nullptr;
     DirectoryCursor::Item* right = nullptr;
     if (level.before) {
@@ -127,41 +188,76 @@ class Walk {
     if (level.after) {
       VARVE_TRY_ASSIGN(right, level.after->peek());
     }
-    if (left == nullptr && right == nullptr) {
-      levels_.pop_back();
-      return {};
-    }
-    // Visits the name that comes first; the other side waits for its turn.
+    Pair pair;
+    if (left == nullptr && right == nullptr) return pair;
     if (left != nullptr && right != nullptr && left->name != right->name) {
       (left->name < right->name ? right : left) = nullptr;
     }
     if (!path_.empty()) path_ += '/';
     path_ += left != nullptr ? left->name : right->name;
-    std::optional<EntryAt> before;
-    std::optional<EntryAt> after;
     if (left != nullptr) {
-      before.emplace(EntryAt{level.before->reader(), left->entry});
+      pair.before.emplace(EntryAt{level.before->reader(), left->entry});
       level.before->next();
     }
     if (right != nullptr) {
-      after.emplace(EntryAt{level.after->reader(), right->entry});
+      pair.after.emplace(EntryAt{level.after->reader(), right->entry});
       level.after->next();
     }
-    return visit(before ? &*before : nullptr, after ? &*after : nullptr);
+    return pair;
+  }
+
+  /// Passes the names of a directory up to the first component of `behind`, and goes into the entry
+  /// of that name.
+  Result<void> skip(Level& level, std::string_view behind) {
+    const std::string_view name = behind.substr(0, behind.find('/'));
+    for (auto* side : {&level.before, &level.after}) {
+      while (*side) {
+        VARVE_TRY_ASSIGN(const auto* const item, (*side)->peek());
+        if (item == nullptr || item->name >= name) break;
+        (*side)->next();
+      }
+    }
+    const auto is_next = [&](std::optional<DirectoryCursor>& side) -> Result<bool> {
+      if (!side) return false;
+      VARVE_TRY_ASSIGN(const auto* const item, side->peek());
+      return item != nullptr && item->name == name;
+    };
+    VARVE_TRY_ASSIGN(const bool left, is_next(level.before));
+    VARVE_TRY_ASSIGN(const bool right, is_next(level.after));
+    if (!left && !right) return {};
+    VARVE_TRY_ASSIGN(const Pair pair, take(level));
+    behind.remove_prefix(std::min(name.size() + 1, behind.size()));
+    use(pair, [&](const EntryAt* before, const EntryAt* after) { enter(before, after, behind); });
+    return {};
   }
 
   /// Tells of the entry at path_, and goes into it.
   Result<void> visit(const EntryAt* before, const EntryAt* after) {
+    ++compared_.names;
     if (before != nullptr && after != nullptr && same_type(before->entry, after->entry)) {
-      VARVE_TRY_ASSIGN(const Difference difference, compare_entries(*before, *after, read_data_));
-      if (difference == Difference::kContent) tell(TreeChange::Kind::kContent, after->entry);
-      if (difference == Difference::kMetadata) tell(TreeChange::Kind::kMetadata, after->entry);
+      if (!comparison_.added_only) {
+        VARVE_TRY_ASSIGN(const Difference difference,
+                         compare_entries(*before, *after, comparison_.check));
+        if (difference == Difference::kContent) tell(TreeChange::Kind::kContent, after->entry);
+        if (difference == Difference::kMetadata) tell(TreeChange::Kind::kMetadata, after->entry);
+      }
     } else {
-      if (before != nullptr) tell(TreeChange::Kind::kRemoved, before->entry);
+      if (before != nullptr && !comparison_.added_only) {
+        tell(TreeChange::Kind::kRemoved, before->entry);
+      }
       if (after != nullptr) tell(TreeChange::Kind::kAdded, after->entry);
     }
+    enter(before, after, {});
+    return {};
+  }
+
+  /// Goes into the directories at path_, to the names behind `behind`.
+  void enter(const EntryAt* before, const EntryAt* after, std::string_view behind) {
+    if (before != nullptr && after != nullptr && same_below(*before, *after)) return;
+    if (after == nullptr && comparison_.added_only) return;
     Level level;
     level.path_length = path_.size();
+    level.behind = behind;
     if (before != nullptr && is_directory(before->entry)) {
       level.before.emplace(before->reader, before->entry.rank);
     }
@@ -169,21 +265,25 @@ class Walk {
       level.after.emplace(after->reader, after->entry.rank);
     }
     if (level.before || level.after) levels_.push_back(std::move(level));
-    return {};
   }
 
-  void tell(TreeChange::Kind kind, const SealedEntry& entry) { sink_({kind, path_, entry}); }
+  // An entry whose type changed is told twice: a stop at its first half waits for the second.
+  void tell(TreeChange::Kind kind, const SealedEntry& entry) {
+    if (!sink_({kind, path_, entry})) goes_on_ = false;
+  }
 
-  const bool read_data_;
+  const TreeComparison& comparison_;
   const Sink& sink_;
   std::string path_;
   std::vector<Level> levels_;
+  bool goes_on_ = true;
+  ComparedTrees compared_;
 };
 
 }  // namespace
 
-Result<Difference> compare_entries(const EntryAt& before, const EntryAt& after, bool read_data) {
-  VARVE_TRY_ASSIGN(const bool same, same_content(before, after, read_data));
+Result<Difference> compare_entries(const EntryAt& before, const EntryAt& after, DataCheck check) {
+  VARVE_TRY_ASSIGN(const bool same, same_content(before, after, check));
   if (!same) return Difference::kContent;
   const Attributes& a = before.entry.attributes;
   const Attributes& b = after.entry.attributes;
@@ -206,15 +306,9 @@ Result<SealedEntry> find_entry(VersionReader& reader, std::string_view path) {
   return entry;
 }
 
-Result<void> compare_trees(const EntryAt& before, const EntryAt& after, const std::string& path,
-                           bool read_data, const Sink& sink) {
-  return Walk(read_data, sink).run(&before, &after, path);
-}
-
-Result<void> list_tree(const EntryAt& root, const std::string& path, TreeChange::Kind kind,
-                       const Sink& sink) {
-  const bool removed = kind == TreeChange::Kind::kRemoved;
-  return Walk(false, sink).run(removed ? &root : nullptr, removed ? nullptr : &root, path);
+Result<ComparedTrees> compare_trees(const EntryAt* before, const EntryAt* after,
+                                    const TreeComparison& comparison, const Sink& sink) {
+  return Walk(comparison, sink).run(before, after);
 }
 
 }  // namespace varve::cli

@@ -2,7 +2,10 @@
 // Compares two sealed trees, or two entries of them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,11 +22,18 @@ struct EntryAt {
   SealedEntry entry;
 };
 
-/// Returns the difference between two entries of the same type. Like rsync, takes files of the same
-/// size and modification time for equal. Compares their bytes if only the times differ, or if
-/// `read_data` is set. Metadata are mode, owner, group, modification time and extended attributes.
+/// How to tell whether two files have the same data. Files of another size differ. Like rsync, all
+/// but kRead take files of the same size and modification time for equal.
+enum class DataCheck {
+  kStored,  ///< Compares the stored chunks and reads no data. Equal bytes may seem to differ.
+  kTimes,   ///< Reads both files if their times differ.
+  kRead,    ///< Reads both files.
+};
+
+/// Returns the difference between two entries of the same type. Metadata are mode, owner, group,
+/// modification time and extended attributes.
 [[nodiscard]] Result<Difference> compare_entries(const EntryAt& before, const EntryAt& after,
-                                                 bool read_data);
+                                                 DataCheck check);
 
 /// Returns the entry of a path without slashes at its ends; "" is the root.
 /// Errors: kNotFound, with a message that is not for users.
@@ -37,15 +47,29 @@ struct TreeChange {
   SealedEntry entry;  ///< The entry after the change; for kRemoved, the entry before it.
 };
 
-/// Compares two entries at `path` and the trees below them. Walks both in step, in tree order, and
-/// calls `sink` for each name that differs. An added or removed directory reports each name in it
-/// too. A name whose type changed counts as removed and added. Memory grows only with the depth.
-[[nodiscard]] Result<void> compare_trees(const EntryAt& before, const EntryAt& after,
-                                         const std::string& path, bool read_data,
-                                         const std::function<void(const TreeChange&)>& sink);
-/// Calls `sink` for each name of a tree that only one side has. `kind` is kAdded or kRemoved.
-[[nodiscard]] Result<void> list_tree(const EntryAt& root, const std::string& path,
-                                     TreeChange::Kind kind,
-                                     const std::function<void(const TreeChange&)>& sink);
+/// A comparison of two trees, or a part of one.
+struct TreeComparison {
+  std::string path;  ///< Path of the two entries.
+  DataCheck check = DataCheck::kTimes;
+  bool added_only = false;  ///< True to look only for names that `before` does not have.
+  /// The path where an earlier comparison stopped: begins behind it in tree order.
+  std::optional<std::string> behind = std::nullopt;
+  std::uint64_t names_max = std::numeric_limits<std::uint64_t>::max();  ///< Names to look at.
+};
+
+/// The end of a comparison.
+struct ComparedTrees {
+  std::uint64_t names = 0;             ///< Number of names that it looked at.
+  std::optional<std::string> stopped;  ///< The path where it stopped, unless it came to the end.
+};
+
+/// Compares two entries and the trees below them; a null stands for a missing entry. Walks both in
+/// step, in tree order, and calls `sink` for each name that differs, until `sink` returns false. An
+/// added or removed directory reports each name in it too. A name whose type changed counts as
+/// removed and added. Skips directories that one series stores as the same. Memory grows only with
+/// the depth.
+[[nodiscard]] Result<ComparedTrees> compare_trees(
+    const EntryAt* before, const EntryAt* after, const TreeComparison& comparison,
+    const std::function<bool(const TreeChange&)>& sink);
 
 }  // namespace varve::cli

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -16,7 +15,7 @@
 #include "cli/output.h"
 #include "cli/repository_status.h"
 #include "cli/tree_compare.h"
-#include "cli/version_path.h"
+#include "cli/web_values.h"
 #include "control/open_versions.h"
 #include "varve/arrange.h"
 #include "varve/retention.h"
@@ -28,65 +27,6 @@ constexpr std::size_t kVersionsMax = 200;
 constexpr std::size_t kEntriesMax = 500;
 constexpr std::size_t kOccurrencesMax = 200;
 constexpr std::size_t kCategoriesMax = 2000;
-
-Result<std::uint64_t> number_of(const web::Request& request, const std::string& name,
-                                std::uint64_t most) {
-  const std::string* const text = request.find(name);
-  std::uint64_t number = 0;
-  if (text != nullptr) {
-    const char* const end = text->data() + text->size();
-    const auto [stop, error] = std::from_chars(text->data(), end, number);
-    if (error == std::errc() && stop == end && number <= most) return number;
-  }
-  return Error(ErrorCode::kInvalid, "the query needs a number: " + name);
-}
-
-Result<SeriesInfo> series_of(Repository& repository, const web::Request& request) {
-  VARVE_TRY_ASSIGN(const std::uint64_t number, number_of(request, "series", UINT32_MAX));
-  VARVE_TRY_ASSIGN(const auto all, repository.series());
-  for (const SeriesInfo& series : all) {
-    if (series.id == static_cast<SeriesId>(number)) return series;
-  }
-  return Error(ErrorCode::kNotFound, "there is no such series");
-}
-
-/// Returns the sealed versions of a series, newest first.
-Result<std::vector<VersionInfo>> sealed_versions(Repository& repository, SeriesId series) {
-  VARVE_TRY_ASSIGN(auto versions, repository.versions(series));
-  std::erase_if(versions, [](const auto& one) { return one.state != VersionState::kSealed; });
-  std::ranges::reverse(versions);
-  return versions;
-}
-
-Json version_object(const VersionInfo& version) {
-  Json object{{"number", static_cast<std::uint32_t>(version.number)},
-              {"name", printable(version.name)},
-              {"sealed", version.sealed_at.seconds},
-              {"opened", version.opened_at.seconds},
-              {"entries", version.entries},
-              {"logical", version.logical_bytes},
-              {"new", version.unique_bytes},
-              {"stored", version.stored_bytes}};
-  if (version.claimed_at != Timestamp{}) object["claimed"] = version.claimed_at.seconds;
-  return object;
-}
-
-Json entry_object(std::string_view name, const SealedEntry& entry) {
-  const Attributes& attributes = entry.attributes;
-  return {{"name", printable(name)},
-          {"raw", web::percent_encode(name)},
-          {"type", type_text(attributes.mode)},
-          {"mode", mode_text(attributes.mode)},
-          {"uid", attributes.uid},
-          {"gid", attributes.gid},
-          {"size", attributes.size},
-          {"mtime", attributes.mtime.seconds}};
-}
-
-std::string plain_path(const web::Request& request) {
-  const std::string* const path = request.find("path");
-  return path == nullptr ? "" : parse_version_path("series/version/" + *path).path;
-}
 
 Result<RepositoryStatus> look_at(Repository& repository) {
   RepositoryStatus status;
@@ -109,21 +49,6 @@ Result<RepositoryStatus> look_at(Repository& repository) {
 }
 
 }  // namespace
-
-Result<WebPlace> find_web_place(Repository& repository, const web::Request& request) {
-  VARVE_TRY_ASSIGN(const std::uint64_t series, number_of(request, "series", UINT32_MAX));
-  VARVE_TRY_ASSIGN(const std::uint64_t version, number_of(request, "version", UINT32_MAX));
-  WebPlace place;
-  VARVE_TRY_ASSIGN(place.reader, repository.reader(static_cast<SeriesId>(series),
-                                                   static_cast<VersionNumber>(version)));
-  place.path = plain_path(request);
-  auto entry = find_entry(*place.reader, place.path);
-  if (!entry && entry.error().code() == ErrorCode::kNotFound) {
-    return Error(ErrorCode::kNotFound, "this version does not have " + printable(place.path));
-  }
-  VARVE_TRY_ASSIGN(place.entry, std::move(entry));
-  return place;
-}
 
 Result<Json> web_overview(Repository& repository, const web::Request& /*request*/) {
   VARVE_TRY_ASSIGN(const RepositoryStatus status, look_at(repository));
@@ -161,19 +86,19 @@ Result<Json> web_overview(Repository& repository, const web::Request& /*request*
                 {"name", printable(one.name)},
                 {"versions", one.versions},
                 {"arrange", one.debt.dead_bytes + one.debt.departing_bytes}};
-    if (one.newest) series["newest"] = version_object(*one.newest);
+    if (one.newest) series["newest"] = version_value(*one.newest);
     auto& open = series["open"] = Json::array();
-    for (const VersionInfo& version : one.open) open.push_back(version_object(version));
+    for (const VersionInfo& version : one.open) open.push_back(version_value(version));
     list.push_back(std::move(series));
   }
   return object;
 }
 
 Result<Json> web_versions(Repository& repository, const web::Request& request) {
-  VARVE_TRY_ASSIGN(const SeriesInfo series, series_of(repository, request));
+  VARVE_TRY_ASSIGN(const SeriesInfo series, web_series(repository, request));
   std::uint64_t below = std::numeric_limits<std::uint64_t>::max();
   if (request.find("below") != nullptr) {
-    VARVE_TRY_ASSIGN(below, number_of(request, "below", below));
+    VARVE_TRY_ASSIGN(below, web_number(request, "below", below));
   }
   VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository, series.id));
   Json object{{"name", printable(series.name)}, {"count", versions.size()}, {"more", false}};
@@ -185,7 +110,7 @@ Result<Json> web_versions(Repository& repository, const web::Request& request) {
       object["more"] = true;
       break;
     }
-    Json one = version_object(versions[i]);
+    Json one = version_value(versions[i]);
     if (i + 1 < versions.size()) {
       // The change that a user sees: entries and bytes against the version before.
       const VersionInfo& before = versions[i + 1];
@@ -200,7 +125,7 @@ Result<Json> web_versions(Repository& repository, const web::Request& request) {
 }
 
 Result<Json> web_space(Repository& repository, const web::Request& request) {
-  VARVE_TRY_ASSIGN(const SeriesInfo series, series_of(repository, request));
+  VARVE_TRY_ASSIGN(const SeriesInfo series, web_series(repository, request));
   VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository, series.id));
   VARVE_TRY_ASSIGN(auto usages, repository.version_usage(series.id));
   VARVE_TRY_ASSIGN(const auto categories, repository.categories(series.id));
@@ -235,11 +160,11 @@ Result<Json> web_tree(Repository& repository, const web::Request& request) {
   VARVE_TRY_ASSIGN(const WebPlace place, find_web_place(repository, request));
   std::uint64_t after = 0;
   if (request.find("after") != nullptr) {
-    VARVE_TRY_ASSIGN(after, number_of(request, "after", std::numeric_limits<std::int64_t>::max()));
+    VARVE_TRY_ASSIGN(after, web_number(request, "after", std::numeric_limits<std::int64_t>::max()));
   }
   const std::size_t slash = place.path.rfind('/') + 1;
-  Json object{{"self", entry_object(std::string_view(place.path).substr(slash), place.entry)},
-              {"version", version_object(place.reader->info())},
+  Json object{{"self", entry_value(std::string_view(place.path).substr(slash), place.entry)},
+              {"version", version_value(place.reader->info())},
               {"more", false}};
   auto& list = object["entries"] = Json::array();
   if (!S_ISDIR(place.entry.attributes.mode)) return object;
@@ -252,7 +177,7 @@ Result<Json> web_tree(Repository& repository, const web::Request& request) {
           return false;
         }
         after = position;
-        found.emplace_back(entry_object(name, entry), entry);
+        found.emplace_back(entry_value(name, entry), entry);
         return true;
       }));
   for (auto& [one, entry] : found) {
@@ -266,8 +191,8 @@ Result<Json> web_tree(Repository& repository, const web::Request& request) {
 }
 
 Result<Json> web_history(Repository& repository, const web::Request& request) {
-  VARVE_TRY_ASSIGN(const SeriesInfo series, series_of(repository, request));
-  const std::string path = plain_path(request);
+  VARVE_TRY_ASSIGN(const SeriesInfo series, web_series(repository, request));
+  const std::string path = web_path(request);
   if (path.empty()) return Error(ErrorCode::kInvalid, "the query needs a path");
   VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository, series.id));
   Json object{{"name", printable(series.name)},
@@ -295,8 +220,8 @@ Result<Json> web_history(Repository& repository, const web::Request& request) {
     if (newer) {
       Difference difference = Difference::kContent;
       if ((newer->attributes.mode & S_IFMT) == (entry->attributes.mode & S_IFMT)) {
-        VARVE_TRY_ASSIGN(difference,
-                         compare_entries({*reader, *entry}, {*newer_reader, *newer}, false));
+        VARVE_TRY_ASSIGN(difference, compare_entries({*reader, *entry}, {*newer_reader, *newer},
+                                                     DataCheck::kStored));
       }
       finish(difference == Difference::kContent    ? "changed"
              : difference == Difference::kMetadata ? "metadata"
@@ -304,8 +229,8 @@ Result<Json> web_history(Repository& repository, const web::Request& request) {
     }
     newer = *entry;
     newer_reader = std::move(reader);
-    shown = version_object(versions[i]);
-    shown["entry"] = entry_object(std::string_view(path).substr(path.rfind('/') + 1), *newer);
+    shown = version_value(versions[i]);
+    shown["entry"] = entry_value(std::string_view(path).substr(path.rfind('/') + 1), *newer);
   }
   if (versions.size() <= kOccurrencesMax) finish("new");
   return object;

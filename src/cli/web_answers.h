@@ -2,25 +2,12 @@
 // Makes the JSON from which `varve web` draws its page. Each function bounds its answer.
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include "control/json.h"
-#include "varve/browse.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 #include "web/request.h"
 
 namespace varve::cli {
-
-/// The version that a request names by `series` and `version`, which are numbers, and `path`.
-struct WebPlace {
-  std::shared_ptr<VersionReader> reader;
-  std::string path;  ///< Without slashes at its ends.
-  SealedEntry entry;
-};
-/// Errors: kInvalid if a part of the query is missing or no number; kNotFound.
-[[nodiscard]] Result<WebPlace> find_web_place(Repository& repository, const web::Request& request);
 
 /// Health, checks, sizes and all series with their newest version.
 [[nodiscard]] Result<control::Json> web_overview(Repository& repository,
@@ -35,6 +22,14 @@ struct WebPlace {
 /// The versions of `series` that have `path`, newest first, and where it changed.
 [[nodiscard]] Result<control::Json> web_history(Repository& repository,
                                                 const web::Request& request);
+/// The names that differ between the versions `before` and `after` of `series`, behind the path
+/// `behind`.
+[[nodiscard]] Result<control::Json> web_changes(Repository& repository,
+                                                const web::Request& request);
+/// The names that contain `name`, or match it if it has wildcards, in all sealed versions, or in
+/// those of `series`. Each path counts once for versions in a row that have it, with the newest.
+/// Goes on from `from_series`, `from_version` and `behind`.
+[[nodiscard]] Result<control::Json> web_search(Repository& repository, const web::Request& request);
 /// The difference of `path` between the versions `before` and `after`.
 [[nodiscard]] Result<control::Json> web_diff(Repository& repository, const web::Request& request);
 

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/text_diff.h"
 #include "cli/web_answers.h"
+#include "cli/web_values.h"
 
 namespace varve::cli {
 namespace {

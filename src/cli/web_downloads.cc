@@ -23,7 +23,7 @@
 #include "base/system_error.h"
 #include "base/unique_fd.h"
 #include "cli/output.h"
-#include "cli/web_answers.h"
+#include "cli/web_values.h"
 #include "varve/restore.h"
 
 namespace varve::cli {

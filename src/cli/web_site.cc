@@ -21,6 +21,7 @@ constexpr std::array kAnswerers{
     Answerer{"/api/overview", web_overview}, Answerer{"/api/versions", web_versions},
     Answerer{"/api/space", web_space},       Answerer{"/api/tree", web_tree},
     Answerer{"/api/history", web_history},   Answerer{"/api/diff", web_diff},
+    Answerer{"/api/changes", web_changes},   Answerer{"/api/search", web_search},
 };
 
 }  // namespace

@@ -201,6 +201,77 @@ assert load("large")["reason"] == "it has more than 1.0 MiB" and "lines" not in 
 PY
 ok "listings, sizes, history and a difference have what the versions have"
 
+# ---- Long lists. ----
+
+many=$work/many
+python3 - "$many" <<'PY'
+import os, sys
+os.makedirs(sys.argv[1] + "/old folder")
+names = [b"%d-%%41+&#?\n\xff<i>" % i for i in range(700)]
+for name in names:
+    with open(os.path.join(os.fsencode(sys.argv[1]), b"old folder", name), "wb"):
+        pass
+PY
+"$VARVE" -q store "$mnt" many/one "$many" >"$work/out"
+mv "$many/old folder" "$many/new"
+seq 9 >"$many/README"
+"$VARVE" -q store "$mnt" many/two "$many" >"$work/out"
+"$VARVE" -q diff --json "$mnt/many/one" "$mnt/many/two" >"$work/diff.json"
+"$VARVE" -q find --json "$mnt" '*%41*' >"$work/find.json"
+python3 - "$base" "$cookie" "$work" <<'PY'
+import json, sys, urllib.error, urllib.request
+base, cookie, work = sys.argv[1:]
+def get(path):
+    request = urllib.request.Request(base + "/api/" + path, headers={"Cookie": cookie})
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return json.load(answer)
+def lines(name, kind):
+    with open("%s/%s.json" % (work, name)) as file:
+        return [one for one in map(json.loads, file) if one["message_type"] == kind]
+rows, pages, behind = [], 0, ""
+while behind is not None:
+    answer = get("changes?series=2&before=1&after=2" + behind)
+    rows += answer["changes"]
+    pages += 1
+    behind = "&behind=" + answer["behind"] if "behind" in answer else None
+assert pages == 3, pages
+expected = lines("diff", "change")
+assert len(rows) == len(expected) == 1404, (len(rows), len(expected))
+assert [row["change"] for row in rows] == [one["change"] for one in expected]
+assert all(ord(c) >= 32 for row in rows for c in row["path"])
+
+def search(query):
+    found, end, pages = [], "", 0
+    while end is not None:
+        answer = get("search?name=" + query + end)
+        found += answer["found"]
+        pages += 1
+        end = "".join("&%s=%s" % one for one in answer["end"].items()) if "end" in answer else None
+    return found, pages
+found, pages = search("%2541")
+assert pages > 7, pages
+places = [(one["version"]["name"], one["raw"]) for one in found]
+assert len(places) == len(set(places)) == 1400 == len(lines("find", "entry")), len(places)
+assert {place[0] for place in places} == {"one", "two"}
+# A name that two versions have counts once, with the newest; letters of either case are equal.
+for query in "readme", "EADM", "/ReadMe", "README", "R*E", "numBERS&series=1", "der/numb":
+    found, pages = search(query)
+    assert len(found) == 1 and pages == 1, (query, found)
+    assert found[0]["version"]["name"] == "two", found
+found, _ = search("old%20F")
+assert [(one["path"], one["version"]["name"]) for one in found] == [("old folder", "one")], found
+assert search("nothing")[0] == [] and search("/old*&series=1")[0] == []
+for path, status in (("search?name=", 400), ("search", 400), ("search?name=" + "x" * 257, 400), ("search?name=[a", 400),
+                     ("search?name=x&series=9", 404), ("search?name=x&from_series=2", 400),
+                     ("changes?series=2&before=1", 400), ("changes?series=2&before=1&after=9", 404)):
+    try:
+        get(path)
+        sys.exit("%s is answered" % path)
+    except urllib.error.HTTPError as error:
+        assert error.code == status, (path, error.code)
+PY
+ok "differences and found names come page by page, each once, as \`varve diff\` and \`find\` list them"
+
 # ---- Beside a daemon. ----
 
 mkdir "$mnt/s/three"

@@ -122,10 +122,17 @@ def check(condition, text):
 
 
 VIEWS = (
-    ("overview", "/", ("Backups in", "laptop", "Repository in all", "No check was recorded")),
-    ("timeline", "/series/1", ("laptop", "newest first", "first", "second", "New data")),
+    ("overview", "/", ("Find in all versions", "Backups in", "laptop", "Repository in all", "No check was recorded")),
+    ("timeline", "/series/1", ("laptop", "find in this series", "+390.6 KiB", "newest first", "first", "second", "New data")),
     ("space", "/space/1", ("What each version uses", "Categories", "still in use")),
-    ("folder", "/tree/1/2/", ("laptop/second", "<img src=x onerror=alert(1)>", "\\x1b[31m", "javascript:alert(1)")),
+    ("folder", "/tree/1/2/", ("laptop/second", "<img src=x onerror=alert(1)>", "javascript:alert(1)")),
+    ("changes", "/changes/1/1/2", ("From first to second", "\\x1b[31m", "removed", "<b>new", "added", "folder/random",
+                                   "binary", "changed", "Compare", "History")),
+    ("search", "/search//NEW", ("Find NEW", "<b>new", "laptop / second", "Download")),
+    ("search-gone", "/search/1/col%6Fur", ("1 name", "\\x1b[31m", "laptop / first", "Find in this series")),
+    ("search-hostile", "/search//%3Cimg%20src", ("<img src=x onerror=alert(1)>", "laptop / second")),
+    ("search-none", "/search//nothing%FF", ("none is to be listed",)),
+    ("search-bad", "/search//%5Ba", ("This did not work",)),
     ("file", "/tree/1/2/text", ("text", "Download (", "-rw-r--r--")),
     ("history", "/history/1/text", ("2 versions have it", "appeared", "changed", "Compare")),
     ("difference", "/diff/1/1/2/text", ("<script>alert(2)</script>", "equal lines are left out")),
@@ -153,7 +160,7 @@ def look(browser, base, width, scheme, shots):
         foreign = browser.value("[...document.querySelectorAll('main script, main img, main style, main "
                                 "iframe, main [onerror], main a[href^=javascript]')].length")
         check(foreign == 0, "%s has elements of a version" % view)
-        if view not in ("missing",):
+        if view not in ("missing", "search-bad"):
             check(not browser.problems, "%s: %s" % (view, browser.problems))
         browser.problems.clear()
         grounds.add(browser.value("getComputedStyle(document.body).backgroundColor"))
@@ -183,6 +190,20 @@ def use_keyboard(browser, base):
     check("newest first" in browser.value(drawn), "Enter does not open a series")
     check(browser.value("document.activeElement.id") == "main", "a new view does not get the focus")
     print("ok - the keyboard opens a series")
+    for _ in range(8):
+        browser.key("Tab", 9)
+        if browser.value("document.activeElement.id") == "search":
+            break
+    browser.call("Input.insertText", text="RANDOM</b>%")
+    browser.key("Enter", 13)
+    check("none is to be listed" in browser.value(drawn), "Enter does not search")
+    check(browser.value("location.hash") == "#/search/1/RANDOM%3C%2Fb%3E%25", "the text is not encoded")
+    browser.go(base + "/#/changes/1/1/2")
+    browser.value("(() => { const list = document.querySelector('select'); list.value = '2'; "
+                  "list.dispatchEvent(new Event('change')); })()")
+    check("none is to be listed" in browser.value(drawn), "a version does not differ from itself")
+    check(browser.value("location.hash") == "#/changes/1/2/2", "the list of versions opens nothing")
+    print("ok - names are searched, and versions chosen")
 
 
 def main():

@@ -18,6 +18,8 @@ ln -s 'javascript:alert(1)' "$tree/link"
 "$VARVE" -q store "$repo" laptop/first "$tree" >"$work/out"
 sed -i 's|^50$|<script>alert(2)</script>|' "$tree/text"
 printf 'a\0c' >"$tree/binary"
+rm "$tree/"$'colour\x1b[31m\xff'
+printf x >"$tree/<b>new"
 head -c 400000 /dev/urandom >"$tree/folder/random"
 "$VARVE" -q store "$repo" laptop/second "$tree" >"$work/out"
 "$VARVE" -q web "$repo" >"$work/url" 2>"$work/web.log" &

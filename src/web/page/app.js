@@ -1,91 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows a repository. Every name and text of a version reaches the page as text, never as markup.
+// Shows a repository: a function for each view, which returns its title and its elements.
 "use strict";
 
 const main = document.getElementById("main");
 const where = document.getElementById("where");
-let turn = 0; // Counts changes of the page, so that a late answer changes nothing.
-
-// ---- Building blocks. ----
-
-// Returns an element with attributes and children; a child that is no element becomes text.
-function el(tag, attributes, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes || {})) {
-    if (value === undefined || value === false) continue;
-    node.setAttribute(name, value === true ? "" : value);
-  }
-  node.append(...children.filter((child) => child !== undefined && child !== null));
-  return node;
-}
-
-// Characters that change the direction of the text around them are shown as their codes.
-function plain(text) {
-  return String(text).replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
-}
-
-const name = (text) => el("bdi", { class: "name" }, plain(text));
-const link = (hash, ...children) => el("a", { href: "#" + hash }, ...children);
-const button = (href, text, current) =>
-  el("a", { class: "button", href, "aria-current": current && "page" }, text);
-const query = (values) => "?" + Object.entries(values)
-  .map(([key, value]) => key + "=" + (key === "path" ? value : encodeURIComponent(value))).join("&");
-
-function size(bytes) {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-  let value = Math.abs(bytes), unit = 0;
-  while (value >= 1023.95 && unit + 1 < units.length) { value /= 1024; unit += 1; }
-  return (bytes < 0 ? "−" : "") + (unit ? value.toFixed(1) : value) + " " + units[unit];
-}
-const signed = (value, text) => (value > 0 ? "+" : "") + text(value);
-const count = (number) => number.toLocaleString("en").replace(/,/g, "\u202f").replace("-", "−");
-const plural = (number, one, many) => count(number) + " " + (number === 1 ? one : many || one + "s");
-
-function date(seconds) {
-  const time = new Date(seconds * 1000);
-  if (!Number.isFinite(time.getTime())) return seconds + " s";
-  const two = (number) => String(number).padStart(2, "0");
-  return time.getFullYear() + "-" + two(time.getMonth() + 1) + "-" + two(time.getDate()) + " " +
-    two(time.getHours()) + ":" + two(time.getMinutes());
-}
-const when = (seconds) => el("time", { class: "nowrap" }, date(seconds));
-
-function age(seconds) {
-  const units = [[86400, "day"], [3600, "hour"], [60, "minute"]];
-  for (const [length, word] of units) {
-    if (seconds >= 2 * length) return Math.floor(seconds / length) + " " + word + "s ago";
-  }
-  return "just now";
-}
-
-// Returns a bar of one or two parts, each in percent of the whole.
-function bar(label, ...shares) {
-  const track = el("span", { class: "track", role: "img", "aria-label": label });
-  for (const [share, kind] of shares) {
-    const part = el("span", { class: kind });
-    part.style.setProperty("--share", Math.max(0, Math.min(100, share)));
-    track.append(part);
-  }
-  return track;
-}
-
-// Returns a table whose rows become cards on a narrow screen. A column is [title, class].
-function table(caption, columns, rows) {
-  const body = el("tbody");
-  for (const row of rows) {
-    const line = el("tr");
-    row.forEach((cell, i) => line.append(
-      el("td", { class: columns[i][1], "data-label": columns[i][0] }, ...[cell].flat())));
-    body.append(line);
-  }
-  return el("table", { class: "cards" }, el("caption", {}, caption),
-    el("thead", {}, el("tr", {}, ...columns.map(([title, kind]) =>
-      el("th", { scope: "col", class: kind === "number" ? "number" : undefined }, title)))), body);
-}
-
-const facts = (...pairs) => el("dl", { class: "facts" },
-  ...pairs.map(([title, value]) => el("div", {}, el("dt", {}, title), el("dd", {}, value))));
 
 // ---- Data and routes. ----
 
@@ -100,6 +18,7 @@ async function get(path, values) {
 const treeHash = (series, version, path) => "/tree/" + series + "/" + version + "/" + path;
 const historyHash = (series, path) => "/history/" + series + "/" + path;
 const diffHash = (series, before, after, path) => "/diff/" + [series, before, after, path].join("/");
+const changesHash = (series, before, after) => "/changes/" + [series, before, after].join("/");
 const decoded = (raw) => {
   const bytes = raw.replace(/%([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
   return new TextDecoder().decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0)));
@@ -130,7 +49,7 @@ async function overview() {
   ]);
   const other = [["Catalog", data.catalog], ["Index", data.index], ["Manifests", data.manifests],
     ["Parity", data.parity], ["Open versions", data.staging], ["Reserve", data.reserve]].filter(([, bytes]) => bytes > 0);
-  return ["Repository", [el("h1", {}, "Backups in ", name(data.repository)), banner,
+  return ["Repository", [el("h1", {}, "Backups in ", name(data.repository)), banner, searchForm(),
     rows.length ? table("Series: the versions of one source", [["Series", "head"], ["Versions", "number"], ["Newest"],
       ["Age", "nowrap"], ["Size", "number"], ["Open"]], rows)
       : el("p", {}, "There is no series yet. `varve store` makes the first one."),
@@ -150,7 +69,8 @@ async function timeline(id) {
     [size(version.logical), bar(size(version.new) + " of " + size(version.logical) + " new",
       [100 * Math.min(version.new, version.logical) / largest(), "new"],
       [100 * Math.max(0, version.logical - version.new) / largest(), "old"])],
-    version.before === undefined ? "first" : signed(version.logical_change, size),
+    version.before === undefined ? "first" : link(changesHash(id, version.before, version.number),
+      version.logical_change ? signed(version.logical_change, size) : "±0 B"),
     size(version.new),
     version.before === undefined ? count(version.entries) : count(version.entries) + " (" +
       signed(version.entries_change, count) + ")",
@@ -171,7 +91,7 @@ async function timeline(id) {
     list.replaceChildren(...parts);
   };
   draw();
-  return [data.name, [el("h1", {}, name(data.name)), tabs(id, "timeline"),
+  return [data.name, [el("h1", {}, name(data.name)), tabs(id, "timeline"), searchForm(id),
     el("p", { class: "quiet" }, "Bars:", el("span", { class: "key new" }), "data that was new in the version",
       el("span", { class: "key" }), "data that an earlier version had"), list]];
 }
@@ -305,9 +225,74 @@ async function diff(id, before, after, path) {
     data.more ? el("p", { class: "quiet" }, "Further lines are left out. Download both versions to see all.") : null]];
 }
 
+// Returns a list to choose another version from.
+function choice(label, versions, chosen, open) {
+  const select = el("select", { "aria-label": label });
+  for (const version of versions) {
+    select.append(el("option", { value: version.number, selected: version.number === chosen }, plain(version.name)));
+  }
+  select.addEventListener("change", () => { location.hash = open(select.value); });
+  return select;
+}
+
+async function changes(id, before, after) {
+  const words = { added: "added", removed: "removed", changed: "changed", metadata: "other owner, mode or time" };
+  const signs = { added: "+", removed: "−", changed: "≠", metadata: "·" };
+  const values = { series: id, before, after };
+  let data;
+  const list = await pages(async (end) => {
+    data = await get("changes", end === undefined ? values : { ...values, behind: end });
+    return { rows: data.changes, names: data.names, end: data.behind, cut: data.cut };
+  }, (rows, more) => table(plural(rows.length, "difference") + (more ? " so far" : ""),
+    [["Name", "head"], ["Difference"], ["Size", "number"], ["Modified", "nowrap"], ["", "nowrap"]], rows.map((one) => {
+      const at = one.change === "removed" ? before : after;
+      const text = one.path ? name(one.path) : "the folder of the version";
+      return [[link(treeHash(id, at, one.raw), text, one.path && one.type === "directory" ? "/" : "")],
+        el("span", { class: "change " + one.change }, el("span", { class: "sign", "aria-hidden": "true" }, signs[one.change]), words[one.change]),
+        one.type === "file" ? size(one.size) : one.type, when(one.mtime),
+        el("span", { class: "links" },
+          one.change === "changed" && one.type === "file" ? link(diffHash(id, before, after, one.raw), "Compare") : null,
+          one.path ? link(historyHash(id, one.raw), "History") : null)];
+    })));
+  const recent = (await get("versions", { series: id })).versions;
+  for (const one of [data.after, data.before]) {
+    if (!recent.some((version) => version.number === one.number)) recent.push(one);
+  }
+  return [data.name + ", changes", [
+    el("nav", { class: "path", "aria-label": "Path" }, link("/series/" + id, name(data.name))),
+    el("h1", {}, "From ", name(data.before.name), " to ", name(data.after.name)),
+    el("div", { class: "actions" },
+      choice("The version before", recent, data.before.number, (number) => changesHash(id, number, after)), "→",
+      choice("The version after", recent, data.after.number, (number) => changesHash(id, before, number))),
+    list]];
+}
+
+async function search(id, text) {
+  const values = id ? { series: id, name: text } : { name: text };
+  const list = await pages(async (end) => {
+    const data = await get("search", { ...values, ...end });
+    return { rows: data.found, names: data.names, end: data.end && !data.end.cut ? data.end : undefined,
+      cut: data.end && data.end.cut };
+  }, (rows, more) => table(plural(rows.length, "name") + (more ? " so far" : ""),
+    [["Name", "head"], ["Newest version that has it"], ["Size", "number"], ["Modified", "nowrap"], ["", "nowrap"]], rows.map((one) => [
+      [link(treeHash(one.series, one.version.number, one.raw), name(one.path), one.type === "directory" ? "/" : "")],
+      el("span", {}, name(one.series_name), " / ", name(one.version.name)),
+      one.type === "file" ? size(one.size) : one.type, when(one.mtime),
+      el("span", { class: "links" }, one.type === "file" ? el("a", { href: "/file" +
+        query({ series: one.series, version: one.version.number, path: one.raw }) }, "Download") : null,
+        link(historyHash(one.series, one.raw), "History"))])));
+  const shown = decoded(text);
+  return ["Find " + shown, [
+    id ? el("nav", { class: "path", "aria-label": "Path" }, link("/series/" + id, "The series")) : null,
+    el("h1", {}, "Find ", name(shown)), searchForm(id, shown), list,
+    el("p", { class: "quiet" }, "Text finds names that contain it. With * ? or [a-z] it has to match the whole name, and with a slash the path. ",
+      "A name is listed once for all versions in a row that have it.")]];
+}
+
 const routes = [[/^\/?$/, overview], [/^\/series\/(\d+)$/, timeline], [/^\/space\/(\d+)$/, space],
   [/^\/tree\/(\d+)\/(\d+)\/(.*)$/, tree], [/^\/history\/(\d+)\/(.+)$/, history],
-  [/^\/diff\/(\d+)\/(\d+)\/(\d+)\/(.+)$/, diff]];
+  [/^\/diff\/(\d+)\/(\d+)\/(\d+)\/(.+)$/, diff],
+  [/^\/changes\/(\d+)\/(\d+)\/(\d+)$/, changes], [/^\/search\/(\d*)\/([^/&#]+)$/, search]];
 
 async function show() {
   const mine = ++turn;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of requests to `varve web`, and values of its answers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/json.h"
+#include "varve/browse.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+#include "web/request.h"
+
+namespace varve::cli {
+
+/// Returns a number of the query.
+/// Errors: kInvalid if it is missing, malformed or above `most`.
+[[nodiscard]] Result<std::uint64_t> web_number(const web::Request& request, const std::string& name,
+                                               std::uint64_t most);
+/// Returns the series that the query names by the number `series`.
+/// Errors: kInvalid, kNotFound.
+[[nodiscard]] Result<SeriesInfo> web_series(Repository& repository, const web::Request& request);
+/// Returns `path` of the query without slashes at its ends or in a row.
+[[nodiscard]] std::string web_path(const web::Request& request);
+
+/// The version that a request names by `series` and `version`, which are numbers, and `path`.
+struct WebPlace {
+  std::shared_ptr<VersionReader> reader;
+  std::string path;  ///< Without slashes at its ends.
+  SealedEntry entry;
+};
+/// Errors: kInvalid if a part of the query is missing or no number; kNotFound.
+[[nodiscard]] Result<WebPlace> find_web_place(Repository& repository, const web::Request& request);
+
+/// Returns the sealed versions of a series, newest first.
+[[nodiscard]] Result<std::vector<VersionInfo>> sealed_versions(Repository& repository,
+                                                               SeriesId series);
+[[nodiscard]] control::Json version_value(const VersionInfo& version);
+/// `name` is the last component of the entry's path.
+[[nodiscard]] control::Json entry_value(std::string_view name, const SealedEntry& entry);
+/// Returns an entry of a list of paths, which the page shows and links to.
+[[nodiscard]] control::Json found_value(const std::string& path, const SealedEntry& entry);
+/// Puts the path behind which a list goes on as `behind`. A path too long for a request sets `cut`.
+void put_place_to_go_on(control::Json& object, const std::string& path);
+
+/// Number of names that one answer looks at, about.
+inline constexpr std::uint64_t kWebNamesMax = 100'000;
+/// Number of bytes of paths in one answer, about.
+inline constexpr std::size_t kWebPathBytesMax = std::size_t{1} << 18;
+
+/// Returns a path with each component in the form of percent_encode().
+[[nodiscard]] std::string raw_path(std::string_view path);
+
+}  // namespace varve::cli
