@@ -110,7 +110,15 @@ Result<bool> EnvFiles::are_current(io::FileSystem& files) const {
   return now.st_dev == opened.st_dev && now.st_ino == opened.st_ino;
 }
 
+Result<void> check_system() {
+  if (::access("/proc/self/fd", X_OK) == 0) return {};
+  return Error(ErrorCode::kUnsupported,
+               "/proc is missing here, and Varve opens its catalog by it; mount it, such as by "
+               "`mount -t proc proc /proc`");
+}
+
 Result<EnvNames> EnvNames::make(const EnvFiles& files) {
+  VARVE_TRY(check_system());
   EnvNames names;
   for (const auto& parent : temporary_folders()) {
     std::string folder = parent + "/varve-XXXXXX";

@@ -52,6 +52,10 @@ class EnvFiles {
   std::shared_ptr<const Open> open_;
 };
 
+/// Checks that this process can open an environment at all.
+/// Errors: kUnsupported without /proc, by which LMDB gets its files.
+[[nodiscard]] Result<void> check_system();
+
 /// A folder that only this user can enter. It has the two names that LMDB expects, as symbolic
 /// links to /proc/self/fd.
 /// Lifetime: the destructor removes the folder.

@@ -3,27 +3,13 @@
 #include "varve/repository.h"
 
 #include <fmt/format.h>
-#include <openssl/rand.h>
 
-#include <algorithm>
-#include <array>
-#include <filesystem>
-#include <system_error>
-
-#include "base/coding.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "catalog/series_settings.h"
-#include "format/superblock.h"
-#include "ingest/parameters.h"
-#include "io/posix_file_system.h"
 #include "maintain/repairer.h"
-#include "meta/lmdb.h"
-#include "meta/schema.h"
 #include "repo/repository_impl.h"
 #include "series/series.h"
 #include "series/version_records.h"
-#include "store/repository_paths.h"
 #include "varve/backup.h"
 #include "varve/beside.h"
 #include "varve/check.h"
@@ -33,18 +19,6 @@
 namespace varve {
 
 namespace {
-
-// Makes the repository's folder, for its owner only, and the folders above it with the modes of
-// mkdir(1).
-Result<void> make_folder(const std::string& path) {
-  auto normal = std::filesystem::path(path).lexically_normal();
-  if (!normal.has_filename()) normal = normal.parent_path();  // Drops the trailing slash of "a/b/".
-  const auto parent = normal.parent_path();
-  std::error_code failed;
-  if (!parent.empty()) std::filesystem::create_directories(parent, failed);
-  if (failed) return io::error_from_errno(failed.value(), "cannot create " + parent.string());
-  return io::make_posix_file_system()->make_directory(path);
-}
 
 // Checks that no file beside the versions has the name that a version gets, now or by its seal.
 Result<void> check_no_file_called(Repository& repository, SeriesId series, std::string_view name) {
@@ -59,43 +33,6 @@ Result<void> check_no_file_called(Repository& repository, SeriesId series, std::
 }
 
 }  // namespace
-
-Result<void> Repository::create(const std::string& path, const RepositoryParameters& parameters,
-                                bool trust_owner) {
-  VARVE_TRY(ingest::check_parameters(parameters));
-  VARVE_TRY(make_folder(path));
-  VARVE_TRY_ASSIGN(const auto files, io::open_root(path, {.trust_owner = trust_owner}));
-  VARVE_TRY_ASSIGN(const auto names, files->list(path));
-  if (std::find(names.begin(), names.end(), "varve.repo") != names.end()) {
-    return Error(ErrorCode::kExists, path + " is a Varve repository already");
-  }
-  for (const auto& name : names) {
-    if (name == "lost+found") continue;
-    return Error(ErrorCode::kNotEmpty,
-                 path + " is not empty; choose an empty or a new folder for the repository");
-  }
-  const store::RepositoryPaths paths(path);
-  for (const auto& folder : {paths.catalog(), paths.all_series(), paths.all_staging()}) {
-    VARVE_TRY(files->make_directory(folder));
-  }
-  {
-    meta::EnvOptions options;
-    options.tables = meta::catalog::kTables;
-    VARVE_TRY(meta::Env::open(*files, paths.catalog(), options));
-  }
-  VARVE_TRY(files->sync_directory(paths.catalog()));
-  format::Superblock superblock;
-  superblock.parameters = parameters;
-  superblock.needs_pool = catalog::needs_pool_feature({.placement = parameters.placement});
-  std::array<unsigned char, 16> id{};
-  if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
-    return Error(ErrorCode::kIo, "cannot get random numbers for the repository's id");
-  }
-  superblock.repository_id = fmt::format("{:02x}", fmt::join(id, ""));
-  // Written last: a folder without this file is not a repository.
-  return files->write_file_atomically(path, "varve.repo",
-                                      base::as_bytes(format::encode_superblock(superblock)));
-}
 
 Result<std::unique_ptr<Repository>> Repository::open(const std::string& path,
                                                      const OpenOptions& options) {
