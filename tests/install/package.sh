@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Debian packages, installs them with dpkg -i in an empty Debian 12, uses them there as
 # a stranger would, removes and purges them, and checks that nothing is left. Takes minutes and
-# the network, so it is no part of the suite: run it before a release.
+# the network, so it is in a suite of its own: `./scripts/test --suite install-slow`.
 #   VARVE_PACKAGES=FOLDER   takes the packages that `scripts/package FOLDER` made
 #   VARVE_MIRROR=URL        the Debian mirror of debootstrap
 #   VARVE_LINTIAN=0         does not run lintian
@@ -17,6 +17,9 @@ skip() { echo "skipped: $*" && exit 77; }
 for tool in debootstrap dpkg-buildpackage dh; do
   command -v "$tool" >/dev/null || skip "needs debootstrap, debhelper and dpkg-dev"
 done
+mirror=${VARVE_MIRROR:-http://deb.debian.org/debian}
+python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=20)' \
+  "$mirror/dists/bookworm/InRelease" 2>/dev/null || skip "the mirror $mirror does not answer"
 
 work=$(mktemp -d "${VARVE_TEST_TMP:-/var/tmp}/varve-deb.XXXXXX")
 chroot=$work/debian
@@ -47,8 +50,7 @@ fi
 
 # ---- An empty Debian 12, with what the packages depend on. ----
 
-debootstrap --variant=minbase bookworm "$chroot" "${VARVE_MIRROR:-http://deb.debian.org/debian}" \
-  >"$work/debootstrap.log" 2>&1 || { tail "$work/debootstrap.log" && exit 1; }
+debootstrap --variant=minbase bookworm "$chroot" "$mirror" >"$work/debootstrap.log" 2>&1 || { tail "$work/debootstrap.log" && exit 1; }
 mount -t proc proc "$chroot/proc"
 mount --bind /dev "$chroot/dev"
 depends() { dpkg-deb -f "$1" Depends | tr ',' '\n' | sed 's/(.*//; s/|.*//; s/ //g'; }

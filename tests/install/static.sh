@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the static program where nothing else is: a chroot without any library or program, and with
-# only what a kernel gives, /proc and /dev/fuse. It lists, checks, repairs, restores, stores and mounts. Building it takes minutes, so this is no
-# part of the suite: run it before a release.
+# only what a kernel gives, /proc and /dev/fuse. It lists, checks, repairs, restores, stores and
+# mounts. Building it takes minutes, so this is in a suite of its own:
+# `./scripts/test --suite install-slow`.
 #   VARVE_STATIC=FILE   takes the program that `scripts/static` built
 set -Eeuo pipefail
 root=$(realpath "$(dirname "$0")/../..")
@@ -12,6 +13,10 @@ ok() { echo "ok - $*"; }
 skip() { echo "skipped: $*" && exit 77; }
 
 [ "$(id -u)" -eq 0 ] || skip "needs root (chroot)"
+if [ -z "${VARVE_STATIC:-}" ]; then
+  pkg-config --exists nettle liblzma && [ -e /usr/include/bzlib.h ] ||
+    skip "needs nettle-dev, liblzma-dev and libbz2-dev"
+fi
 program=$(realpath "${VARVE_STATIC:-$(cd "$root" && ./scripts/static)}")
 work=$(mktemp -d "${VARVE_TEST_TMP:-/var/tmp}/varve-static.XXXXXX")
 empty=$work/empty
