@@ -59,9 +59,20 @@ within varve-prune "$VARVE" prune --keep-last 1 "$repo" >/dev/null
 within varve-scrub "$VARVE" scrub "$repo" >/dev/null
 ok "mount, prune, scrub and umount work with the units' capabilities and no new privileges"
 
-# The commands of the unit that backs up, with the defaults that it sets.
+# The units that prune and check go by the name of an instance.
 export XDG_CONFIG_HOME=$work/config
 mkdir -p -m 755 "$work/config/varve"
+"$VARVE" -q store --no-arrange "$repo" s/four "$work/tree"
+printf '%s\n' "VARVE_REPO=$repo" 'VARVE_KEEP=--keep-last 1' VARVE_SCRUB=--restart >"$work/config/varve/home.conf"
+for unit in varve-prune varve-scrub; do
+  start=$(setting "$unit" ExecStart)
+  within "$unit" sh -c "${start//%i/home}" >/dev/null
+  ! grep -q '%f\|/etc/default' "$units/$unit@$unit.service" || fail "$unit goes by a path"
+done
+[ "$("$VARVE" ls "$repo")" = s/four ] || fail "pruned to $("$VARVE" ls "$repo")"
+ok "the units that prune and check take the repository and options from the file of their instance"
+
+# The commands of the unit that backs up, with the defaults that it sets.
 printf '%s\n' "VARVE_REPO=$repo" VARVE_SERIES=s "VARVE_SOURCE=$work/tree" VARVE_STORE=--no-arrange \
   'VARVE_KEEP=--keep-last 1' >"$work/config/varve/varve-backup.conf"
 sed -n 's/^ExecStart=//p' "$units/varve-backup@varve-backup.service" >"$work/commands"
