@@ -144,6 +144,7 @@ Result<ImportOutcome> import_folder(const ImportArguments& options, const Contex
     return usage_error("\"" + options.series +
                        "\" is no name of a series; each snapshot becomes a version");
   }
+  VARVE_TRY(check_new_names({options.series, {}, {}}, VersionState::kSealed));
   std::error_code error;
   const auto folder = std::filesystem::canonical(options.folder, error);
   if (error) return base::io_error(options.folder, error.value());

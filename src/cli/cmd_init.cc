@@ -8,6 +8,7 @@
 #include "cli/arrange_policy.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/repository_access.h"
 #include "varve/choices.h"
 #include "varve/placement.h"
@@ -27,6 +28,7 @@ struct InitArguments {
   std::string pool_index = pool_index_text(PoolIndexChoice());
   std::string policy;
   std::optional<std::uint32_t> parity;
+  bool json = false;
 };
 
 std::vector<std::string> chunker_names() {
@@ -104,7 +106,13 @@ int run_init(InitArguments options, const Context& context) {
   if (const auto chosen = choose_settings(options.repository, settings); !chosen) {
     return fail(chosen.error());
   }
-  note(context, "created a repository in " + options.repository);
+  if (options.json) {
+    Json object = Json::object();
+    put_name(object, "repository", options.repository);
+    print_json("repository", std::move(object));
+  } else {
+    note(context, "created a repository in " + options.repository);
+  }
   return kExitOk;
 }
 
@@ -140,6 +148,7 @@ void add_init_command(CommandLine& line, const Context& context) {
                   "Parity to keep, as a percentage of the data: 0 (default) to 25; repairs damage "
                   "without a second copy")
       .in(NumberRange<std::uint32_t>{0, kParityPercentMax});
+  command.add_json_flag(options->json, "the repository");
   command.run([options, &context] { return run_init(*options, context); });
 }
 

@@ -8,6 +8,7 @@
 #include "base/system_error.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "fs/mount_main.h"
 
 namespace varve::cli {
@@ -20,6 +21,7 @@ struct MountArguments {
   bool foreground = false;
   bool debug = false;
   bool single_thread = false;
+  bool json = false;
 };
 
 // Creates a missing mount point. mount(8) and fstab do not use this function: for them a missing
@@ -56,7 +58,14 @@ int run_mount(MountArguments options, const Context& context) {
   mount_options.debug |= options.debug;
   if (const auto made = make_mount_point(options); !made) return fail(made.error());
   const auto mounted = fs::mount(options.repository, options.directory, mount_options);
-  return mounted ? kExitOk : fail(mounted.error());
+  if (!mounted) return fail(mounted.error());
+  if (options.json) {
+    Json object = Json::object();
+    put_name(object, "repository", options.repository);
+    put_name(object, "directory", options.directory);
+    print_json("repository", std::move(object));
+  }
+  return kExitOk;
 }
 
 }  // namespace
@@ -74,9 +83,12 @@ void add_mount_command(CommandLine& line, const Context& context) {
                   "see mount.varve(8)")
       .type_name("OPTIONS")
       .one_value_each();
-  command.add_flag("-f,--foreground", options->foreground,
-                   "Stay in the foreground until the repository is unmounted");
-  command.add_flag("-d,--debug", options->debug, "Print every request; implies -f");
+  auto foreground = command.add_flag("-f,--foreground", options->foreground,
+                                     "Stay in the foreground until the repository is unmounted");
+  auto debug = command.add_flag("-d,--debug", options->debug, "Print every request; implies -f");
+  command.add_json_flag(options->json, "the repository and where it is mounted")
+      .excludes(foreground)
+      .excludes(debug);
   command.add_flag("-s", options->single_thread, "Accepted for other programs; has no effect");
   command.run([options, &context] { return run_mount(*options, context); });
 }

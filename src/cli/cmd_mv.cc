@@ -8,13 +8,14 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
-#include "varve/version_name.h"
+#include "varve/types.h"
 
 namespace varve::cli {
 namespace {
 
 struct MvArguments {
   std::vector<std::string> words;
+  bool json = false;
 };
 
 /// Returns the new name without the series of a version, which the user may repeat.
@@ -46,8 +47,9 @@ Result<void> move(const MvArguments& options, const Context& context) {
     return usage_error("a sealed version's files cannot be renamed");
   }
   VARVE_TRY_ASSIGN(const std::string new_name, new_name_of(place, named.rest.front()));
-  VARVE_TRY(as_usage(place.version.empty() ? check_series_name(new_name)
-                                           : check_version_name(new_name, VersionState::kSealed)));
+  const VersionPath renamed_path = place.version.empty() ? VersionPath{new_name, {}, {}}
+                                                         : VersionPath{place.series, new_name, {}};
+  VARVE_TRY(check_new_names(renamed_path, VersionState::kSealed));
   control::RenameRequest request{place.series, new_name};
   if (!place.version.empty()) request.name += "/" + place.version;
   VARVE_TRY_ASSIGN(const auto control, open_control(named.repository));
@@ -55,6 +57,14 @@ Result<void> move(const MvArguments& options, const Context& context) {
   auto closed = control->close();
   VARVE_TRY(renamed);
   VARVE_TRY(closed);
+  if (options.json) {
+    Json object = Json::object();
+    put_name(object, "series", place.series);
+    if (!place.version.empty()) put_name(object, "version", place.version);
+    put_name(object, "new_name", new_name);
+    print_json("rename", std::move(object));
+    return {};
+  }
   note(context, request.name + " is now called " +
                     (place.version.empty() ? new_name : place.series + "/" + new_name));
   return {};
@@ -66,6 +76,7 @@ void add_mv_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<MvArguments>();
   auto command = line.add_command("mv", "Rename a sealed version or a series");
   command.add_places(options->words, "SERIES/VERSION or SERIES, and its new name");
+  command.add_json_flag(options->json, "the old and the new name");
   command.run([options, &context] {
     const auto moved = move(*options, context);
     return moved ? kExitOk : fail(moved.error());

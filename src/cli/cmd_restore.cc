@@ -37,6 +37,7 @@ struct RestoreArguments {
   RestoreOptions restore;
   bool progress = false;
   bool force = false;
+  bool json = false;
 };
 
 /// The parts of the command line.
@@ -104,6 +105,16 @@ Result<void> refuse_own_folder(const std::string& repository, const std::string&
   }
 }
 
+void print_change_json(RestoreChange change, const std::string& path) {
+  const char* word = "changed";
+  if (change == RestoreChange::kAdded) word = "added";
+  if (change == RestoreChange::kMetadata) word = "metadata";
+  if (change == RestoreChange::kRemoved) word = "removed";
+  Json object{{"change", word}};
+  put_name(object, "path", path);
+  print_json("change", std::move(object));
+}
+
 Result<TransferReport> restore(const Request& request, const RestoreArguments& options,
                                const Context& context) {
   // With --scatter, more open files mean fewer passes over the disk.
@@ -138,7 +149,8 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   restore_options.paths = request.paths;
   if (options.recovery_log == "buffer") restore_options.recovery_log = RecoveryLog::kBuffer;
   if (options.restore.dry_run || context.verbosity > 0) {
-    restore_options.changed = [](RestoreChange change, const std::string& path) {
+    restore_options.changed = [&options](RestoreChange change, const std::string& path) {
+      if (options.json) return print_change_json(change, path);
       print(fmt::format("{} {}\n", static_cast<char>(change), name_text(path)));
     };
   }
@@ -164,6 +176,9 @@ std::string summary(const TransferReport& report, const RestoreArguments& option
 }
 
 int run_restore(const RestoreArguments& options, const Context& context) {
+  if (options.json && options.tar == "-") {
+    return fail(usage_error("an archive and JSON lines cannot both go to standard output"));
+  }
   const auto request = read_words(options);
   if (!request) return fail(request.error());
   const auto report = restore(*request, options, context);
@@ -175,7 +190,17 @@ int run_restore(const RestoreArguments& options, const Context& context) {
     return fail(report.error());
   }
   report_problems(report->problems);
-  note(context, summary(*report, options, options.tar.empty() ? request->directory : options.tar));
+  const std::string& target = options.tar.empty() ? request->directory : options.tar;
+  if (options.json) {
+    Json object{{"entries", report->entries},        {"data_bytes", report->bytes},
+                {"unchanged", report->unchanged},    {"removed", report->removed},
+                {"resumed", report->resumed},        {"problems", report->problems.size()},
+                {"dry_run", options.restore.dry_run}};
+    put_name(object, "target", target);
+    print_json("restored", std::move(object));
+  } else {
+    note(context, summary(*report, options, target));
+  }
   return report->problems.empty() ? kExitOk : kExitIncomplete;
 }
 
@@ -224,6 +249,7 @@ void add_restore_command(CommandLine& line, const Context& context) {
                  .excludes(remove)
                  .excludes(scatter);
   command.add_flag("--force", options->force, "Replace an existing archive").needs(tar);
+  command.add_json_flag(options->json, "the sums; with -n or -v, the changes first");
   command.add_progress_flag(options->progress);
   command.run([options, &context] { return run_restore(*options, context); });
 }

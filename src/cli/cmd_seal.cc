@@ -80,6 +80,9 @@ Result<void> seal(const VersionTarget& target, const SealArguments& options,
   control::SealRequest request;
   request.version = name_of(target.version);
   request.new_name = options.name;
+  if (!options.name.empty()) {
+    VARVE_TRY(check_new_names({target.version.series, options.name, {}}, VersionState::kSealed));
+  }
   VARVE_TRY(add_waiting(options, request));
   request.force = options.force;
   request.keep = options.keep;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,6 +67,13 @@ void print_as_json(const StatReport& report) {
   print_json("version", std::move(object));
 }
 
+std::string origin_text(const VersionOrigin& origin) {
+  return fmt::format("version {} of series {} in repository {}, sealed {}",
+                     static_cast<std::uint32_t>(origin.number),
+                     static_cast<std::uint32_t>(origin.series), origin.repository,
+                     time_text(origin.sealed_at));
+}
+
 void print_as_text(const StatReport& report, bool exact) {
   const VersionInfo& version = report.version;
   const auto size = [exact](std::uint64_t bytes) { return exact_size_text(bytes, exact); };
@@ -82,6 +91,12 @@ void print_as_text(const StatReport& report, bool exact) {
     rows.push_back({"sealed", time_text(version.sealed_at)});
     if (version.claimed_at != Timestamp{}) {
       rows.push_back({"claimed time", time_text(version.claimed_at)});
+    }
+    if (version.origin) {
+      rows.push_back({"copy of", origin_text(*version.origin)});
+      if (!version.origin->whole) {
+        rows.push_back({"left out", "damaged files of the original"});
+      }
     }
     rows.insert(rows.end(), {{"entries", std::to_string(version.entries)},
                              {"data", size(version.logical_bytes)},

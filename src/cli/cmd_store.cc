@@ -293,6 +293,7 @@ Result<TransferReport> plan(const StoreArguments& options, const StoreRequest& r
 
 Result<TransferReport> store(const StoreArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const VersionPath path, require_version(options.version, false));
+  VARVE_TRY(check_new_names(path, VersionState::kOpen));
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("storing", shown);
   control::StopRequest stop;

@@ -249,6 +249,14 @@ Json version_json(const VersionInfo& version) {
   object["new_bytes"] = version.unique_bytes;
   put_time(object, "sealed_at", version.sealed_at);
   if (version.claimed_at != Timestamp{}) put_time(object, "claimed_at", version.claimed_at);
+  if (version.origin) {
+    Json origin{{"repository", version.origin->repository},
+                {"series_id", static_cast<std::uint32_t>(version.origin->series)},
+                {"number", static_cast<std::uint32_t>(version.origin->number)},
+                {"whole", version.origin->whole}};
+    put_time(origin, "sealed_at", version.origin->sealed_at);
+    object["origin"] = std::move(origin);
+  }
   return object;
 }
 

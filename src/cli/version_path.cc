@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "control/named_version.h"
+#include "varve/version_name.h"
 
 namespace varve::cli {
 namespace {
@@ -43,6 +44,13 @@ Result<VersionPath> require_version(std::string_view text, bool path_allowed) {
                        "\" has a path after the version; write SERIES/VERSION");
   }
   return path;
+}
+
+Result<void> check_new_names(const VersionPath& path, VersionState state) {
+  auto checked = check_series_name(path.series);
+  if (checked && !path.version.empty()) checked = check_version_name(path.version, state);
+  if (!checked) return usage_error(checked.error().message());
+  return {};
 }
 
 Result<VersionInfo> find_version(Repository& repository, const VersionPath& path) {

@@ -23,6 +23,10 @@ struct VersionPath {
 /// Errors: kInvalid if the version is missing, or if there is a path and not `path_allowed`.
 [[nodiscard]] Result<VersionPath> require_version(std::string_view text, bool path_allowed);
 
+/// Checks the names of a version that a command will create, or of a series if the version is
+/// empty. Errors: kUsage.
+[[nodiscard]] Result<void> check_new_names(const VersionPath& path, VersionState state);
+
 /// Returns the named version, without its path.
 /// Errors: kNotFound, with the name that is unknown.
 [[nodiscard]] Result<VersionInfo> find_version(Repository& repository, const VersionPath& path);

@@ -44,6 +44,21 @@ Result<VersionTarget> from_both(const std::string& repository, const std::string
   return target;
 }
 
+Result<VersionTarget> find_unchecked(const std::string& first, const std::string& second) {
+  if (!second.empty()) return from_both(first, second);
+  if (first.empty()) return nothing_named();
+  std::string path = first;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const std::size_t slash = path.rfind('/');
+  std::string directory = ".";
+  if (slash != std::string::npos) directory = slash == 0 ? "/" : path.substr(0, slash);
+  auto mounted = control::find_mounted(directory, control::Purpose::kChange);
+  if (!mounted) return without_mount(first, mounted.error());
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const std::string& above = mounted->in_repository;
+  return from_both(mounted->repository, above.empty() ? name : above + "/" + name);
+}
+
 }  // namespace
 
 void add_target_words(Command& command, TargetWords& words, const std::string& what,
@@ -64,18 +79,9 @@ Result<VersionTarget> find_target(const std::string& first, const std::string& s
 }
 
 Result<VersionTarget> find_new_target(const std::string& first, const std::string& second) {
-  if (!second.empty()) return from_both(first, second);
-  if (first.empty()) return nothing_named();
-  std::string path = first;
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  const std::size_t slash = path.rfind('/');
-  std::string directory = ".";
-  if (slash != std::string::npos) directory = slash == 0 ? "/" : path.substr(0, slash);
-  auto mounted = control::find_mounted(directory, control::Purpose::kChange);
-  if (!mounted) return without_mount(first, mounted.error());
-  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  const std::string& above = mounted->in_repository;
-  return from_both(mounted->repository, above.empty() ? name : above + "/" + name);
+  VARVE_TRY_ASSIGN(VersionTarget target, find_unchecked(first, second));
+  VARVE_TRY(check_new_names(target.version, VersionState::kOpen));
+  return target;
 }
 
 std::string name_of(const VersionPath& path) { return path.series + "/" + path.version; }

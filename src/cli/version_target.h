@@ -36,6 +36,7 @@ void add_target_words(Command& command, TargetWords& words, const std::string& w
                                                 const std::string& second);
 
 /// Finds a version to be created, likewise. For a path, the directory above it must exist.
+/// Errors: kUsage if no version can have this name.
 [[nodiscard]] Result<VersionTarget> find_new_target(const std::string& first,
                                                     const std::string& second);
 

@@ -18,7 +18,7 @@ json() {  # COMMAND…: keeps the lines that it prints with --json
 
 echo one >src/a && ln -s a src/link && mkfifo src/fifo && mknod src/null c 1 3 && head -c 200000 /dev/urandom >src/dir/data
 touch "src/$(printf 'odd\xff')"
-"$VARVE" -q init --placement lineage+pool repo
+json init --placement lineage+pool repo
 json store --time 2020-01-01 repo s/one src
 echo two >>src/a && rm src/fifo && touch src/new && chmod 700 src/dir
 json store -n repo s/two src
@@ -60,11 +60,16 @@ json import repo snaps old
 json import -n repo snaps old
 json copy -n repo second
 json copy repo second
-"$VARVE" -q mv repo s/one first && "$VARVE" -q mv repo old older
+json stat second s/one
+json restore repo s/one out
+json restore -n repo s/two out
+json restore --to-tar out.tar repo s/one
+json mv repo s/one first
+json mv repo old older
 json copy --verify repo second
 "$VARVE" -q mv repo s/first one && "$VARVE" -q mv repo older old
 "$VARVE" -q config repo pool-index=stream
-"$VARVE" mount repo mnt
+json mount repo mnt
 mkdir mnt/empty mnt/s/five.partial && cp src/dir/data mnt/s/five.partial/
 json ls repo
 json status mnt

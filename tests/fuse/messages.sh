@@ -102,6 +102,15 @@ for line in "" "nonsense" "ls --nonsense repo" "init --chunk-size 5K new" "init 
   expect_status 2 "$VARVE" $line
   [ -n "$message" ] || fail "no message: $line"
 done
+long=$(printf 'x%.0s' {1..256})
+for line in "store repo s/latest src" "store repo s/.. src" "store repo s/$long src" "store repo $long/a src" \
+  "store -n repo s/. src" "open repo s/latest" "open repo s/." "clone repo s/one s/.." "clone repo s/one s/latest" \
+  "import repo src .." "import repo src $long" "mv repo s/one latest" "mv repo s/one x.partial" "mv repo s $long" \
+  "seal repo s/x latest" "seal repo s/x .." "restore --json --to-tar - repo s/one" "mount --json -f repo mnt"; do
+  # shellcheck disable=SC2086
+  expect_status 2 "$VARVE" $line
+  [ -n "$message" ] || fail "no message: $line"
+done
 [ ! -e new ] && [ "$("$VARVE" ls repo s | tr '\n' ' ')" = "s/one s/two " ]
 for line in "status --nonsense repo" "status --max-age soon repo" "status --min-free x repo" "status s repo" "status"; do
   # shellcheck disable=SC2086
