@@ -252,23 +252,3 @@ expect_status 10 "$VARVE" copy --prune "$repo" "$copy"
 [ "$(readlink "$mnt2/s/latest")" = v8 ]
 "$VARVE" umount "$mnt2"
 ok "the copy is mounted, checked and restored from without the source"
-
-# A real ssh, where the machine has a server.
-if [ -x /usr/sbin/sshd ] && command -v ssh >/dev/null; then
-  unset VARVE_SSH
-  ssh-keygen -q -t ed25519 -N '' -f "$work/key"
-  ssh-keygen -q -t ed25519 -N '' -f "$work/host_key"
-  mkdir -p /run/sshd
-  cp "$work/key.pub" "$work/authorized"
-  port=$((20000 + RANDOM % 20000))
-  /usr/sbin/sshd -D -p "$port" -h "$work/host_key" -o ListenAddress=127.0.0.1 -o StrictModes=no \
-    -o AuthorizedKeysFile="$work/authorized" -o PidFile=none -o UsePAM=no 2>/dev/null &
-  server=$!
-  trap 'kill "$server"' EXIT
-  wait_until "sshd listens" bash -c "exec 3<>/dev/tcp/127.0.0.1/$port" 2>/dev/null
-  expect_status 0 "$VARVE" copy --ssh "ssh -p $port -i $work/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR" \
-    --remote-program "$VARVE" "$copy" "ssh:root@127.0.0.1:$work/over real ssh"
-  "$VARVE" check --read-data "$work/over real ssh" >"$work/checked"
-  grep -q 'no damage' "$work/checked"
-  ok "a copy through a real ssh arrives"
-fi
