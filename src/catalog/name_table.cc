@@ -30,8 +30,9 @@ NameSpace NameSpace::of_versions(SeriesId series) {
   return NameSpace(std::string(1, kVersionByte) + meta::series_key(series));
 }
 
-std::string NameSpace::key(std::string_view name) const {
-  return std::string(prefix_).append(name);
+// A hash can begin with any byte. The one before it keeps it apart from the odd keys.
+std::string NameSpace::key(const meta::Env& catalog, std::string_view name) const {
+  return catalog.key_of_name(catalog.seal() != nullptr ? prefix_ + '\1' : prefix_, name);
 }
 
 std::string NameSpace::odd_prefix() const { return prefix_ + '\0'; }
@@ -51,7 +52,7 @@ Result<bool> has_all_names(const meta::Txn& txn) {
 NameAnswer find_name(const meta::Txn& txn, const NameSpace& space, std::string_view name) {
   const auto all = has_all_names(txn);
   if (!all || !*all || name.empty() || name.size() > kNameBytesMax) return {};
-  const auto number = number_at(txn, space.key(name));
+  const auto number = number_at(txn, space.key(txn.env(), name));
   if (number) return {*number != 0, number};
   // The record may be one whose name is shown differently.
   const auto prefix = space.odd_prefix();
@@ -68,13 +69,13 @@ Result<void> change_name(meta::WriteTxn& txn, const NameSpace& space, std::uint3
   const auto odd = space.odd_key(number);
   std::string from = odd;
   if (before && before->allowed) {
-    auto key = space.key(before->name);
+    auto key = space.key(txn.env(), before->name);
     const auto holder = number_at(txn, key);
     if (holder && (*holder == number || *holder == 0)) from = std::move(key);
   }
   std::string to = odd;
   if (after && after->allowed) {
-    auto key = space.key(after->name);
+    auto key = space.key(txn.env(), after->name);
     const auto holder = number_at(txn, key);
     if (!holder || *holder == number || *holder == 0) to = std::move(key);
   }

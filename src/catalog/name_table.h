@@ -22,7 +22,7 @@ class NameSpace {
   [[nodiscard]] static NameSpace of_versions(SeriesId series);
 
   /// Returns the key of a name that the rules allow.
-  [[nodiscard]] std::string key(std::string_view name) const;
+  [[nodiscard]] std::string key(const meta::Env& catalog, std::string_view name) const;
   /// Returns the key of a record whose name is not allowed, or is another record's.
   [[nodiscard]] std::string odd_key(std::uint32_t number) const;
   /// Returns what the keys of all such records begin with.

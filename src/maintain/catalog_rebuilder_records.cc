@@ -14,10 +14,9 @@ namespace varve::maintain {
 Result<void> CatalogRebuilder::merge_clock(meta::WriteTxn& txn, std::string_view value) {
   const auto record = catalog::decode_clock_record(value);
   if (!record) return {};
-  const auto known = txn.get(meta::catalog::kSettings, catalog::kClockSetting);
-  VARVE_TRY(known);
-  if (*known) {
-    VARVE_TRY_ASSIGN(const auto other, catalog::decode_clock_record(**known));
+  VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, catalog::kClockSetting));
+  if (known) {
+    VARVE_TRY_ASSIGN(const auto other, catalog::decode_clock_record(*known));
     if (other.mark_seconds >= record->mark_seconds) return {};
   }
   return catalog::put_clock_record(txn, {record->mark_seconds, 0});

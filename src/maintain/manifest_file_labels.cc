@@ -247,7 +247,7 @@ Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& code
 Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
                               const std::string& repository_path, const meta::Txn& txn) {
   VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
-  const std::string id(known.value_or(""));
+  const std::string id(known ? known->view() : "");
   VARVE_TRY_ASSIGN(const bool any, files.exists(repository_path + "/series"));
   if (!any) return false;
   VARVE_TRY_ASSIGN(const auto names, files.list(repository_path + "/series"));

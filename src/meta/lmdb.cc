@@ -56,6 +56,15 @@ Result<std::string_view> verified(std::string_view key, std::string_view stored)
   return Error(ErrorCode::kCorrupt, "catalog: a record's checksum is wrong; run `varve check`");
 }
 
+// Returns the value of a stored record.
+Result<Value> value_of(const Env& env, TableIndex table, std::string_view key,
+                       std::string_view stored) {
+  env.count_read();
+  VARVE_TRY_ASSIGN(const auto value, verified(key, stored));
+  if (env.seal() == nullptr) return Value(value);
+  return env.seal()->open(env.name_of(table), key, value);
+}
+
 struct FileLength {
   int fd = -1;
   std::uint64_t page_bytes = 0;
@@ -112,6 +121,9 @@ Env::Env(Env&& other) noexcept
     : files_(other.files_),
       env_(std::exchange(other.env_, nullptr)),
       tables_(std::move(other.tables_)),
+      names_(std::move(other.names_)),
+      keys_(std::move(other.keys_)),
+      seal_(std::move(other.seal_)),
       reads_(other.reads_),
       prepare_(std::move(other.prepare_)) {}
 
@@ -135,7 +147,7 @@ Result<int> Env::map(const EnvOptions& options, std::size_t bytes) {
   const int rc = mdb_env_create(&env_);
   if (rc != 0) return error_from_lmdb(rc, "create");
   mdb_env_set_mapsize(env_, bytes);
-  mdb_env_set_maxdbs(env_, static_cast<MDB_dbi>(options.tables.size()));
+  mdb_env_set_maxdbs(env_, static_cast<MDB_dbi>(options.tables.size() + 1));
   mdb_env_set_maxreaders(env_, 1024);
   unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
   if (options.read_only) flags |= MDB_RDONLY;
@@ -161,20 +173,72 @@ Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {
   MDB_txn* txn = nullptr;
   rc = mdb_txn_begin(env.env_, nullptr, options.read_only ? MDB_RDONLY : 0U, &txn);
   if (rc != 0) return error_from_lmdb(rc, "open");
-  for (const char* name : options.tables) {
-    MDB_dbi dbi = 0;
-    rc = mdb_dbi_open(txn, name, options.read_only ? 0U : MDB_CREATE, &dbi);
-    const auto left = options.tables.size() - env.tables_.size();
-    if (rc == MDB_NOTFOUND && left <= options.optional_tables) break;
-    if (rc != 0) {
-      mdb_txn_abort(txn);
-      return error_from_lmdb(rc == MDB_NOTFOUND ? MDB_INVALID : rc, "open a table");
-    }
-    env.tables_.push_back(dbi);
+  auto opened = env.open_seal(txn, options);
+  if (opened) opened = env.open_tables(txn, options);
+  if (!opened) {
+    mdb_txn_abort(txn);
+    return std::move(opened).error();
   }
   rc = mdb_txn_commit(txn);
   if (rc != 0) return error_from_lmdb(rc, "open");
   return env;
+}
+
+// A plain environment in the place of an encrypted one could be an attacker's, so it is an error.
+Result<void> Env::open_seal(MDB_txn* txn, const EnvOptions& options) {
+  constexpr std::string_view kSaltKey = "salt";
+  constexpr MDB_dbi kNamesTable = 1;  // LMDB's own table of the named ones.
+  const auto& keys = options.keys;
+  MDB_dbi table = 0;
+  MDB_val key = to_val(kSaltKey);
+  MDB_val value{};
+  int rc = mdb_dbi_open(txn, kSealTable, 0, &table);
+  if (rc == 0) rc = mdb_get(txn, table, &key, &value);
+  if (rc != 0 && rc != MDB_NOTFOUND) return error_from_lmdb(rc, "open");
+  const bool is_sealed = rc == 0;
+  if (!keys.ring) {
+    if (!is_sealed) return {};
+    return Error(ErrorCode::kCorrupt, "the database is encrypted, but the repository is not");
+  }
+  keys_ = keys;
+  if (is_sealed) {
+    VARVE_TRY_ASSIGN(const auto record, verified(kSaltKey, to_view(value)));
+    VARVE_TRY_ASSIGN(seal_, ValueSeal::open(keys, record));
+    return {};
+  }
+  MDB_stat names{};
+  rc = mdb_stat(txn, kNamesTable, &names);
+  if (rc != 0) return error_from_lmdb(rc, "open");
+  if (options.read_only || options.must_exist || names.ms_entries != 0) {
+    return Error(ErrorCode::kCorrupt,
+                 "the database is not encrypted, but the repository is; restore it from a copy of "
+                 "the repository");
+  }
+  VARVE_TRY_ASSIGN(seal_, ValueSeal::make(keys));
+  std::string record = seal_->record();
+  base::ByteWriter(record).u32(checksum(kSaltKey, record));
+  value = to_val(record);
+  rc = mdb_dbi_open(txn, kSealTable, MDB_CREATE, &table);
+  if (rc == 0) rc = mdb_put(txn, table, &key, &value, 0);
+  if (rc != 0) return error_from_lmdb(rc, "create");
+  return {};
+}
+
+Result<void> Env::open_tables(MDB_txn* txn, const EnvOptions& options) {
+  for (const char* name : options.tables) {
+    MDB_dbi dbi = 0;
+    const int rc = mdb_dbi_open(txn, name, options.read_only ? 0U : MDB_CREATE, &dbi);
+    const auto left = options.tables.size() - tables_.size();
+    if (rc == MDB_NOTFOUND && left <= options.optional_tables) break;
+    if (rc != 0) return error_from_lmdb(rc == MDB_NOTFOUND ? MDB_INVALID : rc, "open a table");
+    tables_.push_back(dbi);
+    names_.push_back(name);
+  }
+  return {};
+}
+
+std::string Env::key_of_name(std::string_view prefix, std::string_view name) const {
+  return std::string(prefix).append(seal_ ? seal_->hash_of(prefix, name) : name);
 }
 
 UsedBytes used_bytes(const Env& env) {
@@ -189,16 +253,15 @@ Txn::~Txn() {
   if (txn_ != nullptr) mdb_txn_abort(txn_);
 }
 
-Result<std::optional<std::string_view>> Txn::get(TableIndex table, std::string_view key) const {
-  if (!env_->has(table)) return std::optional<std::string_view>();
+Result<std::optional<Value>> Txn::get(TableIndex table, std::string_view key) const {
+  if (!env_->has(table)) return std::optional<Value>();
   MDB_val k = to_val(key);
   MDB_val v{};
   const int rc = mdb_get(txn_, env_->table(table), &k, &v);
-  if (rc == MDB_NOTFOUND) return std::optional<std::string_view>();
+  if (rc == MDB_NOTFOUND) return std::optional<Value>();
   if (rc != 0) return error_from_lmdb(rc, "read");
-  env_->count_read();
-  VARVE_TRY_ASSIGN(const auto value, verified(key, to_view(v)));
-  return std::optional(value);
+  VARVE_TRY_ASSIGN(auto value, value_of(*env_, table, key, to_view(v)));
+  return std::optional(std::move(value));
 }
 
 Result<std::uint64_t> Txn::count(TableIndex table) const {
@@ -231,17 +294,35 @@ Result<WriteTxn> WriteTxn::begin(const Env& env) {
   return begun;
 }
 
+// Random numbers come in batches, which is much faster. A batch dies with its transaction, so no
+// copy of this process can use it too.
+Result<crypto::Nonce> WriteTxn::next_nonce() {
+  constexpr std::size_t kBatch = 64;
+  if (nonces_.empty()) {
+    nonces_.resize(kBatch);
+    VARVE_TRY(crypto::fill_random(std::as_writable_bytes(std::span(nonces_))));
+  }
+  const auto nonce = nonces_.back();
+  nonces_.pop_back();
+  return nonce;
+}
+
 Result<void> WriteTxn::put(TableIndex table, std::string_view key, std::string_view value) {
+  // Made before the put, which overwrites pages of the map: `value` may be in one.
+  std::string stored;
+  if (const auto* const seal = env_->seal()) {
+    VARVE_TRY_ASSIGN(const auto nonce, next_nonce());
+    stored.resize(value.size() + ValueSeal::kExtraBytes);
+    seal->seal(env_->name_of(table), key, nonce, value, std::as_writable_bytes(std::span(stored)));
+  } else {
+    stored = value;
+  }
+  base::ByteWriter(stored).u32(checksum(key, stored));
   MDB_val k = to_val(key);
-  MDB_val v{value.size() + kChecksumBytes, nullptr};
-  const auto sum = checksum(key, value);  // Computed before the put: `value` may be in the map.
-  const std::string copy(value);
+  MDB_val v = to_val(stored);
   pages_touched_ += 8 + 2 * (value.size() >> 12);
-  const int rc = mdb_put(txn_, env_->table(table), &k, &v, MDB_RESERVE);
+  const int rc = mdb_put(txn_, env_->table(table), &k, &v, 0);
   if (rc != 0) return error_from_lmdb(rc, "write");
-  auto* out = static_cast<std::byte*>(v.mv_data);
-  std::memcpy(out, copy.data(), copy.size());
-  base::store_le(out + copy.size(), sum);
   return {};
 }
 
@@ -296,26 +377,35 @@ Result<void> WriteTxn::commit() {
 
 Result<Cursor> Cursor::open(const Txn& txn, TableIndex table) {
   MDB_cursor* cursor = nullptr;
-  if (!txn.env().has(table)) return Cursor(txn.env(), cursor);
+  if (!txn.env().has(table)) return Cursor(txn.env(), table, cursor);
   const int rc = mdb_cursor_open(txn.raw(), txn.env().table(table), &cursor);
   if (rc != 0) return error_from_lmdb(rc, "open a cursor");
-  return Cursor(txn.env(), cursor);
+  return Cursor(txn.env(), table, cursor);
 }
 
 Cursor::~Cursor() {
   if (cursor_ != nullptr) mdb_cursor_close(cursor_);
 }
 
-Result<std::optional<KeyValue>> Cursor::get(MDB_cursor_op op, std::string_view key) {
-  if (cursor_ == nullptr) return std::optional<KeyValue>();  // A table that is not there.
+Result<std::optional<Cursor::Stored>> Cursor::move(MDB_cursor_op op, std::string_view key) {
+  if (cursor_ == nullptr) return std::optional<Stored>();  // A table that is not there.
   MDB_val k = to_val(key);
   MDB_val v{};
   const int rc = mdb_cursor_get(cursor_, &k, &v, op);
-  if (rc == MDB_NOTFOUND) return std::optional<KeyValue>();
+  if (rc == MDB_NOTFOUND) return std::optional<Stored>();
   if (rc != 0) return error_from_lmdb(rc, "read");
-  env_->count_read();
-  VARVE_TRY_ASSIGN(const auto value, verified(to_view(k), to_view(v)));
-  return std::optional(KeyValue{to_view(k), value});
+  return std::optional(Stored{to_view(k), to_view(v)});
+}
+
+Result<std::optional<KeyValue>> Cursor::opened(const std::optional<Stored>& stored) const {
+  if (!stored) return std::optional<KeyValue>();
+  VARVE_TRY_ASSIGN(auto value, value_of(*env_, table_, stored->key, stored->value));
+  return std::optional(KeyValue{stored->key, std::move(value)});
+}
+
+Result<std::optional<KeyValue>> Cursor::get(MDB_cursor_op op, std::string_view key) {
+  VARVE_TRY_ASSIGN(const auto stored, move(op, key));
+  return opened(stored);
 }
 
 Result<std::optional<KeyValue>> Cursor::seek(std::string_view key) {
@@ -323,8 +413,8 @@ Result<std::optional<KeyValue>> Cursor::seek(std::string_view key) {
 }
 
 Result<std::optional<KeyValue>> Cursor::seek_at_or_before(std::string_view key) {
-  VARVE_TRY_ASSIGN(auto at, get(MDB_SET_RANGE, key));
-  if (at && at->key == key) return at;
+  VARVE_TRY_ASSIGN(const auto at, move(MDB_SET_RANGE, key));
+  if (at && at->key == key) return opened(at);
   return get(at ? MDB_PREV : MDB_LAST, {});
 }
 

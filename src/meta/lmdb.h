@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LMDB with ownership: environments, transactions and cursors that clean up after
-// themselves. Every value carries a checksum over its key and bytes, verified at each read.
+// themselves. Every value carries a checksum over its key and bytes, verified at each read. In an
+// encrypted environment, values are sealed (meta/value_seal.h).
 #pragma once
 
 #include <lmdb.h>
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +19,8 @@
 
 #include "base/metrics.h"
 #include "meta/env_files.h"
+#include "meta/value.h"
+#include "meta/value_seal.h"
 #include "varve/result.h"
 
 namespace varve::meta {
@@ -38,12 +42,16 @@ struct EnvOptions {
   std::size_t map_bytes = std::size_t{256} << 30;
   /// Size of the map if the address space has no room for `map_bytes`; 0 = an error instead.
   std::size_t map_bytes_min = 0;
+  /// The keys of the values. An environment opens only with those that it was created with, and a
+  /// plain one only without.
+  EnvKeys keys{};
 };
 
 /// An open environment. Thread-safe. Commits are synchronous (no NOSYNC, no WRITEMAP).
 class Env {
  public:
   /// Opens an environment. Creates missing tables unless read-only.
+  /// Errors: kCorrupt also if the environment has other keys than those of `options`.
   [[nodiscard]] static Result<Env> open(EnvFiles files, const EnvOptions& options);
   [[nodiscard]] static Result<Env> open(io::FileSystem& files, const std::string& directory,
                                         const EnvOptions& options);
@@ -73,14 +81,26 @@ class Env {
   [[nodiscard]] MDB_env* raw() const { return env_; }
   [[nodiscard]] MDB_dbi table(TableIndex index) const { return tables_[index]; }
   [[nodiscard]] bool has(TableIndex index) const { return index < tables_.size(); }
+  [[nodiscard]] const char* name_of(TableIndex index) const { return names_[index]; }
+  [[nodiscard]] const EnvKeys& keys() const { return keys_; }
+  /// Returns how values are sealed; null in a plain environment.
+  [[nodiscard]] const ValueSeal* seal() const { return seal_.get(); }
+  /// Returns the key of a record that has a name: `prefix` and the name or, in an encrypted
+  /// environment, a keyed hash of both. The hashes are in no useful order.
+  [[nodiscard]] std::string key_of_name(std::string_view prefix, std::string_view name) const;
 
  private:
   explicit Env(EnvFiles files) : files_(std::move(files)) {}
   [[nodiscard]] Result<int> map(const EnvOptions& options, std::size_t bytes);
+  [[nodiscard]] Result<void> open_seal(MDB_txn* txn, const EnvOptions& options);
+  [[nodiscard]] Result<void> open_tables(MDB_txn* txn, const EnvOptions& options);
 
   EnvFiles files_;  // Outlives the environment.
   MDB_env* env_ = nullptr;
   std::vector<MDB_dbi> tables_;
+  std::vector<const char*> names_;  // Of the tables.
+  EnvKeys keys_;
+  std::shared_ptr<const ValueSeal> seal_;
   base::Counter* reads_ = nullptr;
   std::function<Result<void>()> prepare_;
 };
@@ -97,11 +117,12 @@ struct UsedBytes {
 
 struct KeyValue {
   std::string_view key;
-  std::string_view value;
+  Value value;
 };
 
 /// The reads that both kinds of transaction have.
-/// Lifetime: views die with the transaction, and in a WriteTxn with the next change.
+/// Lifetime: keys and the views of values die with the transaction, and in a WriteTxn with the next
+/// change.
 class Txn {
  public:
   Txn(const Txn&) = delete;
@@ -109,9 +130,8 @@ class Txn {
   Txn& operator=(Txn&&) = delete;
 
   /// Returns the value of a key, or nullopt if the key is absent. Errors: kCorrupt if the value's
-  /// checksum is wrong.
-  [[nodiscard]] Result<std::optional<std::string_view>> get(TableIndex table,
-                                                            std::string_view key) const;
+  /// checksum is wrong, or if it cannot be decrypted.
+  [[nodiscard]] Result<std::optional<Value>> get(TableIndex table, std::string_view key) const;
   /// Returns false if the environment lacks an optional table. No other function accepts it then.
   [[nodiscard]] bool has(TableIndex table) const { return env_->has(table); }
   /// Returns the number of records of a table.
@@ -160,7 +180,10 @@ class WriteTxn final : public Txn {
 
  private:
   using Txn::Txn;
-  std::uint64_t pages_touched_ = 32;  // Upper bound of the pages that commit() may add.
+  [[nodiscard]] Result<crypto::Nonce> next_nonce();
+
+  std::uint64_t pages_touched_ = 32;   // Upper bound of the pages that commit() may add.
+  std::vector<crypto::Nonce> nonces_;  // Random ones that no value has yet.
 };
 
 /// Walks a table in key order.
@@ -168,7 +191,7 @@ class Cursor {
  public:
   [[nodiscard]] static Result<Cursor> open(const Txn& txn, TableIndex table);
   Cursor(Cursor&& other) noexcept
-      : env_(other.env_), cursor_(std::exchange(other.cursor_, nullptr)) {}
+      : env_(other.env_), table_(other.table_), cursor_(std::exchange(other.cursor_, nullptr)) {}
   Cursor& operator=(Cursor&&) = delete;
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
@@ -182,9 +205,18 @@ class Cursor {
   [[nodiscard]] Result<std::optional<KeyValue>> previous();
 
  private:
-  Cursor(const Env& env, MDB_cursor* cursor) : env_(&env), cursor_(cursor) {}
+  /// A record as it is stored.
+  struct Stored {
+    std::string_view key;
+    std::string_view value;
+  };
+  Cursor(const Env& env, TableIndex table, MDB_cursor* cursor)
+      : env_(&env), table_(table), cursor_(cursor) {}
+  [[nodiscard]] Result<std::optional<Stored>> move(MDB_cursor_op op, std::string_view key);
+  [[nodiscard]] Result<std::optional<KeyValue>> opened(const std::optional<Stored>& stored) const;
   [[nodiscard]] Result<std::optional<KeyValue>> get(MDB_cursor_op op, std::string_view key);
   const Env* env_;
+  TableIndex table_;
   MDB_cursor* cursor_;
 };
 

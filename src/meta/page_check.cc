@@ -373,10 +373,12 @@ class PageCheck {
   // without entries.
   Result<void> check_names() const {
     std::size_t known = 0;
+    std::size_t others = 0;
     for (const auto& [name, table] : found_) {
-      known += static_cast<std::size_t>(std::count(tables_.begin(), tables_.end(), name));
+      if (name == kSealTable) continue;
+      ++(std::count(tables_.begin(), tables_.end(), name) != 0 ? known : others);
     }
-    if (known < tables_.size() && known < found_.size()) {
+    if (known < tables_.size() && others != 0) {
       return Error(ErrorCode::kCorrupt, "a table has a wrong name");
     }
     return {};

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/coding.h"
 #include "base/ids.h"
@@ -30,7 +32,8 @@ enum Table : TableIndex {
   kCounters,       ///< store u32 -> CounterRecord
   kRetention,      ///< series u32, number u32 -> RetentionRecord
   kSettings,       ///< name -> value; "arrange" -> ArrangeSettings, "disk" -> DiskRecord
-  kNames,          ///< 1, name -> series u32; 2, series u32, name -> number u32. Derived
+  kNames,          ///< 1, name -> series u32; 2, series u32, name -> number u32. Derived. In an
+                   ///< encrypted catalog, hashes stand for the names (Env::key_of_name())
   kReferences,     ///< series u32 -> number u32; series u32, chunk id u64 -> references. Derived
   kPoolUse,        ///< series u32, number u32 -> the pool's containers that the version uses
   kPoolUsers,      ///< container u32 -> number of sealed versions that use it. Derived
@@ -52,7 +55,7 @@ namespace overlay {
 enum Table : TableIndex {
   kState = 0,  ///< "next_ino" -> u64; "format" -> u64, missing in the first one; and more
   kInodes,     ///< ino u64 -> OpenInode
-  kDirents,    ///< parent ino u64, name -> ino u64
+  kDirents,    ///< parent ino u64, name -> ino u64; in an encrypted one, a hash -> ino u64, name
   kTails,      ///< ino u64 -> bytes of a file after its recipe, not yet cut into chunks
 };
 inline constexpr std::array<const char*, 4> kTables = {"state", "inodes", "dirents", "tails"};
@@ -63,6 +66,11 @@ inline std::string series_key(SeriesId series) {
 }
 inline std::string version_key(SeriesId series, VersionNumber number) {
   return series_key(series) + base::be32(static_cast<std::uint32_t>(number));
+}
+/// Returns the keys of an open version's overlay. `ring` is null in a plain repository.
+inline EnvKeys overlay_keys(std::shared_ptr<const crypto::KeyRing> ring, SeriesId series,
+                            VersionNumber number) {
+  return {std::move(ring), crypto::Purpose::kOverlay, version_key(series, number)};
 }
 inline std::string store_key(StoreId store) {
   return base::be32(static_cast<std::uint32_t>(store));

@@ -15,6 +15,7 @@
 #include "io/posix_file_system.h"
 #include "meta/page_use.h"
 #include "support/temp_repository.h"
+#include "support/test_keys.h"
 
 namespace varve::meta {
 namespace {
@@ -26,7 +27,8 @@ constexpr std::array<const char*, 2> kPairOfTables = {"a", "b"};
 constexpr int kRecords = 3000;
 constexpr mode_t kGroupReads = 0640;
 
-class CompactionTest : public testing::Test {
+// The parameter says whether the environment is encrypted.
+class CompactionTest : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     files_ = must(io::open_root(directory_.path(), {.trust_owner = true}));
@@ -51,6 +53,7 @@ class CompactionTest : public testing::Test {
     made.tables = kPairOfTables;
     made.map_bytes = std::size_t{256} << 20;
     made.writer_lock = path("writer");
+    if (GetParam()) made.keys.ring = varve::test::test_keys();
     return made;
   }
   Env open() { return must(Env::open(*files_, directory_.path(), options())); }
@@ -88,7 +91,7 @@ class CompactionTest : public testing::Test {
   std::unique_ptr<io::FileSystem> files_;
 };
 
-TEST_F(CompactionTest, CopyIsShortAndHasTheSameRecords) {
+TEST_P(CompactionTest, CopyIsShortAndHasTheSameRecords) {
   const auto before = bytes();
   EXPECT_TRUE(must(wastes_space(open())));
   const auto done = must(compact_now());
@@ -101,7 +104,7 @@ TEST_F(CompactionTest, CopyIsShortAndHasTheSameRecords) {
 }
 
 // LMDB takes the newest commit from one of two places, by the number's lowest bit.
-TEST_F(CompactionTest, CommitsGoOnFromTheSameNumber) {
+TEST_P(CompactionTest, CommitsGoOnFromTheSameNumber) {
   std::uint64_t commit = 0;
   for (int round = 0; round < 5; ++round) {
     {
@@ -119,7 +122,7 @@ TEST_F(CompactionTest, CommitsGoOnFromTheSameNumber) {
   expect_content("4");
 }
 
-TEST_F(CompactionTest, ReaderInAnotherProcessPreventsIt) {
+TEST_P(CompactionTest, ReaderInAnotherProcessPreventsIt) {
   int ready[2];
   int end[2];
   ASSERT_EQ(::pipe(ready), 0);
@@ -144,14 +147,14 @@ TEST_F(CompactionTest, ReaderInAnotherProcessPreventsIt) {
   expect_content("0");
 }
 
-TEST_F(CompactionTest, OpenerThatFoundTheOldFileNotices) {
+TEST_P(CompactionTest, OpenerThatFoundTheOldFileNotices) {
   const auto old = must(EnvFiles::open(*files_, directory_.path(), options()));
   EXPECT_TRUE(must(old.are_current(*files_)));
   ASSERT_EQ(in_child([&] { return compact_now() ? 0 : 1; }), 0);
   EXPECT_FALSE(must(old.are_current(*files_)));
 }
 
-TEST_F(CompactionTest, LinkInPlaceOfTheCopyIsNotFollowed) {
+TEST_P(CompactionTest, LinkInPlaceOfTheCopyIsNotFollowed) {
   std::ofstream(path("precious")) << "kept";
   std::filesystem::create_symlink(path("precious"), path("data.mdb.tmp"));
   must(compact_now());
@@ -160,13 +163,13 @@ TEST_F(CompactionTest, LinkInPlaceOfTheCopyIsNotFollowed) {
   expect_content("0");
 }
 
-TEST_F(CompactionTest, FolderInPlaceOfTheCopyIsAnError) {
+TEST_P(CompactionTest, FolderInPlaceOfTheCopyIsAnError) {
   std::filesystem::create_directories(path("data.mdb.tmp") + "/x");
   EXPECT_FALSE(compact_now());
   expect_content("0");
 }
 
-TEST_F(CompactionTest, ModeIsKept) {
+TEST_P(CompactionTest, ModeIsKept) {
   ASSERT_EQ(::chmod(path("data.mdb").c_str(), kGroupReads), 0);
   must(compact_now());
   struct stat file {};
@@ -174,12 +177,14 @@ TEST_F(CompactionTest, ModeIsKept) {
   EXPECT_EQ(file.st_mode & 07777, kGroupReads);
 }
 
-TEST_F(CompactionTest, LeftOverCopyIsRemoved) {
+TEST_P(CompactionTest, LeftOverCopyIsRemoved) {
   std::ofstream(path("data.mdb.tmp")) << "half a copy";
   must(remove_unfinished_copy(*files_, directory_.path()));
   EXPECT_FALSE(std::filesystem::exists(path("data.mdb.tmp")));
   must(remove_unfinished_copy(*files_, directory_.path()));
 }
+
+INSTANTIATE_TEST_SUITE_P(PlainAndEncrypted, CompactionTest, testing::Bool());
 
 }  // namespace
 }  // namespace varve::meta

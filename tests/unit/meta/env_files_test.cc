@@ -43,7 +43,8 @@ class EnvFilesTest : public testing::Test {
   std::string path(const char* name) { return directory_.path() + "/" + name; }
   static std::string value_in(const Env& env) {
     const auto txn = must(ReadTxn::begin(env));
-    return std::string(must(txn.get(0, "key")).value_or("nothing"));
+    const auto value = must(txn.get(0, "key"));
+    return value ? std::string(*value) : "nothing";
   }
 
   varve::test::TempDirectory directory_;

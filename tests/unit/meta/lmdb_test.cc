@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/temp_repository.h"
+#include "support/test_keys.h"
 
 namespace varve::meta {
 namespace {
@@ -19,13 +20,18 @@ using varve::test::must;
 
 constexpr std::array<const char*, 2> kTwoTables = {"a", "b"};
 
-class LmdbTest : public testing::Test {
+// The parameter says whether the environment is encrypted.
+class LmdbTest : public testing::TestWithParam<bool> {
  protected:
+  static EnvOptions options(bool read_only) {
+    EnvOptions made;
+    made.tables = kTwoTables;
+    made.read_only = read_only;
+    if (GetParam()) made.keys.ring = varve::test::test_keys();
+    return made;
+  }
   Env open(bool read_only = false) {
-    EnvOptions options;
-    options.tables = kTwoTables;
-    options.read_only = read_only;
-    return must(Env::open(directory_.path(), options));
+    return must(Env::open(directory_.path(), options(read_only)));
   }
   static void put(const Env& env, TableIndex table, std::string_view key, std::string_view value) {
     auto txn = must(WriteTxn::begin(env));
@@ -37,19 +43,27 @@ class LmdbTest : public testing::Test {
     const auto value = must(txn.get(table, key));
     return value ? std::optional(std::string(*value)) : std::nullopt;
   }
+  // Returns a record of the first table with its checksum, as it is in the file.
+  std::string stored_bytes(std::string key) {
+    const auto env = open(true);
+    const auto txn = must(ReadTxn::begin(env));
+    MDB_val k{key.size(), key.data()};
+    MDB_val v{};
+    EXPECT_EQ(mdb_get(txn.raw(), env.table(0), &k, &v), 0);
+    return {static_cast<const char*>(v.mv_data), v.mv_size};
+  }
 
   varve::test::TempDirectory directory_;
 };
 
 // As a read-only process finds a catalog that an earlier release made.
-TEST_F(LmdbTest, OptionalTableThatIsMissingIsEmpty) {
+TEST_P(LmdbTest, OptionalTableThatIsMissingIsEmpty) {
   put(open(), 1, "key", "value");
   constexpr std::array<const char*, 3> kThreeTables = {"a", "b", "later"};
-  EnvOptions options;
-  options.tables = kThreeTables;
-  options.optional_tables = 1;
-  options.read_only = true;
-  const auto env = must(Env::open(directory_.path(), options));
+  auto reading = options(true);
+  reading.tables = kThreeTables;
+  reading.optional_tables = 1;
+  const auto env = must(Env::open(directory_.path(), reading));
   const auto txn = must(ReadTxn::begin(env));
   EXPECT_FALSE(txn.has(2));
   EXPECT_EQ(get(env, 2, "key"), std::nullopt);
@@ -61,7 +75,7 @@ TEST_F(LmdbTest, OptionalTableThatIsMissingIsEmpty) {
   EXPECT_EQ(get(env, 1, "key"), "value");
 }
 
-TEST_F(LmdbTest, CommittedIsThereAfterReopeningAndAbortedIsNot) {
+TEST_P(LmdbTest, CommittedIsThereAfterReopeningAndAbortedIsNot) {
   {
     const auto env = open();
     put(env, 0, "key", "value");
@@ -79,7 +93,7 @@ TEST_F(LmdbTest, CommittedIsThereAfterReopeningAndAbortedIsNot) {
   }
 }
 
-TEST_F(LmdbTest, SnapshotSeesWhatWasCommittedBeforeIt) {
+TEST_P(LmdbTest, SnapshotSeesWhatWasCommittedBeforeIt) {
   const auto env = open();
   put(env, 0, "key", "old");
   const auto txn = must(ReadTxn::begin(env));
@@ -88,7 +102,7 @@ TEST_F(LmdbTest, SnapshotSeesWhatWasCommittedBeforeIt) {
   EXPECT_EQ(get(env, 0, "key"), "new");
 }
 
-TEST_F(LmdbTest, ValueMayBeAViewOfTheSameTransaction) {
+TEST_P(LmdbTest, ValueMayBeAViewOfTheSameTransaction) {
   const auto env = open();
   put(env, 0, "from", std::string(3000, 'x'));
   auto txn = must(WriteTxn::begin(env));
@@ -100,7 +114,7 @@ TEST_F(LmdbTest, ValueMayBeAViewOfTheSameTransaction) {
   EXPECT_EQ(get(env, 0, "from"), "short");
 }
 
-TEST_F(LmdbTest, CursorFindsNeighbours) {
+TEST_P(LmdbTest, CursorFindsNeighbours) {
   const auto env = open();
   for (const char* key : {"b", "bb", "d"}) put(env, 0, key, key);
   put(env, 1, "c", "of the other table");
@@ -121,7 +135,7 @@ TEST_F(LmdbTest, CursorFindsNeighbours) {
   EXPECT_EQ(key_of(must(cursor.seek_at_or_before("a"))), "none");
 }
 
-TEST_F(LmdbTest, PrefixWalkStaysInsideAndStopsWhenTold) {
+TEST_P(LmdbTest, PrefixWalkStaysInsideAndStopsWhenTold) {
   const auto env = open();
   for (const char* key : {"a", "pa", "pb", "pc", "q"}) put(env, 0, key, "v");
   const auto txn = must(ReadTxn::begin(env));
@@ -144,7 +158,7 @@ TEST_F(LmdbTest, PrefixWalkStaysInsideAndStopsWhenTold) {
             ErrorCode::kInterrupted);
 }
 
-TEST_F(LmdbTest, FlippedByteOfAValueIsCorrupt) {
+TEST_P(LmdbTest, FlippedByteOfAValueIsCorrupt) {
   const std::string value = varve::test::noise(600, 1);
   {
     const auto env = open();
@@ -154,12 +168,13 @@ TEST_F(LmdbTest, FlippedByteOfAValueIsCorrupt) {
   const auto path = directory_.path() + "/data.mdb";
   std::ifstream in(path, std::ios::binary);
   const std::string image((std::istreambuf_iterator<char>(in)), {});
-  const auto at = image.find(value);
+  const auto stored = stored_bytes("key");
+  const auto at = image.find(stored);
   ASSERT_NE(at, std::string::npos);
   // Bytes of the value and of its checksum.
-  for (const std::size_t offset :
-       {std::size_t{0}, std::size_t{300}, value.size() - 1, value.size(), value.size() + 3}) {
-    for (std::size_t copy = at; copy != std::string::npos; copy = image.find(value, copy + 1)) {
+  for (const std::size_t offset : {std::size_t{0}, std::size_t{300}, stored.size() - 5,
+                                   stored.size() - 4, stored.size() - 1}) {
+    for (std::size_t copy = at; copy != std::string::npos; copy = image.find(stored, copy + 1)) {
       std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
       file.seekp(static_cast<std::streamoff>(copy + offset));
       file.put(static_cast<char>(image[copy + offset] ^ 1));
@@ -177,7 +192,7 @@ TEST_F(LmdbTest, FlippedByteOfAValueIsCorrupt) {
   EXPECT_EQ(get(open(true), 0, "key"), value);
 }
 
-TEST_F(LmdbTest, TruncatedFileIsRefused) {
+TEST_P(LmdbTest, TruncatedFileIsRefused) {
   {
     const auto env = open();
     for (int i = 0; i < 50; ++i) put(env, 0, std::to_string(i), varve::test::noise(3000, 1));
@@ -188,14 +203,14 @@ TEST_F(LmdbTest, TruncatedFileIsRefused) {
   for (const std::uintmax_t left : {size / 2, std::uintmax_t{8192}, std::uintmax_t{0}}) {
     std::filesystem::resize_file(path, left);
     for (const bool read_only : {true, false}) {
-      EnvOptions options;
-      options.tables = kTwoTables;
-      options.must_exist = true;
-      options.read_only = read_only;
-      EXPECT_EQ(code_of(Env::open(directory_.path(), options)), ErrorCode::kCorrupt) << left;
+      auto made = options(read_only);
+      made.must_exist = true;
+      EXPECT_EQ(code_of(Env::open(directory_.path(), made)), ErrorCode::kCorrupt) << left;
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(PlainAndEncrypted, LmdbTest, testing::Bool());
 
 }  // namespace
 }  // namespace varve::meta

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "meta/value_seal.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/coding.h"
+
+namespace varve::meta {
+
+namespace {
+
+// The record of a sealed environment: salt, nonce, tag. The tag is that of an empty text.
+constexpr std::size_t kRecordBytes = crypto::kSaltBytes + crypto::kNonceBytes + crypto::kTagBytes;
+constexpr std::size_t kHashBytes = 16;
+
+std::string_view text_of(std::span<const std::byte> bytes) { return base::as_text(bytes); }
+
+// The record's tag binds the environment to its place. No table has an empty name.
+std::string associated_of(const EnvKeys& keys, const crypto::Salt& salt) {
+  std::string text(text_of(salt));
+  text.push_back('\0');
+  text.append(keys.place);
+  return text;
+}
+
+Error cannot_open() {
+  return {ErrorCode::kCorrupt,
+          "the database was encrypted with another key, or for another place; restore it from a "
+          "copy of the repository"};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const ValueSeal>> ValueSeal::make(const EnvKeys& keys) {
+  VARVE_TRY_ASSIGN(const auto salt, crypto::random_salt());
+  VARVE_TRY_ASSIGN(auto aead, keys.ring->salted(keys.purpose, salt));
+  VARVE_TRY_ASSIGN(const auto nonce, crypto::random_nonce());
+  const auto tag = aead.seal(nonce, base::as_bytes(associated_of(keys, salt)), {});
+  const std::shared_ptr<ValueSeal> made(new ValueSeal(keys, salt, std::move(aead)));
+  made->record_.append(text_of(salt)).append(text_of(nonce)).append(text_of(tag));
+  return std::shared_ptr<const ValueSeal>(made);
+}
+
+Result<std::shared_ptr<const ValueSeal>> ValueSeal::open(const EnvKeys& keys,
+                                                         std::string_view record) {
+  if (record.size() != kRecordBytes) return cannot_open();
+  auto bytes = base::as_bytes(record);
+  const auto take = [&bytes](auto& out) {
+    std::copy_n(bytes.begin(), out.size(), out.begin());
+    bytes = bytes.subspan(out.size());
+  };
+  crypto::Salt salt{};
+  crypto::Nonce nonce{};
+  crypto::Tag tag{};
+  take(salt);
+  take(nonce);
+  take(tag);
+  VARVE_TRY_ASSIGN(auto aead, keys.ring->salted(keys.purpose, salt));
+  const auto associated = associated_of(keys, salt);
+  if (!aead.open(nonce, base::as_bytes(associated), std::span<std::byte>(), tag)) {
+    return cannot_open();
+  }
+  const std::shared_ptr<ValueSeal> opened(new ValueSeal(keys, salt, std::move(aead)));
+  opened->record_ = record;
+  return std::shared_ptr<const ValueSeal>(opened);
+}
+
+std::string ValueSeal::associated(std::string_view table, std::string_view key) const {
+  std::string text(text_of(salt_));
+  text.reserve(salt_.size() + 1 + table.size() + key.size());
+  text.push_back(static_cast<char>(table.size()));
+  text.append(table).append(key);
+  return text;
+}
+
+void ValueSeal::seal(std::string_view table, std::string_view key, const crypto::Nonce& nonce,
+                     std::string_view value, std::span<std::byte> out) const {
+  std::copy(nonce.begin(), nonce.end(), out.begin());
+  const auto text = out.subspan(nonce.size(), value.size());
+  std::ranges::copy(base::as_bytes(value), text.begin());
+  const auto tag = aead_.seal(nonce, base::as_bytes(associated(table, key)), text);
+  std::copy(tag.begin(), tag.end(), out.last(tag.size()).begin());
+}
+
+Result<Value> ValueSeal::open(std::string_view table, std::string_view key,
+                              std::string_view sealed) const {
+  if (sealed.size() >= kExtraBytes) {
+    const auto bytes = base::as_bytes(sealed);
+    crypto::Nonce nonce{};
+    crypto::Tag tag{};
+    std::copy_n(bytes.begin(), nonce.size(), nonce.begin());
+    std::copy_n(bytes.end() - tag.size(), tag.size(), tag.begin());
+    const auto text = bytes.subspan(nonce.size(), sealed.size() - kExtraBytes);
+    // One byte more, so that an empty value has memory of its own, too.
+    auto owned = std::make_unique_for_overwrite<char[]>(text.size() + 1);
+    const std::span<std::byte> out(reinterpret_cast<std::byte*>(owned.get()), text.size());
+    if (aead_.open(nonce, base::as_bytes(associated(table, key)), text, tag, out)) {
+      return Value(std::move(owned), text.size());
+    }
+  }
+  return Error(ErrorCode::kCorrupt, "catalog: a record cannot be decrypted; run `varve check`");
+}
+
+std::string ValueSeal::hash_of(std::string_view prefix, std::string_view name) const {
+  // The salt has a fixed length, and a prefix tells its own length by its first byte.
+  std::string text(text_of(salt_));
+  text.append(prefix).append(name);
+  const auto mac = crypto::hmac_sha256(ring_->key(crypto::Purpose::kNames), base::as_bytes(text));
+  return std::string(text_of(mac).substr(0, kHashBytes));
+}
+
+}  // namespace varve::meta
