@@ -30,7 +30,7 @@ rm -rf "$mnt/home"/*
 ok "cp -a one level too high seals nothing, and the log says what to do"
 
 expect_status 2 "$VARVE" open "$repo" a/b/c
-expect_status 1 "$VARVE" open "$repo" a/latest
+expect_status 2 "$VARVE" open "$repo" a/latest
 [ ! -e "$mnt/a" ] || fail "an empty series is left"
 ok "an open that is refused leaves no series, while mounted"
 
@@ -90,7 +90,7 @@ ok "autoseal=off: mkdir never seals"
 "$VARVE" ls "$repo" home | grep -q 'three (open since .*, 1 entries)' || fail "ls without a mount"
 expect_status 1 "$VARVE" store "$repo" home/four "$work/home"
 message_says 'varve seal'
-expect_status 1 "$VARVE" store "$repo" b/latest "$work/home"
+expect_status 2 "$VARVE" store "$repo" b/latest "$work/home"
 expect_status 2 "$VARVE" open "$repo" c/d/e
 if "$VARVE" ls "$repo" | grep -E '^(b|c)'; then fail "an empty series is left"; fi
 "$VARVE" rm "$repo" home/three | grep -q 'discarded home/three' || fail "rm without a mount"

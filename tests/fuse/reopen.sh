@@ -79,7 +79,7 @@ expect_status 1 "$VARVE" reopen "$mnt/s/$newest"
 message_says 'next is open in this series'
 long=$(printf '%0300d' 0)
 if mkdir "$mnt/s/$long" 2>/dev/null; then fail "a name of 300 bytes"; fi
-expect_status 1 "$VARVE" clone "$repo" s/latest "s/$long"
+expect_status 2 "$VARVE" clone "$repo" s/latest "s/$long"
 "$VARVE" ls "$repo" s | grep -q 'next (open' || fail "a command that fails sealed it: $("$VARVE" ls "$repo" s)"
 unmount_repo
 expect_status 1 "$VARVE" reopen "$repo" "s/$newest"
