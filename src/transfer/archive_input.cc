@@ -3,6 +3,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,10 @@ namespace {
 constexpr std::size_t kInputBytes = std::size_t{1} << 20;
 constexpr int kPollMs = 250;
 constexpr std::int64_t kTarBlockBytes = 512;
+
+bool is_cpio(archive* handle) {
+  return (archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_CPIO;
+}
 
 }  // namespace
 
@@ -139,10 +144,19 @@ Result<std::span<const std::byte>> ArchiveInput::read_input() {
   return std::span<const std::byte>(buffer_.get(), got);
 }
 
+Result<std::span<const std::byte>> ArchiveInput::read_archive() {
+  VARVE_TRY_ASSIGN(const auto got,
+                   gzip_ ? gzip_->next([this] { return read_input(); }) : read_input());
+  const auto last =
+      std::find_if(got.rbegin(), got.rend(), [](std::byte byte) { return byte != std::byte{0}; });
+  if (last != got.rend()) data_end_ = std::max(data_end_, position_ + (got.rend() - last));
+  position_ += static_cast<std::int64_t>(got.size());
+  return got;
+}
+
 ssize_t ArchiveInput::read_callback(archive* handle, void* self, const void** buffer) {
   auto& input = *static_cast<ArchiveInput*>(self);
-  const auto got =
-      input.gzip_ ? input.gzip_->next([&] { return input.read_input(); }) : input.read_input();
+  const auto got = input.read_archive();
   if (!got) {
     input.read_error_ = got.error();
     archive_set_error(handle, EIO, "%s", got.error().message().c_str());
@@ -154,8 +168,11 @@ ssize_t ArchiveInput::read_callback(archive* handle, void* self, const void** bu
 
 std::int64_t ArchiveInput::seek_callback(archive* /*handle*/, void* self, std::int64_t offset,
                                          int whence) {
-  const off_t at = ::lseek(static_cast<ArchiveInput*>(self)->fd_, offset, whence);
-  return at < 0 ? ARCHIVE_FATAL : at;
+  auto& input = *static_cast<ArchiveInput*>(self);
+  const off_t at = ::lseek(input.fd_, offset, whence);
+  if (at < 0) return ARCHIVE_FATAL;
+  input.position_ = at;
+  return at;
 }
 
 Error ArchiveInput::failure() {
@@ -174,6 +191,21 @@ Result<void> ArchiveInput::check_end(std::int64_t before) const {
   return Error(ErrorCode::kInvalid, "the archive is truncated: it has no end mark");
 }
 
+// libarchive ends a cpio archive at its trailer, and cpio(1) fills the last block with zeros.
+// Members of a joined archive would be lost silently.
+Result<void> ArchiveInput::check_cpio_end() {
+  if (!is_cpio(handle_)) return {};
+  const std::int64_t end = archive_filter_bytes(handle_, 0);
+  while (data_end_ <= end) {
+    VARVE_TRY_ASSIGN(const auto rest, read_archive());
+    if (rest.empty()) return {};
+  }
+  return Error(ErrorCode::kInvalid,
+               fmt::format("data follows the trailer of the cpio archive, at byte {}; store joined "
+                           "cpio archives one by one, or join them as tar archives",
+                           end));
+}
+
 Result<archive_entry*> ArchiveInput::next() {
   // The rest of a member that the caller did not read must not count as an end mark.
   while (has_data_) {
@@ -186,6 +218,7 @@ Result<archive_entry*> ArchiveInput::next() {
   warning_.clear();
   if (status == ARCHIVE_EOF) {
     VARVE_TRY(check_end(before));
+    VARVE_TRY(check_cpio_end());
     // libarchive stops before the checksum at the end of the compressed data.
     while (gzip_) {
       VARVE_TRY_ASSIGN(const auto rest, gzip_->next([this] { return read_input(); }));
@@ -194,6 +227,12 @@ Result<archive_entry*> ArchiveInput::next() {
     return static_cast<archive_entry*>(nullptr);
   }
   if (status < ARCHIVE_WARN) return failure();
+  if (is_cpio(handle_) && archive_filter_count(handle_) > 1) {
+    // The filter has read ahead, so nothing could be said of data behind the trailer.
+    return Error(ErrorCode::kInvalid,
+                 "a cpio archive may be compressed by gzip alone; decompress it before, such as by "
+                 "`xz -dc FILE | varve store --from-tar - …`");
+  }
   if (status == ARCHIVE_WARN) {
     const char* reason = archive_error_string(handle_);
     warning_ = reason == nullptr ? "damaged in part" : reason;

@@ -78,8 +78,12 @@ class ArchiveInput {
   [[nodiscard]] Error failure();
   /// Checks that an uncompressed tar did not end before its end mark.
   [[nodiscard]] Result<void> check_end(std::int64_t before) const;
+  /// Checks that no data follows the trailer of a cpio archive.
+  [[nodiscard]] Result<void> check_cpio_end();
   /// Reads the next part of the input, compressed or not; empty at its end.
   [[nodiscard]] Result<std::span<const std::byte>> read_input();
+  /// Reads the next part of what libarchive gets: the input, or what gzip compressed.
+  [[nodiscard]] Result<std::span<const std::byte>> read_archive();
   static ssize_t read_callback(archive* handle, void* self, const void** buffer);
   static std::int64_t seek_callback(archive* handle, void* self, std::int64_t offset, int whence);
 
@@ -91,7 +95,9 @@ class ArchiveInput {
   archive* handle_ = nullptr;
   std::optional<Error> read_error_;
   std::string warning_;
-  bool has_data_ = false;  // The present member may have more data.
+  std::int64_t position_ = 0;  // Offset of the next part that libarchive gets.
+  std::int64_t data_end_ = 0;  // Offset behind the last byte that is not zero, of all parts so far.
+  bool has_data_ = false;      // The present member may have more data.
 };
 
 }  // namespace varve::transfer

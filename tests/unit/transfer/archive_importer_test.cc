@@ -98,6 +98,50 @@ TEST_F(ArchiveImporterTest, TheLastDataOfALinkReplacesTheFirst) {
   EXPECT_EQ(writer.root()->child("first"), writer.root()->child("second"));
 }
 
+TEST_F(ArchiveImporterTest, DataBehindTheTrailerOfCpioIsAnError) {
+  const std::string one =
+      cpio_member("first", S_IFREG | 0600, 1, "0123456789") + cpio_member("TRAILER!!!", 0, 1, "");
+  const std::string padding(512 - one.size() % 512, '\0');
+  const auto code_of = [&](const std::string& bytes, bool by_pipe) {
+    write_file(place_ / "cpio", bytes);
+    FakeWriter writer;
+    base::UniqueFd in(::open((place_ / "cpio").c_str(), O_RDONLY | O_CLOEXEC));
+    int ends[2];
+    if (by_pipe) {
+      EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+      const base::UniqueFd write_end(ends[1]);
+      EXPECT_EQ(::write(write_end.get(), bytes.data(), bytes.size()), ssize_t(bytes.size()));
+      in = base::UniqueFd(ends[0]);
+    }
+    const auto imported = transfer::import_archive(writer, in.get(), {});
+    return imported ? std::string() : imported.error().message();
+  };
+  for (const bool by_pipe : {false, true}) {
+    EXPECT_EQ(code_of(one, by_pipe), "");
+    EXPECT_EQ(code_of(one + padding, by_pipe), "");
+    EXPECT_EQ(code_of(one + padding + std::string(30'000, '\0'), by_pipe), "");
+    for (const std::string& rest :
+         {one, padding + one, padding + std::string(40'000, '\0') + one, std::string("x")}) {
+      EXPECT_NE(code_of(one + rest, by_pipe).find("data follows"), std::string::npos);
+    }
+  }
+}
+
+TEST_F(ArchiveImporterTest, OtherDataBehindTheEndMarkOfTarIsAnError) {
+  const std::string tar = read_file(archive_);
+  for (const std::string& rest : {std::string("x"), std::string(512, 'x'), std::string(5000, 'x'),
+                                  std::string(20'000, '\0') + std::string(700, 'x')}) {
+    write_file(place_ / "rest", tar + rest);
+    FakeWriter writer;
+    const auto imported = import(place_ / "rest", writer);
+    ASSERT_FALSE(imported) << rest.size();
+    EXPECT_EQ(imported.error().code(), ErrorCode::kInvalid);
+  }
+  write_file(place_ / "joined", tar + std::string(1024, '\0') + tar);
+  FakeWriter writer;
+  EXPECT_TRUE(import(place_ / "joined", writer));
+}
+
 TEST_F(ArchiveImporterTest, AStopEndsTheImport) {
   FakeWriter writer;
   const base::UniqueFd in(::open(archive_.c_str(), O_RDONLY | O_CLOEXEC));
