@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "varve/result.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -99,5 +101,20 @@ struct ScrubReport {
   bool resumed = false;
   std::uint64_t damages_before = 0;  ///< Damages found by earlier runs of the same pass.
 };
+
+/// Options of check_outer().
+struct OuterCheckOptions {
+  bool trust_owner = false;  ///< As OpenOptions::trust_owner.
+  std::stop_token stop;      ///< Ends the check early; the report covers the part done.
+};
+
+/// Checks a repository without its keys and without its catalog: compares all segments, volumes and
+/// parity with their checksums, on the storage host for example. It finds damage, but neither
+/// forged data nor a missing file, and names no affected files of versions. Works beside a writer.
+/// In the report, only containers, bytes_read, damages and finished are set.
+/// Errors: kNoRepository; kUnsupported for data of a newer Varve; kIo.
+[[nodiscard]] Result<CheckReport> check_outer(
+    const std::string& path, const OuterCheckOptions& options,
+    const std::function<void(const CheckProgress&)>& progress);
 
 }  // namespace varve

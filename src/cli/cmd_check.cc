@@ -21,6 +21,7 @@ namespace {
 struct CheckArguments {
   std::string repository;
   bool quick = false;
+  bool outer = false;
   std::string read_data;  // Percentage of the containers; "" without the option.
   std::string rate;
   bool resume = false;
@@ -44,6 +45,13 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context)
   Progress progress("checking", shown);
   // A check changes nothing, so it may end anywhere.
   const SignalWatch signals(progress);
+  const auto observe = [&](const CheckProgress& done) {
+    progress.update(done.bytes_done, done.bytes_total, 0);
+  };
+  if (options.outer) {
+    VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kLook));
+    return check_outer(path, {is_trusted(path), {}}, observe);
+  }
   CheckOptions check_options;
   check_options.read_data = !options.quick;
   check_options.verify_chunks = !options.read_data.empty();
@@ -54,9 +62,7 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context)
     VARVE_TRY_ASSIGN(check_options.bytes_per_second, parse_bytes(options.rate));
   }
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
-  return repository->check(check_options, [&](const CheckProgress& done) {
-    progress.update(done.bytes_done, done.bytes_total, 0);
-  });
+  return repository->check(check_options, observe);
 }
 
 // A check of a percentage does not record the containers that it read, so it cannot be resumed.
@@ -99,12 +105,17 @@ void add_check_command(CommandLine& line, const Context& context) {
                                  "Also compare the SHA-256 of every chunk; =N% reads this "
                                  "percentage of the containers, different ones each time")
                        .excludes(quick);
+  auto outer = command.add_flag("--outer", options->outer,
+                                "Compare the files with their checksums only, without the keys and "
+                                "the catalog");
+  outer.excludes(quick);
+  outer.excludes(read_data);
   command
       .add_flag("--resume", options->resume,
                 "Continue where the last check with this option, or the last scrub, stopped")
       .needs(read_data);
-  command.add_option("--rate", options->rate,
-                     "Maximum number of bytes per second to read, such as 50M");
+  outer.excludes(command.add_option("--rate", options->rate,
+                                    "Maximum number of bytes per second to read, such as 50M"));
   command.add_json_flag(options->json, "the results");
   command.add_progress_flag(options->progress);
   command.run([options, &context] { return run_check(*options, context); });

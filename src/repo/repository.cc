@@ -6,10 +6,14 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "io/posix_file_system.h"
+#include "maintain/outer_checker.h"
 #include "maintain/repairer.h"
 #include "repo/repository_impl.h"
 #include "series/series.h"
 #include "series/version_records.h"
+#include "store/repository_names.h"
+#include "store/repository_paths.h"
 #include "varve/backup.h"
 #include "varve/beside.h"
 #include "varve/check.h"
@@ -37,6 +41,13 @@ Result<void> check_no_file_called(Repository& repository, SeriesId series, std::
 Result<std::unique_ptr<Repository>> Repository::open(const std::string& path,
                                                      const OpenOptions& options) {
   return repo::RepositoryImpl::open(path, options);
+}
+
+Result<CheckReport> check_outer(const std::string& path, const OuterCheckOptions& options,
+                                const std::function<void(const CheckProgress&)>& progress) {
+  VARVE_TRY_ASSIGN(const auto files, io::open_root(path, {.trust_owner = options.trust_owner}));
+  VARVE_TRY(store::check_folders(*files, path));
+  return maintain::OuterChecker(*files, path, options, progress).run();
 }
 
 // Functions of one series: the series' placement decides how it does them.

@@ -40,6 +40,25 @@ same_tree "$work/tree" "$work/restored"
 [ "$(stat_of "$work/copy" chunk_bytes)" -lt 11500000 ] || fail "deduplication was lost"
 ok "a damaged index snapshot is rebuilt: the next version is whole and deduplicated"
 
+rm -rf "$work/copy"
+cp -a "$repo" "$work/copy"
+rm -r "$work/copy/catalog" "$work/copy"/series/*/manifests
+"$VARVE" check --outer "$work/copy"
+segment=$(find "$work/copy" -name '*.seg' | sort | head -1)
+python3 - "$segment" <<'PYTHON'
+import sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(300_000)
+    byte = file.read(1)
+    file.seek(300_000)
+    file.write(bytes([byte[0] ^ 1]))
+PYTHON
+status=0
+"$VARVE" check --outer "$work/copy" >"$work/outer" || status=$?
+[ $status -eq 1 ] || fail "check --outer ends with $status"
+grep -q "^damaged: $segment: container at offset 0" "$work/outer" || fail "$(cat "$work/outer")"
+ok "check --outer finds a changed byte without the catalog"
+
 # Returns whether the process has read something. It reports its progress on a signal.
 has_read_some() {
   kill -USR1 "$checking"

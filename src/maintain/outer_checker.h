@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks a repository from outside: by the checksums that need neither its keys nor its catalog.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/ids.h"
+#include "io/file_system.h"
+#include "store/folder_store.h"
+#include "store/repository_paths.h"
+#include "store/segment_files.h"
+#include "varve/check.h"
+
+namespace varve::maintain {
+
+/// Compares all containers and parity files with their checksums. For one use by one thread.
+/// Changes nothing and takes no lock. It looks a second time, at the end, at a file in which it
+/// found damage, because a writer may have been appending to it.
+class OuterChecker {
+ public:
+  using Progress = std::function<void(const CheckProgress&)>;
+
+  /// Lifetime: `files` must outlive the checker.
+  OuterChecker(io::FileSystem& files, std::string repository_path, const OuterCheckOptions& options,
+               Progress progress)
+      : files_(files),
+        paths_(std::move(repository_path)),
+        options_(options),
+        progress_(std::move(progress)),
+        room_(io::direct_room(format::kContainerBytesMax)) {}
+
+  /// Runs the check. Errors: kNoRepository; kUnsupported for data of a newer Varve.
+  [[nodiscard]] Result<CheckReport> run();
+
+ private:
+  struct Place {
+    SeriesId owner{};
+    SegmentNumber segment{};
+  };
+  using Faults = std::vector<std::string>;
+
+  [[nodiscard]] std::string folder_of(SeriesId owner) const;
+  [[nodiscard]] Result<std::vector<Place>> list_files(const std::vector<SeriesId>& owners);
+  /// Returns the faults of a file; none if it has been removed in the meantime.
+  [[nodiscard]] Result<Faults> faults_of(const Place& place);
+  /// Walks through the containers of a file.
+  [[nodiscard]] Result<Faults> walk(store::OpenSegment& file, store::SegmentReader& reader,
+                                    SegmentNumber segment, std::uint64_t size);
+  /// Returns what is wrong with a container whose fixed header is sound; "" if nothing is.
+  [[nodiscard]] std::string fault_of_container(store::SegmentReader& reader, SegmentNumber segment,
+                                               std::uint64_t offset,
+                                               std::span<const std::byte> start,
+                                               std::uint32_t length);
+  [[nodiscard]] Result<void> check_parity(SeriesId owner);
+
+  io::FileSystem& files_;
+  const store::RepositoryPaths paths_;
+  const OuterCheckOptions options_;
+  const Progress progress_;
+  base::AlignedBuffer room_;  // Of one container.
+  CheckReport report_;
+};
+
+}  // namespace varve::maintain
