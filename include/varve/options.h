@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "varve/encryption.h"
 #include "varve/placement.h"
 #include "varve/rewrite.h"
 #include "varve/types.h"
@@ -68,6 +69,17 @@ struct OpenOptions {
   /// may write to it. Those users can then alter the stored data. Varve still refuses links that
   /// they put into the folder.
   bool trust_owner = false;
+  /// The key of an encrypted repository. It is called after the lock is taken.
+  KeySource key{};
+  /// Refuse a plain repository: a storage that others write could offer one instead of an
+  /// encrypted one, to get new data in the clear.
+  bool encrypted_only = false;
+};
+
+/// Options for creating a repository.
+struct CreateOptions {
+  bool trust_owner = false;                ///< As in OpenOptions.
+  std::optional<Encryption> encryption{};  ///< nullopt: a plain repository.
 };
 
 /// Whether a seal leaves an open version beside the sealed one.

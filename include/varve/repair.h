@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "varve/check.h"
+#include "varve/encryption.h"
 #include "varve/result.h"
 
 namespace varve {
@@ -29,6 +30,8 @@ struct RepairOptions {
   bool trust_catalog = false;
   /// As in OpenOptions.
   bool trust_owner = false;
+  KeySource key{};
+  bool encrypted_only = false;
 };
 
 /// One defect, and the step that repairs it.

@@ -90,16 +90,16 @@ struct RepositoryStats {
 class Repository {
  public:
   /// Creates a repository in `path`, with the folders above it. `path` must be empty or absent.
-  /// `trust_owner` as in OpenOptions.
-  /// Errors: kInvalid or kUnsupported for parameters that are out of range; kExists if `path` is a
-  /// repository; kNotEmpty if it has other files; kIo if the folder cannot be made.
+  /// Errors: kInvalid or kUnsupported for parameters or keys that are out of range; kExists if
+  /// `path` is a repository; kNotEmpty if it has other files; kIo if the folder cannot be made.
   [[nodiscard]] static Result<void> create(const std::string& path,
                                            const RepositoryParameters& parameters,
-                                           bool trust_owner = false);
+                                           const CreateOptions& options = {});
   /// Opens a repository. The caller must not open one that its process has open: the catalog's
   /// locks belong to the process.
   /// Errors: kNoRepository if `path` has no repository; kUnsupported for a newer format; kCorrupt;
-  /// kLocked if another process writes to it; kNotPermitted if its owner is not trusted.
+  /// kLocked if another process writes to it; kNotPermitted if its owner is not trusted; kWrongKey
+  /// without the key of an encrypted repository.
   [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
                                                                 const OpenOptions& options);
   virtual ~Repository() = default;

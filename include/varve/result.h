@@ -39,6 +39,7 @@ enum class ErrorCode : std::uint8_t {
   kInterrupted,        ///< The user asked to stop.
   kUnavailable,        ///< The storage or the daemon does not answer now, but may later.
   kUsage,              ///< The command line is wrong. Only front ends report this.
+  kWrongKey,           ///< No key was given for an encrypted repository, or it opens no key slot.
 };
 
 /// An error. Its message tells the user what happened and what to do.

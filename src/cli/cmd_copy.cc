@@ -13,6 +13,7 @@
 
 #include "cli/command.h"
 #include "cli/copy_place.h"
+#include "cli/key_options.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
@@ -36,6 +37,7 @@ struct CopyArguments {
   bool no_arrange = false;
   bool json = false;
   bool progress = false;
+  control::KeyPlace target_key;
 };
 
 const char* verb_of(CopyAction action, bool dry_run) {
@@ -98,8 +100,13 @@ void print_event(const CopyEvent& event, const CopyArguments& options) {
 class Copying {
  public:
   Copying(const CopyArguments& options, const Context& context, Repository& source,
-          Progress& progress, control::StopRequest& stop)
-      : options_(options), context_(context), source_(source), progress_(progress), stop_(stop) {}
+          Progress& progress, control::StopRequest& stop, bool source_is_encrypted)
+      : options_(options),
+        source_is_encrypted_(source_is_encrypted),
+        context_(context),
+        source_(source),
+        progress_(progress),
+        stop_(stop) {}
 
   Result<CopyReport> to_folder(const TargetSetup& setup);
   Result<CopyReport> over_ssh(const SshPlace& place, const TargetSetup& setup);
@@ -108,6 +115,7 @@ class Copying {
   Result<CopyReport> run(copy::Target* target);
 
   const CopyArguments& options_;
+  const bool source_is_encrypted_;
   const Context& context_;
   Repository& source_;
   Progress& progress_;
@@ -144,8 +152,9 @@ Result<CopyReport> Copying::to_folder(const TargetSetup& setup) {
     return Error(ErrorCode::kInvalid,
                  options_.target + " is the source itself; give another folder");
   }
-  VARVE_TRY_ASSIGN(const auto repository,
-                   open_copy_place(options_.target, setup, options_.copy.dry_run));
+  VARVE_TRY_ASSIGN(
+      const auto repository,
+      open_copy_place(options_.target, setup, options_.copy.dry_run, source_is_encrypted_));
   if (repository == nullptr) return run(nullptr);
   auto report = run(copy_target(*repository).get());
   if (report && !options_.copy.dry_run && !options_.no_arrange && !changed_.empty()) {
@@ -184,8 +193,11 @@ Result<CopyReport> copy(const CopyArguments& options, const Context& context) {
   const SignalWatch signals(
       {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
   VARVE_TRY_ASSIGN(const auto source, open_to_read(options.repository));
+  const auto path = source->path();
+  VARVE_TRY_ASSIGN(const auto encryption, read_encryption(path, is_trusted(path)));
+  put_key_into_environment(options.target_key);  // The source is open.
   VARVE_TRY_ASSIGN(const TargetSetup setup, target_setup(*source));
-  Copying copying(options, context, *source, progress, stop);
+  Copying copying(options, context, *source, progress, stop, encryption.has_value());
   return place ? copying.over_ssh(*place, setup) : copying.to_folder(setup);
 }
 
@@ -209,6 +221,7 @@ int run_copy(CopyArguments options, const Context& context) {
       !given) {
     return fail(given.error());
   }
+  if (const auto fit = check_key_options(options.target_key); !fit) return fail(fit.error());
   const auto report = copy(options, context);
   if (!report) {
     if (report.error().code() == ErrorCode::kInterrupted ||
@@ -256,6 +269,7 @@ void add_copy_command(CommandLine& line, const Context& context) {
   add_no_arrange_flag(command, options->no_arrange);
   command.add_json_flag(options->json, "one for each step");
   command.add_progress_flag(options->progress);
+  add_target_key_options(command, options->target_key);
   command.run([options, &context] { return run_copy(*options, context); });
 }
 

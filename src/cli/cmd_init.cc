@@ -7,9 +7,11 @@
 
 #include "cli/arrange_policy.h"
 #include "cli/command.h"
+#include "cli/key_options.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
+#include "control/key_source.h"
 #include "varve/choices.h"
 #include "varve/placement.h"
 #include "varve/pool_index.h"
@@ -17,6 +19,9 @@
 
 namespace varve::cli {
 namespace {
+
+/// Whether `init --encrypt` makes repositories. Not before all that they store is encrypted.
+constexpr bool kEncryptionIsReleased = false;
 
 struct InitArguments {
   std::string repository;
@@ -29,6 +34,8 @@ struct InitArguments {
   std::string policy;
   std::optional<std::uint32_t> parity;
   bool json = false;
+  bool encrypt = false;
+  std::string cipher;
 };
 
 std::vector<std::string> chunker_names() {
@@ -57,10 +64,28 @@ struct InitSettings {
   }
 };
 
-Result<void> choose_settings(const std::string& path, const InitSettings& settings) {
+/// Returns the choices for an encrypted repository, with its first key.
+Result<std::optional<Encryption>> choose_encryption(const InitArguments& options) {
+  if (!options.encrypt) return std::optional<Encryption>();
+  if (!kEncryptionIsReleased) {
+    return Error(ErrorCode::kUnsupported, "encrypted repositories are not in this release");
+  }
+  Encryption encryption;
+  encryption.cipher = options.cipher;
+  VARVE_TRY_ASSIGN(encryption.first_key.key,
+                   control::read_new_key(control::key_place_of_environment()));
+  return std::optional(std::move(encryption));
+}
+
+Result<void> choose_settings(const std::string& path, const InitSettings& settings,
+                             const CreateOptions& created) {
   const bool has_pool_index = settings.pool_index != PoolIndexChoice();
   if (!settings.has_arrange() && settings.rewrite == Rewrite::kNone && !has_pool_index) return {};
-  VARVE_TRY_ASSIGN(const auto repository, open_to_write(path));
+  OpenOptions how = options_to_write(path);
+  if (created.encryption) {  // The user gave the key already.
+    how.key = [&]() -> Result<UserKey> { return created.encryption->first_key.key; };
+  }
+  VARVE_TRY_ASSIGN(const auto repository, Repository::open(path, how));
   if (settings.has_arrange()) VARVE_TRY(repository->set_arrange_settings(settings.arrange));
   VARVE_TRY(repository->change_series_defaults({.rewrite = settings.rewrite}));
   VARVE_TRY(repository->set_pool_index(settings.pool_index));
@@ -98,12 +123,14 @@ int run_init(InitArguments options, const Context& context) {
                                                              : 8192;
   parameters.chunk_bytes_min = parameters.chunk_bytes_avg / 4;
   parameters.chunk_bytes_max = parameters.chunk_bytes_avg * 8;
-  if (const auto made =
-          Repository::create(options.repository, parameters, is_trusted(options.repository));
-      !made) {
-    return fail(made.error());
-  }
-  if (const auto chosen = choose_settings(options.repository, settings); !chosen) {
+  CreateOptions how;
+  how.trust_owner = is_trusted(options.repository);
+  auto encryption = choose_encryption(options);
+  if (!encryption) return fail(encryption.error());
+  how.encryption = *std::move(encryption);
+  const auto made = Repository::create(options.repository, parameters, how);
+  if (!made) return fail(made.error());
+  if (const auto chosen = choose_settings(options.repository, settings, how); !chosen) {
     return fail(chosen.error());
   }
   if (options.json) {
@@ -149,6 +176,12 @@ void add_init_command(CommandLine& line, const Context& context) {
                   "without a second copy")
       .in(NumberRange<std::uint32_t>{0, kParityPercentMax});
   command.add_json_flag(options->json, "the repository");
+  const auto encrypt = command.add_flag("--encrypt", options->encrypt,
+                                        "Encrypt all that the repository stores; see varve-key(1)");
+  command
+      .add_option("--cipher", options->cipher, "Cipher; the faster one on this machine by default")
+      .one_of({"aes-256-gcm", "chacha20-poly1305"})
+      .needs(encrypt);
   command.run([options, &context] { return run_init(*options, context); });
 }
 

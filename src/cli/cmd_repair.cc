@@ -15,6 +15,7 @@
 #include "cli/progress.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
+#include "control/key_source.h"
 #include "varve/check.h"
 #include "varve/repair.h"
 
@@ -130,6 +131,9 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
   how.read_data = !options.catalog_only;
   if (!options.found.empty()) how.take_found = options.found == "use";
   how.trust_owner = is_trusted(options.repository);
+  const auto place = control::key_place_of_environment();
+  how.key = control::key_source(place);
+  how.encrypted_only = !place.empty();
   bool lost = false;
   int rounds = 0;
   for (bool again = true; again;) {

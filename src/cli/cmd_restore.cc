@@ -23,6 +23,7 @@
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
+#include "control/key_source.h"
 #include "varve/choices.h"
 #include "varve/restore.h"
 
@@ -131,6 +132,9 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   OpenOptions open_options;
   open_options.read_only = true;
   open_options.trust_owner = is_trusted(request.repository);
+  const auto place = control::key_place_of_environment();
+  open_options.key = control::key_source(place);
+  open_options.encrypted_only = !place.empty();
   if (!options.engine.empty()) open_options.engine = options.engine;
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
   if (options.tar.empty()) {

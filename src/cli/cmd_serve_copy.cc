@@ -43,7 +43,7 @@ int run_serve(const ServeArguments& options, const Context& context) {
   std::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<Repository> repository;
   const OpenTarget open = [&](const TargetSetup& setup, bool dry_run) -> Result<Repository*> {
-    VARVE_TRY_ASSIGN(repository, open_copy_place(options.directory, setup, dry_run));
+    VARVE_TRY_ASSIGN(repository, open_copy_place(options.directory, setup, dry_run, false));
     return repository.get();
   };
   const auto served = serve_copy(open, STDIN_FILENO, STDOUT_FILENO);

@@ -28,6 +28,8 @@ int exit_code(const Error& error) {
       return kExitNoRepository;
     case ErrorCode::kLocked:
       return kExitLocked;
+    case ErrorCode::kWrongKey:
+      return kExitWrongKey;
     case ErrorCode::kInterrupted:
       return kExitInterrupted;
     default:

@@ -40,6 +40,7 @@ inline constexpr int kExitUsage = 2;
 inline constexpr int kExitIncomplete = 3;
 inline constexpr int kExitNoRepository = 10;  ///< The folder is not a repository.
 inline constexpr int kExitLocked = 11;        ///< Another process writes to it.
+inline constexpr int kExitWrongKey = 12;  ///< No key, or a wrong one, of an encrypted repository.
 inline constexpr int kExitInterrupted = 130;  ///< The user asked to stop.
 
 /// Options common to all commands.
@@ -105,6 +106,7 @@ void add_history_command(CommandLine& line, const Context& context);
 void add_diff_command(CommandLine& line, const Context& context);
 void add_rm_command(CommandLine& line, const Context& context);
 void add_prune_command(CommandLine& line, const Context& context);
+void add_key_command(CommandLine& line, const Context& context);
 void add_lock_command(CommandLine& line, const Context& context);
 void add_config_command(CommandLine& line, const Context& context);
 void add_arrange_command(CommandLine& line, const Context& context);

@@ -24,11 +24,16 @@ namespace {
 
 constexpr std::size_t kFileBytesMax = 64U << 10;
 constexpr const char* kSystemFolder = "/etc/varve";
-constexpr std::array<std::string_view, 9> kKeys = {"VARVE_REPO",   "VARVE_SOURCE",  "VARVE_SERIES",
-                                                   "VARVE_MOUNT",  "VARVE_STORE",   "VARVE_KEEP",
-                                                   "VARVE_STATUS", "VARVE_OPTIONS", "VARVE_SCRUB"};
+constexpr std::array<std::string_view, 12> kKeys = {
+    "VARVE_REPO",     "VARVE_SOURCE",     "VARVE_SERIES",  "VARVE_MOUNT", "VARVE_STORE",
+    "VARVE_KEEP",     "VARVE_STATUS",     "VARVE_OPTIONS", "VARVE_SCRUB", "VARVE_PASSPHRASE_FILE",
+    "VARVE_KEY_FILE", "VARVE_KEY_COMMAND"};
 
-constexpr std::array<std::string_view, 3> kPaths = {"VARVE_REPO", "VARVE_SOURCE", "VARVE_MOUNT"};
+constexpr std::array<std::string_view, 5> kPaths = {"VARVE_REPO", "VARVE_SOURCE", "VARVE_MOUNT",
+                                                    "VARVE_PASSPHRASE_FILE", "VARVE_KEY_FILE"};
+/// Keys that go into the environment, where all that opens the repository looks.
+constexpr std::array<const char*, 4> kVariables = {"VARVE_REPO", "VARVE_PASSPHRASE_FILE",
+                                                   "VARVE_KEY_FILE", "VARVE_KEY_COMMAND"};
 
 struct OptionsOfCommand {
   std::string_view command;
@@ -253,8 +258,9 @@ Result<Instance> take_instance(std::vector<std::string>& words) {
   }
   if (!name) return Instance();
   VARVE_TRY_ASSIGN(Instance instance, read_instance(*name));
-  if (const std::string repository = instance.value("VARVE_REPO"); !repository.empty()) {
-    ::setenv("VARVE_REPO", repository.c_str(), 1);
+  for (const char* const variable : kVariables) {
+    const std::string value = instance.value(variable);
+    if (!value.empty()) ::setenv(variable, value.c_str(), 1);
   }
   if (at == words.size()) return instance;
   const auto command = words.begin() + static_cast<std::ptrdiff_t>(at);

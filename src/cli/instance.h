@@ -42,7 +42,7 @@ struct Instance {
 [[nodiscard]] Result<Instance> read_instance(const std::string& name);
 
 /// Takes -R NAME from the words before the command, and puts what the file says in its place: the
-/// repository into the environment as VARVE_REPO, and options behind the command. Changes nothing
+/// repository and its key into the environment, and options behind the command. Changes nothing
 /// without -R.
 /// Errors: those of read_instance(); kUsage if the name is missing.
 [[nodiscard]] Result<Instance> take_instance(std::vector<std::string>& words);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/instance.h"
+#include "cli/key_options.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "fs/mount_main.h"
@@ -21,7 +22,8 @@ namespace {
 
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 error or damage, 2 wrong command line, 3 done but not for all files,\n"
-    "10 no repository, 11 another process writes to the repository, 130 interrupted.\n"
+    "10 no repository, 11 another process writes to the repository, 12 no key or a wrong one,\n"
+    "130 interrupted.\n"
     "VARVE_REPO names the repository if the command line names none.\n"
     "`varve help COMMAND` prints the options of a command; varve(1) tells more.";
 
@@ -49,6 +51,7 @@ void add_commands(CommandLine& line, const Context& context) {
   add_rm_command(line, context);
   add_prune_command(line, context);
   add_lock_command(line, context);
+  add_key_command(line, context);
   add_config_command(line, context);
   add_arrange_command(line, context);
   add_stats_command(line, context);
@@ -90,6 +93,8 @@ int run(int argc, char** argv) {
   line.add_option("-R,--instance", late,
                   "Before the command: use the repository and options of /etc/varve/NAME.conf")
       .type_name("NAME");
+  control::KeyPlace key;
+  add_key_options(line, key);
   add_commands(line, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   auto instance = take_instance(words);
@@ -103,6 +108,8 @@ int run(int argc, char** argv) {
     return *ended;
   }
   if (!late.empty()) return fail(usage_error("give -R before the command: varve -R NAME COMMAND"));
+  if (const auto fit = check_key_options(key); !fit) return fail(fit.error());
+  put_key_into_environment(key);
   base::set_log_level(log_level(context));
   const int code = line.run();
   const auto finished = finish_output();

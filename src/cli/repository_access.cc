@@ -3,6 +3,7 @@
 
 #include "base/file_limit.h"
 #include "base/path_list.h"
+#include "control/key_source.h"
 #include "control/lock_wait.h"
 #include "control/open_control.h"
 #include "varve/options.h"
@@ -16,10 +17,17 @@ OpenOptions options_for(const std::string& path, control::Purpose purpose) {
   options.trust_owner = is_trusted(path);
   // The process ends after the command, so nothing arranges in the background.
   options.arrange = false;
+  const auto place = control::key_place_of_environment();
+  options.key = control::key_source(place);
+  options.encrypted_only = !place.empty();
   return options;
 }
 
 }  // namespace
+
+OpenOptions options_to_write(const std::string& path) {
+  return options_for(path, control::Purpose::kChange);
+}
 
 bool is_trusted(const std::string& path) { return base::is_listed_path("VARVE_TRUST", path); }
 
@@ -45,7 +53,7 @@ Result<std::unique_ptr<Repository>> open_to_write(const std::string& named,
                                                   std::optional<std::uint64_t> index_bytes) {
   base::raise_file_limit();
   VARVE_TRY_ASSIGN(const std::string path, repository_at(named, control::Purpose::kChange));
-  OpenOptions options = options_for(path, control::Purpose::kChange);
+  OpenOptions options = options_to_write(path);
   options.index_bytes = index_bytes.value_or(options.index_bytes);
   return control::open_when_unlocked(path, [&] { return Repository::open(path, options); });
 }

@@ -14,6 +14,10 @@
 
 namespace varve::cli {
 
+/// Returns the options to open the repository in `path` for a change by this process, with the key
+/// that the environment names.
+[[nodiscard]] OpenOptions options_to_write(const std::string& path);
+
 /// Returns whether VARVE_TRUST, a list of paths separated by colons, contains this repository.
 [[nodiscard]] bool is_trusted(const std::string& path);
 

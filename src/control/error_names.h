@@ -11,7 +11,7 @@
 
 namespace varve::control {
 
-inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 26> kCodes = {{
+inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 27> kCodes = {{
     {ErrorCode::kIo, "io"},
     {ErrorCode::kCorrupt, "corrupt"},
     {ErrorCode::kNotFound, "not_found"},
@@ -38,6 +38,7 @@ inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 26> kCodes =
     {ErrorCode::kPastEnd, "not_found"},
     {ErrorCode::kBadHandle, "invalid"},
     {ErrorCode::kUsage, "invalid"},
+    {ErrorCode::kWrongKey, "wrong_key"},
 }};
 
 }  // namespace varve::control

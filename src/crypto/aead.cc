@@ -8,12 +8,14 @@
 #include <openssl/params.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <vector>
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "crypto/seal_observer.h"
 
 namespace varve::crypto {
 
@@ -42,6 +44,9 @@ const EVP_CIPHER* evp_cipher(Cipher cipher) {
   VARVE_ASSERT(found != nullptr);
   return found;
 }
+
+// The one mutable global of the room: a test cannot pass an observer down to each place that seals.
+std::atomic<SealObserver> observer_of_seals = nullptr;
 
 /// OpenSSL's state for one text after the other. It holds the expanded key, so it is reset, which
 /// wipes it, after each text.
@@ -110,6 +115,9 @@ Result<Nonce> random_nonce() {
 
 Tag Aead::seal(const Nonce& nonce, std::span<const std::byte> associated,
                std::span<std::byte> text) const {
+  if (const auto observer = observer_of_seals.load(std::memory_order_relaxed)) {
+    observer({hmac_sha256(key_, base::as_bytes("observed")), nonce, associated, text});
+  }
   auto* const context = context_of_this_thread();
   Tag tag{};
   int length = 0;
@@ -138,7 +146,14 @@ bool Aead::open(const Nonce& nonce, std::span<const std::byte> associated,
   return open_text(cipher_, key_, nonce, associated, sealed.data(), tag, out);
 }
 
+void observe_seals(SealObserver observer) { observer_of_seals = observer; }
+
 Result<SecretKey> derive_key(const SecretKey& key, std::span<const std::byte> salt,
+                             std::string_view info) {
+  return derive_key(std::span<const std::byte>(key.bytes()), salt, info);
+}
+
+Result<SecretKey> derive_key(std::span<const std::byte> secret, std::span<const std::byte> salt,
                              std::string_view info) {
   static const std::unique_ptr<EVP_KDF, FreeEvp> kdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
   VARVE_ASSERT(kdf != nullptr);
@@ -152,7 +167,7 @@ Result<SecretKey> derive_key(const SecretKey& key, std::span<const std::byte> sa
   // Without a salt, HKDF takes zeros; OpenSSL refuses an empty one.
   const std::array<OSSL_PARAM, 5> parameters{
       OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest.data(), 0),
-      octets(OSSL_KDF_PARAM_KEY, key.bytes().data(), kKeyBytes),
+      octets(OSSL_KDF_PARAM_KEY, secret.data(), secret.size()),
       octets(OSSL_KDF_PARAM_INFO, info.data(), info.size()),
       salt.empty() ? OSSL_PARAM_construct_end()
                    : octets(OSSL_KDF_PARAM_SALT, salt.data(), salt.size()),

@@ -58,6 +58,10 @@ class Aead {
 [[nodiscard]] Result<SecretKey> derive_key(const SecretKey& key, std::span<const std::byte> salt,
                                            std::string_view info);
 
+/// As above, from secret bytes of any length.
+[[nodiscard]] Result<SecretKey> derive_key(std::span<const std::byte> secret,
+                                           std::span<const std::byte> salt, std::string_view info);
+
 using Mac = std::array<std::byte, 32>;
 /// Returns the HMAC-SHA-256 (RFC 2104) of a text.
 [[nodiscard]] Mac hmac_sha256(const SecretKey& key, std::span<const std::byte> text);

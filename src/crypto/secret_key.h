@@ -29,8 +29,6 @@ class SecretKey {
 
  private:
   explicit SecretKey(std::shared_ptr<std::byte> bytes) : bytes_(std::move(bytes)) {}
-  /// Returns zeros in protected memory.
-  [[nodiscard]] static Result<std::shared_ptr<std::byte>> allocate();
 
   std::shared_ptr<std::byte> bytes_;
 };

@@ -12,6 +12,7 @@
 #include "base/coding.h"
 #include "format/compression.h"
 #include "format/container.h"
+#include "format/key_slot_text.h"
 
 namespace varve::format {
 
@@ -22,9 +23,14 @@ constexpr std::string_view kFirstLine =
 constexpr std::string_view kNoFeatures = "none";
 constexpr std::string_view kPoolFeature = "pool";
 constexpr std::string_view kAliasesFeature = "pool-aliases";
+constexpr std::string_view kEncryptionFeature = "encryption";
 constexpr std::array<std::string_view, 9> kKeys = {
     "format_version",  "repository_id",   "profile",     "chunker",          "chunk_bytes_min",
     "chunk_bytes_avg", "chunk_bytes_max", "compression", "features_required"};
+constexpr std::string_view kCipherKey = "encryption";
+constexpr std::string_view kCounterKey = "key_counter";
+constexpr std::string_view kSlotKeys = "key_slot_";
+constexpr std::string_view kAuthenticationKey = "authentication = ";
 constexpr std::string_view kChecksumKey = "checksum = ";
 constexpr std::size_t kChecksumLineBytes = kChecksumKey.size() + 16 + 1;
 constexpr std::size_t kRepositoryIdDigits = 32;
@@ -117,7 +123,8 @@ Result<void> read_features(std::string_view names, Superblock& superblock) {
   while (true) {
     const std::size_t space = names.find(' ');
     const std::string_view name = names.substr(0, space);
-    const bool is_repeated = (name == kPoolFeature && superblock.needs_pool) ||
+    const bool is_repeated = (name == kEncryptionFeature && superblock.encryption) ||
+                             (name == kPoolFeature && superblock.needs_pool) ||
                              (name == kAliasesFeature && superblock.needs_aliases);
     if (name.empty() || is_repeated) {
       return damaged_superblock("`features_required` is not a list of names");
@@ -126,6 +133,8 @@ Result<void> read_features(std::string_view names, Superblock& superblock) {
       superblock.needs_pool = true;
     } else if (name == kAliasesFeature) {
       superblock.needs_aliases = true;
+    } else if (name == kEncryptionFeature) {
+      superblock.encryption.emplace();
     } else {
       unknown += (unknown.empty() ? "" : " ") + std::string(name);
     }
@@ -144,7 +153,40 @@ std::string features_text(const Superblock& superblock) {
   };
   add(superblock.needs_pool, kPoolFeature);
   add(superblock.needs_aliases, kAliasesFeature);
+  add(superblock.encryption.has_value(), kEncryptionFeature);
   return names.empty() ? std::string(kNoFeatures) : names;
+}
+
+// Returns the MAC of all lines before that of the MAC.
+std::string authentication_line(std::string_view body, const crypto::KeyRing& keys) {
+  const auto mac = crypto::hmac_sha256(keys.key(crypto::Purpose::kSlots), base::as_bytes(body));
+  return fmt::format("{}{}\n", kAuthenticationKey, hex_text(mac));
+}
+
+bool is_encryption_key(std::string_view key) {
+  return key == kCipherKey || key == kCounterKey || key.starts_with(kSlotKeys) ||
+         key == kAuthenticationKey.substr(0, kAuthenticationKey.find(' '));
+}
+
+// Reads the lines that only an encrypted repository has.
+Result<void> read_key_lines(const Fields& fields, KeyLines& lines) {
+  VARVE_TRY_ASSIGN(const std::string name, text_field(fields, kCipherKey));
+  const auto cipher = parse_cipher(name);
+  if (!cipher) return unsupported(fmt::format("unknown cipher `{}`", name));
+  lines.cipher = *cipher;
+  VARVE_TRY_ASSIGN(lines.key_counter, number_field(fields, kCounterKey));
+  for (const auto& [key, value] : fields) {
+    if (!key.starts_with(kSlotKeys)) continue;
+    VARVE_TRY_ASSIGN(const auto number, number_of(key.substr(kSlotKeys.size()), key));
+    auto slot = decode_key_slot(number, value);
+    const bool is_canonical = key == fmt::format("{}{}", kSlotKeys, number);
+    if (!slot || !is_canonical || lines.slots.size() == kKeySlotsMax) {
+      return damaged_superblock(fmt::format("`{}` is not a key slot", key));
+    }
+    lines.slots.push_back(*std::move(slot));
+  }
+  std::ranges::sort(lines.slots, {}, [](const auto& slot) { return slot.info.number; });
+  return {};
 }
 
 bool is_repository_id(std::string_view id) {
@@ -159,7 +201,7 @@ Error superblock_error(const Error& error) {
                                                  : damaged_superblock(error.message());
 }
 
-std::string encode_superblock(const Superblock& superblock) {
+std::string encode_superblock(const Superblock& superblock, const crypto::KeyRing* keys) {
   const RepositoryParameters& p = superblock.parameters;
   std::string text(kFirstLine);
   const auto add = [&](std::string_view key, const auto& value) {
@@ -174,7 +216,17 @@ std::string encode_superblock(const Superblock& superblock) {
   add("chunk_bytes_max", p.chunk_bytes_max);
   add("compression", compression_text(compression_of(p)));
   add("features_required", features_text(superblock));
+  if (superblock.encryption) {
+    add(kCipherKey, cipher_name(superblock.encryption->cipher));
+    add(kCounterKey, superblock.encryption->key_counter);
+  }
+  if (superblock.encryption && keys != nullptr) {
+    for (const auto& slot : superblock.encryption->slots) {
+      add(fmt::format("{}{}", kSlotKeys, slot.info.number), encode_key_slot(slot));
+    }
+  }
   text += superblock.information;
+  if (superblock.encryption && keys != nullptr) text += authentication_line(text, *keys);
   return text + checksum_line(text);
 }
 
@@ -217,11 +269,45 @@ Result<Superblock> decode_superblock(std::string_view text) {
   VARVE_TRY_ASSIGN(p.chunk_bytes_max, number_field(fields, "chunk_bytes_max"));
   VARVE_TRY_ASSIGN(const std::string compression, text_field(fields, "compression"));
   VARVE_TRY(read_compression(compression, p));
+  if (superblock.encryption) VARVE_TRY(read_key_lines(fields, *superblock.encryption));
   for (const auto& [key, value] : fields) {
     if (std::ranges::find(kKeys, key) != kKeys.end()) continue;
+    if (superblock.encryption && is_encryption_key(key)) continue;
     superblock.information += fmt::format("{} = {}\n", key, value);
   }
   return superblock;
+}
+
+Result<void> authenticate_superblock(std::string_view text, const crypto::KeyRing& keys) {
+  const std::string_view signed_text = text.substr(0, text.size() - kChecksumLineBytes);
+  const auto line = signed_text.rfind('\n', signed_text.size() - 2) + 1;
+  if (signed_text.substr(line) == authentication_line(signed_text.substr(0, line), keys)) return {};
+  return damaged_superblock("a program without the keys of the repository has changed it");
+}
+
+Result<std::shared_ptr<const crypto::KeyRing>> unlock_superblock(const Superblock& superblock,
+                                                                 std::string_view text,
+                                                                 const KeySource& source,
+                                                                 bool encrypted_only) {
+  using Keys = std::shared_ptr<const crypto::KeyRing>;
+  if (!superblock.encryption && encrypted_only) {
+    return Error(ErrorCode::kWrongKey,
+                 "a key is given, but the repository is plain: it would store new data in the "
+                 "clear. Give no key, unless this should be an encrypted repository");
+  }
+  if (!superblock.encryption) return Keys();
+  if (!source) {
+    return Error(ErrorCode::kWrongKey,
+                 "the repository is encrypted; give its key with --passphrase-file, --key-file or "
+                 "--key-command");
+  }
+  VARVE_TRY_ASSIGN(const auto key, source());
+  VARVE_TRY_ASSIGN(auto master,
+                   crypto::open_slots(superblock.encryption->slots, key, superblock.repository_id));
+  VARVE_TRY_ASSIGN(auto keys, crypto::KeyRing::make(std::move(master), superblock.repository_id,
+                                                    superblock.encryption->cipher));
+  VARVE_TRY(authenticate_superblock(text, *keys));
+  return keys;
 }
 
 }  // namespace varve::format

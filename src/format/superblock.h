@@ -3,15 +3,29 @@
 // docs/FORMAT.md §2.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "crypto/key_ring.h"
+#include "crypto/key_slots.h"
+#include "varve/encryption.h"
 #include "varve/options.h"
 #include "varve/result.h"
 
 namespace varve::format {
 
 inline constexpr std::uint32_t kFormatVersion = 1;
+
+/// The lines of an encrypted repository. docs/FORMAT.md §14.1.
+struct KeyLines {
+  crypto::Cipher cipher = crypto::Cipher::kAes256Gcm;
+  std::uint32_t key_counter = 0;       ///< Number of changes of the slots.
+  std::vector<crypto::KeySlot> slots;  ///< Ascending by number; empty in a copy for labels.
+};
 
 struct Superblock {
   std::uint32_t format_version = kFormatVersion;
@@ -22,16 +36,32 @@ struct Superblock {
   bool needs_pool = false;
   /// True if `features_required` has the name `pool-aliases`: the pool may have aliases.
   bool needs_aliases = false;
+  /// Set if `features_required` has the name `encryption`.
+  std::optional<KeyLines> encryption;
   /// Lines with keys that this program does not know. They are kept when the file is written again.
   std::string information;
 };
 
-[[nodiscard]] std::string encode_superblock(const Superblock& superblock);
+/// Encodes a superblock. `keys` authenticate the text of an encrypted repository. Without them, the
+/// text is the copy for labels, which leaves out the key slots.
+[[nodiscard]] std::string encode_superblock(const Superblock& superblock,
+                                            const crypto::KeyRing* keys = nullptr);
 /// Decodes a superblock. Checks the form of every field and the compression, but not the chunker
 /// and its sizes: ingest::read_superblock() checks those too.
 /// Errors: kCorrupt (truncated, checksum, malformed); kUnsupported (newer version, unknown profile,
 /// feature or codec). The message tells the user what to do.
 [[nodiscard]] Result<Superblock> decode_superblock(std::string_view text);
+
+/// Returns the keys of a repository, or null if it is plain. `text` is what `superblock` was
+/// decoded from. Calls `source` for an encrypted repository only.
+/// Errors: kWrongKey without a key, if it opens no slot, or for a plain repository if
+/// `encrypted_only`; kCorrupt if the text was changed without the keys; those of `source`.
+[[nodiscard]] Result<std::shared_ptr<const crypto::KeyRing>> unlock_superblock(
+    const Superblock& superblock, std::string_view text, const KeySource& source,
+    bool encrypted_only);
+/// Checks that a program with the keys wrote the text. Errors: kCorrupt.
+[[nodiscard]] Result<void> authenticate_superblock(std::string_view text,
+                                                   const crypto::KeyRing& keys);
 
 /// Returns the error of a superblock whose parameters are refused with `error`: kUnsupported stays,
 /// any other code becomes kCorrupt. The message tells the user what to do.

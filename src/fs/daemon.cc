@@ -2,6 +2,8 @@
 #include "fs/daemon.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,13 +84,20 @@ Result<void> wait_for_child(int pipe, pid_t child) {
   if (reader.ok() && kind == kReady) return {};
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
   const std::uint8_t code = reader.u8();
-  if (!reader.ok() || kind != kFailed || code > static_cast<std::uint8_t>(ErrorCode::kUsage)) {
+  if (!reader.ok() || kind != kFailed || code > static_cast<std::uint8_t>(ErrorCode::kWrongKey)) {
     return Error(ErrorCode::kIo, "the daemon ended unexpectedly; see the system log");
   }
   return Error(static_cast<ErrorCode>(code), std::string(reader.text(reader.left())));
 }
 
 }  // namespace
+
+void hide_memory() {
+  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+  const bool hidden =
+      ::setrlimit(RLIMIT_CORE, &none) == 0 && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+  if (!hidden) base::log(base::LogLevel::kWarning, "cannot turn off core dumps");
+}
 
 Result<void> run_as_daemon(
     const std::function<Result<void>(const std::function<void()>& ready)>& service) {

@@ -56,6 +56,8 @@ int errno_of(const Error& error) {
       return EOPNOTSUPP;
     case ErrorCode::kInterrupted:
       return EINTR;
+    case ErrorCode::kWrongKey:
+      return ENOKEY;
     // EAGAIN would make programs call again at once, as on a descriptor that does not block.
     case ErrorCode::kUnavailable:
     case ErrorCode::kLocked:

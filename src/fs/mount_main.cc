@@ -13,11 +13,13 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/path_list.h"
 #include "base/system_error.h"
+#include "control/key_source.h"
 #include "control/lock_wait.h"
 #include "control/mounted_path.h"
 #include "fs/daemon.h"
@@ -32,6 +34,7 @@ namespace {
 constexpr int kExitError = 1;
 constexpr int kExitNoRepository = 10;
 constexpr int kExitLocked = 11;
+constexpr int kExitWrongKey = 12;
 
 Result<std::string> absolute_path(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
@@ -105,6 +108,7 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
   base::raise_file_limit();  // Each open version that is written has files open.
   block_ending_signals();
   auto how = options.open;
+  if (how.key) hide_memory();
   how.trust_owner = how.trust_owner || base::is_listed_path("VARVE_TRUST", repository_path);
   VARVE_TRY_ASSIGN(const auto repository, control::open_when_unlocked(repository_path, [&] {
                      return Repository::open(repository_path, how);
@@ -114,10 +118,27 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
   return no_thread(error);
 }
 
+/// Reads the key of an encrypted repository into the options, here where a terminal may ask for it
+/// and relative names count. The source gives the key once, so that the daemon keeps no passphrase.
+Result<void> read_key_once(const std::string& repository, MountOptions& options) {
+  const auto place = options.key.empty() ? control::key_place_of_environment() : options.key;
+  options.open.encrypted_only = !place.empty();
+  const bool trusted = options.open.trust_owner || base::is_listed_path("VARVE_TRUST", repository);
+  const auto encryption = read_encryption(repository, trusted);
+  // The opening reports what is wrong with the repository.
+  if (!encryption || !*encryption) return {};
+  options.open.encrypted_only = true;
+  VARVE_TRY_ASSIGN(auto key, control::read_key(place, "Passphrase of " + repository + ": "));
+  const auto held = std::make_shared<UserKey>(std::move(key));
+  options.open.key = [held]() -> Result<UserKey> { return std::exchange(*held, {}); };
+  return {};
+}
+
 }  // namespace
 
 Result<void> mount(const std::string& repository, const std::string& directory,
-                   const MountOptions& options) {
+                   const MountOptions& chosen) {
+  MountOptions options = chosen;
   VARVE_TRY(check_mount_options(options));
   // The daemon changes its current directory, and the mount table shows the path to all users.
   auto repository_path = absolute_path(repository);
@@ -127,6 +148,7 @@ Result<void> mount(const std::string& repository, const std::string& directory,
   }
   VARVE_TRY_ASSIGN(const std::string mount_point, check_mount_point(directory));
   VARVE_TRY(check_fuse_device());
+  VARVE_TRY(read_key_once(*repository_path, options));
   if (options.debug) base::set_log_level(base::LogLevel::kDebug);
   if (options.foreground || options.debug) {
     return open_and_serve(*repository_path, mount_point, options, notify_ready);
@@ -142,6 +164,7 @@ int mount_main(int argc, char** argv) {
   const auto fail = [&program](const Error& error) {
     std::fputs(fmt::format("{}: {}\n", program, error.message()).c_str(), stderr);
     if (error.code() == ErrorCode::kNoRepository) return kExitNoRepository;
+    if (error.code() == ErrorCode::kWrongKey) return kExitWrongKey;
     return error.code() == ErrorCode::kLocked ? kExitLocked : kExitError;
   };
   bool sloppy = false;

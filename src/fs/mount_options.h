@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/key_source.h"
 #include "varve/options.h"
 #include "varve/result.h"
 
@@ -23,6 +24,7 @@ enum class XattrAnswers : std::uint8_t {
 
 struct MountOptions {
   OpenOptions open;
+  control::KeyPlace key;  ///< The place of the key; empty = the environment.
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
   std::optional<std::uint32_t> umask;

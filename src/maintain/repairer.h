@@ -12,6 +12,7 @@
 
 #include "catalog/series_catalog.h"
 #include "format/data_codecs.h"
+#include "format/superblock.h"
 #include "io/file_system.h"
 #include "maintain/data_repairer.h"
 #include "maintain/parity_repairer.h"
@@ -41,10 +42,15 @@ class Repairer final : public Repair {
            std::unique_ptr<io::FileSystem> files);
   [[nodiscard]] Result<void> lock();
   [[nodiscard]] Result<void> scan_superblock();
-  void use(const RepositoryParameters& parameters) {
-    parameters_ = parameters;
-    codecs_.emplace(parameters);
-  }
+  void use(const format::Superblock& superblock, std::shared_ptr<const crypto::KeyRing> keys);
+  /// Uses the file `varve.keys` instead of a bad `varve.repo`, if the repository is encrypted.
+  /// Returns false if there is no such file.
+  [[nodiscard]] Result<bool> use_superblock_copy(const std::string& damage);
+  /// Returns true if the copy has later key slots.
+  [[nodiscard]] bool has_newer_copy(const format::Superblock& superblock,
+                                    const crypto::KeyRing& keys) const;
+  /// Finds key slots that are older than the catalog.
+  [[nodiscard]] Result<void> scan_key_counter();
   [[nodiscard]] Result<void> scan_catalog();
   /// Returns the reason why the catalog cannot be used; nullopt if it can.
   [[nodiscard]] Result<std::optional<std::string>> fault_of_catalog();
@@ -81,7 +87,8 @@ class Repairer final : public Repair {
   std::unique_ptr<io::FileSystem> outside_;  // File system of RepairOptions::from.
   std::unique_ptr<io::FileLock> lock_;
   std::vector<RepairStep> steps_;
-  std::string superblock_;  // The text of varve.repo or of a copy.
+  std::string superblock_;  // The text of varve.repo or of a copy, as labels have it.
+  std::optional<format::Superblock> encrypted_;  // Set if the repository is encrypted.
   bool superblock_lost_ = false;
   bool catalog_lost_ = false;
   base::IdRuns wrong_aliases_;          // Their targets have another content.

@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates a repository. From its first file, varve.repo.tmp, to the last step, which renames that
 // file to varve.repo, the folder is an unfinished creation: the next attempt begins again in it.
-#include <fmt/format.h>
-#include <openssl/rand.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/coding.h"
 #include "catalog/series_settings.h"
+#include "crypto/key_slots.h"
+#include "format/key_slot_text.h"
 #include "format/superblock.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
 #include "meta/env_files.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
+#include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
 #include "varve/repository.h"
@@ -92,14 +98,43 @@ Result<void> remove_catalog(io::FileSystem& files, const store::RepositoryPaths&
   return {};
 }
 
+Result<std::string> new_repository_id() {
+  std::array<std::byte, 16> id{};
+  VARVE_TRY(crypto::fill_random(id));
+  return format::hex_text(id);
+}
+
+/// Adds the lines of the first key to the superblock. Returns the keys of the new repository, or
+/// null for a plain one.
+Result<std::shared_ptr<const crypto::KeyRing>> make_keys(
+    format::Superblock& superblock, const std::optional<Encryption>& encryption) {
+  if (!encryption) return std::shared_ptr<const crypto::KeyRing>();
+  format::KeyLines lines;
+  const auto chosen = encryption->cipher.empty() ? std::optional(crypto::faster_cipher())
+                                                 : format::parse_cipher(encryption->cipher);
+  if (!chosen) {
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("there is no cipher \"{}\"; use aes-256-gcm or chacha20-poly1305",
+                             encryption->cipher));
+  }
+  lines.cipher = *chosen;
+  VARVE_TRY_ASSIGN(auto master, crypto::SecretKey::random());
+  VARVE_TRY_ASSIGN(auto slot,
+                   crypto::seal_slot(encryption->first_key, 1, base::SystemClock().now().seconds,
+                                     master, superblock.repository_id));
+  lines.slots.push_back(std::move(slot));
+  superblock.encryption = std::move(lines);
+  return crypto::KeyRing::make(std::move(master), superblock.repository_id, *chosen);
+}
+
 }  // namespace
 
 Result<void> Repository::create(const std::string& path, const RepositoryParameters& parameters,
-                                bool trust_owner) {
+                                const CreateOptions& options) {
   VARVE_TRY(ingest::check_parameters(parameters));
   VARVE_TRY(meta::check_system());
   VARVE_TRY(make_folder(path));
-  VARVE_TRY_ASSIGN(const auto files, io::open_root(path, {.trust_owner = trust_owner}));
+  VARVE_TRY_ASSIGN(const auto files, io::open_root(path, {.trust_owner = options.trust_owner}));
   const store::RepositoryPaths paths(path);
   // Looks before it locks, because the lock makes a file.
   VARVE_TRY(check_folder(*files, paths));
@@ -113,16 +148,13 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   format::Superblock superblock;
   superblock.parameters = parameters;
   superblock.needs_pool = catalog::needs_pool_feature({.placement = parameters.placement});
-  std::array<unsigned char, 16> id{};
-  if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
-    return Error(ErrorCode::kIo, "cannot get random numbers for the repository's id");
-  }
-  superblock.repository_id = fmt::format("{:02x}", fmt::join(id, ""));
+  VARVE_TRY_ASSIGN(superblock.repository_id, new_repository_id());
+  VARVE_TRY_ASSIGN(const auto keys, make_keys(superblock, options.encryption));
   {
     VARVE_TRY_ASSIGN(const auto file,
                      files->open(unfinished_name(paths), io::OpenMode::kReadWrite));
     VARVE_TRY(file->truncate(0));
-    VARVE_TRY(file->write_at(0, base::as_bytes(format::encode_superblock(superblock))));
+    VARVE_TRY(file->write_at(0, base::as_bytes(format::encode_superblock(superblock, keys.get()))));
     VARVE_TRY(file->sync());
   }
   VARVE_TRY(files->sync_directory(path));
@@ -131,15 +163,17 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
     VARVE_TRY(files->make_directory(folder));
   }
   {
-    meta::EnvOptions options;
-    options.tables = meta::catalog::kTables;
-    VARVE_TRY(meta::Env::open(*files, paths.catalog(), options));
+    meta::EnvOptions env;
+    env.tables = meta::catalog::kTables;
+    VARVE_TRY(meta::Env::open(*files, paths.catalog(), env));
   }
   VARVE_TRY(files->sync_directory(paths.catalog()));
   VARVE_TRY(files->sync_directory(path));
   // Last: a folder without this file is not a repository.
   VARVE_TRY(files->rename(unfinished_name(paths), paths.superblock()));
-  return files->sync_directory(path);
+  VARVE_TRY(files->sync_directory(path));
+  // A writer that opens the repository completes the copy after a crash.
+  return repo::write_copy(*files, path, superblock, keys.get());
 }
 
 }  // namespace varve

@@ -28,7 +28,6 @@
 namespace varve::repo {
 
 namespace {
-constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 // Largest catalog that is probed at each opening. Probing it takes a fraction of a second
 // (bench-catalog-probe).
 constexpr std::uint64_t kProbedBytesMax = 256U << 20;
@@ -55,21 +54,23 @@ Result<meta::Env> open_catalog(io::FileSystem& files, const std::string& directo
   return Error(ErrorCode::kBusy, directory + " is replaced again and again");
 }
 
-Error no_repository(const std::string& path) {
-  return {ErrorCode::kNoRepository,
-          path + " is not a Varve repository (it has no varve.repo); create one with `varve init`"};
+OpenOptions without_key(OpenOptions options) {
+  options.key = {};  // The keys derive from it once; it need not stay in memory.
+  return options;
 }
 
 }  // namespace
 
 RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
-                               format::Superblock superblock, std::unique_ptr<io::FileSystem> files,
+                               format::Superblock superblock,
+                               std::shared_ptr<const crypto::KeyRing> keys,
+                               std::unique_ptr<io::FileSystem> files,
                                std::unique_ptr<io::FileLock> lock, meta::Env catalog)
     : paths_(std::move(path)),
-      options_(options),
+      options_(without_key(options)),
       files_(std::move(files)),
-      superblock_(*files_, paths_.root(), std::move(superblock)),
-      codecs_(superblock_.parameters()),
+      superblock_(*files_, paths_.root(), std::move(superblock), keys),
+      codecs_(superblock_.parameters(), std::move(keys)),
       lock_(std::move(lock)),
       catalog_(std::move(catalog)),
       space_(*files_, paths_.root()) {
@@ -84,24 +85,9 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
                                                          const OpenOptions& options) {
   const store::RepositoryPaths paths(path);
-  auto opened = io::open_root(path, {.trust_owner = options.trust_owner});
-  if (!opened) {
-    const auto code = opened.error().code();
-    if (code != ErrorCode::kNotFound && code != ErrorCode::kNotDirectory) {
-      return std::move(opened).error();
-    }
-    return no_repository(path);
-  }
-  auto files = std::move(*opened);
-  auto text = files->read_file(paths.superblock(), kSuperblockBytesMax);
-  if (!text) {
-    if (text.error().code() == ErrorCode::kNotFound ||
-        text.error().code() == ErrorCode::kNotDirectory) {
-      return no_repository(path);
-    }
-    return std::move(text).error();
-  }
-  auto superblock = ingest::read_superblock(*text);
+  VARVE_TRY_ASSIGN(auto files, open_folder(path, options.trust_owner));
+  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files, path));
+  auto superblock = ingest::read_superblock(text);
   if (!superblock) return std::move(superblock).error().with_context(paths.superblock());
   std::unique_ptr<io::FileLock> lock;
   if (!options.read_only) {
@@ -117,6 +103,9 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
     const auto removed = meta::remove_unfinished_copy(*files, paths.catalog());
     if (!removed) base::log(base::LogLevel::kWarning, removed.error().message());
   }
+  // After the lock, so that a command that a daemon serves needs no key.
+  auto keys = format::unlock_superblock(*superblock, text, options.key, options.encrypted_only);
+  if (!keys) return std::move(keys).error().with_context(paths.root());
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(paths.catalog_data()));
   if (!has_catalog) {
     return Error(ErrorCode::kCorrupt,
@@ -134,8 +123,8 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   auto catalog = open_catalog(*files, paths.catalog(), env, probes);
   if (!catalog) return std::move(catalog).error();
   std::unique_ptr<RepositoryImpl> repository(
-      new RepositoryImpl(path, options, std::move(*superblock), std::move(files), std::move(lock),
-                         std::move(*catalog)));
+      new RepositoryImpl(path, options, std::move(*superblock), *std::move(keys), std::move(files),
+                         std::move(lock), std::move(*catalog)));
   VARVE_TRY(repository->start());
   repository->arrange_what_is_owed();
   return std::unique_ptr<Repository>(std::move(repository));
@@ -157,6 +146,7 @@ Result<void> RepositoryImpl::start() {
   costs.service = read_service_.get();
   costs.read_only = options_.read_only;
   disk_costs_ = std::make_unique<DiskCosts>(std::move(costs));
+  VARVE_TRY(check_key_counter());
   // Refuses a series of a newer Varve before anything is written.
   const auto all = series();
   if (!all && all.error().code() == ErrorCode::kUnsupported) return all.error();
@@ -351,6 +341,9 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
   for (int looks = 1; !age && looks < kLooks; ++looks) age = refuse_older_catalog();
   if (!age && age.error().code() == ErrorCode::kCorrupt) {
     report.damages.insert(report.damages.begin(), {paths_.catalog(), age.error().message(), {}});
+  }
+  if (const auto fault = superblock_.fault_of_copy()) {
+    report.damages.push_back({paths_.keys(), *fault, {}});
   }
   maintain::CheckEnd end;
   if (options.verify_chunks) {

@@ -92,13 +92,27 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] base::Metrics& metrics_registry() override { return metrics_; }
   [[nodiscard]] io::FileSystem& file_system() override { return *files_; }
 
+  // Key slots of an encrypted repository. repository_keys.cc. For one thread.
+  [[nodiscard]] bool is_encrypted() const { return codecs_.keys() != nullptr; }
+  [[nodiscard]] EncryptionInfo key_slots() const;
+  /// Changes the key slots with `change`, unless it fails.
+  [[nodiscard]] Result<void> change_key_slots(
+      const std::function<Result<void>(format::KeyLines&)>& change);
+  /// Returns a slot that a key opens.
+  [[nodiscard]] Result<crypto::KeySlot> seal_key_slot(const NewKey& key, std::uint32_t number);
+
  private:
   RepositoryImpl(std::string path, const OpenOptions& options, format::Superblock superblock,
-                 std::unique_ptr<io::FileSystem> files, std::unique_ptr<io::FileLock> lock,
-                 meta::Env catalog);
+                 std::shared_ptr<const crypto::KeyRing> keys, std::unique_ptr<io::FileSystem> files,
+                 std::unique_ptr<io::FileLock> lock, meta::Env catalog);
   [[nodiscard]] Result<void> start();
   /// Reads the note of the last writer (docs/ORDERING.md O37).
   [[nodiscard]] Result<void> read_note();
+  /// Refuses key slots that are older than the catalog, and completes what a crash left of a
+  /// change.
+  [[nodiscard]] Result<void> check_key_counter();
+  /// Notes the counter of the key slots in the catalog.
+  [[nodiscard]] Result<void> note_key_counter();
   /// Refuses a catalog that is older than the rest of the repository.
   [[nodiscard]] Result<void> check_catalog_age();
   /// Errors: kCorrupt if the catalog is older than the labels.

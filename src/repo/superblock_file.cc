@@ -2,8 +2,65 @@
 #include "repo/superblock_file.h"
 
 #include "base/coding.h"
+#include "ingest/parameters.h"
+#include "io/posix_file_system.h"
+#include "store/repository_paths.h"
 
 namespace varve::repo {
+
+namespace {
+
+constexpr std::size_t kSuperblockBytesMax = 64U << 10;
+
+Error no_repository(const std::string& path) {
+  return {ErrorCode::kNoRepository,
+          path + " is not a Varve repository (it has no varve.repo); create one with `varve init`"};
+}
+
+bool is_absent(const Error& error) {
+  return error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kNotDirectory;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<io::FileSystem>> open_folder(const std::string& path, bool trust_owner) {
+  auto opened = io::open_root(path, {.trust_owner = trust_owner});
+  if (!opened && is_absent(opened.error())) return no_repository(path);
+  return opened;
+}
+
+Result<std::string> read_superblock_text(io::FileSystem& files, const std::string& directory) {
+  auto text = files.read_file(store::RepositoryPaths(directory).superblock(), kSuperblockBytesMax);
+  if (!text && is_absent(text.error())) return no_repository(directory);
+  return text;
+}
+
+std::optional<std::string> fault_of_copy(io::FileSystem& files, const std::string& directory,
+                                         const format::Superblock& superblock) {
+  if (!superblock.encryption) return std::nullopt;
+  const auto text = files.read_file(store::RepositoryPaths(directory).keys(), kSuperblockBytesMax);
+  if (!text) return text.error().message();
+  const auto copy = ingest::read_superblock(*text);
+  if (!copy) return copy.error().message();
+  // A writer may be between its writes of the two files.
+  const bool fits = copy->repository_id == superblock.repository_id && copy->encryption;
+  return fits ? std::optional<std::string>() : "it is the copy of another repository's superblock";
+}
+
+Result<void> write_superblock(io::FileSystem& files, const std::string& directory,
+                              const format::Superblock& superblock, const crypto::KeyRing* keys) {
+  const auto text = format::encode_superblock(superblock, keys);
+  // A writer that opens the repository completes the copy after a crash.
+  VARVE_TRY(files.write_file_atomically(directory, "varve.repo", base::as_bytes(text)));
+  return write_copy(files, directory, superblock, keys);
+}
+
+Result<void> write_copy(io::FileSystem& files, const std::string& directory,
+                        const format::Superblock& superblock, const crypto::KeyRing* keys) {
+  if (keys == nullptr) return {};
+  const auto text = format::encode_superblock(superblock, keys);
+  return files.write_file_atomically(directory, "varve.keys", base::as_bytes(text));
+}
 
 std::string SuperblockFile::text() const {
   const std::lock_guard lock(mutex_);
@@ -20,16 +77,54 @@ bool SuperblockFile::needs_aliases() const {
   return superblock_.needs_aliases;
 }
 
+format::KeyLines SuperblockFile::key_lines() const {
+  const std::lock_guard lock(mutex_);
+  return superblock_.encryption.value_or(format::KeyLines());
+}
+
+Result<void> SuperblockFile::set_key_lines(format::KeyLines lines) {
+  const std::lock_guard lock(mutex_);
+  format::Superblock changed = superblock_;
+  changed.encryption = std::move(lines);
+  return write(std::move(changed));
+}
+
+Result<void> SuperblockFile::read_again() {
+  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(files_, directory_));
+  VARVE_TRY_ASSIGN(auto present, ingest::read_superblock(text));
+  VARVE_TRY(format::authenticate_superblock(text, *keys_));
+  const std::lock_guard lock(mutex_);
+  superblock_ = std::move(present);
+  return {};
+}
+
+std::optional<std::string> SuperblockFile::fault_of_copy() const {
+  const std::lock_guard lock(mutex_);
+  return repo::fault_of_copy(files_, directory_, superblock_);
+}
+
+Result<void> SuperblockFile::complete_copy() {
+  const std::lock_guard lock(mutex_);
+  const auto text = format::encode_superblock(superblock_, keys_.get());
+  const auto copy =
+      files_.read_file(store::RepositoryPaths(directory_).keys(), kSuperblockBytesMax);
+  if (copy && *copy == text) return {};
+  return files_.write_file_atomically(directory_, "varve.keys", base::as_bytes(text));
+}
+
+Result<void> SuperblockFile::write(format::Superblock changed) {
+  // If this fails after the rename, the change may be on disk.
+  VARVE_TRY(write_superblock(files_, directory_, changed, keys_.get()));
+  superblock_ = std::move(changed);
+  return {};
+}
+
 Result<void> SuperblockFile::require(bool format::Superblock::*feature) {
   const std::lock_guard lock(mutex_);
   if (superblock_.*feature) return {};
   format::Superblock changed = superblock_;
   changed.*feature = true;
-  // If this fails after the rename, the name may be on disk: an unneeded name is harmless.
-  VARVE_TRY(files_.write_file_atomically(directory_, "varve.repo",
-                                         base::as_bytes(format::encode_superblock(changed))));
-  superblock_.*feature = true;
-  return {};
+  return write(std::move(changed));  // An unneeded name after a failure is harmless.
 }
 
 }  // namespace varve::repo

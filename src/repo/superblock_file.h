@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "format/superblock.h"
 #include "io/file_system.h"
@@ -11,18 +14,48 @@
 
 namespace varve::repo {
 
-/// The file `varve.repo` of an open repository. Only the names of required features change.
+/// Opens the file system of a repository's folder. Errors: kNoRepository if there is no folder.
+[[nodiscard]] Result<std::unique_ptr<io::FileSystem>> open_folder(const std::string& path,
+                                                                  bool trust_owner);
+/// Reads the text of `varve.repo`. Errors: kNoRepository if there is no such file.
+[[nodiscard]] Result<std::string> read_superblock_text(io::FileSystem& files,
+                                                       const std::string& directory);
+
+/// Returns what is wrong with the copy `varve.keys` of an encrypted repository, or nullopt. Needs
+/// no key: it compares the copy with `varve.repo`, whose checksum was verified.
+[[nodiscard]] std::optional<std::string> fault_of_copy(io::FileSystem& files,
+                                                       const std::string& directory,
+                                                       const format::Superblock& superblock);
+
+/// Writes `varve.repo`, and its copy `varve.keys` in an encrypted repository, each atomically.
+/// `keys` are those of the repository, or null for a plain one.
+[[nodiscard]] Result<void> write_superblock(io::FileSystem& files, const std::string& directory,
+                                            const format::Superblock& superblock,
+                                            const crypto::KeyRing* keys);
+
+/// Writes only the copy `varve.keys`. Does nothing in a plain repository.
+[[nodiscard]] Result<void> write_copy(io::FileSystem& files, const std::string& directory,
+                                      const format::Superblock& superblock,
+                                      const crypto::KeyRing* keys);
+
+/// The file `varve.repo` of an open repository. Only the names of required features and the key
+/// slots change.
 /// Thread-safe.
 class SuperblockFile {
  public:
-  /// `superblock` is the content of the file in the folder `directory`.
+  /// `superblock` is the content of the file in the folder `directory`. `keys` are those of the
+  /// repository, or null for a plain one.
   /// Lifetime: `files` outlives the object.
-  SuperblockFile(io::FileSystem& files, std::string directory, format::Superblock superblock)
-      : files_(files), directory_(std::move(directory)), superblock_(std::move(superblock)) {}
+  SuperblockFile(io::FileSystem& files, std::string directory, format::Superblock superblock,
+                 std::shared_ptr<const crypto::KeyRing> keys)
+      : files_(files),
+        directory_(std::move(directory)),
+        keys_(std::move(keys)),
+        superblock_(std::move(superblock)) {}
 
   [[nodiscard]] const RepositoryParameters& parameters() const { return superblock_.parameters; }
   [[nodiscard]] const std::string& repository_id() const { return superblock_.repository_id; }
-  /// Returns the present text of the file.
+  /// Returns the present text for labels: that of the file, without key slots.
   [[nodiscard]] std::string text() const;
   /// Returns true if the file names the feature `pool`.
   [[nodiscard]] bool needs_pool() const;
@@ -35,12 +68,26 @@ class SuperblockFile {
     return require(&format::Superblock::needs_aliases);
   }
 
+  /// Returns the present lines of the keys. The repository is encrypted.
+  [[nodiscard]] format::KeyLines key_lines() const;
+  /// Writes the file with other key slots, and makes that durable.
+  [[nodiscard]] Result<void> set_key_lines(format::KeyLines lines);
+  /// Reads the key lines again from the file, which another process writes.
+  /// Errors: kCorrupt if a program without the keys has changed it.
+  [[nodiscard]] Result<void> read_again();
+  /// Returns what is wrong with the copy `varve.keys`, or nullopt.
+  [[nodiscard]] std::optional<std::string> fault_of_copy() const;
+  /// Writes the copy `varve.keys` again if it differs from the file, as after a crash.
+  [[nodiscard]] Result<void> complete_copy();
+
  private:
+  [[nodiscard]] Result<void> write(format::Superblock changed);
   [[nodiscard]] Result<void> require(bool format::Superblock::*feature);
 
   io::FileSystem& files_;
   const std::string directory_;
-  mutable std::mutex mutex_;  // Guards the needs of superblock_; the rest never changes.
+  const std::shared_ptr<const crypto::KeyRing> keys_;
+  mutable std::mutex mutex_;  // Guards the needs and key lines of superblock_; the rest is fixed.
   format::Superblock superblock_;
 };
 

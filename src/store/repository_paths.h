@@ -17,6 +17,8 @@ class RepositoryPaths {
 
   [[nodiscard]] const std::string& root() const { return root_; }
   [[nodiscard]] std::string superblock() const { return root_ + "/varve.repo"; }
+  /// Returns the path of the copy of the superblock in an encrypted repository.
+  [[nodiscard]] std::string keys() const { return root_ + "/varve.keys"; }
   [[nodiscard]] std::string lock() const { return root_ + "/lock"; }
   [[nodiscard]] std::string catalog() const { return root_ + "/catalog"; }
   [[nodiscard]] std::string settled() const { return root_ + "/settled"; }

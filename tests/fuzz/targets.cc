@@ -3,7 +3,9 @@
 #include "base/checksum.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory>
 
 #include "base/coding.h"
 #include "base/id_runs.h"
@@ -18,6 +20,7 @@
 #include "format/container.h"
 #include "format/dir_node.h"
 #include "format/frame_codec.h"
+#include "format/key_slot_text.h"
 #include "format/parity.h"
 #include "format/superblock.h"
 #include "index/run_set.h"
@@ -51,15 +54,64 @@ std::vector<std::string> no_seeds() { return {std::string(64, '\0')}; }
 
 // ---- The repository's files ----
 
+std::shared_ptr<const crypto::KeyRing> sample_keys() {
+  const std::array<std::byte, crypto::kKeyBytes> zeros{};
+  return *crypto::KeyRing::make(*crypto::SecretKey::copy_of(zeros), std::string(32, 'a'),
+                                crypto::Cipher::kAes256Gcm);
+}
+
 void superblock(Bytes input) {
   std::string bytes(text_of(input));
   sum_text(bytes);
-  settles(bytes, ingest::read_superblock, format::encode_superblock);
+  settles(bytes, ingest::read_superblock,
+          [](const format::Superblock& block) { return format::encode_superblock(block); });
+  const auto keys = sample_keys();
+  settles(bytes, ingest::read_superblock, [&](const format::Superblock& block) {
+    return format::encode_superblock(block, keys.get());
+  });
+  const auto block = ingest::read_superblock(bytes);
+  if (!block || !block->encryption) return;
+  // The MAC keeps all that the input says from being used.
+  const auto source = []() -> Result<UserKey> {
+    UserKey key;
+    key.kind = KeyKind::kKeyFile;
+    VARVE_TRY_ASSIGN(key.secret, Secret::copy_of(base::as_bytes(std::string(32, 'k'))));
+    return key;
+  };
+  const auto opened = format::unlock_superblock(*block, bytes, source, true);
+  require(!opened || format::authenticate_superblock(bytes, **opened), "a used text is authentic");
+}
+
+void key_slot(Bytes input) {
+  const auto slot = format::decode_key_slot(1, text_of(input));
+  if (!slot) return;
+  require(static_cast<bool>(crypto::check_cost(slot->info.cost)) ||
+              !crypto::is_guessable(slot->info.kind),
+          "the cost is bounded");
+  require(format::encode_key_slot(*slot) == text_of(input), "a slot has one encoding");
+}
+std::vector<std::string> key_slot_seeds() {
+  std::vector<std::string> seeds;
+  for (const auto kind :
+       {KeyKind::kPassphrase, KeyKind::kKeyFile, KeyKind::kCommand, KeyKind::kRecovery}) {
+    crypto::KeySlot slot;
+    slot.info = {.number = 1, .kind = kind, .label = "the laptop", .created_s = 1764000000};
+    seeds.push_back(format::encode_key_slot(slot));
+  }
+  return seeds;
 }
 std::vector<std::string> superblock_seeds() {
   format::Superblock block;
   block.repository_id = std::string(32, 'a');
-  return {format::encode_superblock(block)};
+  std::vector<std::string> seeds = {format::encode_superblock(block)};
+  block.encryption.emplace();
+  seeds.push_back(format::encode_superblock(block));
+  for (const auto& slot : key_slot_seeds()) {
+    block.encryption->slots.push_back(*format::decode_key_slot(
+        static_cast<std::uint32_t>(block.encryption->slots.size() + 1), slot));
+  }
+  seeds.push_back(format::encode_superblock(block, sample_keys().get()));
+  return seeds;
 }
 
 void container(Bytes input) {
@@ -398,6 +450,7 @@ std::vector<std::string> reply_seeds() {
 
 constexpr Target kTargets[] = {
     {"superblock", superblock, superblock_seeds},
+    {"key_slot", key_slot, key_slot_seeds},
     {"container", container, container_seeds},
     {"sealed_container", sealed_container, sealed_container_seeds},
     {"parity_index", parity_index, parity_index_seeds},

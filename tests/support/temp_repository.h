@@ -63,6 +63,23 @@ inline std::string noise(std::size_t bytes, std::uint64_t seed) {
   return out;
 }
 
+/// Returns the key that encrypted repositories of tests have, by a key file of 32 bytes.
+inline UserKey test_key(char fill = 'k') {
+  const std::string bytes(32, fill);
+  return {KeyKind::kKeyFile, must(Secret::copy_of(base::as_bytes(bytes)))};
+}
+/// Returns the options to create an encrypted repository that test_key() opens.
+inline CreateOptions encrypted() {
+  CreateOptions options;
+  options.encryption = Encryption{.first_key = {.key = test_key()}};
+  return options;
+}
+/// Returns `options` with test_key(), to open a repository made with encrypted().
+inline OpenOptions with_key(OpenOptions options) {
+  options.key = [] { return Result<UserKey>(test_key()); };
+  return options;
+}
+
 inline RepositoryParameters small_chunks(Codec codec) {
   RepositoryParameters parameters;
   parameters.chunk_bytes_min = 1024;

@@ -4,10 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/coding.h"
 #include "format/container.h"
+#include "format/key_slot_text.h"
 
 namespace varve::format {
 namespace {
@@ -100,9 +104,8 @@ TEST(Superblock, UnknownThingsReturnUnsupported) {
     return error_of(forged(part, by)).code();
   };
   EXPECT_EQ(code("profile = lineage", "profile = forest"), ErrorCode::kUnsupported);
-  EXPECT_EQ(code("features_required = none", "features_required = encryption"),
-            ErrorCode::kUnsupported);
-  EXPECT_EQ(code("features_required = none", "features_required = pool encryption"),
+  EXPECT_EQ(code("features_required = none", "features_required = tides"), ErrorCode::kUnsupported);
+  EXPECT_EQ(code("features_required = none", "features_required = pool tides"),
             ErrorCode::kUnsupported);
   EXPECT_EQ(code("zstd:1", "lz4"), ErrorCode::kUnsupported);
   EXPECT_EQ(code("zstd:1", "zstd"), ErrorCode::kUnsupported);
@@ -110,8 +113,8 @@ TEST(Superblock, UnknownThingsReturnUnsupported) {
 }
 
 TEST(Superblock, UnknownFeaturesAreNamedInTheMessage) {
-  const Error error = error_of(forged("= none", "= encryption pool ice"));
-  EXPECT_NE(error.message().find("`encryption ice`"), std::string::npos) << error.message();
+  const Error error = error_of(forged("= none", "= tides pool ice"));
+  EXPECT_NE(error.message().find("`tides ice`"), std::string::npos) << error.message();
   EXPECT_NE(error.message().find("use a newer Varve"), std::string::npos) << error.message();
 }
 
@@ -179,6 +182,108 @@ TEST(Superblock, MalformedFieldsReturnCorrupt) {
   EXPECT_EQ(code("= none", "= ice  pool"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("repository_id = 00", "repository_id = 0"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("repository_id = 00", "repository_id = 0G"), ErrorCode::kCorrupt);
+}
+
+// ---- Encrypted repositories. ----
+
+crypto::KeySlot sample_slot(KeyKind kind, std::uint32_t number) {
+  crypto::KeySlot slot;
+  slot.info = {.number = number, .kind = kind, .created_s = 1764000000};
+  if (!crypto::is_guessable(kind)) slot.info.cost = {0, 0, 0};
+  slot.salt.fill(std::byte{0xa0});
+  slot.sealed.fill(std::byte{0xb1});
+  slot.tag.fill(std::byte{0xc2});
+  return slot;
+}
+Superblock encrypted_superblock() {
+  auto superblock = sample_superblock();
+  superblock.encryption.emplace();
+  superblock.encryption->key_counter = 7;
+  superblock.encryption->slots = {sample_slot(KeyKind::kPassphrase, 2),
+                                  sample_slot(KeyKind::kKeyFile, 10)};
+  superblock.encryption->slots[1].info.label = "the laptop";
+  superblock.information = "zone = here\n";
+  return superblock;
+}
+std::shared_ptr<const crypto::KeyRing> sample_keys(std::uint8_t fill = 1) {
+  std::array<std::byte, crypto::kKeyBytes> master{};
+  master.fill(std::byte{fill});
+  return *crypto::KeyRing::make(*crypto::SecretKey::copy_of(master),
+                                sample_superblock().repository_id, crypto::Cipher::kAes256Gcm);
+}
+
+TEST(EncryptedSuperblock, HasTheLinesOfThePage) {
+  std::string salt;
+  for (int i = 0; i < 32; ++i) salt += "a0";
+  std::string sealed;
+  for (int i = 0; i < 32; ++i) sealed += "b1";
+  for (int i = 0; i < 16; ++i) sealed += "c2";
+  const auto text = encode_superblock(encrypted_superblock(), sample_keys().get());
+  const auto begin = text.find("features_required");
+  const auto end = text.find("authentication = ");
+  ASSERT_NE(end, std::string::npos);
+  EXPECT_EQ(text.substr(begin, end - begin),
+            "features_required = encryption\nencryption = aes-256-gcm\nkey_counter = 7\n"
+            "key_slot_2 = passphrase 1764000000 argon2id:65536:3:4 " +
+                salt + " " + sealed + "\nkey_slot_10 = key-file 1764000000 hkdf " + salt + " " +
+                sealed + " the laptop\nzone = here\n");
+  EXPECT_EQ(text.find('\n', end) - end, std::string("authentication = ").size() + 64);
+}
+
+TEST(EncryptedSuperblock, RoundTripsAndIsAuthentic) {
+  const auto keys = sample_keys();
+  const auto text = encode_superblock(encrypted_superblock(), keys.get());
+  const auto back = decode_superblock(text);
+  ASSERT_TRUE(back.has_value()) << back.error().message();
+  EXPECT_EQ(encode_superblock(*back, keys.get()), text);
+  EXPECT_TRUE(authenticate_superblock(text, *keys));
+  EXPECT_FALSE(authenticate_superblock(text, *sample_keys(2)));
+}
+
+TEST(EncryptedSuperblock, ACopyForLabelsHasNoSlots) {
+  const auto text = encode_superblock(encrypted_superblock());
+  EXPECT_EQ(text.find("key_slot_"), std::string::npos);
+  EXPECT_EQ(text.find("authentication"), std::string::npos);
+  const auto back = decode_superblock(text);
+  ASSERT_TRUE(back.has_value()) << back.error().message();
+  EXPECT_EQ(encode_superblock(*back), text);
+  EXPECT_FALSE(authenticate_superblock(text, *sample_keys()));
+}
+
+TEST(EncryptedSuperblock, MalformedSlotsReturnCorrupt) {
+  const auto sound = encode_key_slot(sample_slot(KeyKind::kPassphrase, 1));
+  ASSERT_TRUE(decode_key_slot(1, sound).has_value());
+  const auto refused = [&](std::string_view part, std::string_view by) {
+    std::string text = sound;
+    text.replace(text.find(part), part.size(), by);
+    return !decode_key_slot(1, text).has_value();
+  };
+  EXPECT_TRUE(refused("passphrase", "passport"));
+  EXPECT_TRUE(refused("1764000000", "01764000000"));
+  EXPECT_TRUE(refused("argon2id:65536:3:4", "hkdf"));
+  EXPECT_TRUE(refused(":65536:", ":1048577:"));
+  EXPECT_TRUE(refused(":65536:", ":4294967297:"));
+  EXPECT_TRUE(refused(":3:4", ":17:4"));
+  EXPECT_TRUE(refused(":3:4", ":3:17"));
+  EXPECT_TRUE(refused(":3:4", ":0:4"));
+  EXPECT_TRUE(refused("a0a0", "A0a0"));
+  EXPECT_TRUE(refused("a0a0", "a0a"));
+  EXPECT_TRUE(refused("c2c2", "c2c2c2"));
+  EXPECT_TRUE(refused(" argon2id", "  argon2id"));
+  EXPECT_FALSE(decode_key_slot(1, sound + " " + std::string(65, 'x')).has_value());
+}
+
+TEST(EncryptedSuperblock, MoreSlotsThanTheLimitReturnCorrupt) {
+  auto superblock = encrypted_superblock();
+  const auto with_slots = [&](std::size_t count) {
+    superblock.encryption->slots.assign(count, sample_slot(KeyKind::kPassphrase, 1));
+    for (std::size_t i = 0; i < count; ++i) {
+      superblock.encryption->slots[i].info.number = static_cast<std::uint32_t>(i + 1);
+    }
+    return encode_superblock(superblock, sample_keys().get());
+  };
+  EXPECT_TRUE(decode_superblock(with_slots(kKeySlotsMax)).has_value());
+  EXPECT_EQ(error_of(with_slots(kKeySlotsMax + 1)).code(), ErrorCode::kCorrupt);
 }
 
 TEST(Superblock, LevelMayHaveLeadingZeros) {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of the keys that open an encrypted repository.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "varve/encryption.h"
+#include "varve/options.h"
+#include "varve/result.h"
+
+namespace varve {
+
+/// The key slots of a repository that no other process writes to. A change is durable when its
+/// function returns, and rewrites no data: each slot holds the same master key. A person with a
+/// removed key and an older copy of `varve.repo` can still open the repository. For one thread.
+class KeySlots {
+ public:
+  /// Opens the repository for writing.
+  /// Errors: those of Repository::open(); kInvalid if the repository is plain.
+  [[nodiscard]] static Result<std::unique_ptr<KeySlots>> open(const std::string& path,
+                                                              const OpenOptions& options);
+  virtual ~KeySlots() = default;
+
+  /// Returns the present slots.
+  [[nodiscard]] virtual EncryptionInfo info() const = 0;
+  /// Adds a slot for a key. Returns the slot.
+  /// Errors: kInvalid for a key or label that is not allowed; kTooLarge with kKeySlotsMax slots.
+  [[nodiscard]] virtual Result<KeySlotInfo> add(const NewKey& key) = 0;
+  /// Replaces the slot `number` by a new one for another key, in one step. Returns the new slot.
+  /// Errors: kNotFound; kInvalid as above.
+  [[nodiscard]] virtual Result<KeySlotInfo> replace(std::uint32_t number, const NewKey& key) = 0;
+  /// Removes a slot.
+  /// Errors: kNotFound; kNotPermitted for the last slot, and for the last one that is no recovery
+  /// code.
+  [[nodiscard]] virtual Result<void> remove(std::uint32_t number) = 0;
+  /// Closes the repository.
+  /// Errors: those of Repository::close().
+  [[nodiscard]] virtual Result<void> close() = 0;
+};
+
+}  // namespace varve

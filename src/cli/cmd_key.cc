@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/coding.h"
+#include "cli/command.h"
+#include "cli/key_options.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/repository_access.h"
+#include "control/key_source.h"
+#include "varve/keys.h"
+
+namespace varve::cli {
+namespace {
+
+struct KeyArguments {
+  std::string action;
+  std::string repository;
+  std::string number;
+  std::string label;
+  control::KeyPlace new_key;
+  bool json = false;
+};
+
+std::string cost_text(const KeySlotInfo& slot) {
+  if (slot.cost.passes == 0) return "-";
+  return fmt::format("{} MiB, {} passes, {} lanes", slot.cost.memory_kib >> 10, slot.cost.passes,
+                     slot.cost.lanes);
+}
+
+void print_slot_json(const KeySlotInfo& slot) {
+  Json object;
+  object["number"] = slot.number;
+  object["kind"] = std::string(key_kind_name(slot.kind));
+  object["label"] = slot.label;
+  put_time(object, "created", {.seconds = slot.created_s});
+  if (slot.cost.passes != 0) {
+    object["memory_kib"] = slot.cost.memory_kib;
+    object["passes"] = slot.cost.passes;
+    object["lanes"] = slot.cost.lanes;
+  }
+  print_json("key", std::move(object));
+}
+
+Error is_plain(const std::string& path) {
+  return {ErrorCode::kInvalid, path + " is not encrypted, and has no keys"};
+}
+
+Result<void> list(const KeyArguments& options) {
+  VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kLook));
+  VARVE_TRY_ASSIGN(const auto info, read_encryption(path, is_trusted(path)));
+  if (!info) return is_plain(path);
+  if (options.json) {
+    for (const auto& slot : info->slots) print_slot_json(slot);
+    return {};
+  }
+  std::vector<std::vector<std::string>> rows = {{"KEY", "KIND", "CREATED", "COST", "LABEL"}};
+  for (const auto& slot : info->slots) {
+    rows.push_back({std::to_string(slot.number), std::string(key_kind_name(slot.kind)),
+                    time_text({.seconds = slot.created_s}), cost_text(slot),
+                    printable(slot.label)});
+  }
+  print(table(rows, "rllll"));
+  return {};
+}
+
+void tell(const KeyArguments& options, const Context& context, const KeySlotInfo& slot,
+          const char* done) {
+  if (options.json) {
+    print_slot_json(slot);
+  } else {
+    note(context, fmt::format("{} key {} ({})", done, slot.number, key_kind_name(slot.kind)));
+  }
+}
+
+/// Makes a recovery code, adds it, and prints it. It is stored nowhere.
+Result<void> add_recovery(KeySlots& keys, const KeyArguments& options) {
+  NewKey key;
+  key.label = options.label;
+  key.key.kind = KeyKind::kRecovery;
+  VARVE_TRY_ASSIGN(key.key.secret, make_recovery_code());
+  VARVE_TRY_ASSIGN(const auto slot, keys.add(key));
+  const auto code = base::as_text(key.key.secret.bytes());
+  if (options.json) {
+    Json object;
+    object["number"] = slot.number;
+    object["code"] = std::string(code);
+    print_json("recovery_code", std::move(object));
+    return {};
+  }
+  print(code);
+  print("\n");
+  return {};
+}
+
+Result<std::uint32_t> number_of(const KeyArguments& options) {
+  const auto& text = options.number;
+  const bool is_number = !text.empty() && text.size() <= 9 &&
+                         text.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number) return static_cast<std::uint32_t>(std::stoul(text));
+  return usage_error("give the number of a key; `varve key list` shows them");
+}
+
+Result<void> change(const KeyArguments& options, const Context& context) {
+  VARVE_TRY(check_key_options(options.new_key));
+  std::optional<std::uint32_t> number;
+  if (options.action == "rm" || options.action == "change") {
+    VARVE_TRY_ASSIGN(number, number_of(options));
+  }
+  VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kChange));
+  VARVE_TRY_ASSIGN(const auto info, read_encryption(path, is_trusted(path)));
+  if (!info) return is_plain(path);
+  VARVE_TRY_ASSIGN(const auto keys, KeySlots::open(path, options_to_write(path)));
+  NewKey key;
+  key.label = options.label;
+  if (options.action == "rm") {
+    VARVE_TRY(keys->remove(*number));
+    if (!options.json) note(context, fmt::format("removed key {}", *number));
+  } else if (options.action == "recovery") {
+    VARVE_TRY(add_recovery(*keys, options));
+  } else {
+    VARVE_TRY_ASSIGN(key.key, control::read_new_key(options.new_key));
+    VARVE_TRY_ASSIGN(const auto slot, number ? keys->replace(*number, key) : keys->add(key));
+    tell(options, context, slot, number ? "changed to" : "added");
+  }
+  return keys->close();
+}
+
+int run_key(KeyArguments options, const Context& context) {
+  const bool takes_number = options.action == "rm" || options.action == "change";
+  const auto given =
+      takes_number ? take_repository({{"REPO", &options.repository}, {"NUMBER", &options.number}})
+                   : take_repository({{"REPO", &options.repository}});
+  if (!given) return fail(given.error());
+  const auto done = options.action == "list" ? list(options) : change(options, context);
+  return done ? kExitOk : fail(done.error());
+}
+
+}  // namespace
+
+void add_key_command(CommandLine& line, const Context& context) {
+  auto options = std::make_shared<KeyArguments>();
+  auto command = line.add_command("key", "List and change the keys of an encrypted repository");
+  command
+      .add_option("ACTION", options->action,
+                  "list, add, rm, change, or recovery, which prints a code to keep on paper")
+      .one_of({"list", "add", "rm", "change", "recovery"})
+      .required();
+  command.add_repository(options->repository);
+  command.add_option("NUMBER", options->number, "Number of the key to remove or change");
+  command.add_option("--label", options->label, "Text that lists show with the new key");
+  add_new_key_options(command, options->new_key);
+  command.add_json_flag(options->json, "the keys");
+  command.run([options, &context] { return run_key(*options, context); });
+}
+
+}  // namespace varve::cli

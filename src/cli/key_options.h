@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that name the key of an encrypted repository.
+#pragma once
+
+#include <string>
+
+#include "cli/options.h"
+#include "control/key_source.h"
+#include "varve/result.h"
+
+namespace varve::cli {
+
+/// Adds the options that all commands share: --passphrase-file, --key-file and --key-command.
+void add_key_options(CommandLine& line, control::KeyPlace& place);
+/// Adds the options for a key that the repository gets, such as --new-key-file.
+void add_new_key_options(Command& command, control::KeyPlace& place);
+
+/// Adds the options for the key of a second repository, such as --target-key-file.
+void add_target_key_options(Command& command, control::KeyPlace& place);
+
+/// Checks that the command line names one place at most.
+/// Errors: kUsage.
+[[nodiscard]] Result<void> check_key_options(const control::KeyPlace& place);
+
+/// Puts the place that the command line names into the environment, and removes any other one, for
+/// all that opens the repository. Does nothing for an empty place.
+void put_key_into_environment(const control::KeyPlace& place);
+
+}  // namespace varve::cli

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/key_source.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/system_error.h"
+#include "base/unique_fd.h"
+#include "control/terminal_prompt.h"
+
+namespace varve::control {
+namespace {
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+/// Returns the path of a credential of the unit, or "" if it has none of this name.
+std::string credential(const char* name) {
+  const std::string folder = variable("CREDENTIALS_DIRECTORY");
+  if (folder.empty()) return {};
+  std::string path = folder + "/" + name;
+  return ::access(path.c_str(), R_OK) == 0 ? path : std::string();
+}
+
+/// Reads to the end of a file or pipe, without a copy in the ordinary heap.
+Result<Secret> read_to_end(int fd, const std::string& name) {
+  return Secret::fill_with(Secret::kBytesMax, [&](std::span<std::byte> out) -> Result<std::size_t> {
+    std::size_t have = 0;
+    while (have < out.size()) {
+      const ssize_t got = ::read(fd, out.data() + have, out.size() - have);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return base::system_error(name, errno);
+      if (got == 0) return have;
+      have += static_cast<std::size_t>(got);
+    }
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("{}: a key has less than {} bytes", name, out.size()));
+  });
+}
+
+/// Removes one newline from the end: editors and commands put it there.
+Result<Secret> without_newline(const Secret& secret) {
+  auto bytes = secret.bytes();
+  if (!bytes.empty() && bytes.back() == std::byte{'\n'}) bytes = bytes.first(bytes.size() - 1);
+  if (!bytes.empty() && bytes.back() == std::byte{'\r'}) bytes = bytes.first(bytes.size() - 1);
+  return Secret::copy_of(bytes);
+}
+
+Result<Secret> read_secret_file(const std::string& path) {
+  if (path == "-") return read_to_end(STDIN_FILENO, "standard input");
+  // A FIFO may be a substitution of the shell; a key is never the controlling terminal.
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd.valid()) return base::system_error(path, errno);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return base::system_error(path, errno);
+  if (S_ISDIR(status.st_mode)) return Error(ErrorCode::kInvalid, path + " is a directory");
+  const bool is_open_to_others = S_ISREG(status.st_mode) && (status.st_mode & 0007) != 0;
+  if (is_open_to_others) {
+    return Error(ErrorCode::kInvalid, fmt::format("other users may read or change {}, which has a "
+                                                  "key; run `chmod 600 {}`",
+                                                  path, path));
+  }
+  return read_to_end(fd.get(), path);
+}
+
+/// Waits for a child. Returns its exit code, or 128 and the signal that ended it.
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Result<Secret> run_key_command(const std::string& command) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return base::system_error("pipe", errno);
+  const base::UniqueFd read_end(ends[0]);
+  base::UniqueFd write_end(ends[1]);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
+  std::string shell = "/bin/sh";
+  std::string option = "-c";
+  std::string text = command;
+  const std::array<char*, 4> words{shell.data(), option.data(), text.data(), nullptr};
+  pid_t child = 0;
+  const int failed =
+      ::posix_spawn(&child, shell.c_str(), &actions, nullptr, words.data(), ::environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return base::system_error("cannot run the command for the key", failed);
+  write_end.reset();
+  auto secret = read_to_end(read_end.get(), "the command for the key");
+  // A command that prints more than a key blocks on the pipe.
+  if (!secret) ::kill(child, SIGTERM);
+  const int code = wait_for(child);
+  if (!secret) return secret;
+  if (code != 0) {
+    return Error(ErrorCode::kIo,
+                 fmt::format("the command for the key failed with exit code {}", code));
+  }
+  return secret;
+}
+
+/// Reads a key from a place that is not empty.
+Result<UserKey> read_from(const KeyPlace& place) {
+  UserKey key;
+  if (!place.key_file.empty()) {
+    key.kind = KeyKind::kKeyFile;
+    VARVE_TRY_ASSIGN(key.secret, read_secret_file(place.key_file));
+  } else if (!place.passphrase_file.empty()) {
+    VARVE_TRY_ASSIGN(const auto text, read_secret_file(place.passphrase_file));
+    VARVE_TRY_ASSIGN(key.secret, without_newline(text));
+  } else {
+    key.kind = KeyKind::kCommand;
+    VARVE_TRY_ASSIGN(const auto text, run_key_command(place.key_command));
+    VARVE_TRY_ASSIGN(key.secret, without_newline(text));
+  }
+  if (key.secret.empty()) return Error(ErrorCode::kInvalid, "the key is empty");
+  return key;
+}
+
+Error no_key() {
+  return {ErrorCode::kWrongKey,
+          "the repository is encrypted; give its key with --passphrase-file, --key-file or "
+          "--key-command"};
+}
+
+}  // namespace
+
+KeyPlace key_place_of_environment() {
+  KeyPlace place;
+  // The first one counts.
+  place.passphrase_file = variable("VARVE_PASSPHRASE_FILE");
+  if (place.empty()) place.key_file = variable("VARVE_KEY_FILE");
+  if (place.empty()) place.key_command = variable("VARVE_KEY_COMMAND");
+  if (place.empty()) place.passphrase_file = credential("varve.passphrase");
+  if (place.empty()) place.key_file = credential("varve.key-file");
+  return place;
+}
+
+Result<UserKey> read_key(const KeyPlace& place, const std::string& prompt) {
+  if (!place.empty()) return read_from(place);
+  if (::isatty(STDIN_FILENO) == 0) return no_key();
+  UserKey key;
+  VARVE_TRY_ASSIGN(key.secret, ask_terminal(prompt));
+  if (key.secret.empty()) return Error(ErrorCode::kInvalid, "the passphrase is empty");
+  return key;
+}
+
+Result<UserKey> read_new_key(const KeyPlace& place) {
+  VARVE_TRY_ASSIGN(auto key, read_key(place, "New passphrase: "));
+  if (!place.empty()) return key;
+  VARVE_TRY_ASSIGN(const auto again, ask_terminal("The same passphrase again: "));
+  const auto first = key.secret.bytes();
+  const auto second = again.bytes();
+  if (std::equal(first.begin(), first.end(), second.begin(), second.end())) return key;
+  return Error(ErrorCode::kInvalid, "the two passphrases differ; nothing was changed");
+}
+
+KeySource key_source(KeyPlace place) {
+  return [place = std::move(place),
+          known = std::make_shared<std::optional<UserKey>>()]() -> Result<UserKey> {
+    if (!*known) {
+      VARVE_TRY_ASSIGN(*known, read_key(place, "Passphrase of the repository: "));
+    }
+    return **known;
+  };
+}
+
+}  // namespace varve::control

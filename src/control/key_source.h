@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a program takes the key of an encrypted repository from.
+#pragma once
+
+#include <string>
+
+#include "varve/encryption.h"
+#include "varve/result.h"
+
+namespace varve::control {
+
+/// The places that a user named for a key. At most one of them is set.
+struct KeyPlace {
+  std::string passphrase_file{};  ///< A file with a passphrase, or "-" for standard input.
+  std::string key_file{};         ///< A file whose bytes are the key, or "-" for standard input.
+  std::string key_command{};      ///< A command of the shell that prints a passphrase.
+
+  [[nodiscard]] bool empty() const {
+    return passphrase_file.empty() && key_file.empty() && key_command.empty();
+  }
+};
+
+/// Returns what the environment names: VARVE_PASSPHRASE_FILE, VARVE_KEY_FILE or
+/// VARVE_KEY_COMMAND; otherwise the credential `varve.passphrase` or `varve.key-file` of the
+/// systemd unit.
+[[nodiscard]] KeyPlace key_place_of_environment();
+
+/// Reads the key from the place. Without a place, asks for a passphrase if standard input is a
+/// terminal.
+/// Errors: kWrongKey without a place and a terminal; kInterrupted if the user gives up; kInvalid
+/// for a file that others may read, and for an empty or too large key; kIo if the command fails;
+/// those of opening the file.
+[[nodiscard]] Result<UserKey> read_key(const KeyPlace& place, const std::string& prompt);
+/// As read_key(), for a key that a repository gets: asks for a passphrase twice.
+/// Errors: kInvalid if the two differ.
+[[nodiscard]] Result<UserKey> read_new_key(const KeyPlace& place);
+
+/// Returns a source that calls read_key() once, at its first use, and then returns the same key.
+[[nodiscard]] KeySource key_source(KeyPlace place);
+
+}  // namespace varve::control

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crypto/key_slots.h"
+
+#include <argon2.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/coding.h"
+
+namespace varve {
+
+std::string_view key_kind_name(KeyKind kind) {
+  switch (kind) {
+    case KeyKind::kPassphrase:
+      return "passphrase";
+    case KeyKind::kKeyFile:
+      return "key-file";
+    case KeyKind::kCommand:
+      return "command";
+    case KeyKind::kRecovery:
+      return "recovery";
+  }
+  return "unknown";
+}
+
+namespace crypto {
+
+namespace {
+
+constexpr std::uint32_t kMemoryKibMax = 1U << 20;
+constexpr std::uint32_t kMemoryKibALane = 8;  // RFC 9106 asks for that.
+constexpr std::uint32_t kPassesMax = 16;
+constexpr std::uint32_t kLanesMax = 16;
+constexpr std::size_t kLabelBytesMax = 64;
+constexpr std::size_t kKeyFileBytesMin = 32;
+
+unsigned char* octets_of(std::span<std::byte> bytes) {
+  return reinterpret_cast<unsigned char*>(bytes.data());
+}
+
+/// Returns the key that seals a slot.
+Result<SecretKey> slot_key(const KeySlot& slot, std::span<const std::byte> secret) {
+  if (is_guessable(slot.info.kind)) return stretch(secret, slot.salt, slot.info.cost);
+  return derive_key(secret, slot.salt, "varve slot");
+}
+
+/// Returns what a slot is bound to.
+std::string associated_with(const KeySlot& slot, std::string_view repository_id) {
+  std::string text = "varve slot";
+  base::ByteWriter writer(text);
+  writer.text(repository_id);
+  writer.u8(static_cast<std::uint8_t>(slot.info.kind));
+  writer.u32(slot.info.cost.memory_kib);
+  writer.u32(slot.info.cost.passes);
+  writer.u32(slot.info.cost.lanes);
+  return text;
+}
+
+/// Returns the master key if `secret` opens the slot.
+Result<std::optional<SecretKey>> open_slot(const KeySlot& slot, std::span<const std::byte> secret,
+                                           std::string_view repository_id) {
+  VARVE_TRY_ASSIGN(auto key, slot_key(slot, secret));
+  std::array<std::byte, kKeyBytes> text = slot.sealed;
+  const auto associated = associated_with(slot, repository_id);
+  const bool opened = Aead(Cipher::kAes256Gcm, std::move(key))
+                          .open(nonce_of(0), base::as_bytes(associated), text, slot.tag);
+  if (!opened) return std::optional<SecretKey>();
+  auto master = SecretKey::copy_of(text);
+  wipe(text);
+  if (!master) return std::move(master).error();
+  return std::optional(*std::move(master));
+}
+
+}  // namespace
+
+bool is_guessable(KeyKind kind) {
+  return kind == KeyKind::kPassphrase || kind == KeyKind::kCommand;
+}
+
+Result<void> check_cost(const PassphraseCost& cost) {
+  const bool fits = cost.lanes >= 1 && cost.lanes <= kLanesMax && cost.passes >= 1 &&
+                    cost.passes <= kPassesMax && cost.memory_kib >= kMemoryKibALane * cost.lanes &&
+                    cost.memory_kib <= kMemoryKibMax;
+  if (fits) return {};
+  return Error(ErrorCode::kInvalid,
+               fmt::format("the cost of a passphrase is {} KiB a lane to {} KiB of memory, 1 to {} "
+                           "passes, and 1 to {} lanes",
+                           kMemoryKibALane, kMemoryKibMax, kPassesMax, kLanesMax));
+}
+
+Result<SecretKey> stretch(std::span<const std::byte> text, std::span<const std::byte> salt,
+                          const PassphraseCost& cost) {
+  VARVE_TRY(check_cost(cost));
+  std::array<std::byte, kKeyBytes> derived{};
+  argon2_context context{};
+  context.out = octets_of(derived);
+  context.outlen = kKeyBytes;
+  // Argon2 only reads both: without ARGON2_FLAG_CLEAR_PASSWORD it does not wipe the text.
+  const auto read_only = [](std::span<const std::byte> bytes) {
+    return reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data()));
+  };
+  context.pwd = read_only(text);
+  context.pwdlen = static_cast<std::uint32_t>(text.size());
+  context.salt = read_only(salt);
+  context.saltlen = static_cast<std::uint32_t>(salt.size());
+  context.t_cost = cost.passes;
+  context.m_cost = cost.memory_kib;
+  context.lanes = cost.lanes;
+  context.threads = cost.lanes;
+  context.version = ARGON2_VERSION_13;
+  int result = argon2_ctx(&context, Argon2_id);
+  if (result == ARGON2_THREAD_FAIL) {  // Slower, with the same result.
+    context.threads = 1;
+    result = argon2_ctx(&context, Argon2_id);
+  }
+  if (result != ARGON2_OK) {
+    return Error(ErrorCode::kIo, fmt::format("cannot use the passphrase, which needs {} MiB of "
+                                             "memory: {}",
+                                             cost.memory_kib >> 10, argon2_error_message(result)));
+  }
+  auto key = SecretKey::copy_of(derived);
+  wipe(derived);
+  return key;
+}
+
+Result<void> check_label(std::string_view label) {
+  const bool printable = std::ranges::none_of(
+      label, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  if (printable && label.size() <= kLabelBytesMax) return {};
+  return Error(ErrorCode::kInvalid,
+               fmt::format("the label of a key is one line of at most {} bytes", kLabelBytesMax));
+}
+
+Result<KeySlot> seal_slot(const NewKey& key, std::uint32_t number, std::int64_t created_s,
+                          const SecretKey& master, std::string_view repository_id) {
+  VARVE_TRY(check_label(key.label));
+  KeySlot slot;
+  slot.info = {.number = number, .kind = key.key.kind, .label = key.label, .created_s = created_s};
+  Secret secret = key.key.secret;
+  if (is_guessable(slot.info.kind)) {
+    VARVE_TRY(check_cost(key.cost));
+    slot.info.cost = key.cost;
+  } else {
+    slot.info.cost = {0, 0, 0};
+  }
+  if (secret.empty()) return Error(ErrorCode::kInvalid, "the key is empty");
+  if (slot.info.kind == KeyKind::kKeyFile && secret.bytes().size() < kKeyFileBytesMin) {
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("a key file has at least {} random bytes; make one with `head -c 32 "
+                             "/dev/urandom`",
+                             kKeyFileBytesMin));
+  }
+  if (slot.info.kind == KeyKind::kRecovery) {
+    VARVE_TRY_ASSIGN(auto code, parse_recovery_code(secret.bytes()));
+    if (!code) return Error(ErrorCode::kInvalid, "this is no recovery code");
+    secret = *std::move(code);
+  }
+  VARVE_TRY_ASSIGN(slot.salt, random_salt());
+  VARVE_TRY_ASSIGN(auto sealing, slot_key(slot, secret.bytes()));
+  std::copy(master.bytes().begin(), master.bytes().end(), slot.sealed.begin());
+  slot.tag =
+      Aead(Cipher::kAes256Gcm, std::move(sealing))
+          .seal(nonce_of(0), base::as_bytes(associated_with(slot, repository_id)), slot.sealed);
+  return slot;
+}
+
+Result<SecretKey> open_slots(const std::vector<KeySlot>& slots, const UserKey& key,
+                             std::string_view repository_id) {
+  std::optional<Secret> code;
+  if (is_guessable(key.kind) || key.kind == KeyKind::kRecovery) {
+    VARVE_TRY_ASSIGN(code, parse_recovery_code(key.secret.bytes()));
+  }
+  const auto try_slots = [&](const auto& fits,
+                             const Secret& secret) -> Result<std::optional<SecretKey>> {
+    for (const auto& slot : slots) {
+      if (!fits(slot.info.kind)) continue;
+      VARVE_TRY_ASSIGN(auto master, open_slot(slot, secret.bytes(), repository_id));
+      if (master) return master;
+    }
+    return std::optional<SecretKey>();
+  };
+  if (code) {
+    VARVE_TRY_ASSIGN(auto master,
+                     try_slots([](KeyKind kind) { return kind == KeyKind::kRecovery; }, *code));
+    if (master) return *std::move(master);
+  }
+  const auto fits = [&](KeyKind kind) {
+    return is_guessable(key.kind) ? is_guessable(kind)
+                                  : kind == KeyKind::kKeyFile && key.kind == kind;
+  };
+  VARVE_TRY_ASSIGN(auto master, try_slots(fits, key.secret));
+  if (master) return *std::move(master);
+  return Error(ErrorCode::kWrongKey,
+               fmt::format("the {} opens no key slot of this repository", key_kind_name(key.kind)));
+}
+
+}  // namespace crypto
+}  // namespace varve

@@ -1,0 +1,146 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The keys of an encrypted repository: where they come from, what they open, and who can see them.
+limit_s=180
+. "$(dirname "$0")/lib.sh"
+
+: "${VARVE_INIT_ENCRYPTED:?is the program that makes an encrypted repository}"
+secret=correct-horse-battery-staple
+umask 077
+"$VARVE_INIT_ENCRYPTED" "$repo" "$secret"
+echo "$secret" >"$work/pass"
+echo wrong >"$work/wrong"
+pass=(--passphrase-file "$work/pass")
+
+expect_status 1 "$VARVE" init --encrypt "$work/new" </dev/null
+message_says 'not in this release'
+[ ! -e "$work/new" ] || fail "a refused init leaves a folder behind"
+ok "init --encrypt says that it is not in this release"
+
+for command in ls stats check 'seal s/one' 'config' 'repair --yes'; do
+  read -ra words <<<"$command"
+  expect_status 12 "$VARVE" "${words[0]}" "$repo" "${words[@]:1}" </dev/null
+  message_says '--passphrase-file'
+  expect_status 12 "$VARVE" --passphrase-file "$work/wrong" "${words[0]}" "$repo" "${words[@]:1}"
+  message_says 'opens no key slot'
+done
+expect_status 12 "$VARVE" mount "$repo" "$mnt" </dev/null
+expect_status 12 "$VARVE" mount -o passphrase_file="$work/wrong" "$repo" "$mnt"
+mkdir "$work/source"
+echo content >"$work/source/file"
+expect_status 12 "$VARVE" store "$repo" s/one "$work/source" </dev/null
+ok "commands and the mount end with 12 without a key and with a wrong one"
+
+"$VARVE" "${pass[@]}" store "$repo" s/one "$work/source"
+"$VARVE" ls "${pass[@]}" "$repo" >"$work/list"
+VARVE_PASSPHRASE_FILE=$work/pass "$VARVE" ls "$repo" | cmp - "$work/list"
+VARVE_KEY_COMMAND="cat '$work/pass'" "$VARVE" ls "$repo" | cmp - "$work/list"
+"$VARVE" ls --key-command "echo $secret" "$repo" | cmp - "$work/list"
+"$VARVE" ls --passphrase-file - "$repo" <"$work/pass" | cmp - "$work/list"
+"$VARVE" ls --passphrase-file <(echo "$secret") "$repo" | cmp - "$work/list"
+mkdir "$work/credentials"
+cp "$work/pass" "$work/credentials/varve.passphrase"
+CREDENTIALS_DIRECTORY=$work/credentials "$VARVE" ls "$repo" | cmp - "$work/list"
+expect_status 12 env VARVE_PASSPHRASE_FILE="$work/pass" "$VARVE" ls --passphrase-file "$work/wrong" "$repo"
+expect_status 2 "$VARVE" ls "${pass[@]}" --key-file "$work/pass" "$repo"
+message_says 'in one way'
+expect_status 1 "$VARVE" ls --key-command 'exit 3' "$repo"
+message_says 'exit code 3'
+expect_status 1 "$VARVE" ls --passphrase-file "$work/none" "$repo"
+expect_status 1 "$VARVE" ls --passphrase-file /dev/zero "$repo"
+chmod 644 "$work/pass"
+expect_status 1 "$VARVE" ls "${pass[@]}" "$repo"
+message_says 'chmod 600'
+chmod 600 "$work/pass"
+ok "a key comes from a file, a pipe, a command, the environment or a credential; options come first"
+
+head -c 32 /dev/urandom >"$work/file"
+"$VARVE" "${pass[@]}" key add --new-key-file "$work/file" --label 'the laptop' "$repo"
+"$VARVE" ls --key-file "$work/file" "$repo" | cmp - "$work/list"
+code=$("$VARVE" "${pass[@]}" key recovery "$repo")
+[ ${#code} -eq 41 ] || fail "the recovery code is $code"
+"$VARVE" ls --passphrase-file <(tr 'A-Z-' 'a-z ' <<<"$code") "$repo" | cmp - "$work/list"
+"$VARVE" key list "$repo" >"$work/keys"
+grep -q 'the laptop' "$work/keys" || fail "no label: $(cat "$work/keys")"
+"$VARVE" key list --json "$repo" | python3 -c '
+import json, sys
+keys = [json.loads(line) for line in sys.stdin]
+assert [key["kind"] for key in keys] == ["passphrase", "key-file", "recovery"], keys
+assert keys[0]["passes"] == 1 and "passes" not in keys[1], keys'
+ok "key add and key recovery add keys that open the repository; key list needs none"
+
+cp "$repo/varve.repo" "$work/older.repo"
+cp "$repo/varve.keys" "$work/older.keys"
+before=$(find "$repo/series" -type f -name '*.seg' -exec md5sum {} + | sort)
+echo cobalt-giraffe-ferry >"$work/other"
+"$VARVE" --key-file "$work/file" key change --new-passphrase-file "$work/other" "$repo" 1
+expect_status 12 "$VARVE" ls "${pass[@]}" "$repo"
+"$VARVE" ls --passphrase-file "$work/other" "$repo" | cmp - "$work/list"
+"$VARVE" --key-file "$work/file" key rm "$repo" 3
+expect_status 12 "$VARVE" ls --passphrase-file <(echo "$code") "$repo"
+expect_status 1 "$VARVE" --key-file "$work/file" key rm "$repo" 3
+[ "$(find "$repo/series" -type f -name '*.seg' -exec md5sum {} + | sort)" = "$before" ] ||
+  fail "a change of keys rewrites data"
+ok "key change and key rm close what they replace, and rewrite no data"
+
+cp "$repo/varve.repo" "$work/new.repo"
+cp "$work/older.repo" "$repo/varve.repo"
+expect_status 1 "$VARVE" ls "${pass[@]}" "$repo"
+message_says 'older copy'
+cp "$work/older.keys" "$repo/varve.keys"
+expect_status 1 "$VARVE" check "${pass[@]}" "$repo"
+message_says 'older copy'
+cp "$work/new.repo" "$repo/varve.repo"
+"$VARVE" --passphrase-file "$work/other" key list "$repo" >/dev/null
+cp "$work/new.repo" "$repo/varve.repo"
+ok "an older varve.repo that is put back is refused"
+
+other=(--passphrase-file "$work/other")
+"$VARVE" "${other[@]}" arrange "$repo" s >/dev/null  # A writer writes the copy again.
+truncate -s 100 "$repo/varve.repo"
+expect_status 1 "$VARVE" ls "${other[@]}" "$repo"
+"$VARVE" "${other[@]}" repair --yes "$repo"
+"$VARVE" "${other[@]}" ls "$repo" | cmp - "$work/list"
+ok "repair restores varve.repo from varve.keys"
+
+mount_repo -o passphrase_file="$work/other"
+daemon=$(pgrep -f "mount .*$mnt" | head -1)
+[ "$(cat "$mnt/s/one/file")" = content ] || fail "not readable through the mount"
+"$VARVE" open "$repo" s/two </dev/null
+"$VARVE" seal "$repo" s/two </dev/null
+expect_status 11 "$VARVE" key rm "${other[@]}" "$repo" 1
+ok "commands that the daemon serves need no key"
+
+locked=$(sed -n 's/^VmLck:\s*\([0-9]*\) kB/\1/p' "/proc/$daemon/status")
+[ "$locked" -ge 64 ] || fail "only $locked kB of the daemon are locked in memory"
+grep -q 'Max core file size *0 *0' "/proc/$daemon/limits" || fail "the daemon may write a core"
+[ "$(stat -c %U "/proc/$daemon/environ")" = root ] || fail "the daemon can be read"
+tr '\0' ' ' <"/proc/$daemon/cmdline" >"$work/seen"
+tr '\0' ' ' <"/proc/$daemon/environ" >>"$work/seen"
+if grep -q cobalt-giraffe "$work/seen"; then fail "the passphrase is an argument or in the environment"; fi
+python3 "$here/memory_search.py" "$daemon" cobalt-giraffe
+unmount_repo
+ok "the daemon locks its keys in memory, writes no core, and keeps no passphrase"
+
+user=65534
+as_user() { setpriv --reuid=$user --regid=$user --clear-groups env PATH=/usr/bin:/bin "$@"; }
+if ! as_user python3 -c 'open("/dev/fuse", "r+b", 0)' 2>/dev/null; then
+  echo "skipped: /dev/fuse is not for users here, so none mounted a repository"
+  exit 0
+fi
+mkdir -p "$work/users/mnt"
+cp "$VARVE" "$VARVE_INIT_ENCRYPTED" "$work/users/"
+echo "$secret" >"$work/users/pass"
+chown -R $user:$user "$work/users"
+chmod 711 "$work"
+as_user "$work/users/init_encrypted" "$work/users/repo" "$secret"
+as_user "$work/users/varve" mount -o passphrase_file="$work/users/pass" "$work/users/repo" "$work/users/mnt"
+as_user mkdir "$work/users/mnt/s"
+as_user mkdir "$work/users/mnt/s/one"
+as_user sh -c "echo mine >'$work/users/mnt/s/one/file'"
+[ "$(as_user cat "$work/users/mnt/s/one/file")" = mine ] || fail "an ordinary user's mount does not work"
+daemon=$(pgrep -f "mount .*$work/users/mnt" | head -1)
+as_user cat "/proc/$daemon/environ" >/dev/null 2>&1 && fail "the user's other processes can read the daemon"
+as_user cat "/proc/$daemon/maps" >/dev/null 2>&1 && fail "the user's other processes can map the daemon"
+as_user "$work/users/varve" umount "$work/users/mnt"
+ok "an ordinary user mounts an encrypted repository, and no other process reads the daemon"
