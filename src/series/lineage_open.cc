@@ -14,6 +14,7 @@
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "layout/window.h"
+#include "meta/schema.h"
 #include "series/index_files.h"
 #include "series/pool_policy.h"
 #include "series/staging.h"
@@ -128,6 +129,7 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   parts.staging_directory = parts_.paths->staging(parts_.id, record.number);
   parts.chunker = parts_.chunker;
   parts.fingerprinter = &parts_.codecs->fingerprinter();
+  parts.keys = parts_.codecs->keys();
   VARVE_TRY_ASSIGN(parts.index, with_pool(record, index));
   parts.dedup_policy = dedup_policy_;
   parts.layout = store_.all.get();
@@ -245,9 +247,11 @@ layout::OpenHold LineageOpen::hold(const base::IdRuns* dying) {
       return layout::OpenHold{open->number, std::move(chunks)};
     }
     VARVE_TRY(check_staging(parts_, *open));
-    VARVE_TRY_ASSIGN(auto chunks,
-                     version::stored_references(
-                         *parts_.files, parts_.paths->staging(parts_.id, open->number), base_end));
+    VARVE_TRY_ASSIGN(
+        auto chunks,
+        version::stored_references(
+            *parts_.files, parts_.paths->staging(parts_.id, open->number),
+            meta::overlay_keys(parts_.codecs->keys(), parts_.id, open->number), base_end));
     return layout::OpenHold{open->number, std::move(chunks)};
   };
   auto found = scan();

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
+#include "meta/schema.h"
 #include "series/lineage_usage.h"
 #include "series/usage.h"
 #include "store/repository_names.h"
@@ -115,12 +116,12 @@ Result<void> LineageSeries::measure_open(catalog::VersionRecord& record) {
     return {};
   }
   const auto known = version::OpenVersion::entries_in(
-      *parts_.files, parts_.paths->staging(parts_.id, record.number));
+      *parts_.files, parts_.paths->staging(parts_.id, record.number),
+      meta::overlay_keys(parts_.codecs->keys(), parts_.id, record.number));
   if (known) {
     record.entries = *known;
   } else if (record.base != VersionNumber{}) {
-    const auto base = records_.find(record.base);
-    if (base) record.entries = base->entries;
+    if (const auto base = records_.find(record.base)) record.entries = base->entries;
   }
   return {};
 }

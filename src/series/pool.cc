@@ -12,6 +12,7 @@
 #include "catalog/series_catalog.h"
 #include "index/pool_indexes.h"
 #include "maintain/owners.h"
+#include "meta/schema.h"
 #include "store/folder_store.h"
 #include "store/repository_names.h"
 #include "store/retrying_store.h"
@@ -120,7 +121,8 @@ Result<bool> Pool::pin_open_versions() {
         if (base && *base) base_end = (*base)->entries + 2;
       }
       const auto chunks = version::stored_references(
-          *host_.files, host_.paths->staging(series.id, version.number), base_end);
+          *host_.files, host_.paths->staging(series.id, version.number),
+          meta::overlay_keys(host_.catalog->keys().ring, series.id, version.number), base_end);
       const auto uses = chunks ? catalog::pool_use_of(txn, *chunks)
                                : Result<std::vector<catalog::PoolUse>>(chunks.error());
       if (!uses) {

@@ -17,7 +17,7 @@ using Source = StagedContent::Source;
 
 ContentCutter::ContentCutter(ContentReader& reader, const ingest::Chunker& chunker,
                              const index::FingerprintIndex& index, ingest::IngestPipeline& pipeline,
-                             const StagedContent& content, io::File* file)
+                             const StagedContent& content, StagingFile* file)
     : reader_(reader),
       chunker_(chunker),
       index_(index),
@@ -58,21 +58,21 @@ Result<bool> ContentCutter::take_chunks() {
   const auto range = content_.at(at_);
   if (range.source != Source::kRecipe) return false;
   OpenRecipe& recipe = *range.recipe;
-  const auto place = recipe.find(range.recipe_offset);
+  const auto place = recipe.find(range.source_offset);
   const auto& run = recipe.recipe().runs[place.run];
   if (run.is_hole()) return false;  // A hole in a block with data: zeros.
   std::uint32_t index = 0;
   if (place.run_offset != 0) {
-    VARVE_TRY_ASSIGN(const auto chunk, reader_.chunk_at(recipe, range.recipe_offset));
-    if (chunk.offset != range.recipe_offset) return false;
+    VARVE_TRY_ASSIGN(const auto chunk, reader_.chunk_at(recipe, range.source_offset));
+    if (chunk.offset != range.source_offset) return false;
     index = chunk.index;
   }
   const std::uint32_t allowed = index_.covers(run.first.plus(index), run.count - index);
   if (allowed == 0) return false;
   // Both are offsets in the recipe: the end of the run, and the point where the range leaves it.
-  const std::uint64_t run_end = range.recipe_offset - place.run_offset + run.bytes;
-  const std::uint64_t stop = std::min(run_end, range.recipe_offset + (range.end - at_));
-  format::RecipeRun taken{run.first.plus(index), run.count - index, stop - range.recipe_offset};
+  const std::uint64_t run_end = range.source_offset - place.run_offset + run.bytes;
+  const std::uint64_t stop = std::min(run_end, range.source_offset + (range.end - at_));
+  format::RecipeRun taken{run.first.plus(index), run.count - index, stop - range.source_offset};
   // The last chunk before a hole or the end was cut there by force, not because of its content.
   const bool forced =
       place.run + 1 == recipe.recipe().runs.size() || recipe.recipe().runs[place.run + 1].is_hole();
@@ -81,18 +81,18 @@ Result<bool> ContentCutter::take_chunks() {
     const std::uint64_t last = stop == run_end ? stop - 1 : stop;
     VARVE_TRY_ASSIGN(const auto chunk, reader_.chunk_at(recipe, last));
     taken.count = chunk.index - index;
-    taken.bytes = chunk.offset - range.recipe_offset;
+    taken.bytes = chunk.offset - range.source_offset;
   }
   if (allowed < taken.count) {
     taken.count = allowed;
     // The first chunk that is not allowed begins where the last allowed one ends.
-    std::uint64_t end = range.recipe_offset;
+    std::uint64_t end = range.source_offset;
     for (std::uint32_t i = 0; i < allowed;) {
       VARVE_TRY_ASSIGN(const auto chunk, reader_.chunk_at(recipe, end));
       end = chunk.offset + chunk.bytes;
       i = chunk.index + 1 - index;
     }
-    taken.bytes = end - range.recipe_offset;
+    taken.bytes = end - range.source_offset;
   }
   if (taken.count == 0) return false;
   VARVE_TRY(submit());
@@ -142,9 +142,9 @@ Result<void> ContentCutter::read(std::uint64_t offset, std::span<std::byte> out)
     const auto part = out.first(std::min<std::uint64_t>(out.size(), range.end - offset));
     std::size_t got = part.size();
     if (range.source == Source::kRecipe) {
-      VARVE_TRY_ASSIGN(got, reader_.read(*range.recipe, range.recipe_offset, part));
+      VARVE_TRY_ASSIGN(got, reader_.read(*range.recipe, range.source_offset, part));
     } else if (range.source == Source::kFile) {
-      VARVE_TRY_ASSIGN(got, file_->read_at(offset, part));
+      VARVE_TRY_ASSIGN(got, file_->read(range.source_offset, part));
     } else {
       std::memset(part.data(), 0, part.size());
     }

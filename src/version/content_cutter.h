@@ -10,9 +10,9 @@
 
 #include "index/fingerprint_index.h"
 #include "ingest/ingest_pipeline.h"
-#include "io/file_system.h"
 #include "version/content_reader.h"
 #include "version/staged_content.h"
+#include "version/staging_file.h"
 
 namespace varve::version {
 
@@ -30,7 +30,7 @@ class ContentCutter {
   /// Lifetime: every argument must outlive the cutter.
   ContentCutter(ContentReader& reader, const ingest::Chunker& chunker,
                 const index::FingerprintIndex& index, ingest::IngestPipeline& pipeline,
-                const StagedContent& content, io::File* file);
+                const StagedContent& content, StagingFile* file);
 
   /// Appends all of the content to `stream`, which must be new. Does not finish the stream.
   [[nodiscard]] Result<void> feed(const ingest::IngestPipeline::StreamPtr& stream);
@@ -53,7 +53,7 @@ class ContentCutter {
   const index::FingerprintIndex& index_;
   ingest::IngestPipeline& pipeline_;
   const StagedContent& content_;
-  io::File* const file_;
+  StagingFile* const file_;
   ingest::IngestPipeline::StreamPtr stream_;
 
   std::uint64_t at_ = 0;        // Boundary up to which the content is cut.

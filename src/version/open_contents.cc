@@ -31,7 +31,8 @@ Result<void> OpenContents::write(OpenInode& inode, std::uint64_t offset,
     return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB");
   }
   const bool staged = inode.staging != 0 || offset < inode.size;
-  VARVE_TRY(state_.admit((staged ? 2 : 1) * data.size()));
+  const std::uint64_t needed = staged ? data.size() + staging_.bytes_for(data.size()) : data.size();
+  VARVE_TRY(state_.admit(needed));
   if (inode.staging == 0 && staged) VARVE_TRY(stage(inode));
   if (inode.staging != 0) {
     VARVE_TRY(staging_.write(inode, offset, data));
@@ -197,7 +198,7 @@ Result<std::size_t> OpenContents::read_content(const ingest::Content& content, s
 }
 
 Result<std::size_t> OpenContents::read_staged(const std::vector<StagedContent::Range>& ranges,
-                                              io::File* file, std::span<std::byte> out) {
+                                              StagingFile* file, std::span<std::byte> out) {
   std::size_t done = 0;
   for (const auto& range : ranges) {
     const std::uint64_t end = std::min<std::uint64_t>(range.end - range.begin, out.size() - done);
@@ -205,9 +206,9 @@ Result<std::size_t> OpenContents::read_staged(const std::vector<StagedContent::R
       const auto part = out.subspan(done, end - at);
       std::size_t got = part.size();
       if (range.source == StagedContent::Source::kRecipe) {
-        VARVE_TRY_ASSIGN(got, state_.reader.read(*range.recipe, range.recipe_offset + at, part));
+        VARVE_TRY_ASSIGN(got, state_.reader.read(*range.recipe, range.source_offset + at, part));
       } else if (range.source == StagedContent::Source::kFile) {
-        VARVE_TRY_ASSIGN(got, file->read_at(range.begin + at, part));
+        VARVE_TRY_ASSIGN(got, file->read(range.source_offset + at, part));
       } else {
         std::memset(part.data(), 0, part.size());
       }
@@ -247,7 +248,7 @@ Result<std::size_t> OpenContents::read(Ino ino, std::uint64_t offset, std::span<
       return state_.reader.read(recipe, offset, part);
     }
     VARVE_TRY(staging_.open_file(*inode));
-    const std::shared_ptr<io::File> file = inode->staging_file;
+    const std::shared_ptr<StagingFile> file = inode->staging_file;
     std::vector<StagedContent::Range> ranges;
     for (std::uint64_t at = offset; at < offset + part.size(); at = ranges.back().end) {
       ranges.push_back(inode->staged->at(at));

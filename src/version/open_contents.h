@@ -20,6 +20,7 @@
 #include "version/removed_inodes.h"
 #include "version/staged_content.h"
 #include "version/staging_area.h"
+#include "version/staging_file.h"
 
 namespace varve::version {
 
@@ -93,7 +94,7 @@ class OpenContents {
   [[nodiscard]] Result<std::size_t> read_content(const ingest::Content& content,
                                                  std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<std::size_t> read_staged(const std::vector<StagedContent::Range>& ranges,
-                                                io::File* file, std::span<std::byte> out);
+                                                StagingFile* file, std::span<std::byte> out);
 
   OpenState& state_;
   ContentStreams& streams_;

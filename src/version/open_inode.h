@@ -13,11 +13,11 @@
 #include "format/dir_node.h"
 #include "format/recipe.h"
 #include "ingest/ingest_pipeline.h"
-#include "io/file_system.h"
 #include "varve/backup.h"
 #include "varve/result.h"
 #include "varve/types.h"
 #include "version/staged_content.h"
+#include "version/staging_file.h"
 
 namespace varve::version {
 
@@ -55,8 +55,8 @@ struct OpenInode {
   // Members that exist only in memory.
   ingest::IngestPipeline::StreamPtr stream;
   bool stream_finished = false;
-  bool ends_in_hole = false;               ///< True if the stream's last input is a hole.
-  std::shared_ptr<io::File> staging_file;  ///< Staging file, opened when first needed.
+  bool ends_in_hole = false;                  ///< True if the stream's last input is a hole.
+  std::shared_ptr<StagingFile> staging_file;  ///< Opened when first needed.
   /// True if the disk failed to keep data of the staging file; a later sync would not report it
   /// again.
   bool staging_lost = false;

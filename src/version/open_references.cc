@@ -55,7 +55,7 @@ Result<base::IdRuns> overlay_references(const meta::Txn& overlay, Ino base_end) 
 }
 
 Result<base::IdRuns> stored_references(io::FileSystem& files, const std::string& staging_directory,
-                                       Ino base_end) {
+                                       const meta::EnvKeys& keys, Ino base_end) {
   const auto directory = staging_directory + "/overlay";
   VARVE_TRY_ASSIGN(const bool present, files.exists(directory));
   if (!present) return base::IdRuns();
@@ -64,6 +64,7 @@ Result<base::IdRuns> stored_references(io::FileSystem& files, const std::string&
   options.tables = meta::overlay::kTables;
   options.read_only = true;
   options.must_exist = true;
+  options.keys = keys;
   VARVE_TRY_ASSIGN(const auto env, meta::Env::open(files, directory, options));
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(env));
   return overlay_references(txn, base_end);

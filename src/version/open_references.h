@@ -27,10 +27,11 @@ void add_references(const OpenInode& inode, std::vector<base::IdRun>& runs);
 [[nodiscard]] Result<base::IdRuns> overlay_references(const meta::Txn& overlay, Ino base_end);
 
 /// Returns the same for the overlay below `staging_directory`, which no process may have open.
+/// `keys` are those of meta::overlay_keys().
 /// Returns no chunks if the overlay was never made.
 [[nodiscard]] Result<base::IdRuns> stored_references(io::FileSystem& files,
                                                      const std::string& staging_directory,
-                                                     Ino base_end);
+                                                     const meta::EnvKeys& keys, Ino base_end);
 
 /// Returns all chunks that the files of an open version refer to, except those of a base. Calls
 /// `retire` as OpenVersion::references() does. The caller holds none of the version's locks.

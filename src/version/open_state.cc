@@ -31,6 +31,7 @@ Result<void> OpenState::open_overlay() {
   const std::string directory = parts.staging_directory + "/overlay";
   meta::EnvOptions options;
   options.tables = meta::overlay::kTables;
+  options.keys = meta::overlay_keys(parts.keys, info.series, info.number);
   options.map_bytes = kOverlayMapBytes;
   options.map_bytes_min = kSmallMapBytes;  // Thousands of versions share the address space.
   auto& files = *parts.files;
@@ -57,6 +58,7 @@ Result<void> OpenState::make_overlay() {
   VARVE_TRY(files.make_directory(fresh));
   meta::EnvOptions options;
   options.tables = meta::overlay::kTables;
+  options.keys = meta::overlay_keys(parts.keys, info.series, info.number);
   options.map_bytes = kSmallMapBytes;
   VARVE_TRY(meta::Env::open(files, fresh, options));
   VARVE_TRY(files.sync_directory(fresh));
@@ -88,7 +90,8 @@ Result<void> OpenState::admit_record(std::uint64_t bytes) {
 }
 
 std::optional<std::uint64_t> stored_entries(io::FileSystem& files,
-                                            const std::string& staging_directory) {
+                                            const std::string& staging_directory,
+                                            const meta::EnvKeys& keys) {
   // LMDB trusts its pages, so check them first.
   constexpr std::uint64_t kCheckedBytesMax = 64U << 20;
   const std::string overlay = staging_directory + "/overlay";
@@ -100,6 +103,7 @@ std::optional<std::uint64_t> stored_entries(io::FileSystem& files,
   options.map_bytes = kOverlayMapBytes;
   options.read_only = true;
   options.must_exist = true;
+  options.keys = keys;
   const auto env = meta::Env::open(files, overlay, options);
   if (!env) return std::nullopt;
   return OpenTree::stored_entries(*env);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
+#include "crypto/key_ring.h"
 #include "format/fingerprinter.h"
 #include "index/fingerprint_index.h"
 #include "ingest/chunker.h"
@@ -43,6 +44,7 @@ struct OpenVersionParts {
   std::string staging_directory;  ///< REPO/staging/SERIES-NUMBER: holds overlay/ and files/.
   const ingest::Chunker* chunker = nullptr;
   const format::Fingerprinter* fingerprinter = nullptr;
+  std::shared_ptr<const crypto::KeyRing> keys{};  ///< Null in a plain repository.
   std::shared_ptr<index::FingerprintIndex> index;
   std::shared_ptr<ingest::DedupPolicy> dedup_policy{};
   layout::Layout* layout = nullptr;
@@ -143,6 +145,7 @@ struct OpenState {
 /// nullopt if it is unknown. Another process may be writing the version; this one must not have it
 /// open.
 [[nodiscard]] std::optional<std::uint64_t> stored_entries(io::FileSystem& files,
-                                                          const std::string& staging_directory);
+                                                          const std::string& staging_directory,
+                                                          const meta::EnvKeys& keys);
 
 }  // namespace varve::version

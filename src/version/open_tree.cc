@@ -122,11 +122,8 @@ Result<std::optional<Ino>> OpenTree::find(Ino directory, std::string_view name) 
   }
   if (overlay_ != nullptr) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
-    VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kDirents, key));
-    if (value) {
-      const Ino ino = ino_of(*value);
-      return ino == 0 ? std::optional<Ino>() : std::optional(ino);
-    }
+    VARVE_TRY_ASSIGN(const auto ino, find_name(txn, directory, name));
+    if (ino) return *ino == 0 ? std::optional<Ino>() : ino;
   }
   if (!in_base(directory)) return std::optional<Ino>();
   return find_in_base(directory, name);
@@ -145,48 +142,57 @@ Result<std::optional<Ino>> OpenTree::find_in_base(Ino directory, std::string_vie
 class OpenTree::Names {
  public:
   /// `txn` is null if there is no overlay.
-  [[nodiscard]] static Result<Names> open(const OpenTree& tree, const meta::Txn* txn, Ino directory,
+  [[nodiscard]] static Result<Names> open(OpenTree& tree, const meta::Txn* txn, Ino directory,
                                           std::string_view after) {
-    Names names(tree, directory);
-    const auto from = meta::dirent_key(directory, after);
-    if (txn != nullptr) {
-      VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(*txn, meta::overlay::kDirents));
-      names.cursor_.emplace(std::move(cursor));
-      VARVE_TRY_ASSIGN(names.stored_, names.cursor_->seek(from));
-    }
-    names.changed_ = tree.names_.lower_bound(from);
+    Names names(tree, txn, directory);
+    if (txn != nullptr) VARVE_TRY(names.read(after));
+    names.changed_ = tree.names_.lower_bound(meta::dirent_key(directory, after));
     return names;
   }
 
-  [[nodiscard]] Result<std::optional<Found>> next() {
-    const auto ours = [&](std::string_view key) { return key.starts_with(prefix_); };
-    const bool have_stored = stored_ && ours(stored_->key);
-    const bool have_changed = changed_ != tree_.names_.end() && ours(changed_->first);
-    if (!have_stored && !have_changed) return std::optional<Found>();
-    Found found;
-    if (have_changed && (!have_stored || changed_->first <= stored_->key)) {
-      found = {changed_->first.substr(kParentBytes), changed_->second.ino};
-      if (have_stored && stored_->key == changed_->first) {
-        VARVE_TRY_ASSIGN(stored_, cursor_->next());
-      }
-      ++changed_;
-    } else {
-      found = {std::string(stored_->key.substr(kParentBytes)), ino_of(stored_->value)};
-      // list() skips a key without a name.
-      if (!found.name.empty() && !format::is_entry_name(found.name)) {
-        return Error(ErrorCode::kCorrupt, "an open version has a name that is not allowed");
-      }
-      VARVE_TRY_ASSIGN(stored_, cursor_->next());
+  [[nodiscard]] Result<std::optional<OverlayName>> next() {
+    if (batch_ && at_ == batch_->names.size() && batch_->more) {
+      const std::string last = batch_->names.back().name;
+      VARVE_TRY(read(last));
     }
-    return std::optional(std::move(found));
+    const bool have_stored = batch_ && at_ != batch_->names.size();
+    const bool have_changed =
+        changed_ != tree_.names_.end() && changed_->first.starts_with(prefix_);
+    if (!have_stored && !have_changed) return std::optional<OverlayName>();
+    std::optional<OverlayName> changed;
+    if (have_changed) {
+      changed = {changed_->first.substr(kParentBytes), changed_->second.ino};
+    }
+    if (have_stored) {
+      const auto& stored = batch_->names[at_];
+      if (!changed || stored.name <= changed->name) ++at_;
+      if (!changed || stored.name < changed->name) return std::optional(stored);
+    }
+    ++changed_;
+    return changed;
   }
 
  private:
-  Names(const OpenTree& tree, Ino directory) : tree_(tree), prefix_(meta::ino_key(directory)) {}
-  const OpenTree& tree_;
-  std::optional<meta::Cursor> cursor_;  // Set if there is an overlay.
+  Names(OpenTree& tree, const meta::Txn* txn, Ino directory)
+      : tree_(tree), txn_(txn), directory_(directory), prefix_(meta::ino_key(directory)) {}
+
+  // Continues with the names > `after` of the overlay.
+  [[nodiscard]] Result<void> read(std::string_view after) {
+    VARVE_TRY_ASSIGN(batch_, tree_.batches_.read(*txn_, directory_, after));
+    const auto& names = batch_->names;
+    const auto at = std::upper_bound(
+        names.begin(), names.end(), after,
+        [](std::string_view name, const OverlayName& stored) { return name < stored.name; });
+    at_ = static_cast<std::size_t>(at - names.begin());
+    return {};
+  }
+
+  OpenTree& tree_;
+  const meta::Txn* txn_;
+  Ino directory_;
   std::string prefix_;
-  std::optional<meta::KeyValue> stored_;
+  std::shared_ptr<const NameBatch> batch_;  // Null if there is no overlay.
+  std::size_t at_ = 0;
   // Visiting may add to the changes, which does not move a std::map's iterators.
   decltype(OpenTree::names_)::const_iterator changed_;
 };
@@ -212,7 +218,7 @@ Result<void> OpenTree::list(
   VARVE_TRY_ASSIGN(auto names, Names::open(*this, txn ? &*txn : nullptr, directory, after));
   VARVE_TRY_ASSIGN(auto own, names.next());
   while (own || kept) {
-    Found found;
+    OverlayName found;
     if (kept && (!own || kept->entry->name < own->name)) {
       found = {kept->entry->name, remember(*kept)};
       VARVE_TRY_ASSIGN(kept, sealed->next());
@@ -223,7 +229,7 @@ Result<void> OpenTree::list(
       found = std::move(*own);
       VARVE_TRY_ASSIGN(own, names.next());
     }
-    if (found.ino == 0 || found.name.empty() || (!after.empty() && found.name <= after)) continue;
+    if (found.ino == 0 || (!after.empty() && found.name <= after)) continue;
     evict();  // The visitor loads every inode of the directory into memory.
     VARVE_TRY_ASSIGN(const bool more, visit(found.name, found.ino));
     if (!more) return {};
@@ -314,16 +320,19 @@ Result<OpenTree::Changes> OpenTree::take_changes(
 // An absent record does not remove a name of the base. A record with inode number 0 does; it is
 // also the safe choice if the base cannot be read.
 Result<void> OpenTree::commit_names(meta::WriteTxn& txn, const Changes& changes) const {
-  for (const auto& name : changes.names) {
-    bool stored = name.ino != 0;
-    if (const Ino directory = base::load_be64(name.key); !stored && in_base(directory)) {
-      const auto had = base_->had_name(directory, std::string_view(name.key).substr(kParentBytes));
+  for (const auto& change : changes.names) {
+    const Ino directory = base::load_be64(change.key);
+    const auto name = std::string_view(change.key).substr(kParentBytes);
+    bool stored = change.ino != 0;
+    if (!stored && in_base(directory)) {
+      const auto had = base_->had_name(directory, name);
       stored = !had || *had;
     }
+    const auto key = name_key(*overlay_, directory, name);
     if (stored) {
-      VARVE_TRY(txn.put(meta::overlay::kDirents, name.key, base::be64(name.ino)));
+      VARVE_TRY(txn.put(meta::overlay::kDirents, key, encode_name(*overlay_, name, change.ino)));
     } else {
-      VARVE_TRY(txn.erase(meta::overlay::kDirents, name.key));
+      VARVE_TRY(txn.erase(meta::overlay::kDirents, key));
     }
   }
   return {};

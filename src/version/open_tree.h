@@ -21,6 +21,7 @@
 #include "varve/rewrite.h"
 #include "version/clone_base.h"
 #include "version/open_inode.h"
+#include "version/overlay_names.h"
 
 namespace varve::version {
 
@@ -98,8 +99,8 @@ class OpenTree {
   /// The changes that a checkpoint writes.
   struct Changes {
     struct Name {
-      std::string key;
-      Ino ino = 0;  // 0: removed.
+      std::string key;  // As meta::dirent_key().
+      Ino ino = 0;      // 0: removed.
       std::uint64_t sequence = 0;
     };
     struct Record {
@@ -133,10 +134,6 @@ class OpenTree {
     Ino ino = 0;
     std::uint64_t sequence = 0;
   };
-  struct Found {
-    std::string name;
-    Ino ino = 0;  // 0: removed.
-  };
   class Names;
 
   [[nodiscard]] Ino base_end() const { return base_ != nullptr ? base_->end() : 0; }
@@ -153,7 +150,7 @@ class OpenTree {
   std::unordered_map<Ino, std::unique_ptr<OpenInode>> inodes_;
   std::unordered_map<Ino, bool> dirty_;  // True: the record is to be removed.
   std::unordered_set<Ino> removing_;     // Inodes that the current checkpoint removes.
-  std::map<std::string, NameChange, std::less<>> names_;
+  std::map<std::string, NameChange, std::less<>> names_;  // By meta::dirent_key().
   std::uint64_t sequence_ = 0;
   std::size_t evict_at_ = kInodesCached;
   Ino next_ino_;
@@ -162,6 +159,7 @@ class OpenTree {
   RewriteCounts rewrite_counts_;
   Ino remembered_ino_ = 0;
   catalog::TreeEntry remembered_;
+  NameBatches batches_;
 };
 
 }  // namespace varve::version

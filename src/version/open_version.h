@@ -163,8 +163,9 @@ class OpenVersion final : public VersionWriter,
   [[nodiscard]] Unsaved unsaved() const { return checkpointer_.unsaved(); }
   /// Returns the same as stored_entries().
   [[nodiscard]] static std::optional<std::uint64_t> entries_in(io::FileSystem& files,
-                                                               const std::string& directory) {
-    return stored_entries(files, directory);
+                                                               const std::string& directory,
+                                                               const meta::EnvKeys& keys) {
+    return stored_entries(files, directory, keys);
   }
 
  private:

@@ -12,6 +12,7 @@
 #include "format/container.h"
 #include "format/dir_entry_codec.h"
 #include "meta/schema.h"
+#include "version/overlay_names.h"
 
 namespace varve::version {
 
@@ -19,6 +20,9 @@ namespace {
 
 constexpr std::uint64_t kLinkGroupMask = (std::uint64_t{1} << 62) - 1;
 constexpr std::size_t kNamesRead = 256;
+// Memory for the names of all open levels, if the overlay is encrypted.
+constexpr std::size_t kNameBytesMax = std::size_t{32} << 20;
+constexpr std::size_t kNameBytesMin = std::size_t{64} << 10;  // For a level below full ones.
 
 // Returns a path's hash from its parent's hash and its name. The same path gives the same link
 // group in each version, so unchanged directories stay the same node.
@@ -46,9 +50,8 @@ struct Sealer::Level {
   catalog::PreviousObjects previous;
   catalog::DirBuilder builder;
   // Names are read in batches, so that no transaction is held while nodes are written.
-  std::vector<std::pair<std::string, Ino>> names;
+  NameBatch names{{}, true, 0};
   std::size_t next_name = 0;
-  bool more = true;
   // Names that the directory held in the base.
   std::optional<catalog::DirCursor> base_names;
   std::optional<catalog::TreeEntry> base_name;
@@ -284,36 +287,28 @@ Result<format::DirEntry> Sealer::entry_of(const OpenInode& inode, std::string_vi
 }
 
 Result<void> Sealer::read_names(Level& level) const {
-  if (level.next_name != level.names.size() || !level.more) return {};
-  const auto prefix = meta::ino_key(level.inode->ino);
-  const std::string after = level.names.empty() ? "" : level.names.back().first;
-  level.names.clear();
+  auto& names = level.names;
+  if (level.next_name != names.names.size() || !names.more) return {};
+  const std::string after = names.names.empty() ? "" : names.names.back().name;
+  names = {};
   level.next_name = 0;
+  std::size_t held = 0;
+  for (const auto& open : path_) held += open->names.bytes;
+  const NameLimits limits{kNamesRead,
+                          std::max(kNameBytesMin, kNameBytesMax - std::min(held, kNameBytesMax))};
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
-  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::overlay::kDirents));
-  VARVE_TRY_ASSIGN(auto at, cursor.seek(prefix + after));
-  if (at && !after.empty() && at->key == prefix + after) {
-    VARVE_TRY_ASSIGN(at, cursor.next());
-  }
-  while (at && at->key.starts_with(prefix) && level.names.size() < kNamesRead) {
-    const auto name = at->key.substr(prefix.size());
-    if (at->value.size() != sizeof(Ino) || !format::is_entry_name(name)) {
-      return damaged_overlay("a bad name record");
-    }
-    level.names.emplace_back(name, base::load_be64(at->value));
-    VARVE_TRY_ASSIGN(at, cursor.next());
-  }
-  level.more = level.names.size() == kNamesRead;
+  VARVE_TRY_ASSIGN(names, version::read_names(txn, level.inode->ino, after, limits));
   return {};
 }
 
 Result<bool> Sealer::step() {
   Level& level = *path_.back();
   VARVE_TRY(read_names(level));
-  const bool have_own = level.next_name != level.names.size();
+  const auto& names = level.names.names;
+  const bool have_own = level.next_name != names.size();
   if (!have_own && !level.base_name) return false;
   if (level.base_name &&
-      (!have_own || level.base_name->entry->name < level.names[level.next_name].first)) {
+      (!have_own || level.base_name->entry->name < names[level.next_name].name)) {
     const auto found = std::move(*level.base_name);
     VARVE_TRY_ASSIGN(level.base_name, level.base_names->next());
     if (unchanged(found.rank, 1 + found.entry->subtree_entries)) {
@@ -323,7 +318,7 @@ Result<bool> Sealer::step() {
     }
     return true;
   }
-  const auto& [name, ino] = level.names[level.next_name++];
+  const auto& [name, ino] = names[level.next_name++];
   if (level.base_name && level.base_name->entry->name == name) {
     VARVE_TRY_ASSIGN(level.base_name, level.base_names->next());
   }

@@ -10,7 +10,9 @@ namespace varve::version {
 namespace {
 
 constexpr std::uint64_t kContentBytesMax = std::numeric_limits<std::int64_t>::max();
-constexpr std::uint64_t kOfFile = 0;  // The staging file; recipes have numbers from 1.
+// Numbers of the sources in a record. Recipes have numbers from 1. The number after the last recipe
+// is that of the staging file, too, at another offset than that of the content.
+constexpr std::uint64_t kOfFile = 0;
 
 }  // namespace
 
@@ -52,7 +54,7 @@ void StagedContent::clear(std::uint64_t begin, std::uint64_t end) {
     }
     if (extent.end > end) {
       Extent right = extent;
-      if (right.recipe != nullptr) right.recipe_offset += end - from;
+      right.source_offset += end - from;
       extents_.emplace(end, std::move(right));
     }
     if (from < begin) {
@@ -68,7 +70,7 @@ void StagedContent::put(std::uint64_t begin, Extent extent) {
   const auto goes_on = [](const Extent& a, std::uint64_t a_begin, const Extent& b,
                           std::uint64_t b_begin) {
     return a.end == b_begin && a.recipe == b.recipe &&
-           (a.recipe == nullptr || a.recipe_offset + (b_begin - a_begin) == b.recipe_offset);
+           a.source_offset + (b_begin - a_begin) == b.source_offset;
   };
   auto next = extents_.lower_bound(begin);
   if (next != extents_.end() && goes_on(extent, begin, next->second, next->first)) {
@@ -85,11 +87,16 @@ void StagedContent::put(std::uint64_t begin, Extent extent) {
   extents_.emplace(begin, std::move(extent));
 }
 
-void StagedContent::write(std::uint64_t begin, std::uint64_t end) {
-  if (begin >= end) return;
-  clear(begin, end);
-  put(begin, {end, nullptr, 0});
-  size_ = std::max(size_, end);
+void StagedContent::write(std::uint64_t begin, std::uint64_t end, std::uint64_t file_offset) {
+  clone(begin, end, nullptr, file_offset);
+}
+
+std::uint64_t StagedContent::file_end() const {
+  std::uint64_t last = 0;
+  for (const auto& [begin, extent] : extents_) {
+    if (extent.recipe == nullptr) last = std::max(last, extent.source_offset + extent.end - begin);
+  }
+  return last;
 }
 
 void StagedContent::punch(std::uint64_t begin, std::uint64_t end) { clear(begin, end); }
@@ -117,7 +124,7 @@ StagedContent::Range StagedContent::at(std::uint64_t offset) const {
       range.end = extent.end;
       range.source = extent.recipe == nullptr ? Source::kFile : Source::kRecipe;
       range.recipe = extent.recipe;
-      range.recipe_offset = extent.recipe_offset + (offset - begin);
+      range.source_offset = extent.source_offset + (offset - begin);
       return range;
     }
   }
@@ -135,10 +142,10 @@ Result<std::uint64_t> StagedContent::seek_bytes(std::uint64_t offset, SeekFor wa
   while (offset < size_) {
     const Range range = at(offset);
     if (range.source == Source::kRecipe) {
-      const auto found = range.recipe->seek(range.recipe_offset, wanted);
+      const auto found = range.recipe->seek(range.source_offset, wanted);
       const std::uint64_t length = range.end - range.begin;
-      if (found && *found - range.recipe_offset < length) {
-        return offset + (*found - range.recipe_offset);
+      if (found && *found - range.source_offset < length) {
+        return offset + (*found - range.source_offset);
       }
     } else if ((range.source == Source::kFile) == data) {
       return offset;
@@ -167,10 +174,14 @@ void StagedContent::encode(std::string& out) const {
   for (const auto& [begin, extent] : extents_) {
     w.varint(begin - last_end);
     w.varint(extent.end - begin);
-    w.varint(extent.recipe == nullptr ? kOfFile : number_of[extent.recipe.get()]);
+    std::uint64_t source = kOfFile;
     if (extent.recipe != nullptr) {
-      w.svarint(static_cast<std::int64_t>(extent.recipe_offset - begin));
+      source = number_of[extent.recipe.get()];
+    } else if (extent.source_offset != begin) {
+      source = recipes.size() + 1;
     }
+    w.varint(source);
+    if (source != kOfFile) w.svarint(static_cast<std::int64_t>(extent.source_offset - begin));
     last_end = extent.end;
   }
 }
@@ -192,18 +203,26 @@ StagedContent StagedContent::decode(base::ByteReader& r) {
     const std::uint64_t length = r.varint();
     const std::uint64_t source = r.varint();
     if (gap > kContentBytesMax - at || length == 0 || length > kContentBytesMax - at - gap ||
-        source > recipes.size()) {
+        source > recipes.size() + 1) {
       r.fail();
       break;
     }
     const std::uint64_t begin = at + gap;
     at = begin + length;
     if (source == kOfFile) {
-      content.write(begin, at);
+      content.write(begin, at, begin);
+      continue;
+    }
+    const std::uint64_t offset = begin + static_cast<std::uint64_t>(r.svarint());
+    if (source > recipes.size()) {
+      if (offset > kContentBytesMax - length) {
+        r.fail();
+        break;
+      }
+      content.write(begin, at, offset);
       continue;
     }
     const auto& recipe = recipes[source - 1];
-    const std::uint64_t offset = begin + static_cast<std::uint64_t>(r.svarint());
     if (offset > recipe->bytes() || length > recipe->bytes() - offset) {
       r.fail();
       break;

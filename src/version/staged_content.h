@@ -21,9 +21,8 @@ namespace varve::version {
 /// The ranges that make up a staged file. Not thread-safe. The memory depends on the number of
 /// ranges, not on their length.
 ///
-/// A range of the staging file has the same offset there. Truncating and punching change only the
-/// ranges, and leave the bytes in the staging file. So after a crash, the file still holds the
-/// state of the last checkpoint.
+/// Truncating and punching change only the ranges, and leave the bytes in the staging file. So
+/// after a crash, the file still holds the state of the last checkpoint.
 class StagedContent {
  public:
   enum class Source : std::uint8_t { kHole, kFile, kRecipe };
@@ -34,7 +33,8 @@ class StagedContent {
     std::uint64_t end = 0;
     Source source = Source::kHole;
     std::shared_ptr<OpenRecipe> recipe;
-    std::uint64_t recipe_offset = 0;  ///< Offset in the recipe of the byte at `begin`.
+    /// Offset of the byte at `begin` in the recipe or, by StagingFile::read(), in the staging file.
+    std::uint64_t source_offset = 0;
   };
 
   StagedContent() = default;
@@ -43,13 +43,16 @@ class StagedContent {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   /// Returns the number of bytes in ranges of the staging file.
   [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
+  /// Returns the offset in the staging file up to which ranges need it.
+  [[nodiscard]] std::uint64_t file_end() const;
   /// Returns the number of ranges, holes not included.
   [[nodiscard]] std::size_t ranges() const { return extents_.size(); }
   /// Returns an upper bound of the bytes that are not in holes.
   [[nodiscard]] std::uint64_t data_bytes_max() const;
 
-  /// Records that the staging file now holds these bytes. The content grows to `end`.
-  void write(std::uint64_t begin, std::uint64_t end);
+  /// Records that the staging file now holds these bytes, from `file_offset`. The content grows to
+  /// `end`.
+  void write(std::uint64_t begin, std::uint64_t end, std::uint64_t file_offset);
   /// Turns the range into a hole. Does not change the size.
   void punch(std::uint64_t begin, std::uint64_t end);
   /// Records that the bytes are those of `recipe` from `recipe_offset`. The content grows to `end`.
@@ -73,7 +76,7 @@ class StagedContent {
   struct Extent {
     std::uint64_t end = 0;
     std::shared_ptr<OpenRecipe> recipe;  // Null: the staging file.
-    std::uint64_t recipe_offset = 0;
+    std::uint64_t source_offset = 0;
   };
   [[nodiscard]] Result<std::uint64_t> seek_bytes(std::uint64_t offset, SeekFor wanted) const;
   void clear(std::uint64_t begin, std::uint64_t end);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version/staged_ingest.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <shared_mutex>
@@ -16,9 +17,15 @@ namespace {
 // Above these limits, a file is cut while it is still open.
 constexpr std::uint64_t kStagedBytesMax = std::uint64_t{512} << 20;
 constexpr std::size_t kRangesMax = 16384;
+
+// Returns the bytes that the file has in the staging folder.
+std::uint64_t staged_bytes(const OpenInode& inode) {
+  const std::uint64_t log = inode.staging_file ? inode.staging_file->log_bytes() : 0;
+  return std::max(inode.staged->file_bytes(), log);
+}
 }  // namespace
 
-Result<format::Recipe> StagedIngest::cut(const StagedContent& content, io::File* file) {
+Result<format::Recipe> StagedIngest::cut(const StagedContent& content, StagingFile* file) {
   auto& pipeline = state_.pipeline;
   ContentCutter cutter(state_.reader, *state_.parts.chunker, *state_.parts.index, pipeline, content,
                        file);
@@ -38,7 +45,7 @@ Result<format::Recipe> StagedIngest::cut(const StagedContent& content, io::File*
 Result<void> StagedIngest::ingest(Ino ino, Users users) {
   const std::shared_lock references(state_.references_mutex);
   StagedContent content;
-  std::shared_ptr<io::File> file;
+  std::shared_ptr<StagingFile> file;
   std::uint64_t generation = 0;
   std::uint64_t writes = 0;
   {
@@ -106,7 +113,7 @@ Result<void> StagedIngest::ingest_all() {
 bool StagedIngest::wants_consolidating(const OpenInode& inode) {
   if (!inode.staged || inode.nlink == 0) return false;
   const std::uint64_t bytes = inode.consolidate_at != 0 ? inode.consolidate_at : kStagedBytesMax;
-  return inode.staged->file_bytes() > bytes || inode.staged->ranges() > kRangesMax;
+  return staged_bytes(inode) > bytes || inode.staged->ranges() > kRangesMax;
 }
 
 // A failure costs only space in the staging folder, and closing the file tries again. The next
@@ -117,7 +124,7 @@ void StagedIngest::consolidate(Ino ino) {
   base::log(base::LogLevel::kWarning, "cutting a file that is open: " + done.error().message());
   const std::lock_guard lock(state_.mutex);
   const auto inode = state_.tree.get(ino);
-  if (inode && (*inode)->staged) (*inode)->consolidate_at = 2 * (*inode)->staged->file_bytes();
+  if (inode && (*inode)->staged) (*inode)->consolidate_at = 2 * staged_bytes(**inode);
 }
 
 }  // namespace varve::version

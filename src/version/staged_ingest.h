@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include "format/recipe.h"
-#include "io/file_system.h"
 #include "varve/result.h"
 #include "version/content_streams.h"
 #include "version/open_contents.h"
@@ -33,7 +32,7 @@ class StagedIngest {
   /// Returns a recipe for the content, of chunks that this version may refer to. `file` is the
   /// staging file; it may be null if no range is in one. The caller holds
   /// OpenState::references_mutex shared, and does not hold OpenState::mutex.
-  [[nodiscard]] Result<format::Recipe> cut(const StagedContent& content, io::File* file);
+  [[nodiscard]] Result<format::Recipe> cut(const StagedContent& content, StagingFile* file);
 
   enum class Users : std::uint8_t { kNone, kAny };
   /// Cuts a staged file. With kNone, only if no handle writes it; with kAny, its writers wait.

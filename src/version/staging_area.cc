@@ -20,25 +20,31 @@ std::string StagingArea::path(Ino ino, std::uint64_t generation) const {
   return fmt::format("{}/{:x}-{:x}", directory_, ino, generation);
 }
 
+StagingPlace StagingArea::place(Ino ino, std::uint64_t generation) const {
+  return {state_.info.series, state_.info.number, ino, generation};
+}
+
+std::uint64_t StagingArea::bytes_for(std::uint64_t written) const {
+  return written + (state_.parts.keys ? sealed_staging_overhead(written) : 0);
+}
+
 Result<StagingArea::NewContent> StagingArea::create(const OpenInode& inode,
                                                     const ingest::Content& content) {
   auto staged = std::make_unique<StagedContent>(
       std::make_shared<OpenRecipe>(std::make_shared<const format::Recipe>(content.recipe)));
   const std::uint64_t generation = ++last_generation_;
   const std::string name = path(inode.ino, generation);
-  VARVE_TRY_ASSIGN(std::shared_ptr<io::File> file,
-                   state_.parts.files->open(name, io::OpenMode::kReadWrite));
-  if (!content.tail.empty()) {
-    const std::uint64_t at = staged->size();
-    if (auto copied = file->write_at(at, content.tail); !copied) {
-      file.reset();
-      static_cast<void>(state_.parts.files->remove(name));
-      return std::move(copied).error();
-    }
-    staged->write(at, at + content.tail.size());
+  auto file = create_staging_file(*state_.parts.files, name, state_.parts.keys.get(),
+                                  place(inode.ino, generation));
+  const std::uint64_t at = staged->size();
+  auto copied = file ? (*file)->write(at, content.tail) : Result<std::uint64_t>(file.error());
+  if (!copied) {
+    static_cast<void>(state_.parts.files->remove(name));
+    return std::move(copied).error();
   }
+  staged->write(at, at + content.tail.size(), *copied);
   staged->resize(inode.size);
-  return NewContent{generation, std::move(staged), std::move(file)};
+  return NewContent{generation, std::move(staged), std::move(*file)};
 }
 
 void StagingArea::adopt(OpenInode& inode, NewContent content) {
@@ -51,16 +57,18 @@ void StagingArea::adopt(OpenInode& inode, NewContent content) {
 
 Result<void> StagingArea::open_file(OpenInode& inode) {
   if (inode.staging_file) return {};
-  VARVE_TRY_ASSIGN(inode.staging_file, state_.parts.files->open(path(inode.ino, inode.staging),
-                                                                io::OpenMode::kReadWrite));
+  VARVE_TRY_ASSIGN(inode.staging_file,
+                   open_staging_file(*state_.parts.files, path(inode.ino, inode.staging),
+                                     state_.parts.keys.get(), place(inode.ino, inode.staging),
+                                     inode.staged->file_end()));
   return {};
 }
 
 Result<void> StagingArea::write(OpenInode& inode, std::uint64_t offset,
                                 std::span<const std::byte> data) {
   VARVE_TRY(open_file(inode));
-  VARVE_TRY(inode.staging_file->write_at(offset, data));
-  inode.staged->write(offset, offset + data.size());
+  VARVE_TRY_ASSIGN(const auto at, inode.staging_file->write(offset, data));
+  inode.staged->write(offset, offset + data.size(), at);
   count(inode);
   ++inode.staging_writes;
   return {};

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "ingest/ingest_pipeline.h"
-#include "io/file_system.h"
 #include "varve/result.h"
 #include "version/open_inode.h"
 #include "version/open_state.h"
 #include "version/staged_content.h"
+#include "version/staging_file.h"
 
 namespace varve::version {
 
@@ -35,7 +35,7 @@ class StagingArea {
   struct NewContent {
     std::uint64_t generation = 0;
     std::unique_ptr<StagedContent> ranges;
-    std::shared_ptr<io::File> file;
+    std::shared_ptr<StagingFile> file;
   };
 
   /// Lifetime: `state` must outlive this object.
@@ -55,6 +55,8 @@ class StagingArea {
   /// Writes to the staging file, and records the range.
   [[nodiscard]] Result<void> write(OpenInode& inode, std::uint64_t offset,
                                    std::span<const std::byte> data);
+  /// Returns the bytes that a write takes in the staging folder.
+  [[nodiscard]] std::uint64_t bytes_for(std::uint64_t written) const;
   /// Ends the staging of the inode, if it is staged. The next checkpoint removes the file.
   void drop(OpenInode& inode);
   /// Errors: kIo if the disk failed to keep the file's bytes.
@@ -92,6 +94,7 @@ class StagingArea {
 
  private:
   [[nodiscard]] std::string path(Ino ino, std::uint64_t generation) const;
+  [[nodiscard]] StagingPlace place(Ino ino, std::uint64_t generation) const;
   [[nodiscard]] Result<void> sync_file(Ino ino, std::uint64_t generation);
   void count(OpenInode& inode);
 

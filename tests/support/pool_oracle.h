@@ -156,10 +156,11 @@ class PoolOracle {
           const auto base = must(catalog::find_version(txn, series.id, version.base));
           if (base) base_end = base->entries + 2;
         }
-        const auto held =
-            containers_of(must(version::stored_references(
-                              *files, paths.staging(series.id, version.number), base_end)),
-                          name);
+        const auto held = containers_of(
+            must(version::stored_references(
+                *files, paths.staging(series.id, version.number),
+                meta::overlay_keys(txn.env().keys().ring, series.id, version.number), base_end)),
+            name);
         held_.insert(held.begin(), held.end());
       }
     }

@@ -39,21 +39,21 @@ TEST(StagedContent, StartsAsItsRecipe) {
 
 TEST(StagedContent, AWriteSplitsWhatItLiesIn) {
   StagedContent content(recipe_of(8));
-  content.write(2, 4);
+  content.write(2, 4, 2);
   EXPECT_EQ(shape(content), "rrffrrrr");
-  EXPECT_EQ(content.at(5).recipe_offset, 5U);
+  EXPECT_EQ(content.at(5).source_offset, 5U);
   EXPECT_EQ(content.file_bytes(), 2U);
 }
 
 TEST(StagedContent, AWriteBeyondTheEndLeavesAHole) {
   StagedContent content(recipe_of(3));
-  content.write(5, 7);
+  content.write(5, 7, 5);
   EXPECT_EQ(shape(content), "rrr..ff");
 }
 
 TEST(StagedContent, TruncatedBytesDoNotComeBack) {
   StagedContent content(recipe_of(8));
-  content.write(6, 10);
+  content.write(6, 10, 6);
   content.resize(4);
   content.resize(9);
   EXPECT_EQ(shape(content), "rrrr.....");
@@ -68,9 +68,9 @@ TEST(StagedContent, PunchingDoesNotGrow) {
 
 TEST(StagedContent, NeighbouringRangesBecomeOne) {
   StagedContent content;
-  content.write(4, 8);
-  content.write(0, 4);
-  content.write(8, 9);
+  content.write(4, 8, 4);
+  content.write(0, 4, 0);
+  content.write(8, 9, 8);
   EXPECT_EQ(content.ranges(), 1U);
   const auto recipe = recipe_of(100);
   content.clone(9, 20, recipe, 50);
@@ -94,7 +94,7 @@ TEST(StagedContent, SeekFollowsHolesOfTheRecipe) {
   EXPECT_EQ(content.seek(8192, SeekFor::kData).value(), 16384U);
   EXPECT_EQ(content.seek(17'000, SeekFor::kData).value(), 17'000U);
   EXPECT_EQ(content.seek(17'010, SeekFor::kHole).value(), 22'011U);
-  content.write(12'287, 12'288);
+  content.write(12'287, 12'288, 12'287);
   EXPECT_EQ(content.seek(9000, SeekFor::kHole).value(), 12'288U);
   EXPECT_EQ(content.seek(5000, SeekFor::kData).value(), 5000U);
   EXPECT_FALSE(content.seek(22'011, SeekFor::kData));
@@ -105,11 +105,11 @@ TEST(StagedContent, HolesAreWholeBlocksOrTheEnd) {
   content.resize(9000);
   EXPECT_EQ(content.seek(0, SeekFor::kHole).value(), 0U);
   EXPECT_FALSE(content.seek(0, SeekFor::kData));
-  content.write(8191, 8192);
+  content.write(8191, 8192, 8191);
   EXPECT_EQ(content.seek(1, SeekFor::kData).value(), 4096U);
   EXPECT_EQ(content.seek(4096, SeekFor::kHole).value(), 8192U);
   EXPECT_EQ(content.data_bytes_max(), 4096U);
-  content.write(8999, 9000);
+  content.write(8999, 9000, 8999);
   EXPECT_EQ(content.seek(4096, SeekFor::kHole).value(), 9000U);
   content.resize(12'288);
   EXPECT_EQ(content.seek(4096, SeekFor::kHole).value(), 12'288U);
@@ -134,7 +134,7 @@ TEST(StagedContent, RandomChangesFollowAModelAndSurviveCoding) {
       switch (below(5)) {
         case 0:
         case 1:
-          content.write(begin, end);
+          content.write(begin, end, begin);
           if (end > begin && model.size() < end) model.resize(end);
           for (auto i = begin; i < end; ++i) model[i] = 1;
           break;
@@ -167,7 +167,7 @@ TEST(StagedContent, RandomChangesFollowAModelAndSurviveCoding) {
         const auto range = each->at(at);
         const std::uint64_t seen = range.source == Source::kHole   ? 0
                                    : range.source == Source::kFile ? 1
-                                                                   : 2 + range.recipe_offset;
+                                                                   : 2 + range.source_offset;
         ASSERT_EQ(seen, model[at]) << "byte " << at << " of round " << round;
       }
       const auto file_bytes = each->file_bytes();

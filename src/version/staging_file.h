@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file that holds the staged bytes of one file of an open version.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "crypto/key_ring.h"
+#include "io/file_system.h"
+#include "varve/backup.h"
+#include "varve/result.h"
+
+namespace varve::version {
+
+/// A staging file: plain, or encrypted as a log of sealed blocks (docs/FORMAT.md §14.3), which only
+/// grows.
+///
+/// One thread at a time writes. Other threads may read meanwhile.
+class StagingFile {
+ public:
+  virtual ~StagingFile() = default;
+  /// Writes all of `data`, the bytes at `offset` of the content. Returns where read() finds them.
+  [[nodiscard]] virtual Result<std::uint64_t> write(std::uint64_t offset,
+                                                    std::span<const std::byte> data) = 0;
+  /// Reads bytes from where write() put them. Returns fewer only at the file's end.
+  /// Errors: kCorrupt for bytes that write() did not write.
+  [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t from, std::span<std::byte> out) = 0;
+  /// Returns the bytes that all writes together take on disk; 0 if a write takes the place of the
+  /// one before it.
+  [[nodiscard]] virtual std::uint64_t log_bytes() const = 0;
+};
+
+/// Identity of a staging file in its repository.
+struct StagingPlace {
+  SeriesId series{};
+  VersionNumber number{};
+  Ino ino = 0;
+  std::uint64_t generation = 0;
+};
+
+/// Creates a staging file. `keys` is null for a plain one.
+[[nodiscard]] Result<std::shared_ptr<StagingFile>> create_staging_file(io::FileSystem& files,
+                                                                       const std::string& path,
+                                                                       const crypto::KeyRing* keys,
+                                                                       const StagingPlace& place);
+/// Opens a staging file in which read() must find bytes up to `needed`.
+/// Errors: kCorrupt if an encrypted one is damaged, or was made in another place.
+[[nodiscard]] Result<std::shared_ptr<StagingFile>> open_staging_file(io::FileSystem& files,
+                                                                     const std::string& path,
+                                                                     const crypto::KeyRing* keys,
+                                                                     const StagingPlace& place,
+                                                                     std::uint64_t needed);
+
+/// Returns the bytes on disk by which a write of `bytes` to an encrypted staging file is longer.
+[[nodiscard]] std::uint64_t sealed_staging_overhead(std::uint64_t bytes);
+
+}  // namespace varve::version
