@@ -31,7 +31,7 @@ using test::must;
 
 constexpr StoreId kStore{1};
 const std::string kRepository = "/r";
-const std::string kFolder = "/r/series/00000001";
+const std::string kStoreFolder = "/r/series/00000001";
 
 RepositoryParameters parameters() {
   RepositoryParameters all;
@@ -49,7 +49,7 @@ class SealedStore : public testing::TestWithParam<bool> {
     format::Superblock superblock;
     superblock.repository_id = test::kTestRepositoryId;
     put("/r/varve.repo", format::encode_superblock(superblock));
-    store_.emplace(*files_, kFolder);
+    store_.emplace(*files_, kStoreFolder);
     store::ContainerWriterOptions options;
     options.store = kStore;
     options.numbers = &numbers_;
@@ -67,7 +67,7 @@ class SealedStore : public testing::TestWithParam<bool> {
       if (i % 30 == 29) must(writer.flush());
     }
     must(writer.sync());
-    path_ = kFolder + "/" + store::segment_path(records_[0].segment);
+    path_ = kStoreFolder + "/" + store::segment_path(records_[0].segment);
     image_ = must(files_->read_file(path_, 64U << 20));
     ASSERT_EQ(records_.size(), 6U);
     ASSERT_EQ(image_.size(), records_.back().end());

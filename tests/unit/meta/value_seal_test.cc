@@ -83,7 +83,7 @@ TEST_F(ValueSealTest, OnlyItsOwnKeysOpenAnEnvironment) {
   }
 }
 
-// An attacker could put a plain environment in the place of an encrypted one.
+// An attacker could replace an encrypted environment by a plain one.
 TEST_F(ValueSealTest, PlainEnvironmentDoesNotOpenWithAKey) {
   static_cast<void>(must(Env::open(path(), options({}))));
   EXPECT_EQ(code_of(Env::open(path(), options(keys()))), ErrorCode::kCorrupt);
