@@ -138,17 +138,21 @@ Result<SealedFault> find_sealed_fault(io::File& file) {
   const SealedShape& shape = decoded->first;
   std::vector<std::byte> slots(shape.slots_at_once() * shape.slot_bytes());
   SealedFault fault;
+  std::size_t other_bytes = 0;  // In the slot of the last block, behind it.
   for (std::uint64_t block = 0; got != 0;) {
     VARVE_TRY_ASSIGN(got, file.read_at(shape.slot_at(block), slots));
     for (std::size_t at = 0; at < got; at += shape.slot_bytes(), ++block) {
       const auto slot = std::span(slots).subspan(at, std::min(got - at, shape.slot_bytes()));
-      if (sound_block(slot, block)) {
+      const auto sound = sound_block(slot, block);
+      other_bytes = sound ? slot.size() - sound->size() : 0;
+      if (sound) {
         fault.only_at_end = false;
       } else if (fault.what.empty()) {
         fault = {fmt::format("block {} is damaged", block), true};
       }
     }
   }
+  if (fault.what.empty() && other_bytes != 0) fault = {"other bytes follow the last block", true};
   return fault;
 }
 

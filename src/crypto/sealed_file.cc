@@ -202,7 +202,11 @@ class SealedFile final : public io::File {
       std::ranges::fill(out.subspan(present), std::byte{0});
       return out.size();
     }
-    return present;  // Other bytes in the slot are what a crash left of an append.
+    // A crash may have left other bytes of an append in the slot.
+    if (!place_.grows && bytes != shape.slot_at(block) + kSealedTextAt + length) {
+      return corrupt(fmt::format("other bytes follow block {}", block));
+    }
+    return present;
   }
 
   /// Returns where the block with this offset begins.

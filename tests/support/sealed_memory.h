@@ -35,6 +35,7 @@ inline std::unique_ptr<io::FileSystem> seal_all(std::unique_ptr<io::FileSystem> 
     crypto::SealedPlace place;
     place.number = static_cast<std::uint32_t>(base::checksum64(base::as_bytes(name)));
     place.block_bytes = 512;
+    place.grows = name.ends_with(".log") || name.ends_with(".bins");
     return std::optional(place);
   };
   return crypto::make_sealed_file_system(std::move(below), std::move(keys), place_of);

@@ -244,14 +244,20 @@ TEST_F(SealedFileTest, AnyCutIsDamageOrShorter) {
   }
 }
 
-TEST_F(SealedFileTest, BytesBehindTheLastBlockAreNoText) {
+TEST_F(SealedFileTest, BytesBehindTheLastBlockAreDamageOrLeftByACrash) {
   const auto text = noise(600, 9);
   put(*open(), 0, text);
   const auto sound = all_of(*raw());
   put(*raw(), sound.size(), "what a crash left");
-  EXPECT_EQ(read(), text);
+  EXPECT_EQ(read(), std::nullopt);
+  EXPECT_TRUE(must(find_sealed_fault(*raw())).only_at_end);
+  SealedPlace growing = place_;
+  growing.grows = true;
+  std::string got(1000, '\0');
+  got.resize(must(open_at(growing)->read_at(0, std::as_writable_bytes(std::span(got)))));
+  EXPECT_EQ(got, text);
   // A writer cuts them off.
-  must(open()->truncate(600));
+  must(open_at(growing)->truncate(600));
   EXPECT_EQ(all_of(*raw()), sound);
 }
 
