@@ -12,8 +12,8 @@
 namespace varve::ingest {
 namespace {
 
-using test::must;
-using test::noise;
+using varve::test::must;
+using varve::test::noise;
 
 constexpr std::size_t kSlotBytes = 20000;
 
@@ -28,7 +28,8 @@ class TailSpillTest : public testing::TestWithParam<bool> {
   TailSpillTest() {
     auto disk = io::make_memory_file_system();
     disk_ = disk.get();
-    files_ = GetParam() ? test::seal_all(std::move(disk), test::random_keys()) : std::move(disk);
+    files_ = GetParam() ? varve::test::seal_all(std::move(disk), varve::test::random_keys())
+                        : std::move(disk);
   }
   TailSpill::Slot put(TailSpill& spill, const std::string& tail) {
     return must(spill.put(base::as_bytes(tail)));
