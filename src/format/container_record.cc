@@ -19,7 +19,10 @@ ContainerRecord ContainerRecord::of(const ContainerHeader& header, SegmentNumber
   record.raw_bytes = header.raw_bytes;
   record.compact = header.compact;
   record.sealed = header.seal.has_value();
-  if (header.seal) record.total_bytes = header.seal->total_bytes;
+  if (header.seal) {
+    record.total_bytes = header.seal->total_bytes;
+    record.salt_start = base::load_le<std::uint64_t>(header.seal->salt.data());
+  }
   if (!header.chunks.empty()) record.birth = header.chunks.front().id.birth();
   return record;
 }
@@ -42,7 +45,9 @@ std::string ContainerRecord::encode() const {
   w.varint(raw_bytes);
   w.varint(live_bytes);
   w.varint(static_cast<std::uint32_t>(birth));
-  if (sealed) w.varint(total_bytes / unit);
+  if (!sealed) return out;
+  w.varint(total_bytes / unit);
+  w.u64(salt_start);
   return out;
 }
 
@@ -61,6 +66,7 @@ Result<ContainerRecord> ContainerRecord::decode(ContainerNumber number, std::str
   const std::uint64_t birth = r.varint();
   const std::uint64_t unit = compact ? 1 : kContainerAlignment;
   const std::uint64_t total = sealed ? r.varint() : kContainerBytesMax / unit;
+  const std::uint64_t salt_start = sealed ? r.u64() : 0;
   if (!r.done() || segment > 0xffffffffU || flags != container_features({compact, sealed}) ||
       offset > (1ULL << 40) || header == 0 || header > kContainerBytesMax / unit ||
       data > kContainerBytesMax || total > kContainerBytesMax / unit ||
@@ -75,6 +81,7 @@ Result<ContainerRecord> ContainerRecord::decode(ContainerNumber number, std::str
   record.compact = compact;
   record.sealed = sealed;
   if (sealed) record.total_bytes = static_cast<std::uint32_t>(total * unit);
+  record.salt_start = salt_start;
   record.offset = offset * unit;
   record.header_bytes = static_cast<std::uint32_t>(header * unit);
   record.data_bytes = static_cast<std::uint32_t>(data);

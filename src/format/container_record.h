@@ -25,6 +25,7 @@ struct ContainerRecord {
   bool compact = false;           ///< As in ContainerHeader.
   bool sealed = false;            ///< True if the container is encrypted.
   std::uint32_t total_bytes = 0;  ///< Length of a sealed container with its padding.
+  std::uint64_t salt_start = 0;   ///< First bytes of a sealed container's salt.
   VersionNumber birth{};          ///< Birth of its first chunk, which in a volume is the lowest.
 
   /// Returns the record of the container with this header, with no live bytes yet.

@@ -52,9 +52,11 @@ TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
     const auto plain = sealed.encode();
     sealed.sealed = true;
     sealed.total_bytes = sealed.compact ? 5200 : 16384;
+    sealed.salt_start = 0x8877665544332211;
     const auto again = ContainerRecord::decode(ContainerNumber{1}, sealed.encode());
     ASSERT_TRUE(again);
     EXPECT_EQ(again->encode(), sealed.encode());
+    EXPECT_EQ(again->salt_start, sealed.salt_start);
     EXPECT_EQ(again->end(), sealed.offset + sealed.total_bytes);
     EXPECT_EQ(again->form(), (ContainerForm{sealed.compact, true}));
     EXPECT_TRUE(rejected(sealed.encode().substr(0, plain.size())));

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/coding.h"
 #include "format/fingerprinter.h"
 #include "io/memory_file_system.h"
 #include "store/container_writer.h"

@@ -376,5 +376,38 @@ TEST_F(ContainerWriterTest, AnotherContainerInItsPlaceIsCorrupt) {
             ErrorCode::kCorrupt);
 }
 
+// A crash gives back the number of a container that no commit has named, and its chunks' ids.
+TEST_F(ContainerWriterTest, OlderContainerOfTheSameNumberIsRefused) {
+  sealed_ = true;
+  std::string images[2];
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    store_.emplace(files_, "/s" + std::to_string(i));
+    ASSERT_TRUE(store_->prepare());
+    numbers_.set_next(ContainerNumber{10});
+    numbers_.set_next(SegmentNumber{0});
+    written_.clear();
+    start();
+    const std::vector<std::byte> raw(5000, static_cast<std::byte>(i));
+    ASSERT_TRUE(writer_->append(ChunkId::make(kVersion, 0), fingerprinter_->fingerprint(raw), raw));
+    ASSERT_TRUE(writer_->sync());
+    const auto image = files_.read_file(
+        "/s" + std::to_string(i) + "/" + segment_path(written_[0].record.segment), 1U << 20);
+    ASSERT_TRUE(image);
+    images[i] = *image;
+  }
+  const auto record = written_[0].record;
+  SegmentReader reader(*store_, codec_->keys());
+  ASSERT_TRUE(reader.read_header(kStore, record));
+  ASSERT_EQ(images[0].size(), images[1].size());
+  const auto path = "/s1/" + segment_path(record.segment);
+  {
+    const auto file = files_.open(path, io::OpenMode::kReadWrite);
+    ASSERT_TRUE(file && (*file)->write_at(0, base::as_bytes(images[0])));
+  }
+  const auto older = reader.read_header(kStore, record);
+  ASSERT_FALSE(older);
+  EXPECT_EQ(older.error().code(), ErrorCode::kCorrupt);
+}
+
 }  // namespace
 }  // namespace varve::store
