@@ -41,7 +41,7 @@ void print_slot_json(const KeySlotInfo& slot) {
   object["label"] = slot.label;
   put_time(object, "created", {.seconds = slot.created_s});
   if (slot.cost.passes != 0) {
-    object["memory_kib"] = slot.cost.memory_kib;
+    object["memory_bytes"] = std::uint64_t{slot.cost.memory_kib} << 10;
     object["passes"] = slot.cost.passes;
     object["lanes"] = slot.cost.lanes;
   }

@@ -54,6 +54,20 @@ message_says 'chmod 600'
 chmod 600 "$work/pass"
 ok "a key comes from a file, a pipe, a command, the environment or a credential; options come first"
 
+typed() { python3 "$here/typed.py" "$@"; }
+typed 0 "$secret" -- "$VARVE" ls "$repo"
+typed 0 "xx$(printf '\177\177')$secret" -- "$VARVE" ls "$repo"
+typed 12 nonsense -- "$VARVE" ls "$repo"
+typed 130 ^C -- "$VARVE" ls "$repo"
+typed 0 "$secret" -- "$VARVE" mount "$repo" "$mnt"
+[ "$(cat "$mnt/s/one/file")" = content ] || fail "not mounted"
+unmount_repo
+typed 1 "$secret" one-word two-words -- "$VARVE" key add "$repo"
+typed 0 "$secret" two-words two-words -- "$VARVE" key add "$repo"
+typed 0 two-words -- "$VARVE" ls "$repo"
+"$VARVE" "${pass[@]}" key rm "$repo" 2
+ok "a terminal is asked, without echo, twice for a new key; Ctrl-C ends it"
+
 head -c 32 /dev/urandom >"$work/file"
 "$VARVE" "${pass[@]}" key add --new-key-file "$work/file" --label 'the laptop' "$repo"
 "$VARVE" ls --key-file "$work/file" "$repo" | cmp - "$work/list"

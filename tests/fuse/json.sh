@@ -90,6 +90,10 @@ touch repo/series/00000001/active/strange
 echo damage | tee -a repo/series/00000001/labels >repo/series/00000001/beside
 segment=$(find repo/series/00000001/active repo/pool/active -name '*.seg' -size +20k | head -n 1)
 printf 'xxxxxxxxxxxxxxxx' | dd of="$segment" bs=1 seek=20000 conv=notrunc status=none
+"$VARVE_INIT_ENCRYPTED" sealed secret
+(umask 077 && echo secret >pass)
+json key --passphrase-file pass recovery sealed
+json key list sealed
 allowed=1 json check repo
 allowed=2 json status repo
 allowed=3 json repair -n repo

@@ -29,6 +29,17 @@ TEST(MountOptions, OptionsOfMountAndFstabAreSwallowed) {
       options));
 }
 
+TEST(MountOptions, TheLastKeyCounts) {
+  MountOptions options;
+  ASSERT_TRUE(parse_mount_options("passphrase_file=/a,keyfile=/b", false, options));
+  EXPECT_EQ(options.key.passphrase_file, "");
+  EXPECT_EQ(options.key.key_file, "/b");
+  ASSERT_TRUE(parse_mount_options("key_command=pass show a\\,b", false, options));
+  EXPECT_EQ(options.key.key_file, "");
+  EXPECT_EQ(options.key.key_command, "pass show a,b");
+  EXPECT_FALSE(parse_mount_options("keyfile=", false, options));
+}
+
 TEST(MountOptions, OfContrariesTheLastHolds) {
   MountOptions options;
   ASSERT_TRUE(parse_mount_options("suid,dev,noexec,ro,nosuid,nodev,exec,rw", false, options));

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a command on a terminal, and types a line at each prompt.
+
+usage: typed.py STATUS LINE... -- COMMAND...   `^C` types Ctrl-C. Fails unless the command ends with the
+status after all lines, shows none of them, and leaves the echo of the terminal on.
+"""
+
+import os
+import pty
+import subprocess
+import sys
+import termios
+
+
+def read_until(terminal, end):
+    shown = b""
+    while not shown.endswith(end):
+        try:
+            piece = os.read(terminal, 1)
+        except OSError:
+            piece = b""
+        if not piece:
+            sys.exit(f"FAILED: no prompt after {shown!r}")
+        shown += piece
+    return shown
+
+
+def main():
+    split = sys.argv.index("--")
+    status, lines, command = int(sys.argv[1]), sys.argv[2:split], sys.argv[split + 1:]
+    terminal, end = pty.openpty()
+    run = subprocess.Popen(command, stdin=end, stderr=end, stdout=subprocess.DEVNULL)
+    shown = b""
+    for line in lines:
+        shown += read_until(terminal, b": ")
+        os.write(terminal, b"\x03" if line == "^C" else line.encode() + b"\n")
+    got = run.wait(timeout=60)
+    echoes = termios.tcgetattr(end)[3] & termios.ECHO
+    os.set_blocking(terminal, False)
+    try:
+        shown += os.read(terminal, 65536)
+    except BlockingIOError:
+        pass
+    text = shown.decode(errors="replace")
+    print(text, file=sys.stderr)
+    if got != status:
+        sys.exit(f"FAILED: status {got}, not {status}")
+    if not echoes:
+        sys.exit("FAILED: the terminal does not echo any more")
+    for line in lines:
+        if line in text:
+            sys.exit("FAILED: the terminal shows what was typed")
+
+
+if __name__ == "__main__":
+    main()
