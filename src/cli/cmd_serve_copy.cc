@@ -22,6 +22,7 @@ namespace {
 struct ServeArguments {
   std::string directory;
   bool no_arrange = false;
+  bool existing = false;
 };
 
 void arrange_all(Repository& repository, const Context& context) {
@@ -43,7 +44,8 @@ int run_serve(const ServeArguments& options, const Context& context) {
   std::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<Repository> repository;
   const OpenTarget open = [&](const TargetSetup& setup, bool dry_run) -> Result<Repository*> {
-    VARVE_TRY_ASSIGN(repository, open_copy_place(options.directory, setup, dry_run, false));
+    VARVE_TRY_ASSIGN(repository,
+                     open_copy_place(options.directory, setup, dry_run, options.existing));
     return repository.get();
   };
   const auto served = serve_copy(open, STDIN_FILENO, STDOUT_FILENO);
@@ -62,6 +64,8 @@ void add_serve_copy_command(CommandLine& line, const Context& context) {
       line.add_command("serve-copy", "Receive a copy; `varve copy` runs this on the other machine");
   command.add_option("DIR", options->directory, "Folder of the repository that receives the copy")
       .required();
+  command.add_flag("--existing", options->existing,
+                   "Refuse to create the repository, as for a source that is encrypted");
   add_no_arrange_flag(command, options->no_arrange);
   command.run([options, &context] { return run_serve(*options, context); });
 }

@@ -117,6 +117,27 @@ expect_status 1 "$VARVE" ls "${other[@]}" "$repo"
 "$VARVE" "${other[@]}" ls "$repo" | cmp - "$work/list"
 ok "repair restores varve.repo from varve.keys"
 
+expect_status 10 "$VARVE" "${other[@]}" copy "$repo" "$work/copy"
+message_says 'the source is encrypted'
+[ ! -e "$work/copy" ] || fail "a copy of an encrypted repository was made in the clear"
+cat >"$work/ssh" <<'END'
+#!/bin/bash
+exec bash -c "$2"
+END
+chmod +x "$work/ssh"
+expect_status 10 "$VARVE" "${other[@]}" copy --ssh "$work/ssh" --remote-program "$VARVE" "$repo" "ssh:me@host:$work/copy"
+[ ! -e "$work/copy" ] || fail "a remote copy of an encrypted repository was made in the clear"
+"$VARVE" -q init "$work/plain"
+expect_status 12 "$VARVE" "${other[@]}" copy "$repo" "$work/plain"
+message_says 'the repository is plain'
+expect_status 12 "$VARVE" "${other[@]}" ls "$work/plain"
+"$VARVE_INIT_ENCRYPTED" "$work/copy" "second secret"
+echo 'second secret' >"$work/second"
+"$VARVE" "${other[@]}" copy --target-passphrase-file "$work/second" "$repo" "$work/copy"
+"$VARVE" --passphrase-file "$work/second" restore "$work/copy" s/one "$work/restored"
+cmp "$work/source/file" "$work/restored/file"
+ok "a copy of an encrypted repository goes to one that exists, under its own key"
+
 mount_repo -o passphrase_file="$work/other"
 daemon=$(pgrep -f "mount .*$mnt" | head -1)
 [ "$(cat "$mnt/s/one/file")" = content ] || fail "not readable through the mount"
