@@ -3,7 +3,6 @@
 
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 
@@ -24,6 +23,8 @@ namespace {
 struct FreeEvp {
   void operator()(EVP_CIPHER* cipher) const { EVP_CIPHER_free(cipher); }
   void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
+  void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
+  void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
   void operator()(EVP_KDF* kdf) const { EVP_KDF_free(kdf); }
   void operator()(EVP_KDF_CTX* context) const { EVP_KDF_CTX_free(context); }
 };
@@ -57,6 +58,31 @@ class Context {
 
  private:
   std::unique_ptr<EVP_CIPHER_CTX, FreeEvp> context_;
+};
+
+/// OpenSSL's state for one HMAC after the other, which is much faster than one state for each.
+class HmacContext {
+ public:
+  HmacContext() {
+    static const std::unique_ptr<EVP_MAC, FreeEvp> hmac(EVP_MAC_fetch(nullptr, "HMAC", nullptr));
+    VARVE_ASSERT(hmac != nullptr);
+    context_.reset(EVP_MAC_CTX_new(hmac.get()));
+    std::array<char, 7> digest{"SHA256"};
+    const std::array<OSSL_PARAM, 2> parameters{
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest.data(), 0),
+        OSSL_PARAM_construct_end()};
+    VARVE_ASSERT(context_ != nullptr &&
+                 EVP_MAC_CTX_set_params(context_.get(), parameters.data()) == 1);
+  }
+  [[nodiscard]] EVP_MAC_CTX* get() const { return context_.get(); }
+  /// Overwrites what the last key left.
+  void forget_key() const {
+    static constexpr std::array<unsigned char, kKeyBytes> kNoKey{};
+    VARVE_ASSERT(EVP_MAC_init(context_.get(), kNoKey.data(), kNoKey.size(), nullptr) == 1);
+  }
+
+ private:
+  std::unique_ptr<EVP_MAC_CTX, FreeEvp> context_;
 };
 
 EVP_CIPHER_CTX* context_of_this_thread() {
@@ -182,12 +208,15 @@ Result<SecretKey> derive_key(std::span<const std::byte> secret, std::span<const 
 }
 
 Mac hmac_sha256(const SecretKey& key, std::span<const std::byte> text) {
+  static thread_local const HmacContext context;
   Mac mac{};
-  unsigned length = 0;
-  const auto* const done =
-      HMAC(EVP_sha256(), key.bytes().data(), length_of(kKeyBytes), bytes_of(text), text.size(),
-           bytes_of(std::span<std::byte>(mac)), &length);
-  VARVE_ASSERT(done != nullptr && length == mac.size());
+  std::size_t length = 0;
+  const bool ok =
+      EVP_MAC_init(context.get(), bytes_of(key.bytes()), kKeyBytes, nullptr) == 1 &&
+      EVP_MAC_update(context.get(), bytes_of(text), text.size()) == 1 &&
+      EVP_MAC_final(context.get(), bytes_of(std::span<std::byte>(mac)), &length, mac.size()) == 1;
+  context.forget_key();
+  VARVE_ASSERT(ok && length == mac.size());
   return mac;
 }
 

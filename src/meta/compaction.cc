@@ -185,7 +185,7 @@ Result<void> verify(const ReadTxn& original, EnvFiles copied, std::uint64_t byte
   options.read_only = true;
   options.must_exist = true;
   options.map_bytes = bytes;
-  options.keys = original.env().keys();  // So it has the salt, too.
+  options.keys = original.env().keys();  // So the copy has the salt, too.
   VARVE_TRY_ASSIGN(const auto env, Env::open(std::move(copied), options));
   VARVE_TRY_ASSIGN(const auto copy, ReadTxn::begin(env));
   if (copy.id() != original.id()) {

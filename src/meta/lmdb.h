@@ -45,6 +45,8 @@ struct EnvOptions {
   /// The keys of the values. An environment opens only with those that it was created with, and a
   /// plain one only without.
   EnvKeys keys{};
+  /// True to open an encrypted environment without its keys. Values are then as they are stored.
+  bool without_keys = false;
 };
 
 /// An open environment. Thread-safe. Commits are synchronous (no NOSYNC, no WRITEMAP).

@@ -31,6 +31,7 @@ constexpr unsigned kSecondsMax = 600;
 int read_everything(const EnvFiles& files, const EnvOptions& options) {
   EnvOptions reading = options;
   reading.read_only = true;
+  reading.without_keys = true;  // After fork(), libraries with locks may not work.
   auto env = Env::open(files, reading);
   if (!env) return kSurvived;  // The caller's own open() gets the same error.
   auto txn = ReadTxn::begin(*env);

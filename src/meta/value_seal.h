@@ -17,8 +17,8 @@ namespace varve::meta {
 struct EnvKeys {
   std::shared_ptr<const crypto::KeyRing> ring;  ///< Null for a plain environment.
   crypto::Purpose purpose = crypto::Purpose::kCatalog;
-  /// What tells the environment from others of its purpose, such as the numbers of an open version.
-  /// An environment does not open in the place of another one.
+  /// Identity of the environment among those of its purpose, such as the numbers of an open
+  /// version. An environment does not open as another one.
   std::string place{};
 };
 
