@@ -31,13 +31,15 @@ namespace {
 constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 constexpr const char* kNewCatalog = "/catalog.new";
 
-meta::EnvOptions catalog_options(const std::string& path, bool read_only) {
+meta::EnvOptions catalog_options(const std::string& path, bool read_only,
+                                 const format::DataCodecs& codecs) {
   meta::EnvOptions options;
   options.tables = meta::catalog::kTables;
   options.optional_tables = meta::catalog::kTablesOptional;
   options.read_only = read_only;
   options.must_exist = read_only;
   options.writer_lock = path + "/lock";
+  options.keys.ring = codecs.keys();
   return options;
 }
 
@@ -197,7 +199,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   const auto catalog_path = path_ + "/catalog";
   VARVE_TRY_ASSIGN(const bool present, files_->exists(catalog_path + "/data.mdb"));
   if (!present) return std::optional<std::string>("it is missing");
-  auto options = catalog_options(path_, true);
+  auto options = catalog_options(path_, true, *codecs_);
   if (lock_) options.writer_lock.clear();  // This process holds the lock.
   const auto files = meta::EnvFiles::open(*files_, catalog_path, options);
   if (!files) {
@@ -314,8 +316,8 @@ Result<void> Repairer::put_beside_away(RepairReport& report) {
 }
 
 Result<void> Repairer::open_catalog() {
-  VARVE_TRY_ASSIGN(auto opened,
-                   meta::Env::open(*files_, path_ + "/catalog", catalog_options(path_, !lock_)));
+  VARVE_TRY_ASSIGN(auto opened, meta::Env::open(*files_, path_ + "/catalog",
+                                                catalog_options(path_, !lock_, *codecs_)));
   catalog_.emplace(std::move(opened));
   return {};
 }
@@ -386,7 +388,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
   }
   {
     VARVE_TRY_ASSIGN(const auto env,
-                     meta::Env::open(*files_, fresh, catalog_options(path_, false)));
+                     meta::Env::open(*files_, fresh, catalog_options(path_, false, *codecs_)));
     std::optional<FoundBySearch> found;
     if (options_.take_found) {
       found = *options_.take_found ? FoundBySearch::kTake : FoundBySearch::kLeave;

@@ -165,6 +165,7 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   {
     meta::EnvOptions env;
     env.tables = meta::catalog::kTables;
+    env.keys.ring = keys;
     VARVE_TRY(meta::Env::open(*files, paths.catalog(), env));
   }
   VARVE_TRY(files->sync_directory(paths.catalog()));

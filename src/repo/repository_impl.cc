@@ -116,6 +116,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   env.optional_tables = meta::catalog::kTablesOptional;
   env.read_only = options.read_only;
   env.must_exist = true;
+  env.keys.ring = *keys;
   env.writer_lock = paths.lock();
   VARVE_TRY(store::check_folders(*files, path));
   VARVE_TRY_ASSIGN(const auto catalog_bytes, files->tree_bytes(paths.catalog_data()));

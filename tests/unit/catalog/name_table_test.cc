@@ -10,6 +10,7 @@
 #include "catalog/series_catalog.h"
 #include "meta/schema.h"
 #include "support/temp_repository.h"
+#include "support/test_keys.h"
 
 namespace varve::catalog {
 namespace {
@@ -18,12 +19,14 @@ using test::must;
 
 constexpr SeriesId kNameSeries{3};
 
-class NameTable : public testing::Test {
+// The parameter says whether the catalog is encrypted.
+class NameTable : public testing::TestWithParam<bool> {
  protected:
   NameTable() {
     meta::EnvOptions options;
     options.tables = meta::catalog::kTables;
     options.map_bytes = std::size_t{16} << 20;
+    if (GetParam()) options.keys.ring = test::test_keys();
     env_.emplace(must(meta::Env::open(directory_.path(), options)));
     env_->count_reads(reads_);
   }
@@ -59,7 +62,7 @@ class NameTable : public testing::Test {
   std::optional<meta::Env> env_;
 };
 
-TEST_F(NameTable, LookupsReadAFewRecordsOfMany) {
+TEST_P(NameTable, LookupsReadAFewRecordsOfMany) {
   commit([&](meta::WriteTxn& txn) -> Result<void> {
     for (std::uint32_t i = 1; i <= 1000; ++i) {
       VARVE_TRY(put_version(txn, record(i, "v" + std::to_string(i))));
@@ -72,7 +75,7 @@ TEST_F(NameTable, LookupsReadAFewRecordsOfMany) {
   EXPECT_LE(reads_.value() - before, 6U);
 }
 
-TEST_F(NameTable, RandomChangesAgreeWithAMap) {
+TEST_P(NameTable, RandomChangesAgreeWithAMap) {
   std::mt19937 random(11);
   std::map<std::uint32_t, std::string> versions;
   for (int round = 0; round < 400; ++round) {
@@ -102,7 +105,7 @@ TEST_F(NameTable, RandomChangesAgreeWithAMap) {
   }
 }
 
-TEST_F(NameTable, AVersionThatIsShownUnderAnotherNameIsFoundByIt) {
+TEST_P(NameTable, AVersionThatIsShownUnderAnotherNameIsFoundByIt) {
   put(1, "same");
   put(2, "same");
   put(3, "latest");  // No version may have this name.
@@ -116,7 +119,7 @@ TEST_F(NameTable, AVersionThatIsShownUnderAnotherNameIsFoundByIt) {
   EXPECT_EQ(find("other"), 1U);
 }
 
-TEST_F(NameTable, ACatalogWithoutNamesIsReadAndCompleted) {
+TEST_P(NameTable, ACatalogWithoutNamesIsReadAndCompleted) {
   put(1, "a");
   commit([&](meta::WriteTxn& txn) {
     return put_series(txn, {kNameSeries, "s", {}, 2, Placement::kLineage, Rewrite::kNone, ""});
@@ -136,7 +139,7 @@ TEST_F(NameTable, ACatalogWithoutNamesIsReadAndCompleted) {
 }
 
 // An earlier release opened the catalog, and renamed a version without the table.
-TEST_F(NameTable, AStaleEntryIsNotBelieved) {
+TEST_P(NameTable, AStaleEntryIsNotBelieved) {
   put(1, "old");
   std::string renamed;
   {
@@ -152,7 +155,7 @@ TEST_F(NameTable, AStaleEntryIsNotBelieved) {
   EXPECT_EQ(find("old"), 0U);
 }
 
-TEST_F(NameTable, TheNewestSealedVersionIsFoundFromTheEnd) {
+TEST_P(NameTable, TheNewestSealedVersionIsFoundFromTheEnd) {
   commit([&](meta::WriteTxn& txn) -> Result<void> {
     for (std::uint32_t i = 1; i <= 500; ++i) {
       auto made = record(i, "v" + std::to_string(i));
@@ -170,6 +173,8 @@ TEST_F(NameTable, TheNewestSealedVersionIsFoundFromTheEnd) {
   EXPECT_FALSE(must(newest_sealed_version(txn, SeriesId{2})));
   EXPECT_FALSE(must(newest_sealed_version(txn, SeriesId{5})));
 }
+
+INSTANTIATE_TEST_SUITE_P(PlainAndEncrypted, NameTable, testing::Bool());
 
 }  // namespace
 }  // namespace varve::catalog

@@ -220,6 +220,21 @@ TEST_F(ValueSealTest, PageChecksAcceptAnEncryptedEnvironment) {
   }
 }
 
+// For programs that verify or move records, on a host without the keys.
+TEST_F(ValueSealTest, WithoutKeysRecordsAreReadAsTheyAreStored) {
+  std::string sealed;
+  {
+    const auto env = open();
+    put(env, 1, "key", "value");
+    sealed = stored(env, 1, "key");
+  }
+  auto made = options({});
+  made.read_only = true;
+  made.without_keys = true;
+  const auto env = must(Env::open(path(), made));
+  EXPECT_EQ(must(must(ReadTxn::begin(env)).get(1, "key")), sealed);
+}
+
 // The values that a walk passed do not stay in memory, and one that a caller keeps stays valid.
 TEST_F(ValueSealTest, ValueOutlivesTheCursorsNextStep) {
   const auto env = open();

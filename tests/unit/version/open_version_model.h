@@ -23,6 +23,7 @@ struct Setting {
   Codec codec;
   std::uint64_t seed;
   std::uint32_t checkpoint_interval_ms;
+  bool encrypted = false;
 };
 
 class OpenVersionModel : public testing::TestWithParam<Setting> {
@@ -35,7 +36,8 @@ class OpenVersionModel : public testing::TestWithParam<Setting> {
 
   OpenVersionModel() : random_(seed()), path_(directory_.path() + "/repository") {
     for (std::size_t i = 0; i < 64; ++i) blocks_.push_back(noise(6000, i));
-    must(Repository::create(path_, small_chunks(GetParam().codec)));
+    must(Repository::create(path_, small_chunks(GetParam().codec),
+                            GetParam().encrypted ? encrypted() : CreateOptions()));
     open_repository();
     series_ = must(repository_->create_series("s")).id;
   }
@@ -48,7 +50,7 @@ class OpenVersionModel : public testing::TestWithParam<Setting> {
   void open_repository() {
     auto options = quiet_options();
     options.checkpoint_interval_ms = GetParam().checkpoint_interval_ms;
-    repository_ = reopen(path_, options);
+    repository_ = reopen(path_, GetParam().encrypted ? with_key(options) : options);
   }
 
   void start_version(const std::string& name) {

@@ -56,7 +56,8 @@ TEST_P(OpenVersionModel, RandomOperationsGiveTheModelsTree) {
 INSTANTIATE_TEST_SUITE_P(All, OpenVersionModel,
                          testing::Values(Setting{"Plain", Codec::kNone, 1, 3600000},
                                          Setting{"Zstd", Codec::kZstd, 2, 3600000},
-                                         Setting{"Checkpoints", Codec::kZstd, 3, 3}),
+                                         Setting{"Checkpoints", Codec::kZstd, 3, 3},
+                                         Setting{"Encrypted", Codec::kZstd, 4, 3, true}),
                          [](const auto& setting) { return std::string(setting.param.name); });
 
 }  // namespace
