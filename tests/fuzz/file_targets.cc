@@ -7,14 +7,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <utility>
 
 #include "base/coding.h"
 #include "base/unique_fd.h"
 #include "checks.h"
+#include "crypto/sealed_file.h"
 #include "format/beside.h"
 #include "format/container.h"
 #include "format/manifest.h"
@@ -298,6 +302,72 @@ std::vector<std::string> alias_file_seeds() {
     if (auto bytes = files->read_file("/p/" + store::alias_file_name(count), 1U << 20)) {
       seeds.push_back(std::move(*bytes));
     }
+  }
+  return seeds;
+}
+
+namespace {
+
+// The text that the seeds of sealed_file() begin with: three appends, with gaps between them.
+std::string sealed_text() {
+  std::string text(3072, '\0');
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i < 700 || (i >= 1024 && i < 1100) || i >= 1536) text[i] = static_cast<char>(i * 7 + 1);
+  }
+  return text;
+}
+
+std::unique_ptr<io::File> open_sealed(io::FileSystem& files) {
+  static const auto keys = [] {
+    std::array<std::byte, crypto::kKeyBytes> bytes{};
+    const auto master = crypto::SecretKey::copy_of(bytes);
+    return master ? crypto::KeyRing::make(*master, "fuzz", crypto::Cipher::kAes256Gcm)
+                  : master.error();
+  }();
+  auto file = files.open("/f", io::OpenMode::kReadWrite);
+  require(keys && file, "keys and a file in memory");
+  return crypto::make_sealed_file(std::move(*file), "/f", *keys,
+                                  {.kind = 2, .store = 3, .block_bytes = 512, .grows = true});
+}
+
+}  // namespace
+
+void sealed_file(Bytes input) {
+  std::string bytes(text_of(input));
+  sum_sealed(bytes);
+  const auto files = io::make_memory_file_system();
+  if (!put_file(*files, "/f", bytes)) return;
+  const auto raw = files->open("/f", io::OpenMode::kRead);
+  require(raw.has_value(), "a file in memory opens");
+  static_cast<void>(crypto::find_sealed_fault(**raw));
+  const auto file = open_sealed(*files);
+  const auto text = sealed_text();
+  std::string out(100, '\0');
+  for (std::size_t at = 0; at < text.size() + 200; at += out.size()) {
+    const auto got = file->read_at(at, std::as_writable_bytes(std::span(out)));
+    if (!got) continue;
+    // A block that opens is one that was written there. Behind a short one are zeros.
+    for (std::size_t i = 0; i < *got; ++i) {
+      require(out[i] == '\0' || (at + i < text.size() && out[i] == text[at + i]),
+              "only what was sealed is read");
+    }
+  }
+  static_cast<void>(file->truncate(1000));
+  static_cast<void>(file->write_at(900, base::as_bytes(text)));
+  static_cast<void>(file->size());
+}
+std::vector<std::string> sealed_file_seeds() {
+  std::vector<std::string> seeds;
+  const auto text = sealed_text();
+  for (const std::size_t end : {std::size_t{700}, std::size_t{1100}, text.size()}) {
+    const auto files = io::make_memory_file_system();
+    const auto file = open_sealed(*files);
+    for (const auto& [from, to] : {std::pair{0, 700}, {1024, 1100}, {1536, 3072}}) {
+      if (static_cast<std::size_t>(to) > end) break;
+      const auto part = std::string_view(text).substr(from, to - from);
+      require(file->write_at(from, base::as_bytes(part)).has_value(), "a write to memory");
+    }
+    if (auto bytes = files->read_file("/f", 1U << 20)) seeds.push_back(std::move(*bytes));
   }
   return seeds;
 }

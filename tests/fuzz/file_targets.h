@@ -33,6 +33,9 @@ void beside(std::span<const std::byte> input);
 /// Decodes the file `scrub`.
 void check_record(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> check_record_seeds();
+void sealed_file(std::span<const std::byte> input);
+[[nodiscard]] std::vector<std::string> sealed_file_seeds();
+
 void scrub_state(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> scrub_state_seeds();
 

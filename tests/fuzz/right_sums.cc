@@ -83,6 +83,20 @@ void sum_aliases(std::string& bytes) {
   }
 }
 
+void sum_sealed(std::string& bytes) {
+  constexpr std::size_t kHeader = 64;
+  constexpr std::size_t kText = 40;  // Where the text begins in a block.
+  if (bytes.size() < kHeader) return;
+  put64(bytes, kHeader - 8, sum(bytes, 0, kHeader - 8));
+  const std::size_t full = load<std::uint32_t>(bytes, 8);
+  std::uint64_t number = 0;
+  for (std::size_t at = kHeader; at + kText < bytes.size(); at += kText + full) {
+    const std::size_t length = load<std::uint32_t>(bytes, at + 8);
+    if (length > bytes.size() - at - kText) return;
+    put64(bytes, at, sum(bytes, at + 8, at + kText + length) ^ number++);
+  }
+}
+
 void sum_snapshot(std::string& bytes) {
   if (bytes.size() >= 8) put64(bytes, bytes.size() - 8, sum(bytes, 0, bytes.size() - 8));
 }

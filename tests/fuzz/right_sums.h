@@ -27,6 +27,9 @@ std::optional<format::ParityHeader> sum_parity(std::string& bytes);
 /// Corrects the checksums of a file of aliases: of the header, and of all blocks that follow.
 void sum_aliases(std::string& bytes);
 
+/// Corrects the checksums of a sealed file: of the header, and of all blocks.
+void sum_sealed(std::string& bytes);
+
 /// Corrects the checksums of an index snapshot.
 void sum_snapshot(std::string& bytes);
 

@@ -351,6 +351,7 @@ constexpr Target kTargets[] = {
     {"check_record", check_record, check_record_seeds},
     {"scrub_state", scrub_state, scrub_state_seeds},
     {"alias_file", alias_file, alias_file_seeds},
+    {"sealed_file", sealed_file, sealed_file_seeds},
     {"beside", beside, beside_seeds},
     {"page", page, page_seeds},
     {"entry", entry, entry_seeds},
