@@ -23,6 +23,7 @@
 #include "meta/schema.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
+#include "store/sealed_places.h"
 
 namespace varve::maintain {
 
@@ -98,6 +99,7 @@ void Repairer::use(const format::Superblock& superblock,
                    std::shared_ptr<const crypto::KeyRing> keys) {
   parameters_ = superblock.parameters;
   if (keys) encrypted_ = superblock;
+  files_ = store::seal_files(std::move(files_), keys, path_);
   codecs_.emplace(parameters_, std::move(keys));
 }
 

@@ -23,6 +23,7 @@
 #include "series/usage.h"
 #include "series/version_records.h"
 #include "store/repository_names.h"
+#include "store/sealed_places.h"
 #include "varve/version_name.h"
 
 namespace varve::repo {
@@ -106,6 +107,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   // After the lock, so that a command that a daemon serves needs no key.
   auto keys = format::unlock_superblock(*superblock, text, options.key, options.encrypted_only);
   if (!keys) return std::move(keys).error().with_context(paths.root());
+  files = store::seal_files(std::move(files), *keys, path);
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(paths.catalog_data()));
   if (!has_catalog) {
     return Error(ErrorCode::kCorrupt,
