@@ -297,8 +297,8 @@ std::vector<std::string> open_inode_seeds() {
   staged.mode = S_IFREG | 0644;
   staged.staging = 1;
   staged.staged = std::make_unique<version::StagedContent>();
-  staged.staged->write(0, 4096);
-  staged.staged->write(1U << 20, (1U << 20) + 100);
+  staged.staged->write(0, 4096, 0);
+  staged.staged->write(1U << 20, (1U << 20) + 100, 1U << 20);
   auto recipe = std::make_shared<const format::Recipe>(*format::sample_leaf().entries[5].recipe);
   staged.staged->clone(8192, 8192 + 5000, std::make_shared<version::OpenRecipe>(recipe), 3000);
   staged.staged->resize(2U << 20);
