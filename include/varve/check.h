@@ -109,7 +109,8 @@ struct OuterCheckOptions {
 };
 
 /// Checks a repository without its keys and without its catalog: compares all segments, volumes and
-/// parity with their checksums, on the storage host for example. It finds damage, but neither
+/// parity, and the sealed files of an encrypted repository, with their checksums; on the storage
+/// host for example. It finds damage, but neither
 /// forged data nor a missing file, and names no affected files of versions. Works beside a writer.
 /// In the report, only containers, bytes_read, damages and finished are set.
 /// Errors: kNoRepository; kUnsupported for data of a newer Varve; kIo.

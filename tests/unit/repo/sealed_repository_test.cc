@@ -123,16 +123,15 @@ TEST_F(SealedRepository, ALostCatalogIsRebuiltFromSealedFiles) {
 
 TEST_F(SealedRepository, EveryDamagedFileIsFoundWithAndWithoutTheKey) {
   EXPECT_TRUE(damages().empty());
-  const auto disk = io::make_posix_file_system();
   for (const char* name : {"manifests/00000001.man", "beside", "index-00000001.snap"}) {
     const auto file = in_series(name);
     const auto sound = raw(file);
     auto damaged = sound;
     damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 1);
     set_raw(file, damaged);
-    const auto report = must(maintain::check_sealed_files(*disk, path_));
+    const auto report = must(check_outer(path_, {}, {}));
     ASSERT_EQ(report.damages.size(), 1U) << name;
-    EXPECT_EQ(report.damages[0].path, file);
+    EXPECT_EQ(report.damages[0].where, file);
     EXPECT_TRUE(damages().contains(file)) << name;
     set_raw(file, sound);
   }
