@@ -121,6 +121,24 @@ TEST_F(PoolAliasesTest, DamagedFileIsFoundAndWrittenAgain) {
   expect_whole();
 }
 
+TEST_F(PoolAliasesTest, ParityRestoresWhatAliasesLeadTo) {
+  auto settings = must(repository_->arrange_settings());
+  settings.parity_percent = 25;
+  must(repository_->set_arrange_settings(settings));
+  ASSERT_TRUE(must(repository_->arrange(series("a"), {})).finished);
+  for (const bool is_lost : {false, true}) {
+    for (const auto& file : pool_files()) {
+      repository_.reset();
+      flip(file, fs::file_size(file) / 2);
+      if (is_lost) lose_catalog();
+      const auto report = repair();
+      EXPECT_EQ(report.containers_restored, 1U) << file;
+      EXPECT_EQ(report.chunks_quarantined, 0U);
+    }
+    expect_whole();
+  }
+}
+
 TEST_F(PoolAliasesTest, MissingFileIsFoundAndWrittenAgain) {
   repository_.reset();
   for (const auto& file : alias_files()) fs::remove(file);
