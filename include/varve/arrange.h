@@ -103,6 +103,9 @@ struct PostPassOptions {
   /// A container is written again without its duplicates if they have at least this share of its
   /// bytes, in thousandths; 0 = default.
   std::uint32_t duplicate_permille_min = 0;
+  /// True to compare the whole pool again, and to keep one copy of every duplicate: also of short
+  /// runs, and in containers with few of them. The members above have no effect then.
+  bool everything = false;
 };
 
 /// Options of one call of arrange().

@@ -35,6 +35,7 @@ struct ArrangeArguments {
   bool exact = false;
   bool progress = false;
   bool compact_catalog = false;
+  bool every_duplicate = false;
 };
 
 bool changes_settings(const ArrangeArguments& options) {
@@ -109,13 +110,14 @@ Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
   if (!rate) rate = stored_rate(*control);
   bool finished = true;
   for (const SeriesInfo& series : all) {
-    VARVE_TRY_ASSIGN(
-        const ArrangeReport report,
-        control->arrange(
-            {.series = series.name, .bytes_per_second = *rate, .compare_all_new = true}, stop,
-            [&](const ArrangeProgress& done) {
-              progress.update(done.bytes_read + done.bytes_written, 0, 0);
-            }));
+    VARVE_TRY_ASSIGN(const ArrangeReport report,
+                     control->arrange({.series = series.name,
+                                       .bytes_per_second = *rate,
+                                       .compare_all_new = true,
+                                       .every_duplicate = options.every_duplicate},
+                                      stop, [&](const ArrangeProgress& done) {
+                                        progress.update(done.bytes_read + done.bytes_written, 0, 0);
+                                      }));
     progress.clear();
     if (options.json || !context.quiet) print_report(series, report, options);
     finished = finished && report.finished;
@@ -162,6 +164,8 @@ void add_arrange_command(CommandLine& line, const Context& context) {
       .in(NumberRange<std::uint32_t>{0, kParityPercentMax});
   command.add_flag("--compact-catalog", options->compact_catalog,
                    "Then copy the catalog without its free pages; nothing may read the repository");
+  command.add_flag("--every-duplicate", options->every_duplicate,
+                   "Compare the whole pool again, and keep one copy of every duplicate");
   command.add_option("--arrange-rate", options->rate,
                      "Maximum number of bytes per second to read and write, such as 50M (default: "
                      "the setting arrange-rate, or no limit)");

@@ -96,7 +96,8 @@ Result<ArrangeReport> LocalControl::arrange(
     const std::function<void(const ArrangeProgress&)>& progress) {
   VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, request.series));
   return repository_.arrange(series.id, {.bytes_per_second = request.bytes_per_second,
-                                         .post_pass = {.any_new = request.compare_all_new},
+                                         .post_pass = {.any_new = request.compare_all_new,
+                                                       .everything = request.every_duplicate},
                                          .stop = stop.token(),
                                          .progress = progress});
 }

@@ -165,6 +165,7 @@ void encode_upkeep(const Request& request, Json& line) {
     line["series"] = text_to_json(request.arrange.series);
     line["bytes_per_second"] = request.arrange.bytes_per_second;
     line["compare_all_new"] = request.arrange.compare_all_new;
+    line["every_duplicate"] = request.arrange.every_duplicate;
   }
   if (request.operation == Operation::kOpenVersions) line["series"] = text_to_json(request.series);
   if (request.operation == Operation::kArrangeSettings && request.settings) {
@@ -229,6 +230,8 @@ bool decode_upkeep(const Json& object, Request& request) {
     request.arrange.bytes_per_second = fields.count("bytes_per_second");
     request.arrange.compare_all_new =
         fields.has("compare_all_new") && fields.flag("compare_all_new");
+    request.arrange.every_duplicate =
+        fields.has("every_duplicate") && fields.flag("every_duplicate");
   }
   if (request.operation == Operation::kOpenVersions) request.series = fields.text("series");
   if (request.operation == Operation::kArrangeSettings && fields.has("settings")) {

@@ -100,6 +100,7 @@ struct ArrangeRequest {
   std::string series;
   std::uint64_t bytes_per_second = 0;  ///< See ArrangeOptions::bytes_per_second.
   bool compare_all_new = false;        ///< See PostPassOptions::any_new.
+  bool every_duplicate = false;        ///< See PostPassOptions::everything.
 };
 
 /// A request for the settings of a series, or for those of new series, and for changes of them.

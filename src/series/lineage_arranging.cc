@@ -179,7 +179,7 @@ Result<bool> LineageArranging::post_pass(layout::PostPassHooks hooks,
     if (!has_any) return true;
   }
   VARVE_TRY_ASSIGN(auto* const pool, parts_.pool());
-  VARVE_TRY_ASSIGN(const bool is_due, pool->post_pass_is_due(options.any_new));
+  VARVE_TRY_ASSIGN(const bool is_due, pool->post_pass_is_due(options));
   if (!is_due) return true;
   hooks.require_aliases = parts_.require_aliases;
   return pool->post_pass(options, hooks);

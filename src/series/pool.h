@@ -93,8 +93,9 @@ class Pool {
   /// pool and the catalog of `parts`.
   [[nodiscard]] Result<bool> merge(layout::PoolMergerParts parts);
   /// Returns whether post_pass() has work to do: if an eighth of the pool is new, and the index may
-  /// have missed duplicates; or, with `any_new`, if anything is new.
-  [[nodiscard]] Result<bool> post_pass_is_due(bool any_new);
+  /// have missed duplicates; with `any_new`, if anything is new; with `everything`, if anything is
+  /// new since such a pass of this object.
+  [[nodiscard]] Result<bool> post_pass_is_due(const PostPassOptions& options);
   /// Makes duplicates in the pool aliases; see layout::PostPass::run(). A pass that was stopped
   /// goes on with the next call.
   [[nodiscard]] Result<bool> post_pass(const PostPassOptions& options,
@@ -121,7 +122,11 @@ class Pool {
   bool knows_pins_ = false;  // Guarded by forecast_mutex_ while the repository is read-only.
   std::mutex parity_mutex_;
   std::mutex merge_mutex_;
-  std::unique_ptr<layout::PostPass> post_pass_;  // Guarded by merge_mutex_; null if none is begun.
+  // Guarded by merge_mutex_: the pass that was begun, or null; whether it removes every duplicate;
+  // and the end of the births of which the last such pass left none.
+  std::unique_ptr<layout::PostPass> post_pass_;
+  bool removes_everything_ = false;
+  std::optional<VersionNumber> everything_removed_;
   std::mutex index_mutex_;
   std::unique_ptr<ContainerFingerprints> fingerprints_;  // The index uses it.
   std::unique_ptr<index::PoolIndex> index_;

@@ -63,17 +63,21 @@ Result<std::map<VersionNumber, std::uint32_t>> thresholds(const meta::Txn& txn,
 
 }  // namespace
 
-Result<bool> Pool::post_pass_is_due(bool any_new) {
+Result<bool> Pool::post_pass_is_due(const PostPassOptions& options) {
   {
     const std::lock_guard alone(merge_mutex_);
     if (post_pass_) return true;
+    if (options.everything) {
+      VARVE_TRY_ASSIGN(const auto births_end, store_->complete_below());
+      return everything_removed_ != births_end;
+    }
   }
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host_.catalog));
   VARVE_TRY_ASSIGN(const auto choice, catalog::find_pool_index(txn));
-  if (choice.kind == PoolIndexKind::kExact && !any_new) return false;
+  if (choice.kind == PoolIndexKind::kExact && !options.any_new) return false;
   VARVE_TRY_ASSIGN(const auto mark, catalog::find_post_pass(txn));
   VARVE_TRY_ASSIGN(const auto fresh, catalog::bytes_to_compare(txn, mark));
-  return fresh != 0 && (any_new || fresh * kNewParts >= mark.raw_bytes);
+  return fresh != 0 && (options.any_new || fresh * kNewParts >= mark.raw_bytes);
 }
 
 Result<std::unique_ptr<layout::PostPass>> Pool::begin_post_pass(const PostPassOptions& options) {
@@ -85,6 +89,11 @@ Result<std::unique_ptr<layout::PostPass>> Pool::begin_post_pass(const PostPassOp
   parts.folder = {host_.files, host_.paths->pool()};
   VARVE_TRY_ASSIGN(parts.kept, rewritten_chunks(txn));
   parts.kept = parts.kept.unite(quarantined_);
+  if (options.everything) {
+    parts.dead_permille_min = 0;
+    parts.run_chunks_min = [](VersionNumber) { return 1; };
+    return std::make_unique<layout::PostPass>(std::move(parts));
+  }
   VARVE_TRY_ASSIGN(auto of_birth, thresholds(txn, streams()));
   if (options.duplicate_permille_min != 0) parts.dead_permille_min = options.duplicate_permille_min;
   parts.run_chunks_min = [of_birth = std::move(of_birth),
@@ -119,13 +128,18 @@ Result<void> Pool::end_post_pass(const layout::PostPass& pass) {
 
 Result<bool> Pool::post_pass(const PostPassOptions& options, const layout::PostPassHooks& hooks) {
   const std::lock_guard alone(merge_mutex_);
+  if (options.everything && !removes_everything_) post_pass_.reset();
   if (!post_pass_) {
     VARVE_TRY_ASSIGN(post_pass_, begin_post_pass(options));
+    removes_everything_ = options.everything;
   }
   auto finished = post_pass_->run(hooks);
   if (finished && *finished) {
     const auto ended = end_post_pass(*post_pass_);
     finished = ended ? Result<bool>(post_pass_->found_all()) : Result<bool>(ended.error());
+    if (finished && *finished && removes_everything_) {
+      everything_removed_ = post_pass_->births_end();
+    }
     post_pass_.reset();
   } else if (!finished && finished.error().code() != ErrorCode::kNoSpace) {
     post_pass_.reset();

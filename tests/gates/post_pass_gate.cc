@@ -43,9 +43,10 @@ class PostPassGate : public testing::Test {
     for (int i = 0; i < 2; ++i) must(repository_->seal(series_[i], opened[i], ""));
   }
 
-  void write(std::uint64_t of, const std::string& name, std::uint64_t seed) {
+  void write(std::uint64_t of, const std::string& name, std::uint64_t seed,
+             std::size_t bytes = kFileBytes) {
     test::write_file(*must(repository_->writer(series_[of])), kRootIno, name,
-                     test::noise(kFileBytes, seed));
+                     test::noise(bytes, seed));
   }
   std::uint64_t pool_bytes() const { return test::bytes_below(path_ + "/pool/active"); }
   ArrangeReport arrange() {
@@ -77,6 +78,34 @@ TEST_F(PostPassGate, ReadsAndWritesFollowWhatItFrees) {
   EXPECT_LE(report.done.bytes_written, kOwn * kFileBytes * 11 / 10);
   // The search reads the tables of the containers, and the file of aliases is one eighth of these.
   EXPECT_LE(metric("varve_post_pass_searched_bytes_total"), before * 5 / 100);
+}
+
+// A container of which little would go stays, unless the user wants every duplicate to go. Then as
+// much is stored as by an index that misses none: each different file once.
+TEST_F(PostPassGate, EveryDuplicateGoesIfWanted) {
+  constexpr std::size_t kLarge = 1'000'000;
+  constexpr std::size_t kSmall = 20'000;
+  constexpr std::uint64_t kPairs = 4;
+  VersionNumber opened[2];
+  for (int i = 0; i < 2; ++i) {
+    opened[i] = must(repository_->open_version(series_[i], "w", test::folder())).number;
+  }
+  for (std::uint64_t pair = 0; pair < kPairs; ++pair) {
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      write(i, "l" + std::to_string(pair), 50'000 + 10 * i + pair, kLarge);
+      write(i, "d" + std::to_string(pair), 60'000 + pair, kSmall);
+    }
+  }
+  for (int i = 0; i < 2; ++i) must(repository_->seal(series_[i], opened[i], ""));
+  const auto distinct = (kShared + 2 * kOwn) * kFileBytes + kPairs * (2 * kLarge + kSmall);
+  ASSERT_TRUE(arrange().finished);
+  EXPECT_GE(must(repository_->stats()).unique_bytes, distinct + 2 * kSmall);
+  ArrangeOptions options;
+  options.post_pass.everything = true;
+  ASSERT_TRUE(must(repository_->arrange(series_[0], options)).finished);
+  EXPECT_EQ(must(repository_->stats()).unique_bytes, distinct);
+  const auto again = must(repository_->arrange(series_[1], options));
+  EXPECT_EQ(again.done.bytes_read, 0U);
 }
 
 TEST_F(PostPassGate, NothingNewCostsNothing) {
