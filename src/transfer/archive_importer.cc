@@ -33,16 +33,17 @@ namespace {
 constexpr std::size_t kStreamBytes = std::size_t{1} << 20;
 constexpr std::string_view kOwnXattrs = "user.varve.";
 
-/// Makes libarchive take names for UTF-8 in this thread, whatever the user's locale is: it then
-/// passes all bytes on.
-class Utf8Locale {
+/// Sets the C locale in this thread, whatever the user's is. In a UTF-8 locale libarchive composes
+/// the characters of pax names, so that two names may become one. In the C locale it cannot convert
+/// a name with bytes above 0x7f, and passes the bytes of the archive on.
+class CLocale {
  public:
-  Utf8Locale()
-      : locale_(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)),
+  CLocale()
+      : locale_(::newlocale(LC_CTYPE_MASK, "C", nullptr)),
         before_(::uselocale(locale_ == nullptr ? LC_GLOBAL_LOCALE : locale_)) {}
-  Utf8Locale(const Utf8Locale&) = delete;
-  Utf8Locale& operator=(const Utf8Locale&) = delete;
-  ~Utf8Locale() {
+  CLocale(const CLocale&) = delete;
+  CLocale& operator=(const CLocale&) = delete;
+  ~CLocale() {
     ::uselocale(before_);
     if (locale_ != nullptr) ::freelocale(locale_);
   }
@@ -79,15 +80,13 @@ class ArchiveImporter {
       : version_(version), progress_(progress) {}
 
   Result<TransferReport> run(int fd) {
-    const Utf8Locale locale;
+    const CLocale locale;
     const std::function<bool()> goes_on = [this] { return !progress_ || progress_(done_); };
     VARVE_TRY_ASSIGN(const auto input, ArchiveInput::open(fd, goes_on));
     while (true) {
       VARVE_TRY_ASSIGN(archive_entry* const entry, input->next());
       if (entry == nullptr) break;
-      const char* name = archive_entry_pathname(entry);
-      if (name == nullptr) name = archive_entry_pathname_utf8(entry);
-      const std::string path = name == nullptr ? "" : name;
+      const std::string path = input->name();
       if (!input->warning().empty()) problems_.add(path, input->warning());
       path_ = path;
       auto stored = store(entry, path, *input);
@@ -130,7 +129,6 @@ class ArchiveImporter {
   Result<void> store(archive_entry* entry, const std::string& path, ArchiveInput& input) {
     VARVE_TRY_ASSIGN(const auto components, components_of(path));
     const char* link = archive_entry_hardlink(entry);
-    if (link == nullptr) link = archive_entry_hardlink_utf8(entry);
     if (link != nullptr) return store_link(components, link, entry, input);
     VARVE_TRY_ASSIGN(MemberMetadata member, metadata_of(entry, path, problems_));
     const std::uint32_t type = member.file.mode & S_IFMT;
@@ -146,7 +144,6 @@ class ArchiveImporter {
     if (type == S_IFDIR) return store_directory(directory, components.back(), member);
     if (type == S_IFLNK) {
       const char* target = archive_entry_symlink(entry);
-      if (target == nullptr) target = archive_entry_symlink_utf8(entry);
       if (target == nullptr) return Error(ErrorCode::kInvalid, "the symlink has no target");
       member.file.symlink_target = target;
     }

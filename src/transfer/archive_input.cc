@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "transfer/transfer_error.h"
+#include "transfer/zip_names.h"
 
 namespace varve::transfer {
 namespace {
@@ -27,6 +28,10 @@ constexpr std::int64_t kTarBlockBytes = 512;
 
 bool is_cpio(archive* handle) {
   return (archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_CPIO;
+}
+
+bool is_zip(archive* handle) {
+  return (archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_ZIP;
 }
 
 }  // namespace
@@ -206,6 +211,27 @@ Result<void> ArchiveInput::check_cpio_end() {
                            end));
 }
 
+Result<void> ArchiveInput::take_name(archive_entry* entry) {
+  const char* const name = archive_entry_pathname(entry);
+  name_ = name == nullptr ? "" : name;
+  if (!is_zip(handle_)) return {};
+  if (!zip_names_) {
+    VARVE_TRY_ASSIGN(zip_names_, read_zip_names(fd_));
+  }
+  const Error differs(ErrorCode::kInvalid,
+                      "the zip archive is damaged: its members differ from those in its directory");
+  if (zip_members_ == zip_names_->size()) return differs;
+  const std::string& own = (*zip_names_)[zip_members_++];
+  // libarchive has no name here if it cannot convert it.
+  if (name != nullptr && !is_same_zip_name(name_, own)) return differs;
+  name_ = own;
+  if (name_.ends_with('/') && archive_entry_filetype(entry) != AE_IFDIR) {
+    archive_entry_set_filetype(entry, AE_IFDIR);
+    archive_entry_set_perm(entry, archive_entry_perm(entry) | 0111);
+  }
+  return {};
+}
+
 Result<archive_entry*> ArchiveInput::next() {
   // The rest of a member that the caller did not read must not count as an end mark.
   while (has_data_) {
@@ -219,6 +245,9 @@ Result<archive_entry*> ArchiveInput::next() {
   if (status == ARCHIVE_EOF) {
     VARVE_TRY(check_end(before));
     VARVE_TRY(check_cpio_end());
+    if (zip_names_ && zip_members_ != zip_names_->size()) {
+      return Error(ErrorCode::kInvalid, "the zip archive is damaged: it lacks members");
+    }
     // libarchive stops before the checksum at the end of the compressed data.
     while (gzip_) {
       VARVE_TRY_ASSIGN(const auto rest, gzip_->next([this] { return read_input(); }));
@@ -236,9 +265,13 @@ Result<archive_entry*> ArchiveInput::next() {
   if (status == ARCHIVE_WARN) {
     const char* reason = archive_error_string(handle_);
     warning_ = reason == nullptr ? "damaged in part" : reason;
-    // A name that is not UTF-8. libarchive then gives its bytes as they are.
-    if (warning_.find("can't be converted from") != std::string::npos) warning_.clear();
+    // A name with bytes above 0x7f. libarchive then gives its bytes as they are, or no name.
+    if (warning_.find("can't be converted from") != std::string::npos ||
+        warning_.find("cannot be converted from") != std::string::npos) {
+      warning_.clear();
+    }
   }
+  VARVE_TRY(take_name(entry));
   has_data_ = true;
   return entry;
 }

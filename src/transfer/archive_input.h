@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "varve/result.h"
 
@@ -61,6 +62,9 @@ class ArchiveInput {
 
   /// Returns the next member, or null at the end. Lifetime: until the next call.
   [[nodiscard]] Result<archive_entry*> next();
+  /// Returns the name of the member, with the bytes that it has in the archive. Lifetime: until the
+  /// next next().
+  [[nodiscard]] const std::string& name() const { return name_; }
   /// Returns the warning of libarchive about the member; usually empty.
   [[nodiscard]] const std::string& warning() const { return warning_; }
 
@@ -76,6 +80,8 @@ class ArchiveInput {
   ArchiveInput(int fd, const std::function<bool()>& goes_on);
   [[nodiscard]] Result<void> start();
   [[nodiscard]] Error failure();
+  /// Sets name_. Corrects the type of a member whose name libarchive altered.
+  [[nodiscard]] Result<void> take_name(archive_entry* entry);
   /// Checks that an uncompressed tar did not end before its end mark.
   [[nodiscard]] Result<void> check_end(std::int64_t before) const;
   /// Checks that no data follows the trailer of a cpio archive.
@@ -95,6 +101,9 @@ class ArchiveInput {
   archive* handle_ = nullptr;
   std::optional<Error> read_error_;
   std::string warning_;
+  std::string name_;
+  std::optional<std::vector<std::string>> zip_names_;  // In the order of the members.
+  std::size_t zip_members_ = 0;                        // Of them, those that next() returned.
   std::int64_t position_ = 0;  // Offset of the next part that libarchive gets.
   std::int64_t data_end_ = 0;  // Offset behind the last byte that is not zero, of all parts so far.
   bool has_data_ = false;      // The present member may have more data.

@@ -9,6 +9,35 @@ import io
 import os
 import sys
 import tarfile
+import zipfile
+
+APART = "cafe\u0301"  # The same text as the next, but other bytes.
+TOGETHER = "caf\u00e9"
+
+
+def write_zip(folder, name, members, system=3):
+    """Writes members of (name, data); the name's bytes are kept."""
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as archive:
+        for path, data in members:
+            info = zipfile.ZipInfo("x")
+            info.filename = path
+            info.create_system = system
+            info.external_attr = 0o100644 << 16 if system == 3 else 0
+            archive.writestr(info, data)
+
+
+def write_names(folder):
+    """Archives with names that libarchive alters."""
+    link = {"kind": tarfile.SYMTYPE, "target": APART}
+    write(folder, "good-names.tar",
+          [member(APART, b"apart"), member(TOGETHER, b"together"), member("sym", **link),
+           member("hard", kind=tarfile.LNKTYPE, target=APART)])
+    write_zip(folder, "good-names.zip",
+              [(APART, b"apart"), (TOGETHER, b"together"), ("d" + APART + "/", b""),
+               ("A\\B", b"one"), ("A/B", b"two"), (TOGETHER + "\\x", b"x")])
+    write_zip(folder, "good-dos.zip", [("A\\B", b"one"), ("A\\C", b"two")], system=0)
+    write_zip(folder, "bad-dos.zip", [("A\\B", b"one"), ("A/B", b"two")], system=0)
+    write_zip(folder, "bad-backslash.zip", [("A\\", b"one")])
 
 
 def member(name, data=b"", kind=tarfile.REGTYPE, target="", **more):
@@ -33,6 +62,7 @@ def write(folder, name, members, kind=tarfile.PAX_FORMAT):
 
 def main(folder):
     os.makedirs(folder)
+    write_names(folder)
     directory = member("dir", kind=tarfile.DIRTYPE, mode=0o755)
     write(folder, "bad-up.tar", [member("a/../../etc/passwd", b"x")])
     write(folder, "bad-up-last.tar", [member("fine", b"x"), member("..", b"x")])

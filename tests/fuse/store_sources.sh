@@ -208,6 +208,19 @@ done
 [ "$("$VARVE" dump "$repo" good/good-absolute.tar/etc/passwd)" = mine ]
 [ "$("$VARVE" dump "$repo" good/good-twice.tar/file)" = second ]
 ok "hostile archives are refused, and leave no version"
+apart=$(printf 'cafe\314\201') together=$(printf 'caf\303\251')
+for archive in tar zip; do
+  [ "$("$VARVE" dump "$repo" "good/good-names.$archive/$apart")" = apart ] || fail "$archive: a name was altered"
+  [ "$("$VARVE" dump "$repo" "good/good-names.$archive/$together")" = together ]
+done
+restored good/good-names.tar
+[ "$(readlink "$work/out/sym")" = "$apart" ] && [ "$work/out/hard" -ef "$work/out/$apart" ] || fail "a link was altered"
+restored good/good-names.zip
+(cd "$work/out" && find . ! -name . -printf '%y %P\n' | LC_ALL=C sort) |
+  diff - <(printf '%s\n' 'd A' "d d$apart" 'f A/B' 'f A\B' "f $apart" "f $together" "f $together\\x" | LC_ALL=C sort)
+restored good/good-dos.zip
+[ "$(cat "$work/out/A/B" "$work/out/A/C")" = onetwo ]
+ok "names of archives keep their bytes"
 
 # Names.
 expect_status 0 "$VARVE" find --json "$repo" 'a.?'
