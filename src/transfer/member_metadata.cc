@@ -55,6 +55,15 @@ std::optional<std::uint16_t> acl_tag(int tag) {
   }
 }
 
+/// Returns the permission bits of libarchive's form of them.
+std::uint16_t acl_bits(int permissions) {
+  std::uint16_t bits = 0;
+  if ((permissions & ARCHIVE_ENTRY_ACL_READ) != 0) bits |= 4;
+  if ((permissions & ARCHIVE_ENTRY_ACL_WRITE) != 0) bits |= 2;
+  if ((permissions & ARCHIVE_ENTRY_ACL_EXECUTE) != 0) bits |= 1;
+  return bits;
+}
+
 /// Returns the id of a name that the archive has without a number.
 std::optional<std::uint32_t> id_of(std::uint16_t tag, const char* name) {
   if (name == nullptr) return std::nullopt;
@@ -83,10 +92,7 @@ std::string acl_value(archive_entry* entry, int type, const std::string& path,
       problems.add_shared("ACL not stored: it is not one of POSIX", path);
       return {};
     }
-    AclEntry one{*own_tag, 0, kNoId};
-    if ((permissions & ARCHIVE_ENTRY_ACL_READ) != 0) one.permissions |= 4;
-    if ((permissions & ARCHIVE_ENTRY_ACL_WRITE) != 0) one.permissions |= 2;
-    if ((permissions & ARCHIVE_ENTRY_ACL_EXECUTE) != 0) one.permissions |= 1;
+    AclEntry one{*own_tag, acl_bits(permissions), kNoId};
     if (one.tag == kAclUser || one.tag == kAclGroup) {
       const auto known =
           id >= 0 ? std::optional(static_cast<std::uint32_t>(id)) : id_of(one.tag, name);
@@ -110,6 +116,24 @@ std::string acl_value(archive_entry* entry, int type, const std::string& path,
     writer.u32(one.id);
   }
   return value;
+}
+
+/// Returns a member's permission bits. If the member has an ACL, libarchive has set the bits of the
+/// group to those of the ACL's group. But those of a file are the ACL's mask, as acl(5) says.
+std::uint32_t permissions_of(archive_entry* entry) {
+  std::uint32_t all = archive_entry_perm(entry) & 07777U;
+  archive_entry_acl_reset(entry, ARCHIVE_ENTRY_ACL_TYPE_ACCESS);
+  int type = 0;
+  int permissions = 0;
+  int tag = 0;
+  int id = 0;
+  const char* name = nullptr;
+  while (archive_entry_acl_next(entry, ARCHIVE_ENTRY_ACL_TYPE_ACCESS, &type, &permissions, &tag,
+                                &id, &name) == ARCHIVE_OK) {
+    if (tag != ARCHIVE_ENTRY_ACL_MASK) continue;
+    all = (all & ~070U) | (acl_bits(permissions) << 3U);
+  }
+  return all;
 }
 
 Xattrs xattrs_of(archive_entry* entry, const std::string& path, ProblemList& problems) {
@@ -153,7 +177,7 @@ Result<std::uint32_t> number_of(std::int64_t value, const char* what) {
 Result<MemberMetadata> metadata_of(archive_entry* entry, const std::string& path,
                                    ProblemList& problems) {
   MemberMetadata metadata;
-  metadata.file.mode = archive_entry_filetype(entry) | (archive_entry_perm(entry) & 07777U);
+  metadata.file.mode = archive_entry_filetype(entry) | permissions_of(entry);
   VARVE_TRY_ASSIGN(metadata.file.uid, number_of(archive_entry_uid(entry), "user id"));
   VARVE_TRY_ASSIGN(metadata.file.gid, number_of(archive_entry_gid(entry), "group id"));
   if (S_ISBLK(metadata.file.mode) || S_ISCHR(metadata.file.mode)) {

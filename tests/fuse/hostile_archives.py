@@ -40,6 +40,17 @@ def write_names(folder):
     write_zip(folder, "bad-backslash.zip", [("A\\", b"one")])
 
 
+def write_acls(folder):
+    acl = "user::rw{x},user:12345:rw{x},group::r{g},mask::rw{x},other::r{g}\n"
+    for_file = {"SCHILY.acl.access": acl.format(x="-", g="--")}
+    for_directory = {"SCHILY.acl.access": acl.format(x="x", g="-x")}
+    write(folder, "good-acl.tar",
+          [member("file", b"x", mode=0o664, pax_headers=for_file),
+           member("dir", kind=tarfile.DIRTYPE, mode=0o775, pax_headers=for_directory),
+           member("suid", b"x", mode=0o4774, pax_headers={
+               "SCHILY.acl.access": acl.format(x="x", g="--")})])
+
+
 def member(name, data=b"", kind=tarfile.REGTYPE, target="", **more):
     info = tarfile.TarInfo(name)
     info.type = kind
@@ -63,6 +74,7 @@ def write(folder, name, members, kind=tarfile.PAX_FORMAT):
 def main(folder):
     os.makedirs(folder)
     write_names(folder)
+    write_acls(folder)
     directory = member("dir", kind=tarfile.DIRTYPE, mode=0o755)
     write(folder, "bad-up.tar", [member("a/../../etc/passwd", b"x")])
     write(folder, "bad-up-last.tar", [member("fine", b"x"), member("..", b"x")])

@@ -221,6 +221,16 @@ restored good/good-names.zip
 restored good/good-dos.zip
 [ "$(cat "$work/out/A/B" "$work/out/A/C")" = onetwo ]
 ok "names of archives keep their bytes"
+mkdir "$work/unpacked"
+tar -C "$work/unpacked" --acls -xpf "$work/hostile/good-acl.tar"
+restored good/good-acl.tar
+for name in file dir suid; do
+  [ "$(stat -c %a "$work/out/$name")" = "$(stat -c %a "$work/unpacked/$name")" ] ||
+    fail "$name: mode $(stat -c %a "$work/out/$name")"
+  diff <(cd "$work/out" && getfacl -n "$name") <(cd "$work/unpacked" && getfacl -n "$name")
+done
+[ "$(stat -c %a "$work/out/file" "$work/out/dir" "$work/out/suid" | tr '\n' ' ')" = "664 775 4774 " ]
+ok "modes beside ACLs come back as tar restores them"
 
 # Names.
 expect_status 0 "$VARVE" find --json "$repo" 'a.?'
