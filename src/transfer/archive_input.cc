@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <utility>
@@ -270,6 +271,11 @@ Result<archive_entry*> ArchiveInput::next() {
         warning_.find("cannot be converted from") != std::string::npos) {
       warning_.clear();
     }
+  }
+  // libarchive gives no warning of this one.
+  const char* const error = archive_error_string(handle_);
+  if (status == ARCHIVE_OK && error != nullptr && std::strstr(error, "Parse error") != nullptr) {
+    warning_ = "part of the ACL not stored: it is damaged";
   }
   VARVE_TRY(take_name(entry));
   has_data_ = true;

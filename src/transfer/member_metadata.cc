@@ -193,6 +193,11 @@ Result<MemberMetadata> metadata_of(archive_entry* entry, const std::string& path
     const long nanoseconds = archive_entry_mtime_nsec(entry);
     metadata.mtime = {archive_entry_mtime(entry), static_cast<std::uint32_t>(nanoseconds)};
     if (nanoseconds < 0 || nanoseconds >= 1'000'000'000) metadata.mtime.nanoseconds = 0;
+    // libarchive gives these for numbers that are too large.
+    constexpr auto kLatest = std::numeric_limits<std::int64_t>::max();
+    if (metadata.mtime.seconds == kLatest || metadata.mtime.seconds == -kLatest) {
+      problems.add_shared("the mtime is out of range; the nearest possible one is stored", path);
+    }
   } else {
     metadata.mtime = {std::time(nullptr), 0};
   }

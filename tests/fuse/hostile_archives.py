@@ -49,6 +49,9 @@ def write_acls(folder):
            member("dir", kind=tarfile.DIRTYPE, mode=0o775, pax_headers=for_directory),
            member("suid", b"x", mode=0o4774, pax_headers={
                "SCHILY.acl.access": acl.format(x="x", g="--")})])
+    write(folder, "odd-acl.tar", [member("file", b"x", mode=0o664, pax_headers={
+        "SCHILY.acl.access": acl.format(x="-", g="--") + ",us"})])
+    write(folder, "odd-mtime.tar", [member("file", b"x", pax_headers={"mtime": "9" * 30})])
 
 
 def member(name, data=b"", kind=tarfile.REGTYPE, target="", **more):

@@ -231,6 +231,11 @@ for name in file dir suid; do
 done
 [ "$(stat -c %a "$work/out/file" "$work/out/dir" "$work/out/suid" | tr '\n' ' ')" = "664 775 4774 " ]
 ok "modes beside ACLs come back as tar restores them"
+expect_status 3 "$VARVE" store --from-tar "$work/hostile/odd-acl.tar" "$repo" lossy/acl
+message_says 'part of the ACL not stored'
+expect_status 3 "$VARVE" store --from-tar "$work/hostile/odd-mtime.tar" "$repo" lossy/mtime
+message_says 'the mtime is out of range'
+ok "the command says what of an ACL or a time it cannot store"
 
 # Names.
 expect_status 0 "$VARVE" find --json "$repo" 'a.?'
