@@ -136,6 +136,18 @@ std::uint32_t permissions_of(archive_entry* entry) {
   return all;
 }
 
+/// Returns the name of an attribute, in which GNU tar and TarWriter escape '=' and '%'.
+std::string xattr_name(std::string_view escaped) {
+  std::string name;
+  while (!escaped.empty()) {
+    const bool is_equals = escaped.starts_with("%3D");
+    const bool is_percent = escaped.starts_with("%25");
+    name += is_equals ? '=' : escaped.front();
+    escaped.remove_prefix(is_equals || is_percent ? 3 : 1);
+  }
+  return name;
+}
+
 Xattrs xattrs_of(archive_entry* entry, const std::string& path, ProblemList& problems) {
   Xattrs xattrs;
   archive_entry_xattr_reset(entry);
@@ -144,7 +156,7 @@ Xattrs xattrs_of(archive_entry* entry, const std::string& path, ProblemList& pro
   std::size_t size = 0;
   while (archive_entry_xattr_next(entry, &name, &value, &size) == ARCHIVE_OK) {
     if (name == nullptr || *name == '\0') continue;
-    xattrs.push_back({name, std::string(static_cast<const char*>(value), size)});
+    xattrs.push_back({xattr_name(name), std::string(static_cast<const char*>(value), size)});
   }
   for (const auto& [type, attribute] :
        {std::pair(ARCHIVE_ENTRY_ACL_TYPE_ACCESS, "system.posix_acl_access"),

@@ -37,6 +37,7 @@ class ArchiveImporterTest : public ::testing::Test {
     ASSERT_EQ(::pwrite(sparse.get(), "middle", 6, 1 << 20), 6);
     ASSERT_EQ(::ftruncate(sparse.get(), 3 << 20), 0);
     ASSERT_EQ(::lsetxattr((top + "/dir").c_str(), "user.note", "a\0b", 3, 0), 0);
+    ASSERT_EQ(::lsetxattr((top + "/dir").c_str(), "user.a=b%c%3D", "x", 1, 0), 0);
     FakeWriter writer;
     ASSERT_TRUE(store_tree(writer, top, {}));
     FakeReader reader(writer.root());
