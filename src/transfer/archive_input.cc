@@ -15,8 +15,11 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <string_view>
 #include <utility>
 
+#include "base/coding.h"
+#include "transfer/pax_check.h"
 #include "transfer/transfer_error.h"
 #include "transfer/zip_names.h"
 
@@ -24,11 +27,17 @@ namespace varve::transfer {
 namespace {
 
 constexpr std::size_t kInputBytes = std::size_t{1} << 20;
+// libarchive refuses a longer header than 1 MiB, and a member has few.
+constexpr std::size_t kSeenBytesMax = std::size_t{8} << 20;
 constexpr int kPollMs = 250;
 constexpr std::int64_t kTarBlockBytes = 512;
 
 bool is_cpio(archive* handle) {
   return (archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_CPIO;
+}
+
+bool is_tar(archive* handle) {
+  return (archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
 }
 
 bool is_zip(archive* handle) {
@@ -157,6 +166,10 @@ Result<std::span<const std::byte>> ArchiveInput::read_archive() {
       std::find_if(got.rbegin(), got.rend(), [](std::byte byte) { return byte != std::byte{0}; });
   if (last != got.rend()) data_end_ = std::max(data_end_, position_ + (got.rend() - last));
   position_ += static_cast<std::int64_t>(got.size());
+  // Zeros of any length may precede the headers.
+  if (!in_headers_ || seen_.size() > kSeenBytesMax) seen_.erase(0, seen_.size() - last_seen_);
+  seen_ += base::as_text(got);
+  last_seen_ = got.size();
   return got;
 }
 
@@ -178,6 +191,8 @@ std::int64_t ArchiveInput::seek_callback(archive* /*handle*/, void* self, std::i
   const off_t at = ::lseek(input.fd_, offset, whence);
   if (at < 0) return ARCHIVE_FATAL;
   input.position_ = at;
+  input.seen_.clear();
+  input.last_seen_ = 0;
   return at;
 }
 
@@ -192,8 +207,7 @@ Error ArchiveInput::failure() {
 // libarchive takes the end of the file for the end of a tar archive. But tar(1) always writes an
 // end mark, a block of zeros, so an archive without one was truncated between two members.
 Result<void> ArchiveInput::check_end(std::int64_t before) const {
-  const bool is_tar = (archive_format(handle_) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
-  if (!is_tar || archive_filter_bytes(handle_, 0) - before >= kTarBlockBytes) return {};
+  if (!is_tar(handle_) || archive_filter_bytes(handle_, 0) - before >= kTarBlockBytes) return {};
   return Error(ErrorCode::kInvalid, "the archive is truncated: it has no end mark");
 }
 
@@ -210,6 +224,16 @@ Result<void> ArchiveInput::check_cpio_end() {
                fmt::format("data follows the trailer of the cpio archive, at byte {}; store joined "
                            "cpio archives one by one, or join them as tar archives",
                            end));
+}
+
+// The object does not see what libarchive decompresses.
+Result<void> ArchiveInput::check_headers() const {
+  if (!is_tar(handle_) || archive_filter_count(handle_) > 1) return {};
+  const std::int64_t begin = archive_read_header_position(handle_);
+  const std::int64_t seen_from = position_ - static_cast<std::int64_t>(seen_.size());
+  if (begin < seen_from || begin > position_) return {};
+  return check_pax_names(
+      std::string_view(seen_).substr(static_cast<std::size_t>(begin - seen_from)));
 }
 
 Result<void> ArchiveInput::take_name(archive_entry* entry) {
@@ -241,7 +265,9 @@ Result<archive_entry*> ArchiveInput::next() {
   }
   const std::int64_t before = archive_filter_bytes(handle_, 0);
   archive_entry* entry = nullptr;
+  in_headers_ = true;
   const int status = archive_read_next_header(handle_, &entry);
+  in_headers_ = false;
   warning_.clear();
   if (status == ARCHIVE_EOF) {
     VARVE_TRY(check_end(before));
@@ -277,6 +303,7 @@ Result<archive_entry*> ArchiveInput::next() {
   if (status == ARCHIVE_OK && error != nullptr && std::strstr(error, "Parse error") != nullptr) {
     warning_ = "part of the ACL not stored: it is damaged";
   }
+  VARVE_TRY(check_headers());
   VARVE_TRY(take_name(entry));
   has_data_ = true;
   return entry;

@@ -80,6 +80,8 @@ class ArchiveInput {
   ArchiveInput(int fd, const std::function<bool()>& goes_on);
   [[nodiscard]] Result<void> start();
   [[nodiscard]] Error failure();
+  /// Checks the headers of a tar member that libarchive has read.
+  [[nodiscard]] Result<void> check_headers() const;
   /// Sets name_. Corrects the type of a member whose name libarchive altered.
   [[nodiscard]] Result<void> take_name(archive_entry* entry);
   /// Checks that an uncompressed tar did not end before its end mark.
@@ -100,6 +102,9 @@ class ArchiveInput {
   std::optional<GzipStream> gzip_;
   archive* handle_ = nullptr;
   std::optional<Error> read_error_;
+  std::string seen_;           // The latest parts: all since the present headers began.
+  std::size_t last_seen_ = 0;  // Bytes of the latest part.
+  bool in_headers_ = false;    // libarchive reads the headers of a member.
   std::string warning_;
   std::string name_;
   std::optional<std::vector<std::string>> zip_names_;  // In the order of the members.

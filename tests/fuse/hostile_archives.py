@@ -78,6 +78,12 @@ def main(folder):
     os.makedirs(folder)
     write_names(folder)
     write_acls(folder)
+    for name in ("bad-zero.tar", "bad-zero.tar.gz"):
+        with tarfile.open(os.path.join(folder, name), "w:gz" if name.endswith("gz") else "w",
+                          format=tarfile.PAX_FORMAT) as archive:
+            for path in ("a", "a\0b"):
+                info, data = member("long" * 9, b"x", pax_headers={"path": path})
+                archive.addfile(info, io.BytesIO(data))
     directory = member("dir", kind=tarfile.DIRTYPE, mode=0o755)
     write(folder, "bad-up.tar", [member("a/../../etc/passwd", b"x")])
     write(folder, "bad-up-last.tar", [member("fine", b"x"), member("..", b"x")])
