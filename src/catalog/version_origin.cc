@@ -10,6 +10,8 @@
 #include <span>
 
 #include "catalog/claimed_time.h"
+#include "varve/copy_name.h"
+#include "varve/version_name.h"
 
 namespace varve::catalog {
 namespace {
@@ -53,16 +55,20 @@ std::optional<std::string_view> find(const Xattrs& of_root, std::string_view nam
   return found->value;
 }
 
-}  // namespace
+constexpr std::string_view kWhole = "whole";
+constexpr std::string_view kIncomplete = "incomplete";
+constexpr std::string_view kReceiving = "receiving";
 
-std::string encode_origin(VersionNumber number, const VersionOrigin& origin) {
+std::string encode(VersionNumber number, const VersionOrigin& origin, std::string_view state) {
   return fmt::format("{} {} {} {} {} {} {}", static_cast<std::uint32_t>(number), origin.repository,
                      static_cast<std::uint32_t>(origin.series),
                      static_cast<std::uint32_t>(origin.number), origin.sealed_at.seconds,
-                     origin.sealed_at.nanoseconds, origin.whole ? "whole" : "incomplete");
+                     origin.sealed_at.nanoseconds, state);
 }
 
-std::optional<VersionOrigin> origin_of(VersionNumber number, const Xattrs& of_root) {
+/// Returns the origin and sets its state, which the caller checks.
+std::optional<VersionOrigin> decode(VersionNumber number, const Xattrs& of_root,
+                                    std::string_view& state) {
   const auto text = find(of_root, kOriginAttribute);
   std::array<std::string_view, 7> words;
   VersionNumber of{};
@@ -72,12 +78,35 @@ std::optional<VersionOrigin> origin_of(VersionNumber number, const Xattrs& of_ro
                      parse_id(words[3], origin.number) &&
                      parse(words[4], origin.sealed_at.seconds) &&
                      parse(words[5], origin.sealed_at.nanoseconds) &&
-                     origin.sealed_at.nanoseconds <= kNanosecondsLast &&
-                     (words[6] == "whole" || words[6] == "incomplete");
+                     origin.sealed_at.nanoseconds <= kNanosecondsLast;
   if (!sound) return std::nullopt;
   origin.repository = words[1];
-  origin.whole = words[6] == "whole";
+  state = words[6];
   return origin;
+}
+
+}  // namespace
+
+std::string encode_origin(VersionNumber number, const VersionOrigin& origin) {
+  return encode(number, origin, origin.whole ? kWhole : kIncomplete);
+}
+
+std::string encode_receiving(VersionNumber number, const VersionOrigin& origin) {
+  return encode(number, origin, kReceiving);
+}
+
+std::optional<VersionOrigin> origin_of(VersionNumber number, const Xattrs& of_root) {
+  std::string_view state;
+  auto origin = decode(number, of_root, state);
+  if (!origin || (state != kWhole && state != kIncomplete)) return std::nullopt;
+  origin->whole = state == kWhole;
+  return origin;
+}
+
+std::optional<VersionOrigin> receiving_origin_of(VersionNumber number, const Xattrs& of_root) {
+  std::string_view state;
+  auto origin = decode(number, of_root, state);
+  return state == kReceiving ? origin : std::nullopt;
 }
 
 std::string encode_copy_mark(VersionNumber number, const CopyMark& mark) {
@@ -107,3 +136,27 @@ void hide_own_attributes(Xattrs& of_root) {
 }
 
 }  // namespace varve::catalog
+
+namespace varve {
+namespace {
+
+constexpr std::string_view kReceivingPrefix = "copy-";
+
+}  // namespace
+
+std::string receiving_name(const VersionOrigin& origin) {
+  return fmt::format("{}{}-{}", kReceivingPrefix, origin.repository,
+                     static_cast<std::uint32_t>(origin.number));
+}
+
+bool is_receiving_name(std::string_view name) {
+  name = without_partial_suffix(name);
+  if (!name.starts_with(kReceivingPrefix)) return false;
+  name.remove_prefix(kReceivingPrefix.size());
+  const std::size_t digits = std::min(name.size(), catalog::kIdDigits);
+  VersionNumber number{};
+  return catalog::is_repository_id(name.substr(0, digits)) &&
+         name.substr(digits).starts_with('-') && catalog::parse_id(name.substr(digits + 1), number);
+}
+
+}  // namespace varve

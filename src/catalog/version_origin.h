@@ -24,11 +24,17 @@ struct CopyMark {
 
 /// Return the attributes' values (docs/FORMAT.md §7). `number` is the version that has them.
 [[nodiscard]] std::string encode_origin(VersionNumber number, const VersionOrigin& origin);
+/// Returns the value while the version receives the copy, so that no seal but the copier's makes it
+/// count as one.
+[[nodiscard]] std::string encode_receiving(VersionNumber number, const VersionOrigin& origin);
 [[nodiscard]] std::string encode_copy_mark(VersionNumber number, const CopyMark& mark);
 
 /// Returns the origin in the attributes of a version's root; nullopt if there is none, if it is not
-/// valid, or if it belongs to the version that this one was cloned from.
+/// valid or not complete, or if it belongs to the version that this one was cloned from.
 [[nodiscard]] std::optional<VersionOrigin> origin_of(VersionNumber number, const Xattrs& of_root);
+/// Returns the origin, `whole`, of a version that still receives the copy, else as origin_of().
+[[nodiscard]] std::optional<VersionOrigin> receiving_origin_of(VersionNumber number,
+                                                               const Xattrs& of_root);
 /// Returns the mark, as origin_of().
 [[nodiscard]] std::optional<CopyMark> copy_mark_of(VersionNumber number, const Xattrs& of_root);
 

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "cli/output.h"
+#include "varve/copy_name.h"
 
 namespace varve::cli {
 namespace {
@@ -40,8 +41,9 @@ void add_age_concerns(const SeriesStatus& series, const Timestamp& now, const St
     if (age <= *limits.age_s) continue;
     concerns.push_back(
         {Health::kWarning,
-         fmt::format("{}/{} has been open for {}; seal it, or drop it with `varve rm`", name,
-                     printable(version.name), age_text(age))});
+         fmt::format("{}/{} has been open for {}; {}, or drop it with `varve rm`", name,
+                     printable(version.name), age_text(age),
+                     is_receiving_name(version.name) ? "run `varve copy` again" : "seal it")});
   }
 }
 

@@ -12,6 +12,7 @@
 #include "copy/change_lister.h"
 #include "copy/version_names.h"
 #include "varve/browse.h"
+#include "varve/copy_name.h"
 #include "varve/retention.h"
 
 namespace varve::copy {
@@ -47,6 +48,12 @@ const VersionInfo* original_of(const std::vector<VersionInfo>& originals,
                                const TargetVersion& copy) {
   const auto found = std::ranges::find(originals, copy.origin->number, &VersionInfo::number);
   return found == originals.end() ? nullptr : &*found;
+}
+
+/// Returns whether an unfinished copy was sealed by another command. It is a version of the
+/// target's own, which the copier leaves alone.
+bool is_sealed_remnant(const TargetVersion& version) {
+  return version.is_sealed && !version.origin && is_receiving_name(version.name);
 }
 
 }  // namespace
@@ -141,7 +148,9 @@ Result<void> Copier::find_target(Job& job) {
   const auto named = std::ranges::find_if(
       known_, [&](const Known& known) { return known.series.name == job.source.name; });
   if (found == known_.end() && named != known_.end()) {
-    const bool has_sealed = std::ranges::any_of(named->versions, &TargetVersion::is_sealed);
+    const bool has_sealed = std::ranges::any_of(named->versions, [](const TargetVersion& version) {
+      return version.is_sealed && !is_sealed_remnant(version);
+    });
     if (has_sealed) {
       return Error(ErrorCode::kExists,
                    "the target has a series of this name that is no copy of it; rename one of "
@@ -152,7 +161,7 @@ Result<void> Copier::find_target(Job& job) {
   if (found != known_.end()) {
     job.target = found->series.id;
     for (const TargetVersion& version : found->versions) {
-      if (version.is_sealed) job.copies.push_back(version);
+      if (version.is_sealed && !is_sealed_remnant(version)) job.copies.push_back(version);
     }
     if (found->series.name == job.source.name) return {};
     tell({.action = CopyAction::kRenamed,

@@ -9,6 +9,7 @@
 
 #include "base/coding.h"
 #include "copy/beside_files.h"
+#include "varve/copy_name.h"
 #include "varve/retention.h"
 #include "varve/version_name.h"
 
@@ -18,9 +19,6 @@ namespace {
 constexpr std::uint64_t kUnsettledBytesMax = 256U << 20;
 constexpr std::chrono::seconds kUnsettledTime{10};
 constexpr std::size_t kOffersMax = 4;  // Bounds the memory.
-
-/// Begins the names of versions that receive a copy from a repository.
-std::string copy_prefix(const VersionOrigin& origin) { return "copy-" + origin.repository + "-"; }
 
 TargetVersion version_of(const VersionInfo& info) {
   TargetVersion version;
@@ -99,9 +97,12 @@ Result<std::optional<VersionInfo>> LocalTarget::find_open(const CopyBegin& copy)
   if (open == versions.end()) return std::optional<VersionInfo>();
   VARVE_TRY_ASSIGN(const auto writer, repository_.writer(copy.series));
   VARVE_TRY_ASSIGN(const auto own, writer->own_attributes());
-  const auto origin = catalog::origin_of(open->number, own);
-  // A crash may have left a version without the attribute.
-  if (!origin && !open->name.starts_with(copy_prefix(copy.origin))) {
+  auto origin = catalog::receiving_origin_of(open->number, own);
+  // A crash may have left a version that is complete, or one without the attribute.
+  if (!origin) origin = catalog::origin_of(open->number, own);
+  const bool is_of_source =
+      is_receiving_name(open->name) && open->name.find(copy.origin.repository) != std::string::npos;
+  if (!origin && !is_of_source) {
     return Error(ErrorCode::kBusy,
                  open->series_name + "/" + open->name +
                      " is open in the target and is no copy; seal it into another series, or "
@@ -116,8 +117,7 @@ Result<std::optional<VersionInfo>> LocalTarget::find_open(const CopyBegin& copy)
 }
 
 Result<VersionInfo> LocalTarget::open_new(const CopyBegin& copy) {
-  const std::string name = partial_name(fmt::format(
-      "{}{}", copy_prefix(copy.origin), static_cast<std::uint32_t>(copy.origin.number)));
+  const std::string name = partial_name(receiving_name(copy.origin));
   if (copy.base != VersionNumber{}) return repository_.clone_version(copy.series, copy.base, name);
   NewFile root;
   root.mode = S_IFDIR | 0700;
@@ -143,16 +143,16 @@ Result<std::uint64_t> LocalTarget::begin(const CopyBegin& copy) {
     VARVE_TRY_ASSIGN(const auto own, receiving.writer->own_attributes());
     receiving.mark = catalog::copy_mark_of(info->number, own).value_or(receiving.mark);
     receiving.applier->set_made(receiving.mark.changes);
-  } else {
-    VARVE_TRY(receiving.writer->set_xattr(kRootIno, catalog::kOriginAttribute,
-                                          catalog::encode_origin(info->number, copy.origin),
-                                          XattrMode::kAny));
-    VARVE_TRY(receiving.writer->set_xattr(kRootIno, catalog::kCopyMarkAttribute,
-                                          catalog::encode_copy_mark(info->number, receiving.mark),
-                                          XattrMode::kAny));
-    VARVE_TRY(receiving.writer->sync());
   }
   receiving_ = std::move(receiving);
+  // Before anything changes, also in a copy whose seal was interrupted.
+  VARVE_TRY(set_origin(catalog::encode_receiving(info->number, copy.origin)));
+  if (!continues) {
+    VARVE_TRY(receiving_->writer->set_xattr(
+        kRootIno, catalog::kCopyMarkAttribute,
+        catalog::encode_copy_mark(info->number, receiving_->mark), XattrMode::kAny));
+  }
+  VARVE_TRY(receiving_->writer->sync());
   return receiving_->mark.changes;
 }
 
@@ -224,6 +224,10 @@ Result<void> LocalTarget::fill(std::vector<std::string> chunks) {
   return due ? set_mark() : Result<void>();
 }
 
+Result<void> LocalTarget::set_origin(const std::string& value) {
+  return receiving_->writer->set_xattr(kRootIno, catalog::kOriginAttribute, value, XattrMode::kAny);
+}
+
 // The mark never says more than the disk has: the changes are durable before it is set.
 Result<void> LocalTarget::set_mark() {
   auto& to = *receiving_;
@@ -269,15 +273,18 @@ Result<TargetVersion> LocalTarget::seal(const CopySeal& copy) {
   VARVE_TRY(to->applier->close_file());
   checker_.reset();
   if (copy.claimed_at != Timestamp{}) VARVE_TRY(claim_time(repository_, to->info, copy.claimed_at));
+  // Only from here on does a seal make it a copy: the source has compared the content.
   to->origin.whole = copy.whole;
-  VARVE_TRY(to->writer->set_xattr(kRootIno, catalog::kOriginAttribute,
-                                  catalog::encode_origin(to->info.number, to->origin),
-                                  XattrMode::kAny));
+  VARVE_TRY(set_origin(catalog::encode_origin(to->info.number, to->origin)));
   // The mark stays, so that the next copy continues if the seal fails or a crash interrupts it.
-  VARVE_TRY_ASSIGN(const auto sealed,
-                   repository_.seal(to->info.series, to->info.number, copy.name));
+  auto sealed = repository_.seal(to->info.series, to->info.number, copy.name);
+  if (!sealed && copy.whole) {
+    const auto reset = set_origin(catalog::encode_receiving(to->info.number, to->origin));
+    if (!reset) return std::move(sealed).error().with_context(reset.error().message());
+  }
+  if (!sealed) return std::move(sealed).error();
   receiving_.reset();
-  return version_of(sealed.info);
+  return version_of(sealed->info);
 }
 
 Result<void> LocalTarget::drop() {

@@ -77,6 +77,7 @@ class LocalTarget final : public Target {
   [[nodiscard]] Result<std::optional<VersionInfo>> find_open(const CopyBegin& copy);
   [[nodiscard]] Result<VersionInfo> open_new(const CopyBegin& copy);
   [[nodiscard]] Result<void> set_mark();
+  [[nodiscard]] Result<void> set_origin(const std::string& value);
   [[nodiscard]] Result<Receiving*> receiving();
 
   Repository& repository_;

@@ -19,6 +19,7 @@
 #include "series/pool_policy.h"
 #include "series/staging.h"
 #include "store/repository_names.h"
+#include "varve/copy_name.h"
 #include "varve/version_name.h"
 #include "version/clone_base.h"
 #include "version/open_references.h"
@@ -31,6 +32,11 @@ namespace {
 constexpr std::uint64_t kNewVersionBytes = 256U << 10;
 
 Error version_busy(const std::string& name, const std::string& why) {
+  if (is_receiving_name(name)) {
+    return {ErrorCode::kBusy, name +
+                                  " is open in this series and receives a copy; run `varve copy` "
+                                  "again, or remove it with `varve rm`"};
+  }
   return {ErrorCode::kBusy,
           name + " is open in this series and " + why +
               "; seal it with `varve seal`, or remove it with `varve rm` (or rmdir, while it is "

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "varve/copy_name.h"
+
 namespace varve::catalog {
 namespace {
 
@@ -18,6 +20,25 @@ VersionOrigin sample() {
 TEST(VersionOriginAttribute, KeepsEachField) {
   const Xattrs root{{std::string(kOriginAttribute), encode_origin(kCopied, sample())}};
   EXPECT_EQ(origin_of(kCopied, root), sample());
+  EXPECT_EQ(receiving_origin_of(kCopied, root), std::nullopt);
+}
+
+TEST(VersionOriginAttribute, CopyThatIsBeingReceivedHasNoOriginYet) {
+  const Xattrs root{{std::string(kOriginAttribute), encode_receiving(kCopied, sample())}};
+  EXPECT_EQ(origin_of(kCopied, root), std::nullopt);
+  auto whole = sample();
+  whole.whole = true;
+  EXPECT_EQ(receiving_origin_of(kCopied, root), whole);
+}
+
+TEST(VersionOriginAttribute, NamesOfVersionsThatReceiveACopyAreKnown) {
+  const std::string name = receiving_name(sample());
+  EXPECT_TRUE(is_receiving_name(name));
+  EXPECT_TRUE(is_receiving_name(name + ".partial"));
+  for (const char* const other : {"copy-1", "copy-of-my-laptop-3.partial", "", "copy-"}) {
+    EXPECT_FALSE(is_receiving_name(other)) << other;
+  }
+  EXPECT_FALSE(is_receiving_name(name + "x"));
 }
 
 TEST(VersionOriginAttribute, OfAnotherVersionMeansNothing) {

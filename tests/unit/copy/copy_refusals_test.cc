@@ -45,6 +45,56 @@ TEST_F(CopyRefusals, OpenVersionOfAnotherUserIsNotDropped) {
   EXPECT_EQ(must(target_->writer(id))->info().name, "own.partial");
 }
 
+TEST_F(CopyRefusals, UnfinishedCopyThatTheUserSealsIsNoCopy) {
+  auto writer = open("one");
+  for (int i = 0; i < 3; ++i) {
+    test::write_file(*writer, kRootIno, "f" + std::to_string(i), noise(3000000, i));
+  }
+  seal();
+  for (int round = 0; round < 2; ++round) {
+    SCOPED_TRACE(round);
+    progress_ = [](const TransferProgress&) { return false; };
+    EXPECT_EQ(test::code_of(try_copy()), ErrorCode::kInterrupted);
+    progress_ = {};
+    const auto id = series(*target_);
+    const auto unfinished = must(target_->writer(id))->info();
+    const auto sealed = must(target_->seal(id, unfinished.number, "")).info;
+    EXPECT_FALSE(sealed.origin);
+    EXPECT_EQ(copy().copied, 1U);
+    EXPECT_EQ(copy().present, static_cast<std::size_t>(round + 1));
+    expect_equal("one");
+    if (round == 0) {
+      writer = open("two");
+      for (int i = 0; i < 3; ++i) {
+        test::write_file(*writer, kRootIno, "g" + std::to_string(i), noise(3000000, 10 + i));
+      }
+      seal();
+    }
+  }
+  expect_equal("two");
+  EXPECT_EQ(copy({.prune = true}).deleted, 0U);
+  EXPECT_EQ(names(*target_).size(), 4U);
+}
+
+TEST_F(CopyRefusals, SealedRemnantUnderAnotherNameIsRefused) {
+  auto writer = open("one");
+  for (int i = 0; i < 3; ++i) {
+    test::write_file(*writer, kRootIno, "f" + std::to_string(i), noise(3000000, i));
+  }
+  seal();
+  progress_ = [](const TransferProgress&) { return false; };
+  EXPECT_EQ(test::code_of(try_copy()), ErrorCode::kInterrupted);
+  progress_ = {};
+  const auto id = series(*target_);
+  const auto sealed = must(target_->seal(id, must(target_->writer(id))->info().number, "one")).info;
+  const auto report = must(try_copy());
+  EXPECT_EQ(report.present, 0U);
+  EXPECT_EQ(report.problems.size(), 1U);
+  must(target_->delete_versions(id, {sealed.number}));
+  EXPECT_EQ(copy().copied, 1U);
+  expect_equal("one");
+}
+
 TEST_F(CopyRefusals, CopiesOfAnotherRepositoryAreRefused) {
   open("one");
   seal();
