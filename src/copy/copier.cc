@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "copy/beside_files.h"
 #include "copy/change_lister.h"
 #include "copy/version_names.h"
@@ -209,6 +210,24 @@ Result<void> Copier::check_copies(const Job& job) const {
                                path_text(job.source.name, original.name)));
     }
   }
+  return check_newest(job, *newest);
+}
+
+// A source that was set back seems to have deleted what it does not know yet.
+Result<void> Copier::check_newest(const Job& job, const TargetVersion& newest) const {
+  if (job.originals.empty() || newest.origin->number <= job.originals.back().number) return {};
+  const std::string what = fmt::format(
+      "{} in the target is newer than all versions of the source: they were deleted, or "
+      "the source was restored from an older state",
+      path_text(job.source.name, newest.name));
+  if (options_.prune) {
+    return Error(ErrorCode::kInvalid,
+                 what +
+                     ". Nothing was deleted; copy without --prune, and remove versions that are "
+                     "not needed from the target with `varve rm`");
+  }
+  base::log(base::LogLevel::kWarning,
+            what + ". If it was restored, copy it to a new target from now on");
   return {};
 }
 

@@ -41,6 +41,8 @@ class Copier {
   [[nodiscard]] Result<void> copy_series(const SeriesInfo& series);
   [[nodiscard]] Result<void> find_target(Job& job);
   [[nodiscard]] Result<void> check_copies(const Job& job) const;
+  /// Refuses to prune if the source has no version as new as the newest copy.
+  [[nodiscard]] Result<void> check_newest(const Job& job, const TargetVersion& newest) const;
   [[nodiscard]] Result<void> rename_copies(Job& job);
   [[nodiscard]] Result<void> copy_missing(Job& job);
   /// Returns false if the original was skipped.

@@ -136,6 +136,27 @@ TEST_F(CopyRefusals, SourceThatWasSetBackIsRefused) {
   EXPECT_EQ(names(*target_), (std::vector<std::string>{"one", "two", "three"}));
 }
 
+TEST_F(CopyRefusals, PruneWithASourceOfAnOlderStateDeletesNothing) {
+  open("one");
+  seal();
+  const std::string older = place_.path() + "/older";
+  source_.reset();
+  test::copy_crashed(source_path_, older);
+  source_ = test::reopen(source_path_);
+  open("two");
+  seal();
+  open("three");
+  seal();
+  copy();
+  source_ = test::reopen(older);
+  const auto pruned = must(try_copy({.prune = true}));
+  EXPECT_EQ(pruned.deleted, 0U);
+  ASSERT_EQ(pruned.problems.size(), 1U);
+  EXPECT_NE(pruned.problems[0].find("s/three"), std::string::npos) << pruned.problems[0];
+  EXPECT_EQ(copy().kept, 2U);
+  EXPECT_EQ(names(*target_), (std::vector<std::string>{"one", "two", "three"}));
+}
+
 TEST_F(CopyRefusals, TargetWithOtherChunksGetsTheSameFiles) {
   target_.reset();
   std::filesystem::remove_all(target_path_);
