@@ -45,16 +45,31 @@ struct ImportOutcome {
   std::size_t problems = 0;
 };
 
-/// Returns whether a sealed version of the series has this name.
-Result<bool> is_imported(Repository& repository, const std::string& series,
-                         const Snapshot& snapshot) {
+enum class Presence {
+  kAbsent,
+  kImported,
+  kOther,  // Another command sealed a version of this name, which may lack a part of the snapshot.
+};
+
+/// Looks for a sealed version of the snapshot's name. Only an import that was finished claims a
+/// time.
+Result<Presence> find_imported(Repository& repository, const std::string& series,
+                               const Snapshot& snapshot) {
   const auto found = repository.find_series(series);
-  if (!found && found.error().code() == ErrorCode::kNotFound) return false;
+  if (!found && found.error().code() == ErrorCode::kNotFound) return Presence::kAbsent;
   if (!found) return found.error();
   const auto version = repository.find_version(found->id, snapshot.version);
-  if (!version && version.error().code() == ErrorCode::kNotFound) return false;
+  if (!version && version.error().code() == ErrorCode::kNotFound) return Presence::kAbsent;
   if (!version) return version.error();
-  return version->state == VersionState::kSealed;
+  if (version->state != VersionState::kSealed) return Presence::kAbsent;
+  return version->claimed_at == Timestamp{} ? Presence::kOther : Presence::kImported;
+}
+
+void report_other(const Snapshot& snapshot, const std::string& series) {
+  const std::string name = series + "/" + snapshot.version;
+  report_problems({snapshot.directory + ": not imported: " + name +
+                   " was not made by an import that was finished; rename it with `varve mv` or "
+                   "remove it with `varve rm`, and run `varve import` again"});
 }
 
 void print_planned(const Snapshot& snapshot, bool present, const ImportArguments& options) {
@@ -122,7 +137,14 @@ Result<ImportOutcome> import_into(Repository& repository, const SnapshotList& li
       {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
   ImportOutcome outcome;
   for (const Snapshot& snapshot : list.snapshots) {
-    VARVE_TRY_ASSIGN(const bool present, is_imported(repository, options.series, snapshot));
+    VARVE_TRY_ASSIGN(const Presence found, find_imported(repository, options.series, snapshot));
+    if (found == Presence::kOther) {
+      progress.clear();
+      report_other(snapshot, options.series);
+      ++outcome.problems;
+      continue;
+    }
+    const bool present = found == Presence::kImported;
     if (present) ++outcome.present;
     if (options.dry_run) {
       print_planned(snapshot, present, options);

@@ -180,9 +180,9 @@ Result<void> SourceMemory::check_no_other_began(const VersionInfo& info) {
   if (!begun && !find_beginning(info, VersionNumber{})) return {};
   return Error(ErrorCode::kBusy,
                info.name +
-                   " was left by an interrupted `varve store` of another directory, and would "
-                   "become a mixture; give that command again, or seal the version with `varve "
-                   "seal`, or remove it with `varve rm`");
+                   " was left by an interrupted `varve store` or `varve import` of another "
+                   "directory, and would become a mixture; give that command again, or remove the "
+                   "version with `varve rm`");
 }
 
 std::optional<SourceMemory::Known> SourceMemory::look(SeriesId series) {

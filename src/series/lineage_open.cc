@@ -61,8 +61,10 @@ Result<void> LineageOpen::check_may_end(const catalog::VersionRecord& record) {
                    parts_.files->exists(parts_.directory() + "/" +
                                         store::unfinished_sources_name(record.number)));
   if (unfinished) {
-    return version_busy(record.name,
-                        "was left by an interrupted `varve store`, which can be given again");
+    return Error(ErrorCode::kBusy,
+                 record.name +
+                     " is open in this series and was left by an interrupted `varve store` or "
+                     "`varve import`; give that command again, or remove it with `varve rm`");
   }
   VARVE_TRY(resume(record));
   if (open_->writers() != 0) return version_busy(record.name, "has files open for writing");

@@ -305,6 +305,16 @@ for day in 01 02 03 04; do
 done
 expect_status 0 "$VARVE" import "$repo" "$snaps" old
 message_says 'imported 0 snapshots; 4'
+first=$("$VARVE" ls "$repo" old | head -1)
+"$VARVE" -q rm "$repo" "$first" >/dev/null
+"$VARVE" -q open "$repo" "$first"  # As a killed import leaves it.
+"$VARVE" -q seal "$repo" "$first" >/dev/null
+expect_status 3 "$VARVE" import "$repo" "$snaps" old
+message_says 'not imported: old/.*varve rm.*varve import'
+expect_status 3 "$VARVE" import -n "$repo" "$snaps" old
+"$VARVE" -q rm "$repo" "$first" >/dev/null
+expect_status 0 "$VARVE" import "$repo" "$snaps" old
+message_says 'imported 1 snapshots; 3'
 expect_status 0 "$VARVE" prune -n --by claimed --keep-daily 2 "$repo" old
 [ "$(grep -c '^would delete' "$work/stdout")" -eq 2 ]
 expect_status 0 "$VARVE" prune -n --keep-daily 2 "$repo" old
