@@ -132,7 +132,10 @@ Result<CopyReport> Copying::run(copy::Target* target) {
   observer.done = [&](const CopyEvent& event) {
     progress_.clear();
     if (options_.json || !context_.quiet) print_event(event, options_);
-    if (event.action != CopyAction::kChecked) changed_.push_back(event.series);
+    const bool renames_series = event.action == CopyAction::kRenamed && event.version.empty();
+    if (event.action != CopyAction::kChecked) {
+      changed_.push_back(renames_series ? event.new_name : event.series);
+    }
     // A program that reads the lines may wait for each of them.
     static_cast<void>(finish_output());
   };

@@ -44,7 +44,7 @@ import json, sys
 for line in sys.stdin:
     version = json.loads(line)
     if version["state"] == "sealed":
-        print(version["name"], version["sealed_at"])'; }
+        print(version["version"], version["sealed_at"])'; }
 
 # A mounted source in use.
 mount_repo
@@ -127,6 +127,15 @@ expect_status 0 "$VARVE" copy "$work/readonly" "$work/copy2"
 umount "$work/readonly"
 ok "a read-only source is enough"
 unmount_repo
+
+# A series with another name.
+for names in "s renamed" "renamed s"; do
+  # shellcheck disable=SC2086  # Two names.
+  "$VARVE" -q mv "$repo" $names
+  expect_status 0 "$VARVE" copy "$repo" "$copy"
+  ! grep -q arranging "$work/stderr" || fail "$(cat "$work/stderr")"
+done
+ok "a renamed series is renamed in the target, and arranged there"
 
 # Through an ssh, which here runs the command itself.
 cat >"$work/ssh" <<'END'
