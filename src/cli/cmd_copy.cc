@@ -155,6 +155,7 @@ Result<CopyReport> Copying::to_folder(const TargetSetup& setup) {
     return Error(ErrorCode::kInvalid,
                  options_.target + " is the source itself; give another folder");
   }
+  VARVE_TRY(check_outside(source_.present_path(), path, "copy to a folder outside it"));
   VARVE_TRY_ASSIGN(
       const auto repository,
       open_copy_place(options_.target, setup, options_.copy.dry_run, source_is_encrypted_));

@@ -87,25 +87,6 @@ Result<Request> read_words(const RestoreArguments& options) {
   return request;
 }
 
-/// Refuses a directory in the repository: the restore would write among the files of the backups.
-/// Compares inodes, which also finds the repository behind a bind mount.
-Result<void> refuse_own_folder(const std::string& repository, const std::string& directory) {
-  struct stat own {};
-  if (::stat(repository.c_str(), &own) != 0) return {};
-  std::error_code error;
-  const auto target = std::filesystem::weakly_canonical(directory, error);
-  if (error) return {};  // Opening it returns the error.
-  for (std::filesystem::path place = target;; place = place.parent_path()) {
-    struct stat status {};
-    const bool found = ::stat(place.c_str(), &status) == 0;
-    if (found && status.st_dev == own.st_dev && status.st_ino == own.st_ino) {
-      return Error(ErrorCode::kInvalid, target.string() + " is in the repository " + repository +
-                                            "; restore to a directory outside it");
-    }
-    if (place == place.parent_path()) return {};
-  }
-}
-
 void print_change_json(RestoreChange change, const std::string& path) {
   const char* word = "changed";
   if (change == RestoreChange::kAdded) word = "added";
@@ -138,7 +119,8 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   if (!options.engine.empty()) open_options.engine = options.engine;
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
   if (options.tar.empty()) {
-    VARVE_TRY(refuse_own_folder(repository->present_path(), request.directory));
+    VARVE_TRY(check_outside(repository->present_path(), request.directory,
+                            "restore to a directory outside it"));
   }
   VARVE_TRY_ASSIGN(const VersionInfo info, find_version(*repository, request.version));
   VARVE_TRY_ASSIGN(const auto reader, repository->reader(info.series, info.number));

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/repository_access.h"
 
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <system_error>
+
 #include "base/file_limit.h"
 #include "base/path_list.h"
 #include "control/key_source.h"
@@ -27,6 +32,24 @@ OpenOptions options_for(const std::string& path, control::Purpose purpose) {
 
 OpenOptions options_to_write(const std::string& path) {
   return options_for(path, control::Purpose::kChange);
+}
+
+Result<void> check_outside(const std::string& repository, const std::string& directory,
+                           const std::string& advice) {
+  struct stat own {};
+  if (::stat(repository.c_str(), &own) != 0) return {};
+  std::error_code error;
+  const auto target = std::filesystem::weakly_canonical(directory, error);
+  if (error) return {};  // Opening it returns the error.
+  for (std::filesystem::path place = target;; place = place.parent_path()) {
+    struct stat status {};
+    const bool found = ::stat(place.c_str(), &status) == 0;
+    if (found && status.st_dev == own.st_dev && status.st_ino == own.st_ino) {
+      return Error(ErrorCode::kInvalid,
+                   target.string() + " is in the repository " + repository + "; " + advice);
+    }
+    if (place == place.parent_path()) return {};
+  }
 }
 
 bool is_trusted(const std::string& path) { return base::is_listed_path("VARVE_TRUST", path); }

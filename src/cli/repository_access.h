@@ -18,6 +18,13 @@ namespace varve::cli {
 /// that the environment names.
 [[nodiscard]] OpenOptions options_to_write(const std::string& path);
 
+/// Refuses a directory, which may not exist yet, in the folder of a repository: the command would
+/// write among the files of the backups. `advice` ends the message. Compares inodes, which also
+/// finds the repository behind a bind mount.
+/// Errors: kInvalid.
+[[nodiscard]] Result<void> check_outside(const std::string& repository,
+                                         const std::string& directory, const std::string& advice);
+
 /// Returns whether VARVE_TRUST, a list of paths separated by colons, contains this repository.
 [[nodiscard]] bool is_trusted(const std::string& path);
 

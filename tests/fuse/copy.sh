@@ -95,6 +95,9 @@ expect_status 1 "$VARVE" copy "$repo" "$repo"
 message_says 'source itself'
 expect_status 1 "$VARVE" copy "$repo" "$mnt"
 message_says 'source itself'
+expect_status 1 "$VARVE" copy "$repo" "$repo/sub/copy"
+message_says 'is in the repository .*outside it'
+[ ! -e "$repo/sub" ]
 expect_status 1 "$VARVE" copy "$repo" "$src"
 message_says 'not empty'
 expect_status 1 "$VARVE" copy --series none "$repo" "$copy"
