@@ -165,7 +165,8 @@ Result<Storing> stream_storing(const StoreArguments& options, const VersionPath&
     return usage_error("standard input is a terminal; connect it to a file or a pipe");
   }
   return Storing([request, input](Repository& repository, const OnProgress& on_progress) {
-    return store_stream(repository, request, input->get(), on_progress);
+    auto stored = store_stream(repository, request, input->get(), on_progress);
+    return request.file.empty() ? std::move(stored) : as_usage(std::move(stored));
   });
 }
 
@@ -404,6 +405,7 @@ void add_store_command(CommandLine& line, const Context& context) {
                   .add_option("--stdin", options->stdin_name,
                               "Store standard input as the only file of the version, in place of "
                               "a directory")
+                  .not_empty()
                   .type_name("NAME");
   auto tar = command
                  .add_option("--from-tar", options->tar,

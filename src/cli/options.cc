@@ -91,6 +91,13 @@ template Option& Option::in(const NumberRange<int>&);
 template Option& Option::in(const NumberRange<std::uint32_t>&);
 template Option& Option::in(const NumberRange<std::uint64_t>&);
 
+Option& Option::not_empty() {
+  option_->check(CLI::Validator(
+      [](const std::string& value) { return std::string(value.empty() ? "an empty value" : ""); },
+      ""));
+  return *this;
+}
+
 Option& Option::as_size() {
   option_->transform(CLI::AsSizeValue(false));
   return *this;

@@ -43,6 +43,8 @@ class Option {
   Option& one_value_each();
   /// Shows the present value of the variable as the default in --help.
   Option& show_default();
+  /// Refuses "".
+  Option& not_empty();
   Option& one_of(std::vector<std::string> values);
   /// `Number` is int, std::uint32_t or std::uint64_t.
   template <typename Number>

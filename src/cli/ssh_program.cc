@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/system_error.h"
+#include "cli/command.h"
 
 namespace varve::cli {
 namespace {
@@ -42,10 +43,10 @@ Result<std::optional<SshPlace>> parse_ssh_place(std::string_view text) {
   place.host = text.substr(0, colon);
   if (colon != std::string_view::npos) place.path = text.substr(colon + 1);
   if (place.host.empty() || place.path.empty()) {
-    return Error(ErrorCode::kInvalid, whole + " is no place on a machine; write ssh:HOST:PATH");
+    return usage_error(whole + " is no place on a machine; write ssh:HOST:PATH");
   }
   if (place.host.front() == '-') {
-    return Error(ErrorCode::kInvalid, whole + ": the name of a host does not begin with a dash");
+    return usage_error(whole + ": the name of a host does not begin with a dash");
   }
   return std::optional(std::move(place));
 }

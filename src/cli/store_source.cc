@@ -70,7 +70,13 @@ Result<std::vector<std::string>> read_paths(const SourceArguments& arguments,
   VARVE_TRY(read_items(arguments.files_from, arguments.null_ends ? '\0' : '\n',
                        [&](const std::string& item) -> Result<void> {
                          if (item.empty()) return {};
-                         VARVE_TRY_ASSIGN(auto path, listed_path(item, directory));
+                         VARVE_TRY_ASSIGN(auto path, as_usage(listed_path(item, directory)));
+                         if (std::ranges::count(components_of(path), "..") > 0) {
+                           return usage_error("\"" + item +
+                                              "\" has a component ..; give paths "
+                                              "below " +
+                                              directory);
+                         }
                          paths.push_back(std::move(path));
                          return {};
                        }));

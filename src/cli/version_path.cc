@@ -49,7 +49,10 @@ Result<VersionPath> require_version(std::string_view text, bool path_allowed) {
 Result<void> check_new_names(const VersionPath& path, VersionState state) {
   auto checked = check_series_name(path.series);
   if (checked && !path.version.empty()) checked = check_version_name(path.version, state);
-  if (!checked) return usage_error(checked.error().message());
+  if (!checked) {
+    const std::string name = path.version.empty() ? path.series : path.series + "/" + path.version;
+    return usage_error("\"" + name + "\": " + checked.error().message());
+  }
   return {};
 }
 

@@ -102,8 +102,9 @@ expect_status 1 "$VARVE" copy "$repo" "$src"
 message_says 'not empty'
 expect_status 1 "$VARVE" copy --series none "$repo" "$copy"
 message_says 'no series called none'
-expect_status 1 "$VARVE" copy "$repo" ssh:host
-expect_status 1 "$VARVE" copy "$repo" ssh:-oProxyCommand=x:path
+expect_status 2 "$VARVE" copy "$repo" ssh:
+expect_status 2 "$VARVE" copy "$repo" ssh:host
+expect_status 2 "$VARVE" copy "$repo" ssh:-oProxyCommand=x:path
 message_says 'dash'
 ok "targets that would lose something are refused"
 

@@ -86,8 +86,11 @@ for dry in '' -n; do
   [ "$("$VARVE" ls "$repo" list | tr '\n' ' ')" = "list/1 list/2 " ] || fail "a version was made"
 done
 rm "$src/through"
-printf '../etc\n' >"$work/list"
-expect_status 1 "$VARVE" store --files-from "$work/list" "$repo" list/3 "$src"
+for outside in ../etc /etc/passwd; do
+  echo "$outside" >"$work/list"
+  expect_status 2 "$VARVE" store --files-from "$work/list" "$repo" list/3 "$src"
+  message_says "\"$outside\" .*below $src"
+done
 ok "a list selects files; missing ones are named, an empty or outside one is refused"
 
 # Streams.
@@ -96,8 +99,14 @@ head -c 3000000 /dev/urandom >"$work/dump"
 "$VARVE" dump "$repo" db/1/dir/db.sql | cmp - "$work/dump"
 expect_status 0 "$VARVE" stat --json "$repo" db/1
 [ "$(json_of claimed_at)" = 2020-02-29T12:30:00.000000000Z ]
-expect_status 1 "$VARVE" store --stdin ../x "$repo" db/2 </dev/null
-message_says '"../x" cannot be the path of a file'
+for name in ../x /abs/x; do
+  expect_status 2 "$VARVE" store --stdin "$name" "$repo" db/2 </dev/null
+  message_says "\"$name\" cannot be the path of a file"
+done
+expect_status 2 "$VARVE" store --stdin '' "$repo" db/2 </dev/null
+message_says 'stdin.*empty'
+expect_status 2 "$VARVE" store "$repo" ./x "$src"
+message_says '"\./x"'
 expect_status 1 "$VARVE" dump "$repo" db/1/dir
 message_says 'is a directory'
 expect_status 1 "$VARVE" dump "$repo" db/1/none
