@@ -81,14 +81,16 @@ Result<void> check_glob(std::string_view pattern) {
   };
   for (std::size_t at = 0; at < pattern.size();) {
     if (pattern[at] == '\\' && at + 1 == pattern.size()) {
-      return refuse("ends in a backslash; write \\\\ for the byte itself");
+      return refuse("ends in a backslash; write two of them for the byte itself");
     }
     if (pattern[at] != '[') {
       at += pattern[at] == '\\' ? 2 : 1;
       continue;
     }
     const std::size_t length = match_set(pattern.substr(at), 0).length;
-    if (length == 0) return refuse("has a [ without a ]; write \\[ for the byte itself");
+    if (length == 0) {
+      return refuse("has a [ without a ]; write a backslash before it for the byte itself");
+    }
     if (pattern.substr(at + 1, length - 1).find("[:") != std::string_view::npos) {
       return refuse("has a class such as [:alpha:], which is not supported; write [A-Za-z]");
     }

@@ -16,6 +16,9 @@
 namespace varve::cli {
 namespace {
 
+// The first error of stdout, which is process-wide, too. Later calls change errno.
+int output_error = 0;
+
 /// Returns the length of the UTF-8 character at the start of `text`, 0 if there is none (RFC 3629).
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -59,7 +62,10 @@ std::size_t display_width(std::string_view text) {
 
 }  // namespace
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(std::string_view text) {
+  const bool printed = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!printed && output_error == 0) output_error = errno;
+}
 
 void print_json(const char* message_type, Json object) {
   object["message_type"] = message_type;
@@ -68,8 +74,10 @@ void print_json(const char* message_type, Json object) {
 }
 
 Result<void> finish_output() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
-  return base::system_error("cannot write the results", errno);
+  const bool flushed = std::fflush(stdout) == 0;
+  if (!flushed && output_error == 0) output_error = errno;
+  if (flushed && std::ferror(stdout) == 0) return {};
+  return base::system_error("cannot write the results", output_error);
 }
 
 bool is_utf8(std::string_view text) {

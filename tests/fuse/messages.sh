@@ -88,6 +88,15 @@ grep -q 'the seal times or claimed times of 1 versions are in the future' said |
 "$VARVE" -q rm repo c/one
 ok "the end of a lock is a date; a prune by claimed times names them"
 
+"$VARVE" -q init many
+for i in 1 2 3 4; do "$VARVE" -q store many "s$i/one" src >/dev/null; done  # More than stdio buffers.
+status=0
+"$VARVE" stats --prometheus many >/dev/full 2>said || status=$?
+[ "$status" -eq 1 ]
+grep -q 'cannot write the results: No space left' said || fail "$(cat said)"
+says 2 'has a \[ without a \]; write a backslash before it' find repo '['
+ok "a full disk below stdout is named; the advice for a pattern is right"
+
 # A wrong command line has an exit code of its own, and changes nothing.
 for line in "" "nonsense" "ls --nonsense repo" "init --chunk-size 5K new" "init --chunker none new" \
   "init --parity 26 new" "prune repo" "prune --keep-last x repo" "prune --keep-within 3 repo" "lock repo s/one" \
