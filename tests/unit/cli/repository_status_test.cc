@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
+
+#include "varve/copy_name.h"
 
 namespace varve::cli {
 namespace {
@@ -60,8 +63,13 @@ TEST(RepositoryStatus, AVersionThatStaysOpenIsAWarning) {
   open.name = "tuesday.partial";
   open.opened_at = {kNow - 30 * kHour, 0};
   status.series[0].open = {open};
-  EXPECT_EQ(only_concern(status, strict(), "home/tuesday.partial has been open for 30 h"),
+  EXPECT_EQ(only_concern(status, strict(), "home/tuesday.partial has been open for 30 h; seal it"),
             Health::kWarning);
+  VersionOrigin origin;
+  origin.repository = std::string(32, 'a');
+  origin.number = VersionNumber{3};
+  status.series[0].open[0].name = receiving_name(origin);
+  EXPECT_EQ(only_concern(status, strict(), "run `varve copy` again"), Health::kWarning);
 }
 
 TEST(RepositoryStatus, AVersionFromTheFutureIsAWarning) {

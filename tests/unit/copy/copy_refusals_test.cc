@@ -58,6 +58,9 @@ TEST_F(CopyRefusals, UnfinishedCopyThatTheUserSealsIsNoCopy) {
     progress_ = {};
     const auto id = series(*target_);
     const auto unfinished = must(target_->writer(id))->info();
+    const auto other = target_->open_version(id, "own", test::folder());
+    ASSERT_EQ(test::code_of(other), ErrorCode::kBusy);
+    EXPECT_NE(other.error().message().find("varve copy"), std::string::npos);
     const auto sealed = must(target_->seal(id, unfinished.number, "")).info;
     EXPECT_FALSE(sealed.origin);
     EXPECT_EQ(copy().copied, 1U);
