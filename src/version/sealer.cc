@@ -86,21 +86,21 @@ Result<void> Sealer::find_changes() {
   std::vector<std::uint32_t> content_changed;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
-    VARVE_TRY_ASSIGN(auto inodes, meta::Cursor::open(txn, meta::overlay::kInodes));
-    VARVE_TRY_ASSIGN(auto inode, inodes.seek(""));
-    while (inode && inode->key < end) {
-      const Ino ino = base::load_be64(inode->key);
+    const auto visit = [&](std::string_view key, const meta::Value& value) -> Result<bool> {
+      if (key >= end) return false;
+      const Ino ino = base::load_be64(key);
       changed_.push_back(static_cast<std::uint32_t>(CloneBase::rank_of(ino)));
       if (count_changes_ && base_->has(ino)) {
         bool same = false;
-        if (!inode->value.empty()) {
-          VARVE_TRY_ASSIGN(const auto now, decode_open_inode(ino, inode->value, base_->end()));
+        if (!value.empty()) {
+          VARVE_TRY_ASSIGN(const auto now, decode_open_inode(ino, value, base_->end()));
           same = has_base_content(*now);
         }
         if (!same) content_changed.push_back(changed_.back());
       }
-      VARVE_TRY_ASSIGN(inode, inodes.next());
-    }
+      return true;
+    };
+    VARVE_TRY(meta::for_each_prefix(txn, meta::overlay::kInodes, "", visit));
     // A changed file has changed under each of its names.
     const std::size_t inodes_changed = changed_.size();
     for (const auto& name : base_->links().names()) {
