@@ -7,14 +7,11 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <limits>
-#include <new>
 #include <string_view>
 #include <utility>
 
@@ -26,7 +23,6 @@
 namespace varve::transfer {
 namespace {
 
-constexpr std::size_t kInputBytes = std::size_t{1} << 20;
 // libarchive refuses a longer header than 1 MiB, and a member has few.
 constexpr std::size_t kSeenBytesMax = std::size_t{8} << 20;
 constexpr int kPollMs = 250;
@@ -59,46 +55,8 @@ Result<std::size_t> read_stream(int fd, std::span<std::byte> out,
   }
 }
 
-GzipStream::GzipStream() : stream_(new z_stream_s()), out_(new std::byte[kInputBytes]) {
-  constexpr int kWindowOfGzip = 16 + MAX_WBITS;  // Other formats of zlib are errors.
-  if (::inflateInit2(stream_.get(), kWindowOfGzip) != Z_OK) throw std::bad_alloc();
-}
-
-GzipStream::~GzipStream() { ::inflateEnd(stream_.get()); }
-
-Result<std::span<const std::byte>> GzipStream::next(
-    const std::function<Result<std::span<const std::byte>>()>& refill) {
-  static_assert(kInputBytes <= std::numeric_limits<unsigned>::max());
-  const Error damaged(ErrorCode::kInvalid, "the archive is damaged or truncated: its gzip data");
-  stream_->next_out = reinterpret_cast<Bytef*>(out_.get());
-  stream_->avail_out = kInputBytes;
-  while (stream_->avail_out == kInputBytes) {
-    if (stream_->avail_in == 0) {
-      VARVE_TRY_ASSIGN(const auto more, refill());
-      if (more.empty()) {
-        if (is_inside_) return damaged;
-        break;
-      }
-      stream_->next_in =
-          const_cast<Bytef*>(reinterpret_cast<const Bytef*>(more.data()));  // zlib only reads it.
-      stream_->avail_in = static_cast<unsigned>(more.size());
-    }
-    if (!is_inside_) {
-      ::inflateReset(stream_.get());
-      is_inside_ = true;
-    }
-    const int status = ::inflate(stream_.get(), Z_NO_FLUSH);
-    if (status == Z_STREAM_END) {
-      is_inside_ = false;  // Another member may follow.
-    } else if (status != Z_OK) {
-      return damaged;
-    }
-  }
-  return std::span<const std::byte>(out_.get(), kInputBytes - stream_->avail_out);
-}
-
 ArchiveInput::ArchiveInput(int fd, const std::function<bool()>& goes_on)
-    : fd_(fd), goes_on_(goes_on), buffer_(new std::byte[kInputBytes]) {}
+    : fd_(fd), goes_on_(goes_on), buffer_(new std::byte[kArchivePartBytes]) {}
 
 ArchiveInput::~ArchiveInput() {
   if (handle_ != nullptr) archive_read_free(handle_);
@@ -114,17 +72,18 @@ Result<std::unique_ptr<ArchiveInput>> ArchiveInput::open(int fd,
 Result<void> ArchiveInput::start() {
   handle_ = archive_read_new();
   if (handle_ == nullptr) return Error(ErrorCode::kIo, "no memory for reading the archive");
-  // Only filters of libraries: others would run programs. Not those of gzip and lz4, because they
-  // ignore the checksums.
-  archive_read_support_filter_bzip2(handle_);
-  archive_read_support_filter_xz(handle_);
-  archive_read_support_filter_lzma(handle_);
-  archive_read_support_filter_zstd(handle_);
-  archive_read_support_filter_compress(handle_);
   archive_read_support_format_tar(handle_);
   // Archives may be joined, as by `cat`: what follows an end mark is data too.
   archive_read_set_format_option(handle_, "tar", "read_concatenated_archives", "1");
   archive_read_support_format_cpio(handle_);
+  VARVE_TRY(choose_input());
+  archive_read_set_read_callback(handle_, &ArchiveInput::read_callback);
+  archive_read_set_callback_data(handle_, this);
+  if (archive_read_open1(handle_) < ARCHIVE_WARN) return failure();
+  return {};
+}
+
+Result<void> ArchiveInput::choose_input() {
   struct stat status {};
   const bool is_file = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
   const off_t begin = is_file ? ::lseek(fd_, 0, SEEK_CUR) : 0;
@@ -135,33 +94,39 @@ Result<void> ArchiveInput::start() {
     return ahead_.size() >= magic.size() && std::ranges::equal(ahead_.first(magic.size()), magic);
   };
   if (begins_with(kGzipMagic)) {
-    gzip_.emplace();
+    decompressor_ = std::make_unique<GzipStream>();
+    return {};
+  }
+  const bool is_zip_stream = begins_with(kZipMagic);
+  VARVE_TRY_ASSIGN(auto filter, FilterStream::open([this] { return read_input(); }));
+  if (!filter->is_plain()) {
+    decompressor_ = std::move(filter);
   } else if (is_file && begin >= 0 && ::lseek(fd_, begin, SEEK_SET) == begin) {
     ahead_ = {};
     // The other reader of zip archives takes a symbolic link for a file.
     archive_read_support_format_zip_seekable(handle_);
     archive_read_set_seek_callback(handle_, &ArchiveInput::seek_callback);
-  } else if (begins_with(kZipMagic)) {
+  } else if (is_zip_stream) {
     return Error(
         ErrorCode::kInvalid,
         "a zip archive cannot be read from a pipe, because types and modes are at its end; "
         "name the file");
+  } else {
+    decompressor_ = std::move(filter);  // It has the part that was read.
   }
-  archive_read_set_read_callback(handle_, &ArchiveInput::read_callback);
-  archive_read_set_callback_data(handle_, this);
-  if (archive_read_open1(handle_) < ARCHIVE_WARN) return failure();
   return {};
 }
 
 Result<std::span<const std::byte>> ArchiveInput::read_input() {
   if (!ahead_.empty()) return std::exchange(ahead_, {});
-  VARVE_TRY_ASSIGN(const auto got, read_stream(fd_, {buffer_.get(), kInputBytes}, goes_on_));
+  VARVE_TRY_ASSIGN(const auto got, read_stream(fd_, {buffer_.get(), kArchivePartBytes}, goes_on_));
   return std::span<const std::byte>(buffer_.get(), got);
 }
 
 Result<std::span<const std::byte>> ArchiveInput::read_archive() {
-  VARVE_TRY_ASSIGN(const auto got,
-                   gzip_ ? gzip_->next([this] { return read_input(); }) : read_input());
+  VARVE_TRY_ASSIGN(const auto got, decompressor_
+                                       ? decompressor_->next([this] { return read_input(); })
+                                       : read_input());
   const auto last =
       std::find_if(got.rbegin(), got.rend(), [](std::byte byte) { return byte != std::byte{0}; });
   if (last != got.rend()) data_end_ = std::max(data_end_, position_ + (got.rend() - last));
@@ -226,9 +191,8 @@ Result<void> ArchiveInput::check_cpio_end() {
                            end));
 }
 
-// The object does not see what libarchive decompresses.
 Result<void> ArchiveInput::check_headers() const {
-  if (!is_tar(handle_) || archive_filter_count(handle_) > 1) return {};
+  if (!is_tar(handle_)) return {};
   const std::int64_t begin = archive_read_header_position(handle_);
   const std::int64_t seen_from = position_ - static_cast<std::int64_t>(seen_.size());
   if (begin < seen_from || begin > position_) return {};
@@ -275,20 +239,14 @@ Result<archive_entry*> ArchiveInput::next() {
     if (zip_names_ && zip_members_ != zip_names_->size()) {
       return Error(ErrorCode::kInvalid, "the zip archive is damaged: it lacks members");
     }
-    // libarchive stops before the checksum at the end of the compressed data.
-    while (gzip_) {
-      VARVE_TRY_ASSIGN(const auto rest, gzip_->next([this] { return read_input(); }));
+    // libarchive stops before the checksums at the end of the compressed data.
+    while (decompressor_) {
+      VARVE_TRY_ASSIGN(const auto rest, decompressor_->next([this] { return read_input(); }));
       if (rest.empty()) break;
     }
     return static_cast<archive_entry*>(nullptr);
   }
   if (status < ARCHIVE_WARN) return failure();
-  if (is_cpio(handle_) && archive_filter_count(handle_) > 1) {
-    // The filter has read ahead, so nothing could be said of data behind the trailer.
-    return Error(ErrorCode::kInvalid,
-                 "a cpio archive may be compressed by gzip alone; decompress it before, such as by "
-                 "`xz -dc FILE | varve store --from-tar - …`");
-  }
   if (status == ARCHIVE_WARN) {
     const char* reason = archive_error_string(handle_);
     warning_ = reason == nullptr ? "damaged in part" : reason;

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "transfer/decompressor.h"
 #include "varve/result.h"
 
 struct archive;
 struct archive_entry;
-struct z_stream_s;
 
 namespace varve::transfer {
 
@@ -24,27 +24,6 @@ namespace varve::transfer {
 /// Errors: kInterrupted once `goes_on` returns false; kIo.
 [[nodiscard]] Result<std::size_t> read_stream(int fd, std::span<std::byte> out,
                                               const std::function<bool()>& goes_on);
-
-/// Decompresses a gzip stream, one member or several, and compares the checksum and length of each:
-/// libarchive does not. Not thread-safe.
-class GzipStream {
- public:
-  GzipStream();
-  ~GzipStream();
-  GzipStream(const GzipStream&) = delete;
-  GzipStream& operator=(const GzipStream&) = delete;
-
-  /// Returns the next part of the data; empty at the end. `refill` returns the next part of the
-  /// compressed data, empty at its end. Lifetime: until the next call.
-  /// Errors: kInvalid if the stream is damaged or truncated; those of `refill`.
-  [[nodiscard]] Result<std::span<const std::byte>> next(
-      const std::function<Result<std::span<const std::byte>>()>& refill);
-
- private:
-  const std::unique_ptr<z_stream_s> stream_;
-  const std::unique_ptr<std::byte[]> out_;
-  bool is_inside_ = true;  // A member has begun and has not ended.
-};
 
 /// A tar, cpio or zip archive in a stream. A zip archive must be a regular file: types and modes of
 /// its members are at its end. Not thread-safe.
@@ -79,6 +58,8 @@ class ArchiveInput {
  private:
   ArchiveInput(int fd, const std::function<bool()>& goes_on);
   [[nodiscard]] Result<void> start();
+  /// Finds out how the input is read: as it is, decompressed, or, a zip archive, at any offset.
+  [[nodiscard]] Result<void> choose_input();
   [[nodiscard]] Error failure();
   /// Checks the headers of a tar member that libarchive has read.
   [[nodiscard]] Result<void> check_headers() const;
@@ -90,7 +71,7 @@ class ArchiveInput {
   [[nodiscard]] Result<void> check_cpio_end();
   /// Reads the next part of the input, compressed or not; empty at its end.
   [[nodiscard]] Result<std::span<const std::byte>> read_input();
-  /// Reads the next part of what libarchive gets: the input, or what gzip compressed.
+  /// Reads the next part of what libarchive gets: the input, or what was compressed in it.
   [[nodiscard]] Result<std::span<const std::byte>> read_archive();
   static ssize_t read_callback(archive* handle, void* self, const void** buffer);
   static std::int64_t seek_callback(archive* handle, void* self, std::int64_t offset, int whence);
@@ -98,8 +79,8 @@ class ArchiveInput {
   const int fd_;
   const std::function<bool()>& goes_on_;
   std::unique_ptr<std::byte[]> buffer_;
-  std::span<const std::byte> ahead_;  // Input that was read to know its format.
-  std::optional<GzipStream> gzip_;
+  std::span<const std::byte> ahead_;            // Input that was read to know its format.
+  std::unique_ptr<Decompressor> decompressor_;  // Null if the input is read as it is.
   archive* handle_ = nullptr;
   std::optional<Error> read_error_;
   std::string seen_;           // The latest parts: all since the present headers began.

@@ -5,7 +5,10 @@
 usage: hostile_archives.py FOLDER
 """
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import sys
 import tarfile
@@ -78,8 +81,8 @@ def main(folder):
     os.makedirs(folder)
     write_names(folder)
     write_acls(folder)
-    for name in ("bad-zero.tar", "bad-zero.tar.gz"):
-        with tarfile.open(os.path.join(folder, name), "w:gz" if name.endswith("gz") else "w",
+    for kind in ("", "gz", "bz2", "xz"):
+        with tarfile.open(os.path.join(folder, f"bad-zero-{kind}.tar"), f"w:{kind}",
                           format=tarfile.PAX_FORMAT) as archive:
             for path in ("a", "a\0b"):
                 info, data = member("long" * 9, b"x", pax_headers={"path": path})
@@ -112,6 +115,14 @@ def main(folder):
         if end < len(twice):
             with open(os.path.join(folder, f"bad-cut-{end}.tar"), "wb") as file:
                 file.write(twice[:end])
+    # So must that of compressed data behind the end mark, where their checksums are.
+    for kind, packed in (("gz", gzip.compress(twice)), ("bz2", bz2.compress(twice)),
+                         ("xz", lzma.compress(twice))):
+        with open(os.path.join(folder, f"good-whole-{kind}"), "wb") as file:
+            file.write(packed)
+        for cut in (1, 5, len(packed) // 2):
+            with open(os.path.join(folder, f"bad-cut-{kind}-{cut}"), "wb") as file:
+                file.write(packed[:-cut])
     with open(os.path.join(folder, "bad-random"), "wb") as file:
         file.write(bytes(range(256)) * 40)
     with open(os.path.join(folder, "bad-nothing"), "wb"):

@@ -149,7 +149,11 @@ done
 ok "joined archives are stored to the end"
 bsdtar -C "$src" -c --format newc -f "$work/new.cpio" .
 (cd "$src" && bsdtar -c --format zip -f "$work/zip" home/docs/a.o)
-for archive in pax.tar gnu.tar.gz new.cpio; do
+xz -k "$work/new.cpio"
+cat "$work/new.cpio" "$work/new.cpio" | xz >"$work/joined.cpio.xz"
+expect_status 1 "$VARVE" store --from-tar "$work/joined.cpio.xz" "$repo" tar/joined
+message_says 'data follows the trailer'
+for archive in pax.tar gnu.tar.gz new.cpio new.cpio.xz; do
   "$VARVE" -q store --from-tar - "$repo" "tar/$archive" <"$work/$archive" >/dev/null
   restored "tar/$archive"
   case $archive in
