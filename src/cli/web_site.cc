@@ -34,8 +34,25 @@ void send_error(web::Exchange& exchange, const Error& error) {
     status = 404;
   }
   if (error.code() == ErrorCode::kInvalid) status = 400;
+  if (error.code() == ErrorCode::kBusy) status = 503;
   const Json object{{"error", printable(error.message())}};
   (void)exchange.send(status, "application/json", object.dump());
+}
+
+Result<void> WebSite::download(const web::Request& request, web::Exchange& exchange) {
+  const bool is_file = request.path == "/file";
+  const bool is_tar = request.path == "/tar";
+  if (!is_file && !is_tar && request.path != "/zip") {
+    return Error(ErrorCode::kNotFound, "there is no such page");
+  }
+  Result<void> sent = Error(
+      ErrorCode::kBusy, "too many downloads run at the same time; try again when one has ended");
+  if (downloads_.fetch_add(1) < kDownloadsMax) {
+    sent = is_file ? send_file(repository_, request, exchange)
+                   : send_archive(repository_, request, is_tar, exchange);
+  }
+  downloads_.fetch_sub(1);
+  return sent;
 }
 
 void WebSite::answer(const web::Request& request, web::Exchange& exchange) {
@@ -51,14 +68,7 @@ void WebSite::answer(const web::Request& request, web::Exchange& exchange) {
     (void)exchange.send(200, "application/json", answered->dump());
     return;
   }
-  Result<void> sent = {};
-  if (request.path == "/file") {
-    sent = send_file(repository_, request, exchange);
-  } else if (request.path == "/tar" || request.path == "/zip") {
-    sent = send_archive(repository_, request, request.path == "/tar", exchange);
-  } else {
-    sent = Error(ErrorCode::kNotFound, "there is no such page");
-  }
+  const auto sent = download(request, exchange);
   if (!sent) send_error(exchange, sent.error());
 }
 

@@ -2,12 +2,20 @@
 // The answers of `varve web`: the page, what it shows as JSON, and downloads.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+
 #include "varve/repository.h"
 #include "varve/result.h"
 #include "web/exchange.h"
 #include "web/request.h"
+#include "web/server.h"
 
 namespace varve::cli {
+
+/// Number of downloads at the same time. Further ones are refused, so that slow ones leave threads
+/// for the page.
+inline constexpr std::size_t kDownloadsMax = web::kServerThreads - 4;
 
 /// Answers requests from a repository that is open for reading. Thread-safe.
 ///
@@ -21,7 +29,10 @@ class WebSite {
   void answer(const web::Request& request, web::Exchange& exchange);
 
  private:
+  [[nodiscard]] Result<void> download(const web::Request& request, web::Exchange& exchange);
+
   Repository& repository_;
+  std::atomic<std::size_t> downloads_ = 0;
 };
 
 /// Sends the error with the HTTP status that fits it, unless an answer has begun.

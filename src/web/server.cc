@@ -9,21 +9,16 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <exception>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/log.h"
 #include "base/system_error.h"
-#include "base/thread_pool.h"
 
 namespace varve::web {
 namespace {
 
-constexpr std::chrono::seconds kRequestTime{10};
 constexpr int kBacklog = 64;
 
 Result<base::UniqueFd> listen_on(const sockaddr* address, socklen_t bytes) {
@@ -69,29 +64,6 @@ Result<std::uint16_t> port_of(const base::UniqueFd& socket) {
   return ntohs(address.sin_port);
 }
 
-/// Receives a request. Returns no request and status 0 if the browser closed the connection.
-ParsedRequest receive(int socket) {
-  constexpr unsigned kTimeout = 408;
-  const auto end = std::chrono::steady_clock::now() + kRequestTime;
-  std::string bytes;
-  std::array<char, 4096> buffer;
-  while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        end - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return {.request = std::nullopt, .status = kTimeout};
-    struct pollfd wait = {socket, POLLIN, 0};
-    const int ready = ::poll(&wait, 1, static_cast<int>(left.count()));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return {.request = std::nullopt, .status = ready == 0 ? kTimeout : 0};
-    const ssize_t got = ::recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got <= 0) return {};
-    bytes.append(buffer.data(), static_cast<std::size_t>(got));
-    ParsedRequest parsed = parse_request(bytes);
-    if (parsed.request || parsed.status != 0) return parsed;
-  }
-}
-
 /// Closes a connection so that the browser gets all of the answer: data that nothing has read would
 /// make the kernel cut the answer off.
 void finish(int socket) {
@@ -121,6 +93,32 @@ const char* words_for(unsigned status) {
   }
 }
 
+/// The answer to a request that is not admitted. Status 0: it is.
+struct Refusal {
+  unsigned status = 0;
+  std::string text = {};
+  Headers headers = {};
+};
+
+Refusal refusal_of(const ParsedRequest& parsed, const Gate& gate) {
+  if (!parsed.request) {
+    Refusal refusal{parsed.status, words_for(parsed.status)};
+    if (parsed.status == 405) refusal.headers.emplace_back("Allow", "GET, HEAD");
+    return refusal;
+  }
+  switch (gate.judge(*parsed.request)) {
+    case Gate::Verdict::kForeignHost:
+      return {421, "Open the address that `varve web` printed."};
+    case Gate::Verdict::kNoToken:
+      return {401, "Open the address that `varve web` printed: it has a token."};
+    case Gate::Verdict::kExchange:
+      return {303, "", {{"Location", "/"}, {"Set-Cookie", gate.cookie()}}};
+    case Gate::Verdict::kAdmitted:
+      break;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::listen(std::uint16_t port) {
@@ -142,26 +140,41 @@ std::string Server::address() const {
   return "http://127.0.0.1:" + std::to_string(port_) + "/?token=" + gate_.token();
 }
 
+void Server::accept_connections(Reception& reception) const {
+  for (const auto& listener : listeners_) {
+    base::UniqueFd accepted(
+        ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (accepted.valid()) {
+      reception.add(std::move(accepted));
+    } else if (errno == EMFILE || errno == ENFILE) {
+      // Without a free descriptor, the connection stays in the queue: do not spin.
+      ::poll(nullptr, 0, 100);
+    }
+  }
+}
+
 void Server::run(const Handler& handler) {
   base::ThreadPool workers(kServerThreads, "web");
-  std::vector<struct pollfd> waits{{wake_.get(), POLLIN, 0}};
-  for (const auto& listener : listeners_) waits.push_back({listener.get(), POLLIN, 0});
+  Reception reception;
   while (true) {
-    if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) break;
+    std::vector<struct pollfd> waits{{wake_.get(), POLLIN, 0}};
+    for (const auto& listener : listeners_) waits.push_back({listener.get(), POLLIN, 0});
+    reception.add_waits(waits);
+    if (::poll(waits.data(), waits.size(), reception.wait_ms()) < 0 && errno != EINTR) break;
     if ((waits.front().revents & POLLIN) != 0) break;
-    for (const auto& listener : listeners_) {
-      base::UniqueFd accepted(
-          ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!accepted.valid()) {
-        // Without a free descriptor, the connection stays in the queue: do not spin.
-        if (errno == EMFILE || errno == ENFILE) ::poll(nullptr, 0, 100);
-        continue;
+    accept_connections(reception);
+    for (Received& received : reception.receive()) {
+      const Refusal refusal = refusal_of(received.parsed, gate_);
+      if (refusal.status == 0 && admit(received, workers, handler)) continue;
+      // The answer fits into the buffer of a new connection, so this does not wait.
+      Exchange exchange(received.socket.get(),
+                        received.parsed.request && received.parsed.request->is_head);
+      if (refusal.status == 0) {
+        (void)exchange.send_text(503, "Too many requests wait for an answer; try again later.");
+      } else {
+        (void)exchange.send_text(refusal.status, refusal.text, refusal.headers);
       }
-      const std::lock_guard lock(mutex_);
-      if (connections_.size() >= kServerThreads + kWaitingMax) continue;  // Closes it.
-      const int socket = accepted.release();
-      connections_.insert(socket);
-      workers.run([this, socket, &handler] { serve(socket, handler); });
+      reception.drain(std::move(received.socket));
     }
   }
   // Connections that nothing has accepted are refused, too.
@@ -173,55 +186,41 @@ void Server::run(const Handler& handler) {
   // the lock is released, because the lock is younger.
 }
 
+bool Server::admit(Received& received, base::ThreadPool& workers, const Handler& handler) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (connections_.size() >= kServerThreads + kWaitingMax) return false;
+    connections_.insert(received.socket.get());
+  }
+  const int socket = received.socket.release();
+  workers.run([this, socket, request = std::move(*received.parsed.request), &handler] {
+    serve(socket, request, handler);
+  });
+  return true;
+}
+
 void Server::stop() {
   const std::uint64_t one = 1;
   // The first write to an eventfd cannot fail.
   (void)!::write(wake_.get(), &one, sizeof one);
 }
 
-void Server::serve(int socket, const Handler& handler) {
-  const ParsedRequest parsed = receive(socket);
+void Server::serve(int socket, const Request& request, const Handler& handler) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) ::shutdown(socket, SHUT_RDWR);
   }
-  if (parsed.request || parsed.status != 0) {
-    Exchange exchange(socket, parsed.request && parsed.request->is_head);
-    if (parsed.request) {
-      answer(*parsed.request, exchange, handler);
-    } else {
-      Headers headers;
-      if (parsed.status == 405) headers.emplace_back("Allow", "GET, HEAD");
-      (void)exchange.send_text(parsed.status, words_for(parsed.status), headers);
-    }
-    finish(socket);
-  }
-  const std::lock_guard lock(mutex_);
-  connections_.erase(socket);
-  ::close(socket);
-}
-
-void Server::answer(const Request& request, Exchange& exchange, const Handler& handler) {
-  switch (gate_.judge(request)) {
-    case Gate::Verdict::kForeignHost:
-      (void)exchange.send_text(421, "Open the address that `varve web` printed.");
-      return;
-    case Gate::Verdict::kNoToken:
-      (void)exchange.send_text(401, "Open the address that `varve web` printed: it has a token.");
-      return;
-    case Gate::Verdict::kExchange:
-      (void)exchange.send(303, "text/plain; charset=utf-8", "",
-                          {{"Location", "/"}, {"Set-Cookie", gate_.cookie()}});
-      return;
-    case Gate::Verdict::kAdmitted:
-      break;
-  }
+  Exchange exchange(socket, request.is_head);
   try {
     handler(request, exchange);
   } catch (const std::exception& error) {
     base::log(base::LogLevel::kError, error.what());
   }
   if (!exchange.has_begun()) (void)exchange.send_text(500, "Nothing answered.");
+  finish(socket);
+  const std::lock_guard lock(mutex_);
+  connections_.erase(socket);
+  ::close(socket);
 }
 
 }  // namespace varve::web

@@ -10,21 +10,24 @@
 #include <set>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "base/unique_fd.h"
 #include "varve/result.h"
 #include "web/exchange.h"
 #include "web/gate.h"
+#include "web/reception.h"
 #include "web/request.h"
 
 namespace varve::web {
 
 /// Number of requests that are answered at the same time.
 inline constexpr std::size_t kServerThreads = 16;
-/// Number of connections that wait for a thread. Further ones are closed.
+/// Number of admitted requests that wait for a thread. Further ones are refused.
 inline constexpr std::size_t kWaitingMax = 64;
 
 /// Listens on 127.0.0.1, and on ::1 where the machine has it. Answers one request for each
-/// connection. A browser has ten seconds to send its request.
+/// connection. A browser has ten seconds to send its request. Requests without the token are
+/// refused by the thread of run(), so they hold no thread that answers.
 class Server {
  public:
   /// Answers an admitted request. Called from several threads.
@@ -52,8 +55,10 @@ class Server {
         wake_(std::move(wake)),
         port_(port),
         gate_(std::move(token), port) {}
-  void serve(int socket, const Handler& handler);
-  void answer(const Request& request, Exchange& exchange, const Handler& handler);
+  void accept_connections(Reception& reception) const;
+  /// Takes a request to a thread. Returns false if too many wait.
+  [[nodiscard]] bool admit(Received& received, base::ThreadPool& workers, const Handler& handler);
+  void serve(int socket, const Request& request, const Handler& handler);
 
   const std::vector<base::UniqueFd> listeners_;
   const base::UniqueFd wake_;

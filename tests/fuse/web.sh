@@ -289,13 +289,39 @@ ok "it shows what a daemon opens, seals and deletes meanwhile"
 
 # ---- Clients that misbehave. ----
 
-# More connections than it takes, none of which sends a request.
-python3 - "$port" <<'PY'
-import socket, sys
-idle = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(120)]
-PY
-get -o "$work/body" "$base/"
 wait "$slow"
+# More connections than it takes, which send no request, a part of one or one without the token, and
+# downloads that nothing reads: a browser with the token gets its page meanwhile.
+python3 - "$port" "$cookie" "$at" "$work/crowded" <<'PY' &
+import socket, sys, time
+port, cookie, at, crowded = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+def connect(text):
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    one.settimeout(20)
+    one.connect(("127.0.0.1", port))
+    one.sendall(text)
+    return one
+head = b" HTTP/1.1\r\nHost: localhost\r\n"
+wanted = f"GET /tar?{at}&path=".encode() + head + f"Cookie: {cookie}\r\n\r\n".encode()
+downloads = [connect(wanted) for _ in range(20)]
+refused = sum(one.recv(12) == b"HTTP/1.1 503" for one in downloads)
+assert refused == 8, refused
+parts = (b"", b"GET /" + head, b"GET /" + head + b"\r\n")
+idle = [connect(part) for _ in range(100) for part in parts]
+open(crowded, "w").close()
+time.sleep(60)
+PY
+crowd=$!
+for i in $(seq 150); do
+  [ ! -e "$work/crowded" ] || break
+  kill -0 "$crowd" || fail "the crowd has gone"
+  sleep 0.1
+done
+[ -e "$work/crowded" ] || fail "the crowd does not get in"
+for i in 1 2 3; do get -m 5 -o "$work/body" "$base/"; done
+kill "$crowd"
+wait "$crowd" || true
 # A browser that ends a download ends nothing else.
 for i in 1 2 3 4 5; do
   get "$base/tar?$at&path=" 2>/dev/null | head -c 1000 >"$work/out" || true
