@@ -39,11 +39,12 @@ void add_age_concerns(const SeriesStatus& series, const Timestamp& now, const St
   for (const VersionInfo& version : series.open) {
     const auto age = seconds_since(version.opened_at, now);
     if (age <= *limits.age_s) continue;
-    concerns.push_back(
-        {Health::kWarning,
-         fmt::format("{}/{} has been open for {}; {}, or drop it with `varve rm`", name,
-                     printable(version.name), age_text(age),
-                     is_receiving_name(version.name) ? "run `varve copy` again" : "seal it")});
+    concerns.push_back({Health::kWarning,
+                        fmt::format("{}/{} has been open for {}; {}, or drop it with `varve rm`",
+                                    name, printable(version.name), age_text(age),
+                                    is_receiving_name(version.name)
+                                        ? "run `varve copy` again"
+                                        : "run the interrupted command again, seal it as it is")});
   }
 }
 

@@ -70,6 +70,12 @@ expect_status 0 "$VARVE" copy "$mnt" "$copy"
 message_says 'copied 1 versions; 2 were there already'
 same_versions
 diff <(sealed_times "$repo") <(sealed_times "$copy")
+sealed=$("$VARVE" stat "$repo" s/v2 | awk '$1 == "sealed" { print $2, $3 }')
+"$VARVE" ls -l "$copy" s | grep '^s/v2 ' >"$work/out"
+grep -q "copied, sealed $sealed" "$work/out" || fail "ls -l tells no origin: $(cat "$work/out")"
+"$VARVE" stat "$copy" s/v2 | grep '^copy of ' >"$work/out"
+grep -q "version 2 of series 1 in repository .*, sealed $sealed" "$work/out" ||
+  fail "stat tells no origin: $(cat "$work/out")"
 ok "versions of a mounted source arrive whole, with their times, while rsync writes another"
 
 # Only what changed.

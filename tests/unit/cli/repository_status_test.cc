@@ -63,7 +63,9 @@ TEST(RepositoryStatus, AVersionThatStaysOpenIsAWarning) {
   open.name = "tuesday.partial";
   open.opened_at = {kNow - 30 * kHour, 0};
   status.series[0].open = {open};
-  EXPECT_EQ(only_concern(status, strict(), "home/tuesday.partial has been open for 30 h; seal it"),
+  EXPECT_EQ(only_concern(status, strict(),
+                         "home/tuesday.partial has been open for 30 h; run the interrupted "
+                         "command again, seal it as it is"),
             Health::kWarning);
   VersionOrigin origin;
   origin.repository = std::string(32, 'a');
