@@ -39,15 +39,17 @@ unsigned char* octets_of(std::span<std::byte> bytes) {
   return reinterpret_cast<unsigned char*>(bytes.data());
 }
 
-/// Returns the key that seals a slot.
-Result<SecretKey> slot_key(const KeySlot& slot, std::span<const std::byte> secret) {
-  if (is_guessable(slot.info.kind)) return stretch(secret, slot.salt, slot.info.cost);
-  return derive_key(secret, slot.salt, "varve slot");
-}
+/// The two keys of a slot. AES-GCM alone does not commit to a key: a text can open under several
+/// keys that its author chose. So the slot's key derives both, and the second one is stored.
+struct SlotKeys {
+  SecretKey sealing;     // Seals the master key.
+  SecretKey commitment;  // Stands in the slot.
+};
 
 /// Returns what a slot is bound to.
-std::string associated_with(const KeySlot& slot, std::string_view repository_id) {
-  std::string text = "varve slot";
+std::string associated_with(std::string_view word, const KeySlot& slot,
+                            std::string_view repository_id) {
+  std::string text(word);
   base::ByteWriter writer(text);
   writer.text(repository_id);
   writer.u8(static_cast<std::uint8_t>(slot.info.kind));
@@ -57,13 +59,28 @@ std::string associated_with(const KeySlot& slot, std::string_view repository_id)
   return text;
 }
 
-/// Returns the master key if `secret` opens the slot.
+Result<SlotKeys> slot_keys(const KeySlot& slot, std::span<const std::byte> secret,
+                           std::string_view repository_id) {
+  VARVE_TRY_ASSIGN(const auto key, is_guessable(slot.info.kind)
+                                       ? stretch(secret, slot.salt, slot.info.cost)
+                                       : derive_key(secret, slot.salt, "varve slot"));
+  VARVE_TRY_ASSIGN(auto sealing, derive_key(key, slot.salt, "varve slot sealing"));
+  VARVE_TRY_ASSIGN(
+      auto commitment,
+      derive_key(key, slot.salt, associated_with("varve slot commitment", slot, repository_id)));
+  return SlotKeys{std::move(sealing), std::move(commitment)};
+}
+
+/// Returns the master key if `secret` opens the slot. A wrong commitment and a text that does not
+/// open look the same.
 Result<std::optional<SecretKey>> open_slot(const KeySlot& slot, std::span<const std::byte> secret,
                                            std::string_view repository_id) {
-  VARVE_TRY_ASSIGN(auto key, slot_key(slot, secret));
+  VARVE_TRY_ASSIGN(auto keys, slot_keys(slot, secret, repository_id));
+  VARVE_TRY_ASSIGN(const auto commitment, SecretKey::copy_of(slot.commitment));
+  if (!keys.commitment.equals(commitment)) return std::optional<SecretKey>();
   std::array<std::byte, kKeyBytes> text = slot.sealed;
-  const auto associated = associated_with(slot, repository_id);
-  const bool opened = Aead(Cipher::kAes256Gcm, std::move(key))
+  const auto associated = associated_with("varve slot", slot, repository_id);
+  const bool opened = Aead(Cipher::kAes256Gcm, std::move(keys.sealing))
                           .open(nonce_of(0), base::as_bytes(associated), text, slot.tag);
   if (!opened) return std::optional<SecretKey>();
   auto master = SecretKey::copy_of(text);
@@ -157,11 +174,12 @@ Result<KeySlot> seal_slot(const NewKey& key, std::uint32_t number, std::int64_t 
     secret = *std::move(code);
   }
   VARVE_TRY_ASSIGN(slot.salt, random_salt());
-  VARVE_TRY_ASSIGN(auto sealing, slot_key(slot, secret.bytes()));
-  std::copy(master.bytes().begin(), master.bytes().end(), slot.sealed.begin());
-  slot.tag =
-      Aead(Cipher::kAes256Gcm, std::move(sealing))
-          .seal(nonce_of(0), base::as_bytes(associated_with(slot, repository_id)), slot.sealed);
+  VARVE_TRY_ASSIGN(auto keys, slot_keys(slot, secret.bytes(), repository_id));
+  std::ranges::copy(keys.commitment.bytes(), slot.commitment.begin());
+  std::ranges::copy(master.bytes(), slot.sealed.begin());
+  const auto associated = associated_with("varve slot", slot, repository_id);
+  slot.tag = Aead(Cipher::kAes256Gcm, std::move(keys.sealing))
+                 .seal(nonce_of(0), base::as_bytes(associated), slot.sealed);
   return slot;
 }
 

@@ -20,7 +20,9 @@ namespace varve::crypto {
 struct KeySlot {
   KeySlotInfo info;
   Salt salt{};
-  std::array<std::byte, kKeyBytes> sealed{};  ///< The master key under the slot's key.
+  /// Names the slot's key: a key that gives another value is refused before it opens anything.
+  std::array<std::byte, kKeyBytes> commitment{};
+  std::array<std::byte, kKeyBytes> sealed{};  ///< The master key.
   Tag tag{};
 };
 

@@ -82,9 +82,9 @@ std::string encode_key_slot(const crypto::KeySlot& slot) {
       crypto::is_guessable(slot.info.kind)
           ? fmt::format("{}:{}:{}:{}", kArgon2, cost.memory_kib, cost.passes, cost.lanes)
           : std::string(kHkdf);
-  std::string text =
-      fmt::format("{} {} {} {} {}{}", key_kind_name(slot.info.kind), slot.info.created_s,
-                  derivation, hex_text(slot.salt), hex_text(slot.sealed), hex_text(slot.tag));
+  std::string text = fmt::format(
+      "{} {} {} {} {} {}{}", key_kind_name(slot.info.kind), slot.info.created_s, derivation,
+      hex_text(slot.salt), hex_text(slot.commitment), hex_text(slot.sealed), hex_text(slot.tag));
   if (!slot.info.label.empty()) text += " " + slot.info.label;
   return text;
 }
@@ -105,7 +105,10 @@ std::optional<crypto::KeySlot> decode_key_slot(std::uint32_t number, std::string
   const auto derivation = take_word(text, ' ');
   const bool derives = crypto::is_guessable(slot.info.kind) ? read_cost(derivation, slot.info.cost)
                                                             : derivation == kHkdf;
-  if (!derives || !read_hex(take_word(text, ' '), slot.salt)) return std::nullopt;
+  if (!derives || !read_hex(take_word(text, ' '), slot.salt) ||
+      !read_hex(take_word(text, ' '), slot.commitment)) {
+    return std::nullopt;
+  }
   const auto sealed = take_word(text, ' ');
   if (sealed.size() != 2 * (slot.sealed.size() + slot.tag.size())) return std::nullopt;
   if (!read_hex(sealed.substr(0, 2 * slot.sealed.size()), slot.sealed) ||

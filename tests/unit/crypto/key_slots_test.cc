@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -86,6 +90,9 @@ TEST_F(KeySlotsTest, EveryFlippedBitOfASlotClosesIt) {
     flip(slots_.front().salt, bit);
     EXPECT_FALSE(opens(passphrase("a")));
     slots_.front() = sound;
+    flip(slots_.front().commitment, bit);
+    EXPECT_FALSE(opens(passphrase("a")));
+    slots_.front() = sound;
     flip(slots_.front().sealed, bit);
     EXPECT_FALSE(opens(passphrase("a")));
     if (bit >= 8 * kTagBytes) continue;
@@ -105,7 +112,104 @@ TEST_F(KeySlotsTest, TwoSlotsOfOneKeyShareNoByte) {
   add(cheap(passphrase("a")));
   add(cheap(passphrase("a")));
   EXPECT_NE(slots_[0].salt, slots_[1].salt);
+  EXPECT_NE(slots_[0].commitment, slots_[1].commitment);
   EXPECT_NE(slots_[0].sealed, slots_[1].sealed);
+}
+
+// ---- A sealed text that opens under two keys. ----
+
+using Block = std::bitset<128>;
+using SealedKey = std::array<std::byte, kKeyBytes>;
+
+Block block_of(std::span<const std::byte> bytes) {
+  Block block;
+  for (std::size_t bit = 0; bit < block.size(); ++bit) {
+    block[bit] = (std::to_integer<unsigned>(bytes[bit / 8]) >> bit % 8 & 1U) != 0;
+  }
+  return block;
+}
+
+/// Returns two blocks: zeros, then `second`.
+SealedKey ending_with(const Block& second) {
+  SealedKey sealed{};
+  for (std::size_t bit = 0; bit < second.size(); ++bit) {
+    if (second[bit]) sealed[16 + bit / 8] |= static_cast<std::byte>(1U << bit % 8);
+  }
+  return sealed;
+}
+
+/// Returns the tag with which `sealed` opens.
+Tag tag_of(const Aead& aead, std::span<const std::byte> associated, const SealedKey& sealed) {
+  SealedKey stream{};
+  static_cast<void>(aead.seal(nonce_of(0), associated, stream));
+  for (std::size_t i = 0; i < stream.size(); ++i) stream[i] ^= sealed[i];
+  const Tag tag = aead.seal(nonce_of(0), associated, stream);
+  EXPECT_EQ(stream, sealed);
+  return tag;
+}
+
+/// Returns a sealed text that has one tag under both keys. The difference of the two tags is linear
+/// in the second block but for a constant, so Gauss finds the block that makes it zero.
+SealedKey collision(const Aead& one, const Aead& other, std::span<const std::byte> associated) {
+  const auto difference = [&](const Block& second) {
+    const auto sealed = ending_with(second);
+    return block_of(tag_of(one, associated, sealed)) ^ block_of(tag_of(other, associated, sealed));
+  };
+  const Block constant = difference(Block());
+  std::array<Block, 128> rows;  // One for each bit of the tags.
+  Block wanted = constant;
+  for (std::size_t column = 0; column < 128; ++column) {
+    const Block change = difference(Block().set(column)) ^ constant;
+    for (std::size_t row = 0; row < 128; ++row) rows[row][column] = change[row];
+  }
+  for (std::size_t pivot = 0; pivot < 128; ++pivot) {
+    std::size_t found = pivot;
+    while (found < 127 && !rows[found][pivot]) ++found;
+    EXPECT_TRUE(rows[found][pivot]);
+    std::swap(rows[found], rows[pivot]);
+    const bool bit = wanted[found];
+    wanted[found] = wanted[pivot];
+    wanted[pivot] = bit;
+    for (std::size_t row = 0; row < 128; ++row) {
+      if (row == pivot || !rows[row][pivot]) continue;
+      rows[row] ^= rows[pivot];
+      wanted[row] = wanted[row] != bit;
+    }
+  }
+  return ending_with(wanted);
+}
+
+Aead sealing_of(const KeySlot& slot, std::string_view text) {
+  const auto key = *stretch(base::as_bytes(text), slot.salt, slot.info.cost);
+  return {Cipher::kAes256Gcm, *derive_key(key, slot.salt, "varve slot sealing")};
+}
+
+// Len, Grubbs, Ristenpart: Partitioning Oracle Attacks (USENIX Security 2021). Without the
+// commitment, one opening would test all the passphrases that the attacker chose.
+TEST_F(KeySlotsTest, ASlotForTwoPassphrasesOpensOnlyWithTheOneThatItCommitsTo) {
+  KeySlot forged = *seal_slot(cheap(passphrase("first guess")), 1, 1764000000, master_, kId);
+  std::string associated = "varve slot" + std::string(kId) + '\1';
+  base::ByteWriter cost(associated);
+  for (const auto part : {kCheap.memory_kib, kCheap.passes, kCheap.lanes}) cost.u32(part);
+  const auto bound = base::as_bytes(associated);
+  const auto first = sealing_of(forged, "first guess");
+  const auto second = sealing_of(forged, "second guess");
+  forged.sealed = collision(first, second, bound);
+  forged.tag = tag_of(first, bound, forged.sealed);
+  for (const auto* const aead : {&first, &second}) {
+    auto text = forged.sealed;
+    EXPECT_TRUE(aead->open(nonce_of(0), bound, text, forged.tag));
+  }
+  slots_ = {forged};
+  const auto refusal = [&](std::string_view text) {
+    const auto opened = open_slots(slots_, passphrase(text), kId);
+    return opened ? std::string("opened") : opened.error().message();
+  };
+  EXPECT_EQ(refusal("first guess"), "opened");
+  EXPECT_EQ(refusal("second guess"), refusal("no guess"));
+  EXPECT_FALSE(opens(passphrase("second guess")));
+  slots_.front().commitment.fill(std::byte{0});
+  EXPECT_EQ(refusal("first guess"), refusal("no guess"));
 }
 
 TEST_F(KeySlotsTest, AnAbsurdCostIsRefusedBeforeItTakesMemory) {

@@ -191,6 +191,7 @@ crypto::KeySlot sample_slot(KeyKind kind, std::uint32_t number) {
   slot.info = {.number = number, .kind = kind, .created_s = 1764000000};
   if (!crypto::is_guessable(kind)) slot.info.cost = {0, 0, 0};
   slot.salt.fill(std::byte{0xa0});
+  slot.commitment.fill(std::byte{0xd3});
   slot.sealed.fill(std::byte{0xb1});
   slot.tag.fill(std::byte{0xc2});
   return slot;
@@ -216,6 +217,8 @@ TEST(EncryptedSuperblock, HasTheLinesOfThePage) {
   std::string salt;
   for (int i = 0; i < 32; ++i) salt += "a0";
   std::string sealed;
+  for (int i = 0; i < 32; ++i) sealed += "d3";
+  sealed += " ";
   for (int i = 0; i < 32; ++i) sealed += "b1";
   for (int i = 0; i < 16; ++i) sealed += "c2";
   const auto text = encode_superblock(encrypted_superblock(), sample_keys().get());
@@ -268,9 +271,38 @@ TEST(EncryptedSuperblock, MalformedSlotsReturnCorrupt) {
   EXPECT_TRUE(refused(":3:4", ":0:4"));
   EXPECT_TRUE(refused("a0a0", "A0a0"));
   EXPECT_TRUE(refused("a0a0", "a0a"));
+  EXPECT_TRUE(refused("d3d3", "d3d"));
+  EXPECT_TRUE(refused(" d3d3", "d3d3"));
   EXPECT_TRUE(refused("c2c2", "c2c2c2"));
   EXPECT_TRUE(refused(" argon2id", "  argon2id"));
   EXPECT_FALSE(decode_key_slot(1, sound + " " + std::string(65, 'x')).has_value());
+}
+
+// Both were computed with Python from docs/FORMAT.md.
+TEST(EncryptedSuperblock, SlotsOfAnotherProgramOpen) {
+  const std::string salt = " a0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5b6b7b8b9babbbcbdbebf ";
+  const auto opens = [&](const std::string& text, KeyKind kind, std::string_view secret) {
+    const auto slot = decode_key_slot(1, text);
+    if (!slot) return std::string("malformed");
+    const auto master =
+        crypto::open_slots({*slot}, {kind, *Secret::copy_of(base::as_bytes(secret))},
+                           "00112233445566778899aabbccddeeff");
+    return master ? hex_text(master->bytes()) : master.error().message();
+  };
+  std::string master;
+  for (int i = 0x20; i < 0x40; ++i) master += hex_text(std::array{static_cast<std::byte>(i)});
+  EXPECT_EQ(opens("key-file 1764000000 hkdf" + salt +
+                      "2499dc525fdca44e565a8338247d66053ad3d33b89e895542e5f2f84b673b881 "
+                      "8210b3f09f00db1b96dfe0a57fece4efee0d165894eedafb90cf0a4a26296e0f"
+                      "afd1a3effb762c5726d69d8ba74a32a0",
+                  KeyKind::kKeyFile, std::string(32, 'f')),
+            master);
+  EXPECT_EQ(opens("passphrase 1764000000 argon2id:16:1:2" + salt +
+                      "25d60caeb294a0d19f61a3ca3c3cd39d2b5c2e3adfec72be53e5e2cee34ed90c "
+                      "4cc3242997d8e26c5d63f70597216f8ddc3ad7d060c094a75240b49ec21750df"
+                      "ea5f441eb9fb8a14283d74ff84c39da5",
+                  KeyKind::kPassphrase, "correct horse"),
+            master);
 }
 
 TEST(EncryptedSuperblock, MoreSlotsThanTheLimitReturnCorrupt) {
