@@ -12,6 +12,10 @@
 
 namespace varve {
 
+/// Checks the cost of a key that a repository would get, before any memory is taken for it.
+/// Errors: kInvalid.
+[[nodiscard]] Result<void> check_passphrase_cost(const PassphraseCost& cost);
+
 /// The key slots of a repository that no other process writes to. A change is durable when its
 /// function returns, and rewrites no data: each slot holds the same master key. A person with a
 /// removed key and an older copy of `varve.repo` can still open the repository. For one thread.

@@ -36,6 +36,7 @@ struct InitArguments {
   bool json = false;
   bool encrypt = false;
   std::string cipher;
+  std::string key_cost;
 };
 
 std::vector<std::string> chunker_names() {
@@ -72,8 +73,9 @@ Result<std::optional<Encryption>> choose_encryption(const InitArguments& options
   }
   Encryption encryption;
   encryption.cipher = options.cipher;
-  VARVE_TRY_ASSIGN(encryption.first_key.key,
-                   control::read_new_key(control::key_place_of_environment()));
+  const auto place = control::key_place_of_environment();
+  VARVE_TRY_ASSIGN(encryption.first_key.cost, parse_key_cost(options.key_cost, place));
+  VARVE_TRY_ASSIGN(encryption.first_key.key, control::read_new_key(place));
   return std::optional(std::move(encryption));
 }
 
@@ -182,6 +184,7 @@ void add_init_command(CommandLine& line, const Context& context) {
       .add_option("--cipher", options->cipher, "Cipher; the faster one on this machine by default")
       .one_of({"aes-256-gcm", "chacha20-poly1305"})
       .needs(encrypt);
+  add_key_cost_option(command, options->key_cost).needs(encrypt);
   command.run([options, &context] { return run_init(*options, context); });
 }
 

@@ -24,13 +24,15 @@ struct KeyArguments {
   std::string repository;
   std::string number;
   std::string label;
+  std::string cost;
   control::KeyPlace new_key;
   bool json = false;
 };
 
 std::string cost_text(const KeySlotInfo& slot) {
   if (slot.cost.passes == 0) return "-";
-  return fmt::format("{} MiB, {} passes, {} lanes", slot.cost.memory_kib >> 10, slot.cost.passes,
+  return fmt::format("{}, {} passes, {} lanes",
+                     size_text(std::uint64_t{slot.cost.memory_kib} << 10, false), slot.cost.passes,
                      slot.cost.lanes);
 }
 
@@ -108,7 +110,7 @@ Result<std::uint32_t> number_of(const KeyArguments& options) {
 }
 
 Result<void> change(const KeyArguments& options, const Context& context) {
-  VARVE_TRY(check_key_options(options.new_key));
+  VARVE_TRY_ASSIGN(const auto cost, parse_key_cost(options.cost, options.new_key));
   std::optional<std::uint32_t> number;
   if (options.action == "rm" || options.action == "change") {
     VARVE_TRY_ASSIGN(number, number_of(options));
@@ -117,14 +119,15 @@ Result<void> change(const KeyArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const auto info, read_encryption(path, is_trusted(path)));
   if (!info) return is_plain(path);
   VARVE_TRY_ASSIGN(const auto keys, KeySlots::open(path, options_to_write(path)));
-  NewKey key;
-  key.label = options.label;
   if (options.action == "rm") {
     VARVE_TRY(keys->remove(*number));
     if (!options.json) note(context, fmt::format("removed key {}", *number));
   } else if (options.action == "recovery") {
     VARVE_TRY(add_recovery(*keys, options));
   } else {
+    NewKey key;
+    key.label = options.label;
+    key.cost = cost;
     VARVE_TRY_ASSIGN(key.key, control::read_new_key(options.new_key));
     VARVE_TRY_ASSIGN(const auto slot, number ? keys->replace(*number, key) : keys->add(key));
     tell(options, context, slot, number ? "changed to" : "added");
@@ -132,7 +135,17 @@ Result<void> change(const KeyArguments& options, const Context& context) {
   return keys->close();
 }
 
+/// Checks that the action makes a key of the user's choice, if an option says something about it.
+Result<void> check_new_key(const KeyArguments& options) {
+  VARVE_TRY(check_key_options(options.new_key));
+  const bool makes = options.action == "add" || options.action == "change";
+  if (makes || (options.new_key.empty() && options.cost.empty())) return {};
+  return usage_error("`varve key " + options.action +
+                     "` takes no new key; the options for one belong to add and change");
+}
+
 int run_key(KeyArguments options, const Context& context) {
+  if (const auto fit = check_new_key(options); !fit) return fail(fit.error());
   const bool takes_number = options.action == "rm" || options.action == "change";
   const auto given =
       takes_number ? take_repository({{"REPO", &options.repository}, {"NUMBER", &options.number}})
@@ -156,6 +169,7 @@ void add_key_command(CommandLine& line, const Context& context) {
   command.add_option("NUMBER", options->number, "Number of the key to remove or change");
   command.add_option("--label", options->label, "Text that lists show with the new key");
   add_new_key_options(command, options->new_key);
+  add_key_cost_option(command, options->cost);
   command.add_json_flag(options->json, "the keys");
   command.run([options, &context] { return run_key(*options, context); });
 }

@@ -6,6 +6,7 @@
 
 #include "cli/options.h"
 #include "control/key_source.h"
+#include "varve/encryption.h"
 #include "varve/result.h"
 
 namespace varve::cli {
@@ -14,6 +15,14 @@ namespace varve::cli {
 void add_key_options(CommandLine& line, control::KeyPlace& place);
 /// Adds the options for a key that the repository gets, such as --new-key-file.
 void add_new_key_options(Command& command, control::KeyPlace& place);
+
+/// Adds --key-cost, for parse_key_cost().
+Option add_key_cost_option(Command& command, std::string& cost);
+/// Returns the cost of a new key from this place. `cost` is the value of --key-cost, or empty for
+/// the default cost.
+/// Errors: kUsage for a cost that is malformed or not allowed, or that such a key does not have.
+[[nodiscard]] Result<PassphraseCost> parse_key_cost(const std::string& cost,
+                                                    const control::KeyPlace& place);
 
 /// Adds the options for the key of a second repository, such as --target-key-file.
 void add_target_key_options(Command& command, control::KeyPlace& place);

@@ -165,6 +165,8 @@ Result<std::unique_ptr<KeySlots>> open_key_slots(const std::string& path,
 
 }  // namespace repo
 
+Result<void> check_passphrase_cost(const PassphraseCost& cost) { return crypto::check_cost(cost); }
+
 Result<std::unique_ptr<KeySlots>> KeySlots::open(const std::string& path,
                                                  const OpenOptions& options) {
   return repo::open_key_slots(path, options);

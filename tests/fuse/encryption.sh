@@ -68,6 +68,21 @@ typed 0 two-words -- "$VARVE" ls "$repo"
 "$VARVE" "${pass[@]}" key rm "$repo" 2
 ok "a terminal is asked, without echo, twice for a new key; Ctrl-C ends it"
 
+for cost in 64 64M:3 64M:3:4:5 2G:3:4 99999999T:3:4 64M:17:4 64M:0:4 64M:3:17 64M:3:0 16K:1:4 1000:1:1 64M:x:4; do
+  expect_status 2 "$VARVE" "${pass[@]}" key add --new-passphrase-file "$work/wrong" --key-cost "$cost" "$repo"
+  message_says 'cost of a passphrase'
+done
+expect_status 2 "$VARVE" "${pass[@]}" key add --new-key-file "$work/pass" --key-cost 64M:3:4 "$repo"
+expect_status 2 "$VARVE" "${pass[@]}" key rm --key-cost 64M:3:4 "$repo" 1
+"$VARVE" "${pass[@]}" key add --new-passphrase-file "$work/wrong" --key-cost 2M:5:3 --json "$repo" >"$work/stdout"
+python3 -c '
+import json, sys
+key = json.load(sys.stdin)
+assert (key["memory_bytes"], key["passes"], key["lanes"]) == (2 << 20, 5, 3), key' <"$work/stdout"
+"$VARVE" ls --passphrase-file "$work/wrong" "$repo" | cmp - "$work/list"
+"$VARVE" "${pass[@]}" key rm "$repo" 2
+ok "a key has the cost that --key-cost names, and a cost that is not allowed is refused"
+
 head -c 32 /dev/urandom >"$work/file"
 "$VARVE" "${pass[@]}" key add --new-key-file "$work/file" --label 'the laptop' "$repo"
 "$VARVE" ls --key-file "$work/file" "$repo" | cmp - "$work/list"

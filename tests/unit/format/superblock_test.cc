@@ -266,6 +266,15 @@ TEST(EncryptedSuperblock, MalformedSlotsReturnCorrupt) {
   EXPECT_TRUE(refused("argon2id:65536:3:4", "hkdf"));
   EXPECT_TRUE(refused(":65536:", ":1048577:"));
   EXPECT_TRUE(refused(":65536:", ":4294967297:"));
+  EXPECT_TRUE(refused(":65536:", ":18446744073709551616:"));
+  EXPECT_TRUE(refused(":65536:", ":31:"));
+  EXPECT_TRUE(refused(":65536:", ":0:"));
+  EXPECT_TRUE(refused(":65536:", ":-1:"));
+  EXPECT_TRUE(refused(":65536:", "::"));
+  EXPECT_TRUE(refused(":3:4", ":0:4"));
+  EXPECT_TRUE(refused(":3:4", ":3:0"));
+  EXPECT_TRUE(refused(":3:4", ":3"));
+  EXPECT_TRUE(refused(":3:4", ":3:4:5"));
   EXPECT_TRUE(refused(":3:4", ":17:4"));
   EXPECT_TRUE(refused(":3:4", ":3:17"));
   EXPECT_TRUE(refused(":3:4", ":0:4"));
