@@ -21,20 +21,30 @@ namespace copy {
 class Target;
 }  // namespace copy
 
+/// The kinds of targets that a source asks for.
+enum class TargetKind : std::uint8_t {
+  kAny = 0,                ///< Plain or encrypted; a new one is plain.
+  kPlain = 1,              ///< Plain, created if needed.
+  kEncrypted = 2,          ///< Encrypted, created if needed.
+  kExistingEncrypted = 3,  ///< Encrypted, and created before.
+};
+
 /// The choices that a new target takes over from the source.
 struct TargetSetup {
   RepositoryParameters parameters;
   SeriesSettings new_series;
   ArrangeSettings arrange;
   PoolIndexChoice pool_index;
+  TargetKind kind = TargetKind::kAny;
 };
 
 /// Returns the choices of a repository.
 /// Errors: those of reading its settings.
 [[nodiscard]] Result<TargetSetup> target_setup(Repository& source);
-/// Creates a repository with these choices.
+/// Creates a repository with these choices. `options` decides whether it is encrypted.
 /// Errors: those of Repository::create() and of the settings.
-[[nodiscard]] Result<void> create_target(const std::string& path, const TargetSetup& setup);
+[[nodiscard]] Result<void> create_target(const std::string& path, const TargetSetup& setup,
+                                         const CreateOptions& options = {});
 
 struct CopyOptions {
   std::vector<std::string> series{};  ///< Names of the series to copy; empty for all.

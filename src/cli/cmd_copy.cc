@@ -37,6 +37,8 @@ struct CopyArguments {
   bool no_arrange = false;
   bool json = false;
   bool progress = false;
+  bool encrypt = false;
+  bool plain = false;
   control::KeyPlace target_key;
 };
 
@@ -100,13 +102,8 @@ void print_event(const CopyEvent& event, const CopyArguments& options) {
 class Copying {
  public:
   Copying(const CopyArguments& options, const Context& context, Repository& source,
-          Progress& progress, control::StopRequest& stop, bool source_is_encrypted)
-      : options_(options),
-        source_is_encrypted_(source_is_encrypted),
-        context_(context),
-        source_(source),
-        progress_(progress),
-        stop_(stop) {}
+          Progress& progress, control::StopRequest& stop)
+      : options_(options), context_(context), source_(source), progress_(progress), stop_(stop) {}
 
   Result<CopyReport> to_folder(const TargetSetup& setup);
   Result<CopyReport> over_ssh(const SshPlace& place, const TargetSetup& setup);
@@ -115,7 +112,6 @@ class Copying {
   Result<CopyReport> run(copy::Target* target);
 
   const CopyArguments& options_;
-  const bool source_is_encrypted_;
   const Context& context_;
   Repository& source_;
   Progress& progress_;
@@ -156,9 +152,8 @@ Result<CopyReport> Copying::to_folder(const TargetSetup& setup) {
                  options_.target + " is the source itself; give another folder");
   }
   VARVE_TRY(check_outside(source_.present_path(), path, "copy to a folder outside it"));
-  VARVE_TRY_ASSIGN(
-      const auto repository,
-      open_copy_place(options_.target, setup, options_.copy.dry_run, source_is_encrypted_));
+  VARVE_TRY_ASSIGN(const auto repository,
+                   open_copy_place(options_.target, setup, options_.copy.dry_run, "target-"));
   if (repository == nullptr) return run(nullptr);
   auto report = run(copy_target(*repository).get());
   if (report && !options_.copy.dry_run && !options_.no_arrange && !changed_.empty()) {
@@ -177,7 +172,6 @@ Result<CopyReport> Copying::over_ssh(const SshPlace& place, const TargetSetup& s
       !options_.ssh.empty() ? options_.ssh : (given != nullptr ? given : "ssh");
   std::string command = options_.remote_program + " serve-copy";
   if (options_.no_arrange) command += " --no-arrange";
-  if (source_is_encrypted_) command += " --existing";
   command += " -- " + shell_quoted(place.path);
   std::signal(SIGPIPE, SIG_IGN);
   VARVE_TRY_ASSIGN(SshProgram ssh, SshProgram::start(program, place.host, command));
@@ -190,8 +184,22 @@ Result<CopyReport> Copying::over_ssh(const SshPlace& place, const TargetSetup& s
   return report;
 }
 
+/// Returns the kind of target to ask for. Encrypted data gets into the clear only if the user says
+/// so.
+TargetKind kind_of(const CopyArguments& options, bool source_is_encrypted) {
+  if (options.plain) return TargetKind::kPlain;
+  if (options.encrypt) return TargetKind::kEncrypted;
+  const bool is_secret = source_is_encrypted || !options.target_key.empty();
+  return is_secret ? TargetKind::kExistingEncrypted : TargetKind::kAny;
+}
+
 Result<CopyReport> copy(const CopyArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const auto place, parse_ssh_place(options.target));
+  if (place && !options.target_key.empty()) {
+    return usage_error(
+        "the key of a repository on another machine is named there: by VARVE_PASSPHRASE_FILE, "
+        "VARVE_KEY_FILE or VARVE_KEY_COMMAND of varve serve-copy");
+  }
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("copying", shown);
   control::StopRequest stop;
@@ -201,8 +209,9 @@ Result<CopyReport> copy(const CopyArguments& options, const Context& context) {
   const auto path = source->path();
   VARVE_TRY_ASSIGN(const auto encryption, read_encryption(path, is_trusted(path)));
   put_key_into_environment(options.target_key);  // The source is open.
-  VARVE_TRY_ASSIGN(const TargetSetup setup, target_setup(*source));
-  Copying copying(options, context, *source, progress, stop, encryption.has_value());
+  VARVE_TRY_ASSIGN(TargetSetup setup, target_setup(*source));
+  setup.kind = kind_of(options, encryption.has_value());
+  Copying copying(options, context, *source, progress, stop);
   return place ? copying.over_ssh(*place, setup) : copying.to_folder(setup);
 }
 
@@ -227,6 +236,9 @@ int run_copy(CopyArguments options, const Context& context) {
     return fail(given.error());
   }
   if (const auto fit = check_key_options(options.target_key); !fit) return fail(fit.error());
+  if (options.plain && (options.encrypt || !options.target_key.empty())) {
+    return fail(usage_error("--plain asks for a copy in the clear, which has no key"));
+  }
   const auto report = copy(options, context);
   if (!report) {
     if (report.error().code() == ErrorCode::kInterrupted ||
@@ -274,6 +286,10 @@ void add_copy_command(CommandLine& line, const Context& context) {
   add_no_arrange_flag(command, options->no_arrange);
   command.add_json_flag(options->json, "one for each step");
   command.add_progress_flag(options->progress);
+  command.add_flag("--encrypt", options->encrypt,
+                   "Create DEST encrypted if needed, and refuse one that is not");
+  command.add_flag("--plain", options->plain,
+                   "Copy into the clear, although REPO is encrypted; create DEST plain if needed");
   add_target_key_options(command, options->target_key);
   command.run([options, &context] { return run_copy(*options, context); });
 }

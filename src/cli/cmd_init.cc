@@ -75,7 +75,7 @@ Result<std::optional<Encryption>> choose_encryption(const InitArguments& options
   encryption.cipher = options.cipher;
   const auto place = control::key_place_of_environment();
   VARVE_TRY_ASSIGN(encryption.first_key.cost, parse_key_cost(options.key_cost, place));
-  VARVE_TRY_ASSIGN(encryption.first_key.key, control::read_new_key(place));
+  VARVE_TRY_ASSIGN(encryption.first_key.key, control::read_new_key(place, ""));
   return std::optional(std::move(encryption));
 }
 

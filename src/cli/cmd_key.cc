@@ -128,7 +128,7 @@ Result<void> change(const KeyArguments& options, const Context& context) {
     NewKey key;
     key.label = options.label;
     key.cost = cost;
-    VARVE_TRY_ASSIGN(key.key, control::read_new_key(options.new_key));
+    VARVE_TRY_ASSIGN(key.key, control::read_new_key(options.new_key, "new-"));
     VARVE_TRY_ASSIGN(const auto slot, number ? keys->replace(*number, key) : keys->add(key));
     tell(options, context, slot, number ? "changed to" : "added");
   }

@@ -13,6 +13,7 @@
 #include "cli/owed_arranging.h"
 #include "cli/progress.h"
 #include "control/local_control.h"
+#include "control/mounted_path.h"
 #include "control/stop_request.h"
 #include "varve/copy.h"
 
@@ -44,8 +45,18 @@ int run_serve(const ServeArguments& options, const Context& context) {
   std::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<Repository> repository;
   const OpenTarget open = [&](const TargetSetup& setup, bool dry_run) -> Result<Repository*> {
-    VARVE_TRY_ASSIGN(repository,
-                     open_copy_place(options.directory, setup, dry_run, options.existing));
+    if (options.existing && !control::is_repository(options.directory)) {
+      return Error(ErrorCode::kNoRepository, "there is no repository in " + options.directory +
+                                                 ", and none is created there");
+    }
+    auto opened = open_copy_place(options.directory, setup, dry_run, "");
+    if (!opened && opened.error().code() == ErrorCode::kWrongKey) {
+      return std::move(opened).error().with_more(
+          " (VARVE_PASSPHRASE_FILE, VARVE_KEY_FILE or VARVE_KEY_COMMAND name the key on the "
+          "machine "
+          "of the target)");
+    }
+    VARVE_TRY_ASSIGN(repository, std::move(opened));
     return repository.get();
   };
   const auto served = serve_copy(open, STDIN_FILENO, STDOUT_FILENO);
@@ -64,8 +75,7 @@ void add_serve_copy_command(CommandLine& line, const Context& context) {
       line.add_command("serve-copy", "Receive a copy; `varve copy` runs this on the other machine");
   command.add_option("DIR", options->directory, "Folder of the repository that receives the copy")
       .required();
-  command.add_flag("--existing", options->existing,
-                   "Refuse to create the repository, as for a source that is encrypted");
+  command.add_flag("--existing", options->existing, "Refuse to create the repository");
   add_no_arrange_flag(command, options->no_arrange);
   command.run([options, &context] { return run_serve(*options, context); });
 }

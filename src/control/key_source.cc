@@ -162,7 +162,14 @@ Result<UserKey> read_key(const KeyPlace& place, const std::string& prompt) {
   return key;
 }
 
-Result<UserKey> read_new_key(const KeyPlace& place) {
+Result<UserKey> read_new_key(const KeyPlace& place, const std::string& options) {
+  if (place.empty() && ::isatty(STDIN_FILENO) == 0) {
+    return Error(
+        ErrorCode::kWrongKey,
+        fmt::format("a new key is needed, and there is no terminal to ask for a passphrase; "
+                    "name it with --{0}passphrase-file, --{0}key-file or --{0}key-command",
+                    options));
+  }
   VARVE_TRY_ASSIGN(auto key, read_key(place, "New passphrase: "));
   if (!place.empty()) return key;
   VARVE_TRY_ASSIGN(const auto again, ask_terminal("The same passphrase again: "));

@@ -31,9 +31,10 @@ struct KeyPlace {
 /// for a file that others may read, and for an empty or too large key; kIo if the command fails;
 /// those of opening the file.
 [[nodiscard]] Result<UserKey> read_key(const KeyPlace& place, const std::string& prompt);
-/// As read_key(), for a key that a repository gets: asks for a passphrase twice.
-/// Errors: kInvalid if the two differ.
-[[nodiscard]] Result<UserKey> read_new_key(const KeyPlace& place);
+/// As read_key(), for a key that a repository gets: asks for a passphrase twice. `options` begins
+/// the names of the options that name the key, such as "new-".
+/// Errors: as read_key(); kInvalid if the two differ.
+[[nodiscard]] Result<UserKey> read_new_key(const KeyPlace& place, const std::string& options);
 
 /// Returns a source that calls read_key() once, at its first use, and then returns the same key.
 [[nodiscard]] KeySource key_source(KeyPlace place);

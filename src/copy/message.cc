@@ -63,8 +63,9 @@ void take(ByteReader& in, SeriesSettings& settings) {
 }
 
 void put(ByteWriter& out, const HelloRequest& hello) {
-  const auto& [parameters, new_series, arrange, pool_index] = hello.setup;
+  const auto& [parameters, new_series, arrange, pool_index, kind] = hello.setup;
   put_bool(out, hello.dry_run);
+  out.u8(static_cast<std::uint8_t>(kind));
   out.sized_text(parameters.chunker);
   out.varint(parameters.chunk_bytes_min);
   out.varint(parameters.chunk_bytes_avg);
@@ -83,8 +84,9 @@ void put(ByteWriter& out, const HelloRequest& hello) {
   out.varint(pool_index.hook_bits);
 }
 void take(ByteReader& in, HelloRequest& hello) {
-  auto& [parameters, new_series, arrange, pool_index] = hello.setup;
+  auto& [parameters, new_series, arrange, pool_index, kind] = hello.setup;
   hello.dry_run = take_bool(in);
+  kind = static_cast<TargetKind>(in.u8());
   parameters.chunker = take_name(in);
   parameters.chunk_bytes_min = take_number<std::uint32_t>(in);
   parameters.chunk_bytes_avg = take_number<std::uint32_t>(in);
@@ -101,10 +103,10 @@ void take(ByteReader& in, HelloRequest& hello) {
   arrange.parity_percent = take_number<std::uint32_t>(in);
   pool_index.kind = static_cast<PoolIndexKind>(in.u8());
   pool_index.hook_bits = take_number<std::uint32_t>(in);
-  const bool known = parameters.codec <= Codec::kZstd && parameters.placement <= Placement::kPool &&
-                     new_series.placement <= Placement::kPool &&
-                     new_series.rewrite <= Rewrite::kHarCbr &&
-                     pool_index.kind <= PoolIndexKind::kStream;
+  const bool known =
+      parameters.codec <= Codec::kZstd && parameters.placement <= Placement::kPool &&
+      new_series.placement <= Placement::kPool && new_series.rewrite <= Rewrite::kHarCbr &&
+      pool_index.kind <= PoolIndexKind::kStream && kind <= TargetKind::kExistingEncrypted;
   if (!known) in.fail();
 }
 
@@ -265,7 +267,7 @@ void put(ByteWriter& out, const Error& error) {
 }
 void take(ByteReader& in, Error& error) {
   const auto code = in.u8();
-  if (code > static_cast<std::uint8_t>(ErrorCode::kUnavailable)) in.fail();
+  if (code > static_cast<std::uint8_t>(ErrorCode::kWrongKey)) in.fail();
   error = Error(static_cast<ErrorCode>(code), std::string(in.sized_text(kTextBytesMax)));
 }
 void put(ByteWriter& out, const HelloAnswer& hello) { out.sized_text(hello.repository); }

@@ -133,6 +133,12 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
                                 const CreateOptions& options) {
   VARVE_TRY(ingest::check_parameters(parameters));
   VARVE_TRY(meta::check_system());
+  // A key that is refused leaves no folder.
+  format::Superblock superblock;
+  superblock.parameters = parameters;
+  superblock.needs_pool = catalog::needs_pool_feature({.placement = parameters.placement});
+  VARVE_TRY_ASSIGN(superblock.repository_id, new_repository_id());
+  VARVE_TRY_ASSIGN(const auto keys, make_keys(superblock, options.encryption));
   VARVE_TRY(make_folder(path));
   VARVE_TRY_ASSIGN(const auto files, io::open_root(path, {.trust_owner = options.trust_owner}));
   const store::RepositoryPaths paths(path);
@@ -145,11 +151,6 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   if (!lock) return lock.error();
   VARVE_TRY(check_folder(*files, paths));
 
-  format::Superblock superblock;
-  superblock.parameters = parameters;
-  superblock.needs_pool = catalog::needs_pool_feature({.placement = parameters.placement});
-  VARVE_TRY_ASSIGN(superblock.repository_id, new_repository_id());
-  VARVE_TRY_ASSIGN(const auto keys, make_keys(superblock, options.encryption));
   {
     VARVE_TRY_ASSIGN(const auto file,
                      files->open(unfinished_name(paths), io::OpenMode::kReadWrite));

@@ -133,7 +133,7 @@ expect_status 1 "$VARVE" ls "${other[@]}" "$repo"
 ok "repair restores varve.repo from varve.keys"
 
 expect_status 10 "$VARVE" "${other[@]}" copy "$repo" "$work/copy"
-message_says 'the source is encrypted'
+message_says "encrypt creates it"
 [ ! -e "$work/copy" ] || fail "a copy of an encrypted repository was made in the clear"
 cat >"$work/ssh" <<'END'
 #!/bin/bash
@@ -144,7 +144,7 @@ expect_status 10 "$VARVE" "${other[@]}" copy --ssh "$work/ssh" --remote-program 
 [ ! -e "$work/copy" ] || fail "a remote copy of an encrypted repository was made in the clear"
 "$VARVE" -q init "$work/plain"
 expect_status 12 "$VARVE" "${other[@]}" copy "$repo" "$work/plain"
-message_says 'the repository is plain'
+message_says 'is plain: it would'
 expect_status 12 "$VARVE" "${other[@]}" ls "$work/plain"
 "$VARVE_INIT_ENCRYPTED" "$work/copy" "second secret"
 echo 'second secret' >"$work/second"

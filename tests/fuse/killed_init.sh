@@ -44,6 +44,20 @@ for ((at = 1; at <= calls; at += at < 30 ? 1 : 7)); do
 done
 ok "copy is killed while it creates its target and later, and the next copy ends it"
 
+(umask 077; head -c 32 /dev/urandom >"$work/key")
+into=(copy --encrypt --target-key-file "$work/key" "$source" "$repo")
+rm -rf "$repo" "$work/calls"
+on_disk DISK_CALLS_IN="$work/calls" "${into[@]}"
+calls=$(stat -c %s "$work/calls")
+for ((at = 1; at <= calls; at += at < 24 ? 1 : 13)); do
+  rm -rf "$repo"
+  (on_disk DISK_KILLS_AT=$at "${into[@]}") 2>/dev/null && fail "copy survived the kill at call $at" || true
+  "$VARVE" -q "${into[@]}" >"$work/out" 2>&1 || fail "killed at call $at: $(cat "$work/out")"
+  [ "$("$VARVE" --key-file "$work/key" dump "$repo" s/v/x)" = text ]
+  cmp "$repo/varve.repo" "$repo/varve.keys"
+done
+ok "so is a copy that creates its target encrypted"
+
 # ---- Other folders. ----
 
 unfinished() {

@@ -79,8 +79,11 @@ std::vector<std::string> copy_request_seeds() {
   copy::BesideFile file;
   file.name = "rules";
   file.content = "keep";
+  copy::HelloRequest encrypted;
+  encrypted.setup.kind = TargetKind::kExistingEncrypted;
   const copy::Request requests[] = {
       copy::HelloRequest(),
+      encrypted,
       copy::SeriesRequest(),
       copy::VersionsRequest{SeriesId{1}},
       copy::CreateSeriesRequest{"s", {}},

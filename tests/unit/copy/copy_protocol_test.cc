@@ -141,6 +141,30 @@ class HostileSource : public testing::Test {
   std::unique_ptr<MessageStream> stream_;
 };
 
+TEST(CopyMessages, EveryErrorArrivesAndNoOtherCode) {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::kWrongKey); ++code) {
+    const Error sent(static_cast<ErrorCode>(code), "why");
+    const auto answer = must(decode_answer(base::as_bytes(encode_answer(sent))));
+    const auto* const error = std::get_if<Error>(&answer);
+    ASSERT_NE(error, nullptr) << code;
+    EXPECT_EQ(error->code(), sent.code());
+    EXPECT_EQ(error->message(), "why");
+  }
+  const Error unknown(static_cast<ErrorCode>(static_cast<int>(ErrorCode::kWrongKey) + 1), "why");
+  EXPECT_EQ(code_of(decode_answer(base::as_bytes(encode_answer(unknown)))), ErrorCode::kCorrupt);
+}
+
+TEST(CopyMessages, EachKindOfTargetArrivesAndNoOther) {
+  HelloRequest hello;
+  for (int kind = 0; kind <= static_cast<int>(TargetKind::kExistingEncrypted); ++kind) {
+    hello.setup.kind = static_cast<TargetKind>(kind);
+    const auto request = must(decode_request(base::as_bytes(encode_request(hello))));
+    EXPECT_EQ(std::get<HelloRequest>(request).setup.kind, hello.setup.kind);
+  }
+  hello.setup.kind = static_cast<TargetKind>(4);
+  EXPECT_EQ(code_of(decode_request(base::as_bytes(encode_request(hello)))), ErrorCode::kCorrupt);
+}
+
 TEST_F(HostileSource, NamesThatAreNoNamesAreRefused) {
   for (const std::string& name :
        {std::string(".."), std::string("."), std::string("a/b"), std::string("a\0b", 3)}) {
@@ -253,7 +277,7 @@ TEST(HostileTarget, OtherProgramsAreRecognised) {
   EXPECT_EQ(code_of_connecting([](int, int) {}), ErrorCode::kUnavailable);
   EXPECT_EQ(code_of_connecting([](int, int out) { say(out, "Welcome to this machine!\n"); }),
             ErrorCode::kUnavailable);
-  EXPECT_EQ(code_of_connecting([](int, int out) { say(out, "varve-copy 2\n"); }),
+  EXPECT_EQ(code_of_connecting([](int, int out) { say(out, "varve-copy 3\n"); }),
             ErrorCode::kUnsupported);
   EXPECT_EQ(code_of_connecting([](int, int out) { say(out, std::string(5000, 'x')); }),
             ErrorCode::kUnavailable);
