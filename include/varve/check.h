@@ -108,11 +108,11 @@ struct OuterCheckOptions {
   std::stop_token stop;      ///< Ends the check early; the report covers the part done.
 };
 
-/// Checks a repository without its keys and without its catalog: compares all segments, volumes and
-/// parity, and the sealed files of an encrypted repository, with their checksums; on the storage
-/// host for example. It finds damage, but neither
-/// forged data nor a missing file, and names no affected files of versions. Works beside a writer.
-/// In the report, only containers, bytes_read, damages and finished are set.
+/// Checks a repository without its keys, on the storage host for example. Compares segments,
+/// volumes, parity, the values of the catalog and the sealed files of an encrypted repository with
+/// their checksums, and the superblock with its copy. It finds damage, but neither forged data nor
+/// a missing file, looks at no open version, and names no affected files of versions. Works beside
+/// a writer. In the report, only containers, bytes_read, damages, notes and finished are set.
 /// Errors: kNoRepository; kUnsupported for data of a newer Varve; kIo.
 [[nodiscard]] Result<CheckReport> check_outer(
     const std::string& path, const OuterCheckOptions& options,

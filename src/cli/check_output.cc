@@ -39,35 +39,45 @@ void print_note(const CheckNote& note, bool json) {
   print_json("note", std::move(object));
 }
 
+void print_summary(const CheckReport& report, Checked checked) {
+  Json object{{"containers", report.containers},
+              {"read_bytes", report.bytes_read},
+              {"finished", report.finished},
+              {"notes", report.notes.size()},
+              {"damages", report.damages.size()}};
+  if (checked == Checked::kVersions) {
+    object["versions"] = report.versions;
+    object["chunks"] = report.chunks;
+    object["parity_percent"] = report.parity.percent;
+    object["parity_files"] = report.parity.files;
+    object["parity_files_protected"] = report.parity.files_protected;
+  }
+  print_json("check_summary", std::move(object));
+}
+
 }  // namespace
 
-void print_check_report(const CheckReport& report, bool json, const Context& context) {
+void print_check_report(const CheckReport& report, bool json, const Context& context,
+                        Checked checked) {
   for (const Damage& damage : report.damages) print_damage(damage, json);
   if (json || !context.quiet) {
     for (const CheckNote& note : report.notes) print_note(note, json);
   }
-  if (json) {
-    print_json("check_summary", {{"versions", report.versions},
-                                 {"containers", report.containers},
-                                 {"chunks", report.chunks},
-                                 {"read_bytes", report.bytes_read},
-                                 {"parity_percent", report.parity.percent},
-                                 {"parity_files", report.parity.files},
-                                 {"parity_files_protected", report.parity.files_protected},
-                                 {"finished", report.finished},
-                                 {"notes", report.notes.size()},
-                                 {"damages", report.damages.size()}});
-  } else if (!context.quiet) {
-    print(fmt::format("{} versions, {} containers, {} chunks, {} read: {}{}\n", report.versions,
-                      report.containers, report.chunks, size_text(report.bytes_read, false),
-                      report.damages.empty()
-                          ? std::string("no damage")
-                          : fmt::format("{} damaged places", report.damages.size()),
-                      report.finished ? "" : ", stopped before the end"));
-    if (report.parity.percent != 0) {
-      print(fmt::format("parity of {} %: {} of {} files are protected\n", report.parity.percent,
-                        report.parity.files_protected, report.parity.files));
-    }
+  if (json) return print_summary(report, checked);
+  if (context.quiet) return;
+  const auto size = size_text(report.bytes_read, false);
+  const auto what = checked == Checked::kVersions
+                        ? fmt::format("{} versions, {} containers, {} chunks, {} read",
+                                      report.versions, report.containers, report.chunks, size)
+                        : fmt::format("{} containers, {} read", report.containers, size);
+  const auto damages = report.damages.empty()
+                           ? std::string("no damage")
+                           : fmt::format("{} damaged places", report.damages.size());
+  print(
+      fmt::format("{}: {}{}\n", what, damages, report.finished ? "" : ", stopped before the end"));
+  if (report.parity.percent != 0) {
+    print(fmt::format("parity of {} %: {} of {} files are protected\n", report.parity.percent,
+                      report.parity.files_protected, report.parity.files));
   }
 }
 

@@ -2,12 +2,21 @@
 // The output of the commands that search for damage.
 #pragma once
 
+#include <cstdint>
+
 #include "cli/command.h"
 #include "varve/check.h"
 
 namespace varve::cli {
 
-/// Prints the damaged places with the files that they affect, then the sums.
-void print_check_report(const CheckReport& report, bool json, const Context& context);
+/// Scope of a check.
+enum class Checked : std::uint8_t {
+  kVersions,  ///< Versions, chunks, containers, parity.
+  kFiles,     ///< Only files, as check_outer() does.
+};
+
+/// Prints the damaged places with the files that they affect, then the sums of this scope.
+void print_check_report(const CheckReport& report, bool json, const Context& context,
+                        Checked checked = Checked::kVersions);
 
 }  // namespace varve::cli

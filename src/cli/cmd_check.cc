@@ -87,7 +87,8 @@ int run_check(CheckArguments options, const Context& context) {
   }
   const auto report = check(options, context);
   if (!report) return fail(report.error());
-  print_check_report(*report, options.json, context);
+  print_check_report(*report, options.json, context,
+                     options.outer ? Checked::kFiles : Checked::kVersions);
   return report->damages.empty() ? kExitOk : kExitError;
 }
 
@@ -106,8 +107,7 @@ void add_check_command(CommandLine& line, const Context& context) {
                                  "percentage of the containers, different ones each time")
                        .excludes(quick);
   auto outer = command.add_flag("--outer", options->outer,
-                                "Compare the files with their checksums only, without the keys and "
-                                "the catalog");
+                                "Compare the files with their checksums only, without the keys");
   outer.excludes(quick);
   outer.excludes(read_data);
   command

@@ -129,18 +129,21 @@ std::uint64_t sealed_bytes(const SealedPlace& place, std::uint64_t bytes) {
   return kSealedHeaderBytes + blocks * kSealedTextAt + bytes;
 }
 
-Result<SealedFault> find_sealed_fault(io::File& file) {
+Result<SealedFault> find_sealed_fault(io::File& file,
+                                      const std::function<bool(std::uint64_t bytes)>& goes_on) {
   SealedHeader header{};
   VARVE_TRY_ASSIGN(auto got, file.read_at(0, header));
   const auto decoded = decode_sealed_header(std::span(header).first(got));
   if (!decoded && decoded.error().code() == ErrorCode::kUnsupported) return decoded.error();
-  if (!decoded) return SealedFault{decoded.error().message(), false};
+  if (!decoded) return SealedFault{decoded.error().message(), false, false};
   const SealedShape& shape = decoded->first;
   std::vector<std::byte> slots(shape.slots_at_once() * shape.slot_bytes());
   SealedFault fault;
   std::size_t other_bytes = 0;  // In the slot of the last block, behind it.
   for (std::uint64_t block = 0; got != 0;) {
     VARVE_TRY_ASSIGN(got, file.read_at(shape.slot_at(block), slots));
+    fault.stopped = goes_on && !goes_on(got);
+    if (fault.stopped) return fault;
     for (std::size_t at = 0; at < got; at += shape.slot_bytes(), ++block) {
       const auto slot = std::span(slots).subspan(at, std::min(got - at, shape.slot_bytes()));
       const auto sound = sound_block(slot, block);
@@ -148,11 +151,12 @@ Result<SealedFault> find_sealed_fault(io::File& file) {
       if (sound) {
         fault.only_at_end = false;
       } else if (fault.what.empty()) {
-        fault = {fmt::format("block {} is damaged", block), true};
+        fault = {fmt::format("block {} is damaged", block), true, false};
       }
     }
   }
-  if (fault.what.empty() && other_bytes != 0) fault = {"other bytes follow the last block", true};
+  if (fault.what.empty() && other_bytes != 0)
+    fault = {"other bytes follow the last block", true, false};
   return fault;
 }
 

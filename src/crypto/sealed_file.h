@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -45,8 +46,11 @@ struct SealedPlace {
 struct SealedFault {
   std::string what;          ///< Empty if there is none.
   bool only_at_end = false;  ///< All blocks but the last ones are sound, as after a crash.
+  bool stopped = false;      ///< `goes_on` has ended the search.
 };
-/// Errors: those of reading.
-[[nodiscard]] Result<SealedFault> find_sealed_fault(io::File& file);
+/// Calls `goes_on` after each read, with the number of bytes read; it returns false to stop. It may
+/// be empty. Errors: those of reading.
+[[nodiscard]] Result<SealedFault> find_sealed_fault(
+    io::File& file, const std::function<bool(std::uint64_t bytes)>& goes_on = {});
 
 }  // namespace varve::crypto

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "crypto/sealed_file.h"
 #include "store/repository_names.h"
 #include "store/sealed_places.h"
 
@@ -17,30 +16,38 @@ bool is_temporary(const crypto::SealedPlace& place, const std::string& path) {
          place.kind == static_cast<std::uint32_t>(store::SealedKind::kTails);
 }
 
-Result<void> check_one(io::FileSystem& files, const crypto::SealedPlace& place,
-                       const std::string& path, SealedFilesReport& report) {
-  const auto file = files.open(path, io::OpenMode::kRead);
+Result<void> check_one(io::FileSystem& files, const SealedFiles::File& one,
+                       const SealedCheckOptions& options, SealedFilesReport& report) {
+  const auto file = files.open(one.path, io::OpenMode::kRead);
   if (!file && file.error().code() == ErrorCode::kNotFound) return {};  // Just removed.
-  auto fault = file ? crypto::find_sealed_fault(**file) : file.error();
+  const auto goes_on = [&](std::uint64_t bytes) {
+    report.bytes += bytes;
+    if (options.progress) options.progress(report.bytes);
+    return !options.stop.stop_requested();
+  };
+  auto fault = file ? crypto::find_sealed_fault(**file, goes_on) : file.error();
   if (!fault && fault.error().code() == ErrorCode::kUnsupported) {
-    return std::move(fault).error().with_context(path);
+    return std::move(fault).error().with_context(one.path);
+  }
+  if (fault && fault->stopped) {
+    report.finished = false;
+    return {};
   }
   ++report.files;
-  if (const auto bytes = files.tree_bytes(path)) report.bytes += *bytes;
   if (!fault) {
-    report.damages.push_back({path, fault.error().message()});
-  } else if (!fault->what.empty() && place.grows && fault->only_at_end) {
-    report.incomplete.push_back(path);
+    report.damages.push_back({one.path, fault.error().message()});
+  } else if (!fault->what.empty() && one.place.grows && fault->only_at_end) {
+    report.incomplete.push_back(one.path);
   } else if (!fault->what.empty()) {
-    report.damages.push_back({path, fault->what});
+    report.damages.push_back({one.path, fault->what});
   }
   return {};
 }
 
 }  // namespace
 
-Result<SealedFilesReport> check_sealed_files(io::FileSystem& files, const std::string& repository) {
-  SealedFilesReport report;
+SealedFiles list_sealed_files(io::FileSystem& files, const std::string& repository) {
+  SealedFiles list;
   std::vector<std::pair<std::string, store::FolderKind>> waiting{
       {repository, store::FolderKind::kRepository}};
   while (!waiting.empty()) {
@@ -50,7 +57,7 @@ Result<SealedFilesReport> check_sealed_files(io::FileSystem& files, const std::s
     if (!names) {
       const auto code = names.error().code();
       if (code != ErrorCode::kNotFound && code != ErrorCode::kNotDirectory) {
-        report.damages.push_back({folder, names.error().message()});
+        list.damages.push_back({folder, names.error().message()});
       }
       continue;
     }
@@ -63,10 +70,23 @@ Result<SealedFilesReport> check_sealed_files(io::FileSystem& files, const std::s
         continue;
       }
       const auto place = store::sealed_place(repository, path);
-      if (place && !is_temporary(*place, path)) {
-        VARVE_TRY(check_one(files, *place, path, report));
-      }
+      if (!place || is_temporary(*place, path)) continue;
+      const auto bytes = files.tree_bytes(path);
+      list.files.push_back({path, *place, bytes ? *bytes : 0});
+      list.bytes += list.files.back().bytes;
     }
+  }
+  return list;
+}
+
+Result<SealedFilesReport> check_sealed_files(io::FileSystem& files, const SealedFiles& list,
+                                             const SealedCheckOptions& options) {
+  SealedFilesReport report;
+  report.damages = list.damages;
+  for (const auto& one : list.files) {
+    if (options.stop.stop_requested()) report.finished = false;
+    if (!report.finished) break;
+    VARVE_TRY(check_one(files, one, options, report));
   }
   return report;
 }

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "crypto/sealed_file.h"
 #include "io/file_system.h"
 #include "varve/result.h"
 
@@ -24,12 +27,35 @@ struct SealedFilesReport {
   /// repository writes or drops these blocks. Where a power cut left the last blocks of an append
   /// but not its first ones, the file counts as damaged until then.
   std::vector<std::string> incomplete;
+  bool finished = true;  ///< False if the caller stopped the check.
 };
 
-/// Checks all sealed files (docs/FORMAT.md §14.4) but temporary ones. `files` is the file system
-/// that does not open them, and `repository` the folder. A writer may be active.
+/// The sealed files of a repository.
+struct SealedFiles {
+  struct File {
+    std::string path;
+    crypto::SealedPlace place;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<File> files;
+  std::uint64_t bytes = 0;                         ///< Sum of their sizes.
+  std::vector<SealedFilesReport::Damage> damages;  ///< Folders that cannot be listed.
+};
+
+struct SealedCheckOptions {
+  std::stop_token stop{};
+  /// Called with the number of bytes read so far. May be empty.
+  std::function<void(std::uint64_t bytes)> progress{};
+};
+
+/// Lists all sealed files (docs/FORMAT.md §14.4) but temporary ones. `files` is the file system
+/// that does not open them, and `repository` the folder.
+[[nodiscard]] SealedFiles list_sealed_files(io::FileSystem& files, const std::string& repository);
+
+/// Checks the files of such a list. A writer may be active.
 /// Errors: kUnsupported for a file of a newer format.
 [[nodiscard]] Result<SealedFilesReport> check_sealed_files(io::FileSystem& files,
-                                                           const std::string& repository);
+                                                           const SealedFiles& list,
+                                                           const SealedCheckOptions& options = {});
 
 }  // namespace varve::maintain

@@ -6,19 +6,13 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "io/posix_file_system.h"
-#include "maintain/outer_checker.h"
 #include "maintain/repairer.h"
-#include "maintain/sealed_check.h"
 #include "repo/repository_impl.h"
 #include "series/series.h"
 #include "series/version_records.h"
-#include "store/repository_names.h"
-#include "store/repository_paths.h"
 #include "varve/backup.h"
 #include "varve/beside.h"
 #include "varve/check.h"
-#include "varve/encryption.h"
 #include "varve/repair.h"
 #include "varve/version_name.h"
 
@@ -43,27 +37,6 @@ Result<void> check_no_file_called(Repository& repository, SeriesId series, std::
 Result<std::unique_ptr<Repository>> Repository::open(const std::string& path,
                                                      const OpenOptions& options) {
   return repo::RepositoryImpl::open(path, options);
-}
-
-Result<CheckReport> check_outer(const std::string& path, const OuterCheckOptions& options,
-                                const std::function<void(const CheckProgress&)>& progress) {
-  VARVE_TRY_ASSIGN(const auto files, io::open_root(path, {.trust_owner = options.trust_owner}));
-  VARVE_TRY(store::check_folders(*files, path));
-  VARVE_TRY_ASSIGN(auto report, maintain::OuterChecker(*files, path, options, progress).run());
-  VARVE_TRY_ASSIGN(const auto encryption, read_encryption(path, options.trust_owner));
-  if (!encryption || !report.finished) return report;
-  VARVE_TRY_ASSIGN(const auto sealed, maintain::check_sealed_files(*files, path));
-  report.bytes_read += sealed.bytes;
-  for (const auto& damage : sealed.damages) {
-    report.damages.push_back({damage.path, damage.what, {}});
-  }
-  for (const auto& file : sealed.incomplete) {
-    report.damages.push_back({file,
-                              "its last bytes are not complete; if a crash interrupted the last "
-                              "writer, open the repository once, then check again",
-                              {}});
-  }
-  return report;
 }
 
 // Functions of one series: the series' placement decides how it does them.

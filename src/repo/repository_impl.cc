@@ -17,8 +17,8 @@
 #include "maintain/scrub.h"
 #include "meta/compaction.h"
 #include "meta/page_use.h"
-#include "meta/probe.h"
 #include "meta/schema.h"
+#include "repo/open_catalog.h"
 #include "series/series_factory.h"
 #include "series/usage.h"
 #include "series/version_records.h"
@@ -29,32 +29,6 @@
 namespace varve::repo {
 
 namespace {
-// Largest catalog that is probed at each opening. Probing it takes a fraction of a second
-// (bench-catalog-probe).
-constexpr std::uint64_t kProbedBytesMax = 256U << 20;
-
-Error advised(Error of_catalog) {
-  return std::move(of_catalog).with_more("; run `varve repair`, which rebuilds it");
-}
-
-// Opens the catalog again if a compaction has replaced it meanwhile.
-Result<meta::Env> open_catalog(io::FileSystem& files, const std::string& directory,
-                               const meta::EnvOptions& options, bool probes) {
-  constexpr int kRoundsMax = 100;
-  for (int round = 0; round < kRoundsMax; ++round) {
-    VARVE_TRY_ASSIGN(const auto env_files, meta::EnvFiles::open(files, directory, options));
-    if (probes) {
-      const auto probed = meta::probe_environment(env_files, options);
-      if (!probed) return advised(probed.error());
-    }
-    auto env = meta::Env::open(env_files, options);
-    if (!env) return std::move(env).error().with_context(directory);
-    VARVE_TRY_ASSIGN(const bool current, env_files.are_current(files));
-    if (current) return env;
-  }
-  return Error(ErrorCode::kBusy, directory + " is replaced again and again");
-}
-
 OpenOptions without_key(OpenOptions options) {
   options.key = {};  // The keys derive from it once; it need not stay in memory.
   return options;
@@ -121,9 +95,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   env.keys.ring = *keys;
   env.writer_lock = paths.lock();
   VARVE_TRY(store::check_folders(*files, path));
-  VARVE_TRY_ASSIGN(const auto catalog_bytes, files->tree_bytes(paths.catalog_data()));
-  const bool probes = options.probe_catalog || catalog_bytes <= kProbedBytesMax;
-  auto catalog = open_catalog(*files, paths.catalog(), env, probes);
+  auto catalog = open_catalog(*files, paths, env, options.probe_catalog);
   if (!catalog) return std::move(catalog).error();
   std::unique_ptr<RepositoryImpl> repository(
       new RepositoryImpl(path, options, std::move(*superblock), *std::move(keys), std::move(files),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "repo/superblock_file.h"
 
+#include <chrono>
+#include <thread>
+
 #include "base/coding.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
@@ -38,13 +41,27 @@ Result<std::string> read_superblock_text(io::FileSystem& files, const std::strin
 std::optional<std::string> fault_of_copy(io::FileSystem& files, const std::string& directory,
                                          const format::Superblock& superblock) {
   if (!superblock.encryption) return std::nullopt;
-  const auto text = files.read_file(store::RepositoryPaths(directory).keys(), kSuperblockBytesMax);
-  if (!text) return text.error().message();
-  const auto copy = ingest::read_superblock(*text);
-  if (!copy) return copy.error().message();
-  // A writer may be between its writes of the two files.
-  const bool fits = copy->repository_id == superblock.repository_id && copy->encryption;
-  return fits ? std::optional<std::string>() : "it is the copy of another repository's superblock";
+  // A writer may be between its writes of the two files. Each try reads both again.
+  constexpr int kTriesMax = 20;
+  constexpr std::chrono::milliseconds kWait(20);
+  const store::RepositoryPaths paths(directory);
+  for (int tries = 1;; ++tries) {
+    const auto present = files.read_file(paths.superblock(), kSuperblockBytesMax);
+    const auto text = files.read_file(paths.keys(), kSuperblockBytesMax);
+    if (present && text && *present == *text) return std::nullopt;
+    const auto copy = text ? ingest::read_superblock(*text) : text.error();
+    if (tries < kTriesMax) {
+      std::this_thread::sleep_for(kWait);
+    } else if (!copy) {
+      return copy.error().message();
+    } else if (copy->repository_id != superblock.repository_id || !copy->encryption) {
+      return "it is the copy of another repository's superblock";
+    } else {
+      return "it differs from varve.repo; if a change of the keys was interrupted, the next "
+             "command "
+             "that writes to the repository writes it again";
+    }
+  }
 }
 
 Result<void> write_superblock(io::FileSystem& files, const std::string& directory,

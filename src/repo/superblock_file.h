@@ -22,7 +22,8 @@ namespace varve::repo {
                                                        const std::string& directory);
 
 /// Returns what is wrong with the copy `varve.keys` of an encrypted repository, or nullopt. Needs
-/// no key: it compares the copy with `varve.repo`, whose checksum was verified.
+/// no key: it compares the copy with `varve.repo`, whose checksum was verified. Waits for at most
+/// half a second, while a writer may be changing both.
 [[nodiscard]] std::optional<std::string> fault_of_copy(io::FileSystem& files,
                                                        const std::string& directory,
                                                        const format::Superblock& superblock);

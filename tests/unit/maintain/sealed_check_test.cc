@@ -23,6 +23,10 @@ constexpr SeriesId kSeries{10};
 constexpr const char* kFolder = "/repo/series/0000000a";
 constexpr const char* kLabelsPath = "/repo/series/0000000a/labels";
 
+Result<SealedFilesReport> check(io::FileSystem& disk, const SealedCheckOptions& options = {}) {
+  return check_sealed_files(disk, list_sealed_files(disk, "/repo"), options);
+}
+
 class SealedCheck : public testing::Test {
  protected:
   SealedCheck() {
@@ -107,7 +111,7 @@ TEST_F(SealedCheck, TornUpdatesLeaveTheLabelsBefore) {
       const auto labels = must(read());
       EXPECT_EQ(names(labels), expected) << kept;
       EXPECT_EQ(labels.torn, torn.size() > before.size()) << kept;
-      const auto report = must(check_sealed_files(*disk_, "/repo"));
+      const auto report = must(check(*disk_));
       if (ordered) {
         EXPECT_TRUE(report.damages.empty()) << kept;
       }
@@ -125,7 +129,7 @@ TEST_F(SealedCheck, DamageBeforeAWholeUpdateIsDamage) {
     auto damaged = sound;
     damaged[at] = static_cast<char>(damaged[at] ^ 1);
     set_raw(kLabelsPath, damaged);
-    if (at == first + 300 && must(check_sealed_files(*disk_, "/repo")).damages.empty()) {
+    if (at == first + 300 && must(check(*disk_)).damages.empty()) {
       continue;  // Between two blocks.
     }
     EXPECT_EQ(test::code_of(read()), ErrorCode::kCorrupt) << at;
@@ -150,7 +154,7 @@ TEST_F(SealedCheck, DamagedFilesAreFoundWithoutTheKey) {
   set_raw("/repo/staging/0000000a-00000001/tails", "???");
   set_raw("/repo/series/0000000a/notes.txt", "???");
   set_raw("/repo/varve.repo", "???");
-  auto report = must(check_sealed_files(*disk_, "/repo"));
+  auto report = must(check(*disk_));
   EXPECT_EQ(report.files, all.size());
   EXPECT_TRUE(report.damages.empty() && report.incomplete.empty());
   for (const auto& path : all) {
@@ -158,18 +162,18 @@ TEST_F(SealedCheck, DamagedFilesAreFoundWithoutTheKey) {
     auto damaged = sound;
     damaged[500] = static_cast<char>(damaged[500] ^ 4);
     set_raw(path, damaged);
-    report = must(check_sealed_files(*disk_, "/repo"));
+    report = must(check(*disk_));
     ASSERT_EQ(report.damages.size(), 1U) << path;
     EXPECT_EQ(report.damages[0].path, path);
     EXPECT_EQ(report.damages[0].what, "block 0 is damaged");
     // The end of a file that grows may be left by a crash.
     const bool grows = path == kLabelsPath || path.ends_with(".bins");
     set_raw(path, sound.substr(0, sound.size() - 10));
-    report = must(check_sealed_files(*disk_, "/repo"));
+    report = must(check(*disk_));
     EXPECT_EQ(report.damages.size(), grows ? 0U : 1U) << path;
     EXPECT_EQ(report.incomplete, grows ? Names{path} : Names{});
     set_raw(path, "");
-    EXPECT_EQ(must(check_sealed_files(*disk_, "/repo")).damages.size(), 1U) << path;
+    EXPECT_EQ(must(check(*disk_)).damages.size(), 1U) << path;
     set_raw(path, sound);
   }
 }

@@ -6,15 +6,19 @@
 #include <fstream>
 #include <memory>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "io/posix_file_system.h"
 #include "maintain/sealed_check.h"
+#include "meta/lmdb.h"
+#include "meta/schema.h"
 #include "store/sealed_places.h"
 #include "support/temp_repository.h"
 #include "varve/beside.h"
 #include "varve/check.h"
+#include "varve/keys.h"
 #include "varve/repair.h"
 
 namespace varve::test {
@@ -79,6 +83,15 @@ class SealedRepository : public testing::Test {
     return found;
   }
 
+  /// Returns the places of the damages that a check without the key finds.
+  std::vector<std::string> outer_damages() const {
+    std::vector<std::string> found;
+    for (const auto& damage : must(check_outer(path_, {}, {})).damages) {
+      found.push_back(damage.where);
+    }
+    return found;
+  }
+
   TempDirectory directory_;
   const std::string path_ = directory_.path() + "/repo";
   std::unique_ptr<Repository> repository_;
@@ -99,7 +112,8 @@ TEST_F(SealedRepository, NothingIsInTheClear) {
     EXPECT_TRUE(kinds.contains(kind)) << static_cast<int>(kind);
   }
   const auto disk = io::make_posix_file_system();
-  const auto report = must(maintain::check_sealed_files(*disk, path_));
+  const auto report =
+      must(maintain::check_sealed_files(*disk, maintain::list_sealed_files(*disk, path_)));
   EXPECT_EQ(report.files, sealed().size());
   EXPECT_TRUE(report.damages.empty() && report.incomplete.empty());
 }
@@ -136,6 +150,110 @@ TEST_F(SealedRepository, EveryDamagedFileIsFoundWithAndWithoutTheKey) {
     set_raw(file, sound);
   }
   EXPECT_TRUE(damages().empty());
+}
+
+TEST_F(SealedRepository, TheOuterCheckSeesEachValueOfTheCatalog) {
+  const auto data = path_ + "/catalog/data.mdb";
+  const auto sound = raw(data);
+  std::vector<const char*> tables{meta::kSealTable};
+  tables.insert(tables.end(), meta::catalog::kTables.begin(), meta::catalog::kTables.end());
+  std::vector<std::string> values;
+  {
+    meta::EnvOptions options;
+    options.tables = tables;
+    options.read_only = true;
+    options.without_keys = true;
+    const auto env = must(meta::Env::open(path_ + "/catalog", options));
+    const auto txn = must(meta::ReadTxn::begin(env));
+    for (meta::TableIndex table = 0; table < tables.size(); ++table) {
+      must(meta::for_each_prefix(txn, table, "", [&](std::string_view, std::string_view value) {
+        values.emplace_back(value);
+        return Result<bool>(false);
+      }));
+    }
+  }
+  EXPECT_TRUE(outer_damages().empty());
+  ASSERT_GT(values.size(), 5U);
+  for (const auto& value : values) {
+    auto damaged = sound;
+    // A page that is free may have the value, too.
+    for (auto at = damaged.find(value); at != std::string::npos; at = damaged.find(value, at + 1)) {
+      damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    }
+    set_raw(data, damaged);
+    EXPECT_EQ(outer_damages(), (std::vector<std::string>{path_ + "/catalog"}));
+  }
+  auto damaged = sound;
+  damaged.replace(2 * 4096, sound.size() - 2 * 4096, sound.size() - 2 * 4096, '\xff');
+  set_raw(data, damaged);
+  EXPECT_EQ(outer_damages(), (std::vector<std::string>{path_ + "/catalog"}));
+  fs::remove(data);
+  EXPECT_EQ(outer_damages(), (std::vector<std::string>{path_ + "/catalog"}));
+  set_raw(data, sound);
+  EXPECT_TRUE(outer_damages().empty());
+}
+
+TEST_F(SealedRepository, BothChecksSeeTheCopyOfTheSuperblock) {
+  const auto copy = path_ + "/varve.keys";
+  const auto older = raw(copy);
+  auto slots = must(KeySlots::open(path_, with_key(quiet_options())));
+  must(slots->add({.key = test_key('x')}));
+  must(slots->close());
+  slots.reset();
+  const auto sound = raw(copy);
+  EXPECT_TRUE(outer_damages().empty());
+  must(Repository::create(directory_.path() + "/other", small_chunks(Codec::kNone), encrypted()));
+  auto damaged = sound;
+  damaged[200] = static_cast<char>(damaged[200] ^ 1);
+  for (const auto& bytes : {older, damaged, raw(directory_.path() + "/other/varve.keys")}) {
+    set_raw(copy, bytes);
+    EXPECT_EQ(outer_damages(), (std::vector<std::string>{copy}));
+    auto options = with_key(quiet_options());
+    options.read_only = true;
+    const auto report = must(reopen(path_, options)->check({}, {}));
+    ASSERT_EQ(report.damages.size(), 1U);
+    EXPECT_EQ(report.damages[0].where, copy);
+  }
+  fs::remove(copy);
+  EXPECT_EQ(outer_damages(), (std::vector<std::string>{copy}));
+}
+
+TEST_F(SealedRepository, TheOuterCheckGoesOnBehindADamagedSuperblock) {
+  const auto manifest = in_series("manifests/00000001.man");
+  for (const auto& file : {path_ + "/varve.repo", manifest}) {
+    auto bytes = raw(file);
+    bytes[100] = static_cast<char>(bytes[100] ^ 1);
+    set_raw(file, bytes);
+  }
+  EXPECT_EQ(outer_damages(), (std::vector<std::string>{path_ + "/varve.repo", manifest}));
+}
+
+TEST_F(SealedRepository, TheOuterCheckStopsInEachPart) {
+  std::uint64_t read = 0;
+  std::uint64_t total = 0;
+  std::size_t steps = 0;
+  const auto observe = [&](const CheckProgress& done) {
+    EXPECT_GE(done.bytes_done, read);
+    EXPECT_LE(done.bytes_done, done.bytes_total);
+    read = done.bytes_done;
+    total = done.bytes_total;
+    ++steps;
+  };
+  const auto whole = must(check_outer(path_, {}, observe));
+  EXPECT_TRUE(whole.finished);
+  EXPECT_EQ(read, whole.bytes_read);
+  EXPECT_GE(total, read);
+  const auto steps_in_all = steps;
+  ASSERT_GT(steps_in_all, 20U) << "sealed files and tables are steps, too";
+  for (std::size_t last = 1; last < steps_in_all; ++last) {
+    std::stop_source stop;
+    std::size_t step = 0;
+    const auto report = must(check_outer(path_, {false, stop.get_token()}, [&](const auto&) {
+      if (++step == last) stop.request_stop();
+    }));
+    EXPECT_FALSE(report.finished) << last;
+    EXPECT_LE(step, last + 1);
+  }
 }
 
 TEST_F(SealedRepository, AManifestOfAnotherVersionDoesNotOpen) {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "repo/open_catalog.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "meta/env_files.h"
+#include "meta/probe.h"
+
+namespace varve::repo {
+
+namespace {
+
+// Largest catalog that is probed at each opening. Probing it takes a fraction of a second
+// (bench-catalog-probe).
+constexpr std::uint64_t kProbedBytesMax = 256U << 20;
+
+Error with_advice(Error of_catalog) {
+  return std::move(of_catalog).with_more("; run `varve repair`, which rebuilds it");
+}
+
+}  // namespace
+
+Result<meta::Env> open_catalog(io::FileSystem& files, const store::RepositoryPaths& paths,
+                               const meta::EnvOptions& options, bool probe) {
+  const auto directory = paths.catalog();
+  VARVE_TRY_ASSIGN(const auto bytes, files.tree_bytes(paths.catalog_data()));
+  const bool probes = probe || bytes <= kProbedBytesMax;
+  constexpr int kRoundsMax = 100;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    VARVE_TRY_ASSIGN(const auto env_files, meta::EnvFiles::open(files, directory, options));
+    if (probes) {
+      const auto probed = meta::probe_environment(env_files, options);
+      if (!probed) return with_advice(probed.error());
+    }
+    auto env = meta::Env::open(env_files, options);
+    if (!env) return std::move(env).error().with_context(directory);
+    VARVE_TRY_ASSIGN(const bool current, env_files.are_current(files));
+    if (current) return env;
+  }
+  return Error(ErrorCode::kBusy, directory + " is replaced again and again");
+}
+
+}  // namespace varve::repo

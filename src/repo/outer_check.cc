@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks a repository without its keys: all files that have checksums in the clear.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ingest/parameters.h"
+#include "maintain/outer_checker.h"
+#include "maintain/sealed_check.h"
+#include "meta/page_check.h"
+#include "meta/schema.h"
+#include "meta/value_check.h"
+#include "repo/open_catalog.h"
+#include "repo/superblock_file.h"
+#include "store/repository_names.h"
+#include "store/repository_paths.h"
+#include "varve/check.h"
+
+namespace varve {
+
+namespace {
+
+class OuterCheck {
+ public:
+  OuterCheck(io::FileSystem& files, const std::string& path, const OuterCheckOptions& options,
+             const CheckObserver& progress)
+      : files_(files), paths_(path), options_(options), progress_(progress) {}
+
+  Result<CheckReport> run() {
+    VARVE_TRY_ASSIGN(const auto text, repo::read_superblock_text(files_, paths_.root()));
+    const auto superblock = ingest::read_superblock(text);
+    // A damaged superblock does not tell, but only an encrypted repository has a copy.
+    VARVE_TRY_ASSIGN(const bool has_copy, files_.exists(paths_.keys()));
+    const bool encrypted = superblock ? superblock->encryption.has_value() : has_copy;
+    maintain::SealedFiles sealed;
+    if (encrypted) sealed = maintain::list_sealed_files(files_, paths_.root());
+    const auto catalog_bytes = files_.tree_bytes(paths_.catalog_data());
+    bytes_after_ = sealed.bytes + (catalog_bytes ? *catalog_bytes : 0);
+    maintain::OuterChecker containers(files_, paths_.root(), options_, [this](CheckProgress done) {
+      done.bytes_total += bytes_after_;
+      bytes_total_ = done.bytes_total;
+      if (progress_) progress_(done);
+    });
+    VARVE_TRY_ASSIGN(report_, containers.run());
+    if (const auto fault =
+            superblock ? repo::fault_of_copy(files_, paths_.root(), *superblock) : std::nullopt) {
+      damage(paths_.keys(), *fault);
+    }
+    if (report_.finished) VARVE_TRY(check_catalog(encrypted));
+    if (report_.finished) VARVE_TRY(check_sealed(sealed));
+    return std::move(report_);
+  }
+
+ private:
+  void damage(std::string where, std::string what) {
+    report_.damages.push_back({std::move(where), std::move(what), {}});
+  }
+  // Counts bytes that were read. Returns whether the check goes on.
+  bool have_read(std::uint64_t bytes) {
+    report_.bytes_read += bytes;
+    if (progress_) {
+      CheckProgress done;
+      done.bytes_done = report_.bytes_read;
+      done.bytes_total = std::max(bytes_total_, report_.bytes_read);
+      progress_(done);
+    }
+    if (options_.stop.stop_requested()) report_.finished = false;
+    return report_.finished;
+  }
+
+  Result<void> check_catalog(bool encrypted) {
+    VARVE_TRY_ASSIGN(const bool present, files_.exists(paths_.catalog_data()));
+    if (!present) {
+      damage(paths_.catalog(), "it is missing: run `varve repair`, which rebuilds it");
+      return {};
+    }
+    std::vector<const char*> tables;
+    if (encrypted) tables.push_back(meta::kSealTable);
+    tables.insert(tables.end(), meta::catalog::kTables.begin(), meta::catalog::kTables.end());
+    meta::EnvOptions options;
+    options.tables = tables;
+    options.optional_tables = meta::catalog::kTablesOptional;
+    options.read_only = true;
+    options.must_exist = true;
+    options.without_keys = true;
+    options.writer_lock = paths_.lock();
+    const auto catalog = repo::open_catalog(files_, paths_, options, true);
+    if (!catalog && catalog.error().code() == ErrorCode::kLocked) {
+      report_.notes.push_back(
+          {paths_.catalog(), "it was not checked: " + catalog.error().message()});
+      return {};
+    }
+    if (!catalog) {
+      damage(paths_.catalog(), catalog.error().message());
+      return {};
+    }
+    // kBusy: a writer commits too often for this check. The values are checked in any case.
+    const auto pages = meta::check_pages(*catalog, meta::catalog::kTables);
+    if (!pages && pages.error().code() != ErrorCode::kBusy) {
+      damage(paths_.catalog(), pages.error().message());
+      return {};  // LMDB might not end a walk over such pages.
+    }
+    for (meta::TableIndex table = 0; report_.finished && table < tables.size(); ++table) {
+      VARVE_TRY(check_values(*catalog, table, tables[table]));
+    }
+    return {};
+  }
+
+  // Compares the values of a table with their checksums.
+  Result<void> check_values(const meta::Env& catalog, meta::TableIndex table, const char* name) {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+    VARVE_TRY_ASSIGN(const auto faults,
+                     meta::find_value_faults(
+                         txn, table, [this](std::uint64_t bytes) { return have_read(bytes); }));
+    if (faults.values == 0) return {};
+    damage(paths_.catalog(),
+           fmt::format("{} values of the table `{}`: {}", faults.values, name, faults.first));
+    return {};
+  }
+
+  Result<void> check_sealed(const maintain::SealedFiles& list) {
+    std::uint64_t before = 0;
+    maintain::SealedCheckOptions options;
+    options.stop = options_.stop;
+    options.progress = [&](std::uint64_t bytes) {
+      static_cast<void>(have_read(bytes - std::exchange(before, bytes)));
+    };
+    VARVE_TRY_ASSIGN(const auto sealed, maintain::check_sealed_files(files_, list, options));
+    report_.finished = report_.finished && sealed.finished;
+    for (const auto& one : sealed.damages) damage(one.path, one.what);
+    for (const auto& file : sealed.incomplete) {
+      damage(file,
+             "its last bytes are not complete; if a crash interrupted the last writer, open the "
+             "repository once, then check again");
+    }
+    return {};
+  }
+
+  io::FileSystem& files_;
+  const store::RepositoryPaths paths_;
+  const OuterCheckOptions& options_;
+  const CheckObserver& progress_;
+  std::uint64_t bytes_after_ = 0;  // Of the files that are checked after the containers.
+  std::uint64_t bytes_total_ = 0;
+  CheckReport report_;
+};
+
+}  // namespace
+
+Result<CheckReport> check_outer(const std::string& path, const OuterCheckOptions& options,
+                                const std::function<void(const CheckProgress&)>& progress) {
+  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(path, options.trust_owner));
+  VARVE_TRY(store::check_folders(*files, path));
+  return OuterCheck(*files, path, options, progress).run();
+}
+
+}  // namespace varve
