@@ -13,6 +13,7 @@
 
 #include "base/unique_fd.h"
 #include "support/temp_repository.h"
+#include "support/test_encryption.h"
 #include "support/tree_text.h"
 #include "varve/copy.h"
 #include "varve/retention.h"
@@ -33,7 +34,7 @@ class Way {
 class LocalWay final : public Way {
  public:
   explicit LocalWay(const std::string& path)
-      : repository_(test::reopen(path)), target_(copy_target(*repository_)) {}
+      : repository_(test::reopen(path, test::keyed())), target_(copy_target(*repository_)) {}
   ~LocalWay() override { must(repository_->close()); }
   copy::Target* target() override { return target_.get(); }
 
@@ -59,7 +60,7 @@ class StreamWay final : public Way {
       std::unique_ptr<Repository> repository;
       const auto served = serve_copy(
           [&](const TargetSetup&, bool) -> Result<Repository*> {
-            VARVE_TRY_ASSIGN(repository, Repository::open(path, test::quiet_options()));
+            VARVE_TRY_ASSIGN(repository, Repository::open(path, test::keyed()));
             return repository.get();
           },
           in, out);
@@ -86,9 +87,11 @@ class StreamWay final : public Way {
 class CopyTargetContract : public testing::TestWithParam<std::string> {
  protected:
   CopyTargetContract() {
-    must(Repository::create(source_path_, test::small_chunks(Codec::kNone)));
-    must(Repository::create(target_path_, test::small_chunks(Codec::kNone)));
-    source_ = test::reopen(source_path_);
+    must(Repository::create(source_path_, test::small_chunks(Codec::kNone),
+                            test::chosen_encryption()));
+    must(Repository::create(target_path_, test::small_chunks(Codec::kNone),
+                            test::chosen_encryption()));
+    source_ = test::reopen(source_path_, test::keyed());
     series_ = must(source_->create_series("s")).id;
   }
 
@@ -120,7 +123,7 @@ class CopyTargetContract : public testing::TestWithParam<std::string> {
     return must(source_->seal(series_, writer->info().number, "")).info;
   }
   void expect_equal() {
-    const auto target = test::reopen(target_path_);
+    const auto target = test::reopen(target_path_, test::keyed());
     const auto series = must(target->find_series("s")).id;
     for (const VersionInfo& original : must(source_->versions(series_))) {
       const auto copied = must(target->find_version(series, original.name));
@@ -175,7 +178,7 @@ TEST_P(CopyTargetContract, RenamesLocksAndDeletionsArrive) {
   must(source_->delete_versions(series_, {two.number}));
   EXPECT_EQ(copy({.prune = true}).deleted, 1U);
   expect_equal();
-  const auto target = test::reopen(target_path_);
+  const auto target = test::reopen(target_path_, test::keyed());
   const auto series = must(target->find_series("s")).id;
   EXPECT_EQ(must(target->versions(series)).size(), 2U);
   EXPECT_EQ(must(target->version_locks(series)).size(), 1U);
@@ -186,7 +189,7 @@ TEST_P(CopyTargetContract, LockedCopyIsNotDeleted) {
   store("two", 1, 10, 2);
   copy();
   {
-    const auto target = test::reopen(target_path_);
+    const auto target = test::reopen(target_path_, test::keyed());
     const auto series = must(target->find_series("s")).id;
     must(target->lock_version(series, must(target->find_version(series, "one")).number,
                               {one.sealed_at.seconds + 1000, 0}));

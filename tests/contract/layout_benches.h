@@ -79,7 +79,8 @@ class CategoryBench : public Bench {
  public:
   enum class Form : bool { kPlain, kSealed };
   explicit CategoryBench(Form form = Form::kPlain)
-      : codec_(form == Form::kSealed ? test::sealed_codec({Codec::kNone, 1})
+      : keys_(form == Form::kSealed ? test::test_keys() : nullptr),
+        codec_(form == Form::kSealed ? test::sealed_codec({Codec::kNone, 1}, keys_)
                                      : format::make_plain_frame_codec({Codec::kNone, 1})) {
     must(files_->make_directory("/r"));
     start();
@@ -152,6 +153,7 @@ class CategoryBench : public Bench {
     meta::EnvOptions environment;
     environment.tables = meta::catalog::kTables;
     environment.map_bytes = std::size_t{64} << 20;
+    environment.keys.ring = keys_;
     catalog_ = std::make_unique<meta::Env>(must(meta::Env::open(directory_.path(), environment)));
     store_ = std::make_unique<store::FolderStore>(*files_, "/r/s");
     CategoryLayoutOptions options;
@@ -172,6 +174,7 @@ class CategoryBench : public Bench {
   test::TempDirectory directory_;
   std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
   base::ThreadPool compressors_{2, "test"};
+  const std::shared_ptr<const crypto::KeyRing> keys_;
   const std::unique_ptr<const format::FrameCodec> codec_;
   std::unique_ptr<meta::Env> catalog_;
   std::unique_ptr<store::FolderStore> store_;

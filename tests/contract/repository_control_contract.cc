@@ -21,6 +21,7 @@
 #include "control/remote_control.h"
 #include "control/server.h"
 #include "support/temp_repository.h"
+#include "support/test_encryption.h"
 
 namespace varve::control {
 namespace {
@@ -34,8 +35,8 @@ enum class Kind { kLocal, kRemote };
 class Controlled {
  public:
   explicit Controlled(Kind kind) : path_(directory_.path() + "/r") {
-    must(Repository::create(path_, test::small_chunks(Codec::kNone)));
-    repository_ = test::reopen(path_);
+    must(Repository::create(path_, test::small_chunks(Codec::kNone), test::chosen_encryption()));
+    repository_ = test::reopen(path_, test::keyed());
     if (kind == Kind::kRemote) {
       Handlers handlers;
       // open_control() takes a daemon without a mount for one that is ending.
@@ -423,20 +424,20 @@ TEST(RepositoryControls, OpeningChoosesTheDaemonThatHasTheLock) {
     Controlled held(Kind::kRemote);
     path = held.path();
     held.open("s/v");
-    const auto control = must(open_control(path, test::quiet_options()));
+    const auto control = must(open_control(path, test::keyed()));
     EXPECT_TRUE(control->arranges_by_itself());
     EXPECT_EQ(must(control->open_versions("s")).size(), 1U);
     must(control->close());
   }
   test::TempDirectory directory;
   path = directory.path() + "/r";
-  must(Repository::create(path, test::small_chunks(Codec::kNone)));
-  const auto control = must(open_control(path, test::quiet_options()));
+  must(Repository::create(path, test::small_chunks(Codec::kNone), test::chosen_encryption()));
+  const auto control = must(open_control(path, test::keyed()));
   EXPECT_FALSE(control->arranges_by_itself());
   must(control->open({.version = "s/v", .mode = S_IFDIR | 0755}));
   EXPECT_EQ(must(must(control->view())->series()).size(), 1U);
   must(control->close());
-  OpenOptions reading = test::quiet_options();
+  OpenOptions reading = test::keyed();
   reading.read_only = true;
   const auto reader = must(open_control(path, reading));
   EXPECT_EQ(code_of(reader->open({.version = "s/w", .mode = S_IFDIR | 0755})),

@@ -109,7 +109,7 @@ TEST_P(RestoreEngineContract, RandomStreamsComeOutByteForByte) {
   constexpr std::size_t kSmall = 64U << 10;
   std::vector<Case> cases = {{0, 2 * kMiB, 10 * kMiB}};
   const auto placed = GetParam().placed;
-  if (placed == Placed::kInBoth) cases.push_back({0, 4 * kSmall, 3 * kMiB});
+  if (is_in_both(placed)) cases.push_back({0, 4 * kSmall, 3 * kMiB});
   if (placed == Placed::kInMemory) {
     for (const Case& more :
          {Case{0, 2 * kMiB, 64 * kMiB}, Case{1, kSmall, 3 * kMiB}, Case{1, kSmall, 0}}) {
@@ -322,7 +322,8 @@ std::string test_name(const testing::TestParamInfo<Subject>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, RestoreEngineContract,
                          testing::ValuesIn(subjects({Placed::kInMemory, Placed::kInSeries,
-                                                     Placed::kInPool, Placed::kInBoth})),
+                                                     Placed::kInPool, Placed::kInBoth,
+                                                     Placed::kInBothSealed})),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Engines, RestoreEngineLimits,
                          testing::ValuesIn(subjects({Placed::kInMemory, Placed::kInBoth})),

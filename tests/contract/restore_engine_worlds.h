@@ -20,7 +20,11 @@
 namespace varve::restore {
 
 /// The place of the chunks.
-enum class Placed { kInMemory, kInSeries, kInPool, kInBoth };
+enum class Placed { kInMemory, kInSeries, kInPool, kInBoth, kInBothSealed };
+
+inline bool is_in_both(Placed placed) {
+  return placed == Placed::kInBoth || placed == Placed::kInBothSealed;
+}
 
 inline std::string name_of(Placed placed) {
   switch (placed) {
@@ -32,6 +36,8 @@ inline std::string name_of(Placed placed) {
       return "in_pool";
     case Placed::kInBoth:
       return "in_both";
+    case Placed::kInBothSealed:
+      return "in_both_sealed";
   }
   return {};
 }
@@ -100,7 +106,9 @@ class StoredWorld {
   }
   /// Stores the chunks in three versions, and deletes the first one with chunks of its own.
   void move_to_layout() {
-    layout_ = std::make_unique<layout::SeriesBench>(layout::Kind::kSeriesMixed);
+    layout_ = std::make_unique<layout::SeriesBench>(placed_ == Placed::kInBothSealed
+                                                        ? layout::Kind::kSeriesMixedSealed
+                                                        : layout::Kind::kSeriesMixed);
     const auto& chunks = world.chunks();
     std::map<ChunkId, ChunkId> ids;
     std::vector<base::IdRun> live;
@@ -113,7 +121,7 @@ class StoredWorld {
         if (version != 0) seal(version, live);
         layout_->open(static_cast<VersionNumber>(++version));
       }
-      if (placed_ == Placed::kInBoth && of_place-- == 0) {
+      if (is_in_both(placed_) && of_place-- == 0) {
         in_pool = !in_pool;
         of_place = world.random() % 64;
       }

@@ -15,7 +15,9 @@
 #include "base/aligned_buffer.h"
 #include "io/memory_file_system.h"
 #include "store/folder_store.h"
+#include "store/sealed_places.h"
 #include "support/memory_segment_store.h"
+#include "support/sealed_memory.h"
 
 namespace varve::store {
 namespace {
@@ -25,15 +27,23 @@ constexpr SegmentNumber kVolume = as_volume(SegmentNumber{4});
 constexpr GroupNumber kGroup{5};
 constexpr std::size_t kBlock = 4096;
 
-enum class Kind { kFolder, kMemory };
+enum class Kind { kFolder, kFolderOfEncrypted, kMemory };
+
+std::string name_of(Kind kind) {
+  constexpr std::array kNames{"Folder", "FolderOfEncrypted", "Memory"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
 
 class SegmentStoreContract : public testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
-    if (GetParam() == Kind::kFolder) {
+    if (GetParam() != Kind::kMemory) {
       files_ = io::make_memory_file_system();
-      ASSERT_TRUE(files_->make_directory("r"));
-      store_ = std::make_unique<FolderStore>(*files_, "r/s");
+      if (GetParam() == Kind::kFolderOfEncrypted) {
+        files_ = seal_files(std::move(files_), test::random_keys(), "r");
+      }
+      for (const char* path : {"r", "r/series"}) ASSERT_TRUE(files_->make_directory(path));
+      store_ = std::make_unique<FolderStore>(*files_, "r/series/00000001");
     } else {
       store_ = std::make_unique<test::MemorySegmentStore>();
     }
@@ -175,9 +185,8 @@ TEST_P(SegmentStoreContract, EachRangeOfABatchIsCompletedOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, SegmentStoreContract,
-                         testing::Values(Kind::kFolder, Kind::kMemory), [](const auto& one) {
-                           return one.param == Kind::kFolder ? "Folder" : "Memory";
-                         });
+                         testing::Values(Kind::kFolder, Kind::kFolderOfEncrypted, Kind::kMemory),
+                         [](const auto& one) { return name_of(one.param); });
 
 TEST(DistantStore, DozensOfReadsAreInFlightAtOnce) {
   constexpr std::size_t kReads = 48;

@@ -19,6 +19,7 @@
 #include "control/store_task.h"
 #include "support/kernel_tick.h"
 #include "support/temp_repository.h"
+#include "support/test_encryption.h"
 
 namespace varve::control {
 namespace {
@@ -44,8 +45,8 @@ class DelayedControl : public LocalControl {
 class StoreControlContract : public testing::TestWithParam<bool> {
  protected:
   StoreControlContract() {
-    must(Repository::create(path_, test::small_chunks(Codec::kNone)));
-    repository_ = test::reopen(path_);
+    must(Repository::create(path_, test::small_chunks(Codec::kNone), test::chosen_encryption()));
+    repository_ = test::reopen(path_, test::keyed());
     if (GetParam()) {
       Handlers handlers;
       add_handlers(std::make_shared<DelayedControl>(*repository_), handlers);
