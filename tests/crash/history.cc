@@ -5,6 +5,7 @@
 
 #include "support/pool_oracle.h"
 #include "support/temp_repository.h"
+#include "support/test_encryption.h"
 #include "varve/arrange.h"
 #include "varve/backup.h"
 #include "varve/check.h"
@@ -247,7 +248,7 @@ void History::examine_open(Repository& repository, std::uint64_t moment,
 
 void History::examine_series(const std::string& path, std::uint64_t moment,
                              std::vector<std::string>& wrong) const {
-  const auto repository = reopen(path);
+  const auto repository = reopen(path, keyed());
   const auto series = repository->find_series(name_);
   if (!series) {
     if (series_from_ <= moment) wrong.push_back("the series is lost");

@@ -13,6 +13,7 @@
 #include "disk_recorder.h"
 #include "format/superblock.h"
 #include "support/temp_repository.h"
+#include "support/test_encryption.h"
 #include "varve/repair.h"
 
 namespace varve::test {
@@ -26,8 +27,8 @@ class SettingsCrash : public testing::Test {
 
   void make() {
     std::filesystem::remove_all(path_);
-    must(Repository::create(path_, small_chunks(Codec::kNone)));
-    const auto repository = reopen(path_);
+    must(Repository::create(path_, small_chunks(Codec::kNone), chosen_encryption()));
+    const auto repository = reopen(path_, keyed());
     for (const char* name : {"a", "b", "c"}) must(repository->create_series(name));
     must(repository->close());
   }
@@ -43,7 +44,7 @@ class SettingsCrash : public testing::Test {
   }
   // Examines a repository after a crash. Returns whether it has the change.
   static bool is_changed(const std::string& path) {
-    auto reading = quiet_options();
+    auto reading = keyed();
     reading.read_only = true;
     const auto rewrite = must(reopen(path, reading)->find_series("b")).rewrite;
     const bool changed = rewrite == Rewrite::kHar;
@@ -51,13 +52,13 @@ class SettingsCrash : public testing::Test {
     EXPECT_TRUE(needs_pool(path) || !changed) << "an older Varve would take the record for damage";
     // The next writer completes the labels: with them, a lost superblock has the name again.
     {
-      const auto repository = reopen(path);
+      const auto repository = reopen(path, keyed());
       EXPECT_EQ(must(repository->find_series("b")).rewrite, rewrite);
       must(change(*repository));
       must(repository->close());
     }
     std::filesystem::remove(path + "/varve.repo");
-    must(must(Repair::plan(path, {}, false, {}))->execute({}));
+    must(must(Repair::plan(path, keyed_repair(), false, {}))->execute({}));
     EXPECT_TRUE(needs_pool(path)) << "a copy in the labels lacks the name";
     return changed;
   }
@@ -74,7 +75,7 @@ TEST_F(SettingsCrash, APowerCutLeavesNoRecordWithoutItsFeature) {
   std::uint64_t committed = 0;
   {
     DiskRecorder disk(path_);
-    const auto repository = reopen(path_);
+    const auto repository = reopen(path_, keyed());
     must(change(*repository));
     committed = disk.calls();
     must(repository->close());
@@ -97,7 +98,7 @@ TEST_F(SettingsCrash, AFailedCallHarmsNothing) {
   std::uint64_t all = 0;
   {
     DiskRecorder disk(path_);
-    const auto repository = reopen(path_);
+    const auto repository = reopen(path_, keyed());
     must(change(*repository));
     must(repository->close());
     all = disk.calls();
@@ -109,7 +110,7 @@ TEST_F(SettingsCrash, AFailedCallHarmsNothing) {
       {
         DiskRecorder disk(path_);
         disk.fail(i, errno_value, false);
-        auto opened = Repository::open(path_, quiet_options());
+        auto opened = Repository::open(path_, keyed());
         if (opened) {
           told = change(**opened).has_value();
           static_cast<void>((*opened)->close());

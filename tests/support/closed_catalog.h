@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "meta/lmdb.h"
 #include "meta/schema.h"
@@ -9,9 +11,12 @@
 
 namespace varve::test {
 
-/// Opens the catalog in a folder, with all its tables. No process may have it open.
-inline meta::Env open_catalog(const std::string& folder) {
+/// Opens the catalog in a folder, with all its tables. `keys` are null for a plain repository. No
+/// process may have it open.
+inline meta::Env open_catalog(const std::string& folder,
+                              std::shared_ptr<const crypto::KeyRing> keys = nullptr) {
   meta::EnvOptions options;
+  options.keys.ring = std::move(keys);
   options.tables = meta::catalog::kTables;
   return must(meta::Env::open(folder, options));
 }

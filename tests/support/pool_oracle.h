@@ -21,6 +21,7 @@
 #include "store/repository_paths.h"
 #include "support/closed_catalog.h"
 #include "support/temp_repository.h"
+#include "support/test_encryption.h"
 #include "version/open_references.h"
 
 namespace varve::test {
@@ -39,7 +40,7 @@ inline std::uint64_t bytes_below(const std::string& folder) {
 class PoolOracle {
  public:
   explicit PoolOracle(const std::string& path)
-      : path_(path), catalog_(open_catalog(path + "/catalog")) {
+      : path_(path), catalog_(open_catalog(path + "/catalog", keys_of(path))) {
     const auto txn = must(meta::ReadTxn::begin(catalog_));
     find_chunks(txn);
     count_users(txn);
