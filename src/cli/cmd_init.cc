@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "control/key_source.h"
+#include "control/mounted_path.h"
 #include "varve/choices.h"
 #include "varve/placement.h"
 #include "varve/pool_index.h"
@@ -19,9 +20,6 @@
 
 namespace varve::cli {
 namespace {
-
-/// Whether `init --encrypt` makes repositories. Not before all that they store is encrypted.
-constexpr bool kEncryptionIsReleased = false;
 
 struct InitArguments {
   std::string repository;
@@ -67,13 +65,18 @@ struct InitSettings {
 
 /// Returns the choices for an encrypted repository, with its first key.
 Result<std::optional<Encryption>> choose_encryption(const InitArguments& options) {
+  const auto place = control::key_place_of_environment();
+  if (!options.encrypt && !place.empty()) {
+    return usage_error(
+        "a key is given, but not --encrypt: the repository would store its data in the clear");
+  }
   if (!options.encrypt) return std::optional<Encryption>();
-  if (!kEncryptionIsReleased) {
-    return Error(ErrorCode::kUnsupported, "encrypted repositories are not in this release");
+  // Before a terminal is asked for a passphrase.
+  if (control::is_repository(options.repository)) {
+    return Error(ErrorCode::kExists, options.repository + " is a Varve repository already");
   }
   Encryption encryption;
   encryption.cipher = options.cipher;
-  const auto place = control::key_place_of_environment();
   VARVE_TRY_ASSIGN(encryption.first_key.cost, parse_key_cost(options.key_cost, place));
   VARVE_TRY_ASSIGN(encryption.first_key.key, control::read_new_key(place, ""));
   return std::optional(std::move(encryption));
@@ -141,6 +144,12 @@ int run_init(InitArguments options, const Context& context) {
     print_json("repository", std::move(object));
   } else {
     note(context, "created a repository in " + options.repository);
+    if (options.encrypt) {
+      note(context,
+           "without a key, all that it stores is lost; keep a recovery code on paper: varve "
+           "key recovery " +
+               options.repository);
+    }
   }
   return kExitOk;
 }

@@ -1,21 +1,88 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The keys of an encrypted repository: where they come from, what they open, and who can see them.
+# The keys of an encrypted repository: how one begins, where they come from, what they open, and who can see them.
 limit_s=180
 . "$(dirname "$0")/lib.sh"
 
-: "${VARVE_INIT_ENCRYPTED:?is the program that makes an encrypted repository}"
 secret=correct-horse-battery-staple
 umask 077
-"$VARVE_INIT_ENCRYPTED" "$repo" "$secret"
 echo "$secret" >"$work/pass"
 echo wrong >"$work/wrong"
+head -c 31 /dev/urandom >"$work/short"
+head -c 32 /dev/urandom >"$work/file"
 pass=(--passphrase-file "$work/pass")
+typed() { python3 "$here/typed.py" "$@"; }
 
-expect_status 1 "$VARVE" init --encrypt "$work/new" </dev/null
-message_says 'not in this release'
-[ ! -e "$work/new" ] || fail "a refused init leaves a folder behind"
-ok "init --encrypt says that it is not in this release"
+# ---- init --encrypt. ----
+
+new=$work/a/new
+refused() {  # STATUS PATTERN ARGUMENT…
+  expect_status "$1" "$VARVE" init "${@:3}" "$new" </dev/null
+  message_says "$2"
+  [ ! -e "$work/a" ] || fail "a refused init leaves a folder behind: $*"
+}
+refused 12 'no terminal to ask .*--passphrase-file, --key-file or --key-command' --encrypt
+refused 2 'in one way' --encrypt "${pass[@]}" --key-file "$work/file"
+refused 1 'at least 32 random bytes' --encrypt --key-file "$work/short"
+refused 1 'key is empty' --encrypt --passphrase-file /dev/null
+refused 1 'exit code 3' --encrypt --key-command 'exit 3'
+refused 1 'none' --encrypt --passphrase-file "$work/none"
+refused 2 'cost of a passphrase' --encrypt "${pass[@]}" --key-cost 2G:1:1
+refused 2 'for passphrases' --encrypt --key-file "$work/file" --key-cost 64M:3:4
+refused 2 'cipher' --encrypt "${pass[@]}" --cipher rot13
+refused 2 'requires --encrypt' --cipher aes-256-gcm
+refused 2 'requires --encrypt' --key-cost 64M:3:4
+refused 2 'in the clear' "${pass[@]}"
+chmod 644 "$work/file"
+refused 1 'chmod 600' --encrypt --key-file "$work/file"
+chmod 600 "$work/file"
+typed 1 one-phrase another -- "$VARVE" init --encrypt "$new"
+typed 1 '' -- "$VARVE" init --encrypt "$new"
+typed 130 ^C -- "$VARVE" init --encrypt "$new"
+typed 130 one-phrase ^C -- "$VARVE" init --encrypt "$new"
+[ ! -e "$work/a" ] || fail "a passphrase that was not given leaves a folder behind"
+ok "init --encrypt without a good key says what is missing, and makes nothing"
+
+typed 0 my-phrase my-phrase -- "$VARVE" init --encrypt "$new"
+typed 0 my-phrase -- "$VARVE" check "$new"
+"$VARVE" key list --json "$new" | python3 -c '
+import json, sys
+(key,) = [json.loads(line) for line in sys.stdin]
+assert (key["kind"], key["memory_bytes"], key["passes"], key["lanes"]) == ("passphrase", 64 << 20, 3, 4), key'
+expect_status 1 "$VARVE" init --encrypt "$new" </dev/null
+message_says 'is a Varve repository already'
+"$VARVE" -q init "$work/plain"
+expect_status 1 "$VARVE" init --encrypt "${pass[@]}" "$work/plain"
+mkdir "$work/full" && touch "$work/full/file"
+expect_status 1 "$VARVE" init --encrypt "${pass[@]}" "$work/full"
+message_says 'not empty'
+begins() {  # KIND ARGUMENT…: makes a repository, and opens it with the same key
+  rm -rf "$new"
+  "$VARVE" -q init --encrypt "${@:2}" "$new"
+  "$VARVE" key list "$new" | grep -c " $1 " >/dev/null || fail "no key is a $1"
+  expect_status 12 "$VARVE" ls "$new" </dev/null
+  "$VARVE" ls "${@:2:2}" "$new"
+}
+begins passphrase "${pass[@]}" --key-cost 1M:2:2
+begins key-file --key-file "$work/file" --cipher chacha20-poly1305
+grep -q '^encryption = chacha20-poly1305$' "$new/varve.repo"
+begins command --key-command "cat '$work/pass'" --key-cost 1M:2:2
+rm -rf "$new"
+VARVE_PASSPHRASE_FILE=$work/pass "$VARVE" -q init --encrypt "$new"
+"$VARVE" ls "${pass[@]}" "$new"
+for placement in lineage+pool pool; do
+  rm -rf "$new"
+  "$VARVE" -q init --encrypt --key-file "$work/file" --placement $placement --parity 5 --pool-index stream --rewrite har "$new"
+  "$VARVE" config --key-file "$work/file" "$new" >"$work/out"
+  grep -q stream "$work/out" || fail "the settings are $(cat "$work/out")"
+done
+expect_status 0 "$VARVE" init --encrypt "${pass[@]}" "$work/another"
+message_says 'varve key recovery'
+ok "init --encrypt takes a passphrase twice, or a key from a file, a command or the environment"
+
+"$VARVE" -q init --encrypt "${pass[@]}" --key-cost 64K:1:2 "$repo"
+
+# ---- Keys. ----
 
 for command in ls stats check 'seal s/one' 'config' 'repair --yes'; do
   read -ra words <<<"$command"
@@ -54,7 +121,6 @@ message_says 'chmod 600'
 chmod 600 "$work/pass"
 ok "a key comes from a file, a pipe, a command, the environment or a credential; options come first"
 
-typed() { python3 "$here/typed.py" "$@"; }
 typed 0 "$secret" -- "$VARVE" ls "$repo"
 typed 0 "xx$(printf '\177\177')$secret" -- "$VARVE" ls "$repo"
 typed 12 nonsense -- "$VARVE" ls "$repo"
@@ -83,7 +149,6 @@ assert (key["memory_bytes"], key["passes"], key["lanes"]) == (2 << 20, 5, 3), ke
 "$VARVE" "${pass[@]}" key rm "$repo" 2
 ok "a key has the cost that --key-cost names, and a cost that is not allowed is refused"
 
-head -c 32 /dev/urandom >"$work/file"
 "$VARVE" "${pass[@]}" key add --new-key-file "$work/file" --label 'the laptop' "$repo"
 "$VARVE" ls --key-file "$work/file" "$repo" | cmp - "$work/list"
 code=$("$VARVE" "${pass[@]}" key recovery "$repo")
@@ -142,12 +207,11 @@ END
 chmod +x "$work/ssh"
 expect_status 10 "$VARVE" "${other[@]}" copy --ssh "$work/ssh" --remote-program "$VARVE" "$repo" "ssh:me@host:$work/copy"
 [ ! -e "$work/copy" ] || fail "a remote copy of an encrypted repository was made in the clear"
-"$VARVE" -q init "$work/plain"
 expect_status 12 "$VARVE" "${other[@]}" copy "$repo" "$work/plain"
 message_says 'is plain: it would'
 expect_status 12 "$VARVE" "${other[@]}" ls "$work/plain"
-"$VARVE_INIT_ENCRYPTED" "$work/copy" "second secret"
 echo 'second secret' >"$work/second"
+"$VARVE" -q init --encrypt --passphrase-file "$work/second" --key-cost 64K:1:2 "$work/copy"
 "$VARVE" "${other[@]}" copy --target-passphrase-file "$work/second" "$repo" "$work/copy"
 "$VARVE" --passphrase-file "$work/second" restore "$work/copy" s/one "$work/restored"
 cmp "$work/source/file" "$work/restored/file"
@@ -179,11 +243,11 @@ if ! as_user python3 -c 'open("/dev/fuse", "r+b", 0)' 2>/dev/null; then
   exit 0
 fi
 mkdir -p "$work/users/mnt"
-cp "$VARVE" "$VARVE_INIT_ENCRYPTED" "$work/users/"
+cp "$VARVE" "$work/users/"
 echo "$secret" >"$work/users/pass"
 chown -R $user:$user "$work/users"
 chmod 711 "$work"
-as_user "$work/users/init_encrypted" "$work/users/repo" "$secret"
+as_user "$work/users/varve" -q init --encrypt --passphrase-file "$work/users/pass" "$work/users/repo"
 as_user "$work/users/varve" mount -o passphrase_file="$work/users/pass" "$work/users/repo" "$work/users/mnt"
 as_user mkdir "$work/users/mnt/s"
 as_user mkdir "$work/users/mnt/s/one"

@@ -61,6 +61,10 @@ json import -n repo snaps old
 json copy -n repo second
 json copy repo second
 json stat second s/one
+(umask 077 && head -c 32 /dev/urandom >filekey)
+json init --encrypt --key-file filekey filed
+json copy --encrypt --target-key-file filekey repo filed2
+json stat --key-file filekey filed2 s/one
 json restore repo s/one out
 json restore -n repo s/two out
 json restore --to-tar out.tar repo s/one
@@ -90,8 +94,8 @@ touch repo/series/00000001/active/strange
 echo damage | tee -a repo/series/00000001/labels >repo/series/00000001/beside
 segment=$(find repo/series/00000001/active repo/pool/active -name '*.seg' -size +20k | head -n 1)
 printf 'xxxxxxxxxxxxxxxx' | dd of="$segment" bs=1 seek=20000 conv=notrunc status=none
-"$VARVE_INIT_ENCRYPTED" sealed secret
 (umask 077 && echo secret >pass)
+"$VARVE" -q init --encrypt --passphrase-file pass --key-cost 64K:1:2 sealed
 json key --passphrase-file pass recovery sealed
 json key list sealed
 allowed=1 json check repo

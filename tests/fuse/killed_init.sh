@@ -3,6 +3,7 @@
 # Kills `varve init` and `varve copy` at each call that changes the disk while they create a repository. The
 # next run ends what they began, and a folder with anything else in it is left as it is. Without /proc,
 # `varve init` creates nothing.
+limit_s=300
 . "$(dirname "$0")/lib.sh"
 : "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
 
@@ -33,6 +34,21 @@ for ((at = 1; at <= calls; at++)); do
 done
 ok "init is killed at each of $calls calls, and init or copy ends what it began"
 
+(umask 077; head -c 32 /dev/urandom >"$work/key")
+begin=(init --encrypt --key-file "$work/key" --parity 7 "$repo")
+rm -rf "$repo" "$work/calls"
+on_disk DISK_CALLS_IN="$work/calls" "${begin[@]}"
+calls=$(stat -c %s "$work/calls")
+for ((at = 1; at <= calls; at++)); do
+  rm -rf "$repo"
+  (on_disk DISK_KILLS_AT=$at "${begin[@]}") 2>/dev/null && fail "init survived the kill at call $at" || true
+  [ -e "$repo/varve.repo" ] || "$VARVE" -q "${begin[@]}" 2>"$work/out" || fail "killed at call $at: $(cat "$work/out")"
+  "$VARVE" -q --key-file "$work/key" store "$repo" s/v "$work/tree" >/dev/null
+  [ "$("$VARVE" --key-file "$work/key" dump "$repo" s/v/x)" = text ]
+  cmp "$repo/varve.repo" "$repo/varve.keys"
+done
+ok "so is an init that encrypts, and the key of the second one opens what is there"
+
 rm -rf "$repo" "$work/calls"
 on_disk DISK_CALLS_IN="$work/calls" copy "$source" "$repo"
 calls=$(stat -c %s "$work/calls")
@@ -44,7 +60,6 @@ for ((at = 1; at <= calls; at += at < 30 ? 1 : 7)); do
 done
 ok "copy is killed while it creates its target and later, and the next copy ends it"
 
-(umask 077; head -c 32 /dev/urandom >"$work/key")
 into=(copy --encrypt --target-key-file "$work/key" "$source" "$repo")
 rm -rf "$repo" "$work/calls"
 on_disk DISK_CALLS_IN="$work/calls" "${into[@]}"

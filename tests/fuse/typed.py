@@ -49,7 +49,7 @@ def main():
     if not echoes:
         sys.exit("FAILED: the terminal does not echo any more")
     for line in lines:
-        if line in text:
+        if line and line in text:
             sys.exit("FAILED: the terminal shows what was typed")
 
 

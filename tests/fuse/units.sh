@@ -94,3 +94,32 @@ within varve-mount sh -c "${stop//%i/varve-mount}"
 wait
 ! mountpoint -q "$work/shown"
 ok "the unit of an instance mounts its repository, and unmounts it"
+
+# The same units with a key: as a credential, and in the file of the instance.
+(umask 077; head -c 32 /dev/urandom >"$work/key" && mkdir "$work/credentials")
+repo=$work/encrypted
+"$VARVE" -q init --encrypt --key-file "$work/key" "$repo"
+printf '%s\n' "VARVE_REPO=$repo" VARVE_SERIES=s "VARVE_SOURCE=$work/tree" 'VARVE_KEEP=--keep-last 2' \
+  "VARVE_MOUNT=$work/shown" >"$work/config/varve/secret.conf"
+for unit in varve varve-mount varve-prune varve-scrub varve-backup; do
+  [ "$(setting "$unit" LoadCredential | xargs)" = "varve.passphrase varve.key-file" ] || fail "$unit loads no key"
+done
+unit_runs() {  # UNIT: the commands of the unit for the instance
+  while read -r command; do
+    within "$1" env VARVE_STATUS="--max-age 1h" sh -c "${command//%i/secret}" >/dev/null || return
+  done < <(setting "$1" ExecStart)
+}
+unit_runs varve-backup 2>"$work/stderr" && fail "a backup needs no key"
+grep -q 'is encrypted' "$work/stderr" || fail "a missing key is: $(cat "$work/stderr")"
+cp "$work/key" "$work/credentials/varve.key-file"
+CREDENTIALS_DIRECTORY=$work/credentials unit_runs varve-backup
+echo "VARVE_KEY_FILE=$work/key" >>"$work/config/varve/secret.conf"
+for unit in varve-backup varve-prune varve-scrub; do unit_runs "$unit"; done
+[ "$("$VARVE" --key-file "$work/key" ls "$repo" | wc -l)" -eq 2 ] || fail "there are not two versions"
+start=$(setting varve-mount ExecStart) stop=$(setting varve-mount ExecStop)
+within varve-mount sh -c "${start//%i/secret}" 2>"$work/daemon.log" &
+wait_until "the mount appears" mountpoint -q "$work/shown"
+cmp "$work/tree/file" "$work/shown/s/latest/file"
+within varve-mount sh -c "${stop//%i/secret}"
+wait
+ok "with a credential or a key in the file of the instance, the units use an encrypted repository"
