@@ -132,6 +132,7 @@ Result<void> Copier::copy_series(const SeriesInfo& series) {
   VARVE_TRY(check_copies(job));
   VARVE_TRY(rename_copies(job));
   VARVE_TRY(copy_missing(job));
+  if (job.renames != nullptr) VARVE_TRY(rename_target(job));
   VARVE_TRY(lock_copies(job));
   VARVE_TRY(copy_beside(job));
   VARVE_TRY(prune_copies(job));
@@ -165,17 +166,24 @@ Result<void> Copier::find_target(Job& job) {
       if (version.is_sealed && !is_sealed_remnant(version)) job.copies.push_back(version);
     }
     if (found->series.name == job.source.name) return {};
-    tell({.action = CopyAction::kRenamed,
-          .series = found->series.name,
-          .new_name = job.source.name});
-    if (options_.dry_run) return {};
-    VARVE_TRY(target_->rename_series(*job.target, job.source.name));
-    found->series.name = job.source.name;
-    return {};
+    job.renames = &*found;
+    job.renames_last = std::ranges::any_of(found->versions, [](const TargetVersion& version) {
+      return !version.is_sealed && is_receiving_name(version.name);
+    });
+    return job.renames_last ? Result<void>() : rename_target(job);
   }
   if (options_.dry_run) return {};
   VARVE_TRY_ASSIGN(job.target, target_->create_series(job.source.name,
                                                       {job.source.placement, job.source.rewrite}));
+  return {};
+}
+
+Result<void> Copier::rename_target(Job& job) {
+  TargetSeries& series = std::exchange(job.renames, nullptr)->series;
+  tell({.action = CopyAction::kRenamed, .series = series.name, .new_name = job.source.name});
+  if (options_.dry_run) return {};
+  VARVE_TRY(target_->rename_series(series.id, job.source.name));
+  series.name = job.source.name;
   return {};
 }
 

@@ -35,11 +35,15 @@ class Copier {
     std::vector<VersionInfo> originals;  // Sealed, ascending.
     std::optional<SeriesId> target;      // None in a dry run that would create it.
     std::vector<TargetVersion> copies;   // Sealed, ascending.
+    Known* renames = nullptr;            // The target, if it has another name than the source.
+    bool renames_last = false;           // An interrupted copy is open there, and forbids it now.
   };
   [[nodiscard]] Result<std::vector<SeriesInfo>> chosen_series();
   [[nodiscard]] Result<void> read_target();
   [[nodiscard]] Result<void> copy_series(const SeriesInfo& series);
   [[nodiscard]] Result<void> find_target(Job& job);
+  /// Gives the series of the target its present name at the source.
+  [[nodiscard]] Result<void> rename_target(Job& job);
   [[nodiscard]] Result<void> check_copies(const Job& job) const;
   /// Refuses to prune if the source has no version as new as the newest copy.
   [[nodiscard]] Result<void> check_newest(const Job& job, const TargetVersion& newest) const;

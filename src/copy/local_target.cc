@@ -59,6 +59,12 @@ Result<SeriesId> LocalTarget::create_series(const std::string& name,
 }
 
 Result<void> LocalTarget::rename_series(SeriesId series, const std::string& name) {
+  // A copy that was interrupted, and that the source did not continue, would forbid it.
+  VARVE_TRY_ASSIGN(const auto open, repository_.open_versions(series));
+  for (const VersionInfo& version : open) {
+    if (!is_receiving_name(version.name)) continue;
+    VARVE_TRY(repository_.abandon_version(series, version.number, true));
+  }
   return repository_.rename_series(series, name);
 }
 

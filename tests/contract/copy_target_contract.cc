@@ -168,6 +168,37 @@ TEST_P(CopyTargetContract, InterruptedCopyContinues) {
   expect_equal();
 }
 
+TEST_P(CopyTargetContract, InterruptedCopyContinuesAfterItsSeriesWasRenamed) {
+  store("a", 1, 10, 1);
+  copy();
+  const auto b = store("b", 30, 1U << 20, 1);
+  const auto stop = [this] {
+    int calls = 0;
+    const auto stopped = try_copy({}, {[&](const TransferProgress&) { return ++calls < 4; }, {}});
+    EXPECT_EQ(test::code_of(stopped), ErrorCode::kInterrupted);
+  };
+  const auto has_series = [this](std::string_view name) {
+    return test::reopen(target_path_, test::keyed())->find_series(name).has_value();
+  };
+  stop();
+  must(source_->rename_series(series_, "renamed"));
+  EXPECT_LT(copy().sent_bytes, 20U << 20);
+  EXPECT_TRUE(has_series("renamed") && !has_series("s"));
+  must(source_->rename_series(series_, "s"));
+  copy();
+  expect_equal();
+
+  // The version is deleted before its copy ends.
+  store("c", 1, 10, 1);
+  copy();
+  const auto d = store("d", 30, 1U << 20, 40);
+  stop();
+  must(source_->delete_versions(series_, {d.number, b.number}));
+  must(source_->rename_series(series_, "again"));
+  copy();
+  EXPECT_TRUE(has_series("again") && !has_series("s"));
+}
+
 TEST_P(CopyTargetContract, RenamesLocksAndDeletionsArrive) {
   const auto one = store("one", 1, 10, 1);
   const auto two = store("two", 1, 10, 2);
