@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares the chunkers on real files: speed on one core, and deduplication.
 //
-// usage: bench-chunker [--max-bytes 512M] [--sizes MIN:AVG:MAX]... PATH...
+// usage: bench-chunker [--max-bytes 512M] [--sizes MIN:AVG:MAX]... [--keys N] PATH...
 // Reads the files below the paths into memory, back to back, and times a pass over them in thread
 // CPU time (median of 5 rounds; the chunkers take turns). The deduplication ratio is that of this
-// input together with a copy edited about every 128 KiB.
+// input together with a copy edited about every 128 KiB. --keys adds the keyed gear16 with the keys
+// 1 to N.
 #include <fmt/core.h>
 #include <xxhash.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
+#include "crypto/key_ring.h"
+#include "crypto/secret_key.h"
 #include "ingest/chunker.h"
 #include "ingest/gear_chunker.h"
 #include "support.h"
@@ -81,7 +85,14 @@ Dedup deduplicate(const ingest::Chunker& chunker, std::initializer_list<const By
   return result;
 }
 
-Result<std::vector<Contestant>> make_contestants(ingest::ChunkSizes sizes) {
+Result<std::shared_ptr<const crypto::KeyRing>> numbered_keys(std::uint8_t number) {
+  std::array<std::byte, crypto::kKeyBytes> master{};
+  master.front() = std::byte{number};
+  VARVE_TRY_ASSIGN(auto key, crypto::SecretKey::copy_of(master));
+  return crypto::KeyRing::make(std::move(key), std::string(32, '0'), crypto::Cipher::kAes256Gcm);
+}
+
+Result<std::vector<Contestant>> make_contestants(ingest::ChunkSizes sizes, unsigned keys) {
   std::vector<Contestant> all;
   VARVE_TRY_ASSIGN(auto scalar, ingest::make_gear16(sizes, ingest::Gear16Form::kScalar));
   all.push_back({"gear16 scalar", std::move(scalar), {}});
@@ -91,11 +102,16 @@ Result<std::vector<Contestant>> make_contestants(ingest::ChunkSizes sizes) {
   }
   VARVE_TRY_ASSIGN(auto fastcdc, ingest::make_chunker("fastcdc2020", sizes));
   all.push_back({"fastcdc2020", std::move(fastcdc), {}});
+  for (unsigned number = 1; number <= keys; ++number) {
+    VARVE_TRY_ASSIGN(const auto ring, numbered_keys(static_cast<std::uint8_t>(number)));
+    VARVE_TRY_ASSIGN(auto keyed, ingest::make_chunker("gear16-keyed", sizes, ring.get()));
+    all.push_back({fmt::format("keyed {}", number), std::move(keyed), {}});
+  }
   return all;
 }
 
-Result<void> run(ingest::ChunkSizes sizes, const Bytes& data, const Bytes& edited) {
-  VARVE_TRY_ASSIGN(auto contestants, make_contestants(sizes));
+Result<void> run(ingest::ChunkSizes sizes, unsigned keys, const Bytes& data, const Bytes& edited) {
+  VARVE_TRY_ASSIGN(auto contestants, make_contestants(sizes, keys));
   for (int round = 0; round < kRounds; ++round) {
     for (auto& c : contestants) c.gb_per_second.push_back(time_pass(*c.chunker, data));
   }
@@ -113,12 +129,14 @@ Result<void> run(ingest::ChunkSizes sizes, const Bytes& data, const Bytes& edite
 }
 
 int usage() {
-  fmt::print(stderr, "usage: bench-chunker [--max-bytes N] [--sizes MIN:AVG:MAX]... PATH...\n");
+  fmt::print(stderr,
+             "usage: bench-chunker [--max-bytes N] [--sizes MIN:AVG:MAX]... [--keys N] PATH...\n");
   return 1;
 }
 
 int main_of(const std::vector<std::string>& args) {
   std::uint64_t bytes_max = 512U << 20;
+  unsigned keys = 0;
   std::vector<ingest::ChunkSizes> sizes;
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < args.size(); ++i) {
@@ -131,6 +149,10 @@ int main_of(const std::vector<std::string>& args) {
       const auto given = parse_sizes(args[++i]);
       if (!given) return usage();
       sizes.push_back(*given);
+    } else if (args[i] == "--keys" && more) {
+      const auto given = parse_bytes(args[++i]);
+      if (!given || *given > 255) return usage();
+      keys = static_cast<unsigned>(*given);
     } else if (args[i].starts_with('-')) {
       return usage();
     } else {
@@ -154,7 +176,7 @@ int main_of(const std::vector<std::string>& args) {
   fmt::print("{} MiB, then {} MiB edited about every {} KiB\n", data.size() >> 20,
              edited.size() >> 20, kEditGapBytes >> 10);
   for (const auto s : sizes) {
-    if (const auto done = run(s, data, edited); !done) {
+    if (const auto done = run(s, keys, data, edited); !done) {
       fmt::print(stderr, "bench-chunker: {}\n", done.error().message());
       return 1;
     }

@@ -17,7 +17,7 @@ struct Choice {
   std::string help;
 };
 
-/// Returns the values of RepositoryParameters::chunker.
+/// Returns the values of RepositoryParameters::chunker that a user chooses from.
 [[nodiscard]] std::vector<Choice> chunker_choices();
 /// Returns the compression methods that choose_compression() takes. The help tells the levels.
 [[nodiscard]] std::vector<Choice> compression_choices();

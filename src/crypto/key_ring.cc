@@ -8,9 +8,9 @@ namespace varve::crypto {
 namespace {
 
 // The info of each purpose's derivation, by purpose. FORMAT.md has the same words.
-constexpr std::array<std::string_view, 7> kInfos = {
+constexpr std::array<std::string_view, 8> kInfos = {
     "varve containers", "varve catalog", "varve overlay", "varve names",
-    "varve files",      "varve staging", "varve slots"};
+    "varve files",      "varve staging", "varve slots",   "varve chunker"};
 
 }  // namespace
 

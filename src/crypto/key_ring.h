@@ -26,6 +26,7 @@ enum class Purpose : std::uint8_t {
   kFiles,       ///< Files that are read and written as sealed blocks; each file derives its own.
   kStaging,     ///< Contents of open versions; each file derives its own.
   kSlots,       ///< Authentication of the key slots.
+  kChunker,     ///< Tables of the keyed chunkers.
 };
 
 inline constexpr std::size_t kSaltBytes = 32;

@@ -11,6 +11,7 @@
 #include "format/container.h"
 #include "ingest/fastcdc_chunker.h"
 #include "ingest/gear_chunker.h"
+#include "ingest/keyed_tables.h"
 
 namespace varve::ingest {
 namespace {
@@ -18,18 +19,33 @@ namespace {
 constexpr std::uint32_t kRepositoryMinBytes = 256;
 constexpr std::uint32_t kRepositoryAvgBytes = 4096;
 
-template <typename T, auto... kArguments>
-std::unique_ptr<Chunker> make(ChunkSizes sizes) {
-  return std::make_unique<T>(sizes, kArguments...);
+Result<std::unique_ptr<Chunker>> make_plain_gear16(ChunkSizes sizes, const crypto::KeyRing*) {
+  return std::unique_ptr<Chunker>(std::make_unique<Gear16Chunker>(sizes, Gear16Form::kFastest));
 }
 
-// The default rule holds for both: the SIMD form of gear16 evaluates 64 positions a step, and the
+Result<std::unique_ptr<Chunker>> make_gear16_of(ChunkSizes sizes, const crypto::KeyRing* keys) {
+  return make_keyed_gear16(sizes, Gear16Form::kFastest, *keys);
+}
+
+Result<std::unique_ptr<Chunker>> make_plain_fastcdc(ChunkSizes sizes, const crypto::KeyRing*) {
+  return std::unique_ptr<Chunker>(std::make_unique<FastCdcChunker>(sizes));
+}
+
+Result<std::unique_ptr<Chunker>> make_fastcdc_of(ChunkSizes sizes, const crypto::KeyRing* keys) {
+  return make_keyed_fastcdc(sizes, *keys);
+}
+
+// The default rule holds for all: the SIMD form of gear16 evaluates 64 positions a step, and the
 // strong mask of its 16-bit hash ends at an average of 16 KiB.
 constexpr std::array kChunkers{
     ChunkerKind{Gear16Chunker::kId, "a Gear hash of 16 bytes, with AVX-512 where available",
-                ChunkSizeRule{}, make<Gear16Chunker, Gear16Form::kFastest>},
+                ChunkSizeRule{}, kKeyedGear16Id, make_plain_gear16},
     ChunkerKind{FastCdcChunker::kId, "FastCDC as published in 2020", ChunkSizeRule{},
-                make<FastCdcChunker>},
+                kKeyedFastCdcId, make_plain_fastcdc},
+    ChunkerKind{kKeyedGear16Id, "the same with a table from the repository's key", ChunkSizeRule{},
+                kKeyedGear16Id, make_gear16_of},
+    ChunkerKind{kKeyedFastCdcId, "the same with a table from the repository's key", ChunkSizeRule{},
+                kKeyedFastCdcId, make_fastcdc_of},
 };
 static_assert(std::ranges::all_of(kChunkers, [](const ChunkerKind& kind) {
   return kind.sizes.max_most <= format::kFrameRawBytesMax;
@@ -64,6 +80,12 @@ Result<void> check_chunk_sizes(const ChunkSizeRule& rule, ChunkSizes sizes) {
                            rule.step, rule.min_least, rule.max_most));
 }
 
+Result<void> check_chunker_key(const ChunkerKind& kind, bool has_keys) {
+  if (has_keys || !kind.is_keyed()) return {};
+  return Error(ErrorCode::kInvalid,
+               fmt::format("the chunker `{}` is for encrypted repositories only", kind.id));
+}
+
 ChunkSizeRule repository_sizes(const ChunkerKind& kind) {
   ChunkSizeRule rule = kind.sizes;
   rule.min_least = std::max(rule.min_least, kRepositoryMinBytes);
@@ -71,10 +93,12 @@ ChunkSizeRule repository_sizes(const ChunkerKind& kind) {
   return rule;
 }
 
-Result<std::unique_ptr<Chunker>> make_chunker(std::string_view id, ChunkSizes sizes) {
+Result<std::unique_ptr<Chunker>> make_chunker(std::string_view id, ChunkSizes sizes,
+                                              const crypto::KeyRing* keys) {
   VARVE_TRY_ASSIGN(const ChunkerKind* const kind, find_chunker(id));
   VARVE_TRY(check_chunk_sizes(kind->sizes, sizes));
-  return kind->make(sizes);
+  VARVE_TRY(check_chunker_key(*kind, keys != nullptr));
+  return kind->make(sizes, keys);
 }
 
 }  // namespace varve::ingest

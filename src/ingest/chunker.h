@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "crypto/key_ring.h"
 #include "varve/options.h"
 #include "varve/result.h"
 
@@ -57,8 +58,13 @@ struct ChunkerKind {
   std::string_view id;
   std::string_view help;
   ChunkSizeRule sizes;
-  /// Creates the chunker. The sizes must obey the rule.
-  std::unique_ptr<Chunker> (*make)(ChunkSizes sizes) = nullptr;
+  /// Id of the form that an encrypted repository has: the boundaries depend on its keys. A keyed
+  /// form has its own id here.
+  std::string_view keyed_id;
+  /// Creates the chunker. The sizes must obey the rule. `keys` is only null without a key.
+  Result<std::unique_ptr<Chunker>> (*make)(ChunkSizes sizes, const crypto::KeyRing* keys) = nullptr;
+
+  [[nodiscard]] constexpr bool is_keyed() const { return id == keyed_id; }
 };
 
 /// Returns the table.
@@ -72,12 +78,18 @@ struct ChunkerKind {
 /// Errors: kInvalid, with the allowed sizes.
 [[nodiscard]] Result<void> check_chunk_sizes(const ChunkSizeRule& rule, ChunkSizes sizes);
 
+/// Checks that a chunker can be made with or without keys.
+/// Errors: kInvalid for a keyed chunker without keys.
+[[nodiscard]] Result<void> check_chunker_key(const ChunkerKind& kind, bool has_keys);
+
 /// Returns the sizes that a repository may have with this chunker. The lower bounds are higher than
 /// the chunker's, because each chunk costs memory and records.
 [[nodiscard]] ChunkSizeRule repository_sizes(const ChunkerKind& kind);
 
-/// Creates a chunker.
-/// Errors: those of find_chunker(), and of check_chunk_sizes() with the chunker's own rule.
-[[nodiscard]] Result<std::unique_ptr<Chunker>> make_chunker(std::string_view id, ChunkSizes sizes);
+/// Creates a chunker. `keys` are those of the repository, null for a plain one.
+/// Errors: those of find_chunker(), and of check_chunk_sizes() with the chunker's own rule;
+/// kInvalid for a keyed chunker without keys; kIo without memory.
+[[nodiscard]] Result<std::unique_ptr<Chunker>> make_chunker(std::string_view id, ChunkSizes sizes,
+                                                            const crypto::KeyRing* keys = nullptr);
 
 }  // namespace varve::ingest

@@ -6,8 +6,10 @@
 // of a Gear that goes byte by byte; two bytes share one shift.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -15,26 +17,43 @@
 
 namespace varve::ingest {
 
+/// The gear table.
+using FastCdcTable = std::array<std::uint64_t, 256>;
+
 class FastCdcChunker final : public Chunker {
  public:
   static constexpr std::string_view kId = "fastcdc2020";
 
   /// Creates the chunker. `sizes` must obey its ChunkSizeRule.
   explicit FastCdcChunker(ChunkSizes sizes);
+  /// Creates a keyed chunker, under an id of its own.
+  FastCdcChunker(std::string_view keyed_id, ChunkSizes sizes, const FastCdcTable& table);
 
   [[nodiscard]] std::size_t next(std::span<const std::byte> data) const override;
   [[nodiscard]] ChunkSizes sizes() const override { return sizes_; }
-  [[nodiscard]] std::string_view id() const override { return kId; }
+  [[nodiscard]] std::string_view id() const override { return id_; }
 
   /// Returns the Gear hash after `next`, given the hash before it.
-  [[nodiscard]] static std::uint64_t roll(std::uint64_t hash, std::byte next);
+  [[nodiscard]] std::uint64_t roll(std::uint64_t hash, std::byte next) const;
   [[nodiscard]] std::uint64_t strong_mask() const { return strong_; }
   [[nodiscard]] std::uint64_t loose_mask() const { return loose_; }
 
+  /// The table and its entries shifted by one bit.
+  struct Tables {
+    FastCdcTable gear;
+    FastCdcTable shifted;
+  };
+
  private:
+  std::string_view id_;
+  std::unique_ptr<const Tables> keyed_;  // Null without a key.
+  const Tables* tables_;
   ChunkSizes sizes_;
   std::uint64_t strong_;
   std::uint64_t loose_;
 };
+
+/// Returns the mask of `count` bits of a hash.
+[[nodiscard]] std::uint64_t fastcdc_mask(unsigned count);
 
 }  // namespace varve::ingest

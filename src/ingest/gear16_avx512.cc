@@ -38,15 +38,15 @@ struct Carry {
   __m512i sum8;
 };
 
-VARVE_AVX512_INLINE Positions look_up(const std::byte* at) {
+VARVE_AVX512_INLINE Positions look_up(const Gear16Table& table, const std::byte* at) {
   // Unpacking works within lanes of 16 bytes: the quarters are arranged so that it yields the
   // positions in order.
   const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
   const __m512i bytes = _mm512_permutexvar_epi64(order, _mm512_loadu_si512(at));
   const __m512i low = _mm512_gf2p8affineinv_epi64_epi8(
-      bytes, _mm512_set1_epi64(static_cast<long long>(kGear16MatrixLow)), kGear16AddLow);
+      bytes, _mm512_set1_epi64(static_cast<long long>(table.matrix_low)), kGear16AddLow);
   const __m512i high = _mm512_gf2p8affineinv_epi64_epi8(
-      bytes, _mm512_set1_epi64(static_cast<long long>(kGear16MatrixHigh)), kGear16AddHigh);
+      bytes, _mm512_set1_epi64(static_cast<long long>(table.matrix_high)), kGear16AddHigh);
   return {_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high)};
 }
 
@@ -70,11 +70,12 @@ VARVE_AVX512_INLINE __m512i advance(Carry& carry, __m512i sum1) {
 
 /// First i in [from, end) whose hash is zero under `mask`, or the first i that is less than
 /// a step before `end`. `found` tells which.
-VARVE_AVX512_INLINE std::size_t find(const std::byte* data, std::size_t from, std::size_t end,
-                                     __m512i mask, Carry& carry, bool& found) {
+VARVE_AVX512_INLINE std::size_t find(const Gear16Table& table, const std::byte* data,
+                                     std::size_t from, std::size_t end, __m512i mask, Carry& carry,
+                                     bool& found) {
   std::size_t i = from;
   for (; end - i >= kGear16StepBytes; i += kGear16StepBytes) {
-    const Positions sums = look_up(data + i);
+    const Positions sums = look_up(table, data + i);
     const std::uint64_t first = _mm512_testn_epi16_mask(advance(carry, sums.first), mask);
     const std::uint64_t second = _mm512_testn_epi16_mask(advance(carry, sums.second), mask);
     const std::uint64_t hits = first | (second << 32);
@@ -92,21 +93,23 @@ VARVE_AVX512 std::size_t scan_avx512(const Gear16Rule& rule, std::span<const std
   const std::size_t end = std::min(rule.max, data.size());
   const std::size_t avg = std::min(rule.avg, end);
 
+  const Gear16Table& table = *rule.table;
   // The 64 bytes before `min` are there (min >= 64), and the second half of their sums is right:
   // it looks back no further than the first half.
   Carry carry{_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
               _mm512_setzero_si512()};
-  const Positions before = look_up(data.data() + rule.min - kGear16StepBytes);
+  const Positions before = look_up(table, data.data() + rule.min - kGear16StepBytes);
   advance(carry, before.first);
   advance(carry, before.second);
 
   bool found = false;
-  std::size_t i = find(data.data(), rule.min, avg,
+  std::size_t i = find(table, data.data(), rule.min, avg,
                        _mm512_set1_epi16(static_cast<short>(rule.strong)), carry, found);
   if (found) return i + 1;
   // Sizes are multiples of a step, so a rest before `avg` means that the data ends there.
   if (i == rule.avg) {
-    i = find(data.data(), i, end, _mm512_set1_epi16(static_cast<short>(rule.loose)), carry, found);
+    i = find(table, data.data(), i, end, _mm512_set1_epi16(static_cast<short>(rule.loose)), carry,
+             found);
     if (found) return i + 1;
   }
   return i == end ? end : gear16_scan_range(rule, data, i, end);

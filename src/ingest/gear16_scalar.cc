@@ -39,19 +39,19 @@ constexpr unsigned affine_of_inverse(std::uint64_t matrix, std::uint8_t add, std
   return out;
 }
 
-constexpr std::array<std::uint16_t, 256> make_short_table() {
-  std::array<std::uint16_t, 256> table{};
+constexpr Gear16Table table_of(std::uint64_t matrix_low, std::uint64_t matrix_high) {
+  Gear16Table table{matrix_low, matrix_high, {}};
   for (unsigned b = 0; b < 256; ++b) {
     const std::uint8_t inverse = invert_gf256(static_cast<std::uint8_t>(b));
-    const unsigned low = affine_of_inverse(kGear16MatrixLow, kGear16AddLow, inverse);
-    const unsigned high = affine_of_inverse(kGear16MatrixHigh, kGear16AddHigh, inverse);
-    table[b] = static_cast<std::uint16_t>(low | (high << 8));
+    const unsigned low = affine_of_inverse(matrix_low, kGear16AddLow, inverse);
+    const unsigned high = affine_of_inverse(matrix_high, kGear16AddHigh, inverse);
+    table.entries[b] = static_cast<std::uint16_t>(low | (high << 8));
   }
   return table;
 }
 
-std::uint16_t roll(std::uint16_t hash, std::byte next) {
-  return static_cast<std::uint16_t>((hash << 1) + kGear16Table[std::to_integer<unsigned>(next)]);
+std::uint16_t roll(const Gear16Table& table, std::uint16_t hash, std::byte next) {
+  return static_cast<std::uint16_t>((hash << 1) + table.entries[std::to_integer<unsigned>(next)]);
 }
 
 std::uint16_t top_bits(unsigned count) {
@@ -60,11 +60,16 @@ std::uint16_t top_bits(unsigned count) {
 
 }  // namespace
 
-constexpr std::array<std::uint16_t, 256> kGear16Table = make_short_table();
+constexpr Gear16Table kGear16Table = table_of(kGear16MatrixLow, kGear16MatrixHigh);
 
-Gear16Rule make_gear16_rule(ChunkSizes sizes) {
+Gear16Table make_gear16_table(std::uint64_t matrix_low, std::uint64_t matrix_high) {
+  return table_of(matrix_low, matrix_high);
+}
+
+Gear16Rule make_gear16_rule(ChunkSizes sizes, const Gear16Table& table) {
   const auto avg_bits = static_cast<unsigned>(std::countr_zero(sizes.avg));
-  return {.min = sizes.min,
+  return {.table = &table,
+          .min = sizes.min,
           .avg = sizes.avg,
           .max = sizes.max,
           .strong = top_bits(avg_bits + 2),
@@ -74,15 +79,16 @@ Gear16Rule make_gear16_rule(ChunkSizes sizes) {
 std::size_t gear16_scan_range(const Gear16Rule& rule, std::span<const std::byte> data,
                               std::size_t from, std::size_t end) {
   VARVE_ASSERT(from >= kGear16WindowBytes && end <= data.size());
+  const Gear16Table& table = *rule.table;
   std::uint16_t hash = 0;
-  for (std::size_t i = from - kGear16WindowBytes; i < from; ++i) hash = roll(hash, data[i]);
+  for (std::size_t i = from - kGear16WindowBytes; i < from; ++i) hash = roll(table, hash, data[i]);
   std::size_t i = from;
   for (const std::size_t avg = std::min(rule.avg, end); i < avg; ++i) {
-    hash = roll(hash, data[i]);
+    hash = roll(table, hash, data[i]);
     if ((hash & rule.strong) == 0) return i + 1;
   }
   for (; i < end; ++i) {
-    hash = roll(hash, data[i]);
+    hash = roll(table, hash, data[i]);
     if ((hash & rule.loose) == 0) return i + 1;
   }
   return end;

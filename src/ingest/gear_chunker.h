@@ -8,7 +8,7 @@
 // function of the last 16 bytes alone and many positions can be computed at once.
 //
 // Format: T, the masks and `min` decide where files are cut. They belong to the chunker's id and
-// never change under it.
+// never change under it. The keyed form has a T of its own for each repository (keyed_tables.h).
 #pragma once
 
 #include <array>
@@ -19,6 +19,7 @@
 #include <span>
 #include <string_view>
 
+#include "crypto/key_ring.h"
 #include "ingest/chunker.h"
 #include "varve/result.h"
 
@@ -37,11 +38,21 @@ inline constexpr std::uint64_t kGear16MatrixHigh = 0x6b9068dd5986e63e;
 inline constexpr std::uint8_t kGear16AddLow = 0x7a;
 inline constexpr std::uint8_t kGear16AddHigh = 0xb2;
 
-/// The table T, for the scalar form.
-extern const std::array<std::uint16_t, 256> kGear16Table;
+/// The table T: the matrices for the SIMD form, the entries for the scalar form.
+struct Gear16Table {
+  std::uint64_t matrix_low = 0;
+  std::uint64_t matrix_high = 0;
+  std::array<std::uint16_t, 256> entries{};
+};
+
+/// Returns the table of two matrices, with kGear16AddLow and kGear16AddHigh.
+[[nodiscard]] Gear16Table make_gear16_table(std::uint64_t matrix_low, std::uint64_t matrix_high);
+/// The table of the chunker without a key.
+extern const Gear16Table kGear16Table;
 
 /// Parameters of a scan. `strong` and `loose` are masks of top bits.
 struct Gear16Rule {
+  const Gear16Table* table = nullptr;
   std::size_t min = 0;
   std::size_t avg = 0;
   std::size_t max = 0;
@@ -49,8 +60,9 @@ struct Gear16Rule {
   std::uint16_t loose = 0;
 };
 
-/// Returns the rule for sizes that obey the chunker's ChunkSizeRule.
-[[nodiscard]] Gear16Rule make_gear16_rule(ChunkSizes sizes);
+/// Returns the rule for sizes that obey the chunker's ChunkSizeRule. The table must outlive it.
+[[nodiscard]] Gear16Rule make_gear16_rule(ChunkSizes sizes,
+                                          const Gear16Table& table = kGear16Table);
 
 /// Returns the length of the chunk at data[0]. Reads nothing outside `data`.
 using Gear16Scan = std::size_t (*)(const Gear16Rule& rule, std::span<const std::byte> data);
@@ -76,22 +88,29 @@ class Gear16Chunker final : public Chunker {
 
   /// Creates the chunker. `sizes` must obey its ChunkSizeRule.
   Gear16Chunker(ChunkSizes sizes, Gear16Form form);
+  /// Creates a keyed chunker, under an id of its own.
+  Gear16Chunker(std::string_view keyed_id, ChunkSizes sizes, Gear16Form form,
+                const Gear16Table& table);
 
   [[nodiscard]] std::size_t next(std::span<const std::byte> data) const override {
     return scan_(rule_, data);
   }
   [[nodiscard]] ChunkSizes sizes() const override { return sizes_; }
-  [[nodiscard]] std::string_view id() const override { return kId; }
+  [[nodiscard]] std::string_view id() const override { return id_; }
   [[nodiscard]] bool is_simd() const { return scan_ != &gear16_scan_scalar; }
 
  private:
+  std::string_view id_;
+  std::unique_ptr<const Gear16Table> keyed_;  // Null without a key.
   ChunkSizes sizes_;
   Gear16Rule rule_;
   Gear16Scan scan_;
 };
 
-/// Creates a gear16 chunker of a certain form, for tests and benchmarks.
+/// Creates a gear16 chunker of a certain form, for tests and benchmarks. With keys it is the keyed
+/// one.
 /// Errors: those of make_chunker().
-[[nodiscard]] Result<std::unique_ptr<Chunker>> make_gear16(ChunkSizes sizes, Gear16Form form);
+[[nodiscard]] Result<std::unique_ptr<Chunker>> make_gear16(ChunkSizes sizes, Gear16Form form,
+                                                           const crypto::KeyRing* keys = nullptr);
 
 }  // namespace varve::ingest

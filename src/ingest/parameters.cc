@@ -7,16 +7,24 @@
 
 namespace varve::ingest {
 
-Result<void> check_parameters(const RepositoryParameters& parameters) {
+Result<void> check_parameters(const RepositoryParameters& parameters, bool encrypted) {
   VARVE_TRY_ASSIGN(const auto* const kind, find_chunker(parameters.chunker));
+  VARVE_TRY(check_chunker_key(*kind, encrypted));
   VARVE_TRY(check_chunk_sizes(repository_sizes(*kind), chunk_sizes_of(parameters)));
   VARVE_TRY(check_placement(parameters.placement));
   return format::check_compression(format::compression_of(parameters));
 }
 
+Result<RepositoryParameters> keyed_parameters(RepositoryParameters parameters) {
+  VARVE_TRY_ASSIGN(const auto* const kind, find_chunker(parameters.chunker));
+  parameters.chunker = kind->keyed_id;
+  return parameters;
+}
+
 Result<format::Superblock> read_superblock(std::string_view text) {
   VARVE_TRY_ASSIGN(auto superblock, format::decode_superblock(text));
-  if (const auto valid = check_parameters(superblock.parameters); !valid) {
+  const bool encrypted = superblock.encryption.has_value();
+  if (const auto valid = check_parameters(superblock.parameters, encrypted); !valid) {
     return format::superblock_error(valid.error());
   }
   return superblock;

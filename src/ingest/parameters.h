@@ -11,9 +11,14 @@
 namespace varve::ingest {
 
 /// Checks the chunker, its sizes and the compression.
-/// Errors: kUnsupported for an unknown chunker or codec; kInvalid for values out of their bounds.
-/// The message names the allowed values.
-[[nodiscard]] Result<void> check_parameters(const RepositoryParameters& parameters);
+/// Errors: kUnsupported for an unknown chunker or codec; kInvalid for values out of their bounds,
+/// and for a keyed chunker of a plain repository. The message names the allowed values.
+[[nodiscard]] Result<void> check_parameters(const RepositoryParameters& parameters,
+                                            bool encrypted = false);
+
+/// Returns the parameters that an encrypted repository has instead: the chunker in its keyed form.
+/// Errors: kUnsupported for an unknown chunker.
+[[nodiscard]] Result<RepositoryParameters> keyed_parameters(RepositoryParameters parameters);
 
 /// Decodes a superblock and checks its parameters.
 /// Errors: those of format::decode_superblock(). Parameters that check_parameters() refuses are

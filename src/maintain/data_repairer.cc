@@ -169,7 +169,8 @@ Result<void> DataRepairer::search_containers(store::SegmentStore& store, SeriesI
 }
 
 void DataRepairer::search_file(const std::string& path, const RepositoryParameters& parameters) {
-  const auto chunker = ingest::make_chunker(parameters.chunker, ingest::chunk_sizes_of(parameters));
+  const auto chunker = ingest::make_chunker(parameters.chunker, ingest::chunk_sizes_of(parameters),
+                                            codecs_.keys().get());
   const auto file = outside_.open(path, io::OpenMode::kRead);
   if (!chunker || !file) return;
   const auto size = (*file)->size();

@@ -108,7 +108,8 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
 Result<void> RepositoryImpl::start() {
   const auto& parameters = superblock_.parameters();
   VARVE_TRY_ASSIGN(chunker_,
-                   ingest::make_chunker(parameters.chunker, ingest::chunk_sizes_of(parameters)));
+                   ingest::make_chunker(parameters.chunker, ingest::chunk_sizes_of(parameters),
+                                        codecs_.keys().get()));
   restore::ReadOptions reading;
   reading.cache_bytes = options_.cache_bytes;
   reading.engine = options_.engine;

@@ -15,6 +15,8 @@
 #include "ingest/chunker.h"
 #include "ingest/gear_chunker.h"
 #include "support/chunker_test_data.h"
+#include "support/slow_chunkers.h"
+#include "support/test_keys.h"
 
 namespace varve::ingest {
 namespace {
@@ -26,12 +28,32 @@ struct Subject {
   std::string_view name;
   ChunkSizes sizes;
   bool scalar;
+
+  [[nodiscard]] bool is_keyed() const { return (*find_chunker(name))->is_keyed(); }
 };
 
+const crypto::KeyRing& keys() {
+  static const auto ring = varve::test::test_keys();
+  return *ring;
+}
+
 std::unique_ptr<Chunker> make(const Subject& subject) {
-  auto made = subject.scalar ? make_gear16(subject.sizes, Gear16Form::kScalar)
-                             : make_chunker(subject.name, subject.sizes);
+  const auto* const ring = subject.is_keyed() ? &keys() : nullptr;
+  auto made = subject.scalar ? make_gear16(subject.sizes, Gear16Form::kScalar, ring)
+                             : make_chunker(subject.name, subject.sizes, ring);
   return made ? std::move(made).value() : nullptr;
+}
+
+/// Returns the length of the chunk at data[0] by the oracle.
+std::size_t slow_next(const Subject& subject, std::span<const std::byte> data) {
+  static const auto gear = test::slow_gear16_table(kGear16MatrixLow, kGear16MatrixHigh);
+  static const auto keyed_gear = test::slow_gear16_table(keys());
+  static const auto fastcdc = test::slow_fastcdc_table();
+  static const auto keyed_fastcdc = test::slow_fastcdc_table(keys());
+  if (subject.name.starts_with("gear16")) {
+    return test::slow_gear16(subject.is_keyed() ? keyed_gear : gear, subject.sizes, data);
+  }
+  return test::slow_fastcdc(subject.is_keyed() ? keyed_fastcdc : fastcdc, subject.sizes, data);
 }
 
 class ChunkerContract : public testing::TestWithParam<Subject> {
@@ -45,6 +67,17 @@ TEST_P(ChunkerContract, TellsItsIdAndSizes) {
   EXPECT_EQ(chunker_->sizes().min, sizes_.min);
   EXPECT_EQ(chunker_->sizes().avg, sizes_.avg);
   EXPECT_EQ(chunker_->sizes().max, sizes_.max);
+}
+
+TEST_P(ChunkerContract, CutsWhereTheSlowChunkerDoes) {
+  for (const Bytes& data : {test::random_bytes(2 << 20, 15), test::text_bytes(1 << 20, 16),
+                            test::repeated_bytes(300000, 777, 17), Bytes(200000)}) {
+    for (std::span<const std::byte> rest(data); !rest.empty();) {
+      const std::size_t length = chunker_->next(rest);
+      ASSERT_EQ(length, slow_next(GetParam(), rest)) << "at " << data.size() - rest.size();
+      rest = rest.subspan(length);
+    }
+  }
 }
 
 TEST_P(ChunkerContract, LengthsAreWithinTheSizesExceptTheLast) {
@@ -151,13 +184,15 @@ std::vector<Subject> subjects() {
   for (const auto sizes : test::kAllSizes) {
     for (const auto& kind : chunker_kinds()) all.push_back({kind.id, sizes, false});
     all.push_back({"gear16", sizes, true});
+    all.push_back({"gear16-keyed", sizes, true});
   }
   return all;
 }
 
 std::string name_of(const testing::TestParamInfo<Subject>& subject) {
-  return std::string(subject.param.name) + (subject.param.scalar ? "_scalar_" : "_") +
-         std::to_string(subject.param.sizes.avg);
+  std::string name(subject.param.name);
+  std::ranges::replace(name, '-', '_');
+  return name + (subject.param.scalar ? "_scalar_" : "_") + std::to_string(subject.param.sizes.avg);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ChunkerContract, testing::ValuesIn(subjects()), name_of);
@@ -174,7 +209,7 @@ TEST(MakeChunker, OddSizesAreInvalid) {
         ChunkSizes{8192, 8192, 65536}, ChunkSizes{2048, 8192, 8192}, ChunkSizes{2050, 8192, 65536},
         ChunkSizes{2048, 8192, 65537}, ChunkSizes{2048, 8192, 262144}}) {
     for (const auto& kind : chunker_kinds()) {
-      const auto made = make_chunker(kind.id, sizes);
+      const auto made = make_chunker(kind.id, sizes, &keys());
       ASSERT_FALSE(made) << kind.id << ' ' << sizes.min << ':' << sizes.avg << ':' << sizes.max;
       EXPECT_EQ(made.error().code(), ErrorCode::kInvalid);
     }

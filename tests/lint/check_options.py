@@ -23,7 +23,7 @@ COMMAND = re.compile(r'add_command\(\s*"([a-z]+)"')
 
 # The files that define names, the form of a definition, and the documents with the names.
 REGISTRIES = [
-    ("src/ingest/", re.compile(r'kId = "([^"]+)"'), ["man/varve-init.1", "docs/FORMAT.md"]),
+    ("src/ingest/", re.compile(r'k(?:Keyed\w+)?Id = "([^"]+)"'), ["man/varve-init.1", "docs/FORMAT.md"]),
     ("src/format/compression.cc", re.compile(r'CompressionMethod\{Codec::\w+, "([^"]+)"'),
      ["man/varve-init.1", "docs/FORMAT.md"]),
     ("src/restore/engines.cc", re.compile(r'EngineInfo\{"([^"]+)"'), ["man/mount.varve.8"]),

@@ -18,7 +18,7 @@ std::size_t cut_byte_by_byte(const FastCdcChunker& chunker, const Bytes& data) {
   const std::size_t end = std::min<std::size_t>(sizes.max, data.size());
   std::uint64_t hash = 0;
   for (std::size_t i = sizes.min; i < end; ++i) {
-    hash = FastCdcChunker::roll(hash, data[i]);
+    hash = chunker.roll(hash, data[i]);
     if ((hash & (i < sizes.avg ? chunker.strong_mask() : chunker.loose_mask())) == 0) return i + 1;
   }
   return end;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ingest/chunker.h"
+#include "support/test_keys.h"
 
 namespace varve::ingest {
 namespace {
@@ -43,8 +44,33 @@ TEST(Parameters, DefaultSizesOfEveryChunkerAreAccepted) {
   for (const auto& kind : chunker_kinds()) {
     RepositoryParameters parameters;
     parameters.chunker = kind.id;
-    EXPECT_TRUE(check_parameters(parameters).has_value()) << kind.id;
-    EXPECT_TRUE(make_chunker(kind.id, chunk_sizes_of(parameters)).has_value()) << kind.id;
+    EXPECT_TRUE(check_parameters(parameters, true).has_value()) << kind.id;
+    const auto keys = varve::test::test_keys();
+    EXPECT_TRUE(make_chunker(kind.id, chunk_sizes_of(parameters), keys.get()).has_value())
+        << kind.id;
+  }
+}
+
+TEST(Parameters, KeyedChunkersAreForEncryptedRepositoriesOnly) {
+  for (const auto& kind : chunker_kinds()) {
+    if (!kind.is_keyed()) continue;
+    expect_refused(ErrorCode::kInvalid, [&](auto& p) { p.chunker = kind.id; });
+    format::Superblock superblock;
+    superblock.repository_id = "00112233445566778899aabbccddeeff";
+    superblock.parameters.chunker = kind.id;
+    superblock.encryption.emplace();
+    const auto read = read_superblock(format::encode_superblock(superblock));
+    EXPECT_TRUE(read.has_value()) << read.error().message();
+  }
+}
+
+TEST(Parameters, AnEncryptedRepositoryHasTheKeyedFormOfTheChosenChunker) {
+  for (const auto& kind : chunker_kinds()) {
+    RepositoryParameters parameters;
+    parameters.chunker = kind.id;
+    const auto keyed = keyed_parameters(parameters);
+    ASSERT_TRUE(keyed.has_value()) << kind.id;
+    EXPECT_EQ(keyed->chunker, kind.keyed_id);
   }
 }
 
