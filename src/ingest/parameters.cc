@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/parameters.h"
 
+#include <algorithm>
+
 #include "format/compression.h"
 #include "ingest/chunker.h"
 #include "varve/placement.h"
@@ -15,9 +17,13 @@ Result<void> check_parameters(const RepositoryParameters& parameters, bool encry
   return format::check_compression(format::compression_of(parameters));
 }
 
-Result<RepositoryParameters> keyed_parameters(RepositoryParameters parameters) {
+Result<RepositoryParameters> parameters_for(RepositoryParameters parameters, bool encrypted) {
   VARVE_TRY_ASSIGN(const auto* const kind, find_chunker(parameters.chunker));
-  parameters.chunker = kind->keyed_id;
+  const auto kinds = chunker_kinds();
+  const auto form = std::ranges::find_if(kinds, [&](const ChunkerKind& other) {
+    return other.keyed_id == kind->keyed_id && other.is_keyed() == encrypted;
+  });
+  if (form != kinds.end()) parameters.chunker = form->id;
   return parameters;
 }
 

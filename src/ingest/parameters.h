@@ -16,9 +16,11 @@ namespace varve::ingest {
 [[nodiscard]] Result<void> check_parameters(const RepositoryParameters& parameters,
                                             bool encrypted = false);
 
-/// Returns the parameters that an encrypted repository has instead: the chunker in its keyed form.
+/// Returns the parameters that a new repository has: the chosen chunker in its keyed form if the
+/// repository is encrypted, otherwise in its plain one. So a copy of one kind creates the other.
 /// Errors: kUnsupported for an unknown chunker.
-[[nodiscard]] Result<RepositoryParameters> keyed_parameters(RepositoryParameters parameters);
+[[nodiscard]] Result<RepositoryParameters> parameters_for(RepositoryParameters parameters,
+                                                          bool encrypted);
 
 /// Decodes a superblock and checks its parameters.
 /// Errors: those of format::decode_superblock(). Parameters that check_parameters() refuses are

@@ -131,14 +131,13 @@ Result<std::shared_ptr<const crypto::KeyRing>> make_keys(
 
 Result<void> Repository::create(const std::string& path, const RepositoryParameters& parameters,
                                 const CreateOptions& options) {
-  VARVE_TRY(ingest::check_parameters(parameters, options.encryption.has_value()));
+  const bool encrypted = options.encryption.has_value();
+  VARVE_TRY_ASSIGN(const auto own, ingest::parameters_for(parameters, encrypted));
+  VARVE_TRY(ingest::check_parameters(own, encrypted));
   VARVE_TRY(meta::check_system());
   // A key that is refused leaves no folder.
   format::Superblock superblock;
-  superblock.parameters = parameters;
-  if (options.encryption) {
-    VARVE_TRY_ASSIGN(superblock.parameters, ingest::keyed_parameters(parameters));
-  }
+  superblock.parameters = own;
   superblock.needs_pool = catalog::needs_pool_feature({.placement = parameters.placement});
   VARVE_TRY_ASSIGN(superblock.repository_id, new_repository_id());
   VARVE_TRY_ASSIGN(const auto keys, make_keys(superblock, options.encryption));

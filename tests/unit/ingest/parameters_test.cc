@@ -64,13 +64,17 @@ TEST(Parameters, KeyedChunkersAreForEncryptedRepositoriesOnly) {
   }
 }
 
-TEST(Parameters, AnEncryptedRepositoryHasTheKeyedFormOfTheChosenChunker) {
+TEST(Parameters, ARepositoryHasTheFormOfTheChosenChunkerThatFitsItsKeys) {
   for (const auto& kind : chunker_kinds()) {
     RepositoryParameters parameters;
     parameters.chunker = kind.id;
-    const auto keyed = keyed_parameters(parameters);
+    const auto keyed = parameters_for(parameters, true);
     ASSERT_TRUE(keyed.has_value()) << kind.id;
     EXPECT_EQ(keyed->chunker, kind.keyed_id);
+    const auto plain = parameters_for(parameters, false);
+    ASSERT_TRUE(plain.has_value()) << kind.id;
+    EXPECT_EQ(plain->chunker + "-keyed", kind.keyed_id);
+    EXPECT_TRUE(check_parameters(*plain));
   }
 }
 
