@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "varve/arrange.h"
 #include "varve/encryption.h"
 #include "varve/placement.h"
+#include "varve/pool_index.h"
 #include "varve/rewrite.h"
 #include "varve/types.h"
 
@@ -76,10 +78,19 @@ struct OpenOptions {
   bool encrypted_only = false;
 };
 
+/// Settings that a new repository has from its first moment. Unlike the parameters, they can change
+/// later. A member without a value stands for the default.
+struct FirstSettings {
+  std::optional<SeriesSettings> new_series{};  ///< Those of new series.
+  std::optional<ArrangeSettings> arrange{};
+  PoolIndexChoice pool_index{};
+};
+
 /// Options for creating a repository.
 struct CreateOptions {
   bool trust_owner = false;                ///< As in OpenOptions.
   std::optional<Encryption> encryption{};  ///< nullopt: a plain repository.
+  FirstSettings settings{};
 };
 
 /// Whether a seal leaves an open version beside the sealed one.

@@ -52,17 +52,6 @@ std::string compression_help() {
   return help;
 }
 
-/// Settings in the catalog. Unlike the parameters, they can change later.
-struct InitSettings {
-  ArrangeSettings arrange;
-  Rewrite rewrite = Rewrite::kNone;
-  PoolIndexChoice pool_index;
-
-  [[nodiscard]] bool has_arrange() const {
-    return arrange.policy != ArrangeSettings().policy || arrange.parity_percent != 0;
-  }
-};
-
 /// Returns the choices for an encrypted repository, with its first key.
 Result<std::optional<Encryption>> choose_encryption(const InitArguments& options) {
   const auto place = control::key_place_of_environment();
@@ -82,21 +71,6 @@ Result<std::optional<Encryption>> choose_encryption(const InitArguments& options
   return std::optional(std::move(encryption));
 }
 
-Result<void> choose_settings(const std::string& path, const InitSettings& settings,
-                             const CreateOptions& created) {
-  const bool has_pool_index = settings.pool_index != PoolIndexChoice();
-  if (!settings.has_arrange() && settings.rewrite == Rewrite::kNone && !has_pool_index) return {};
-  OpenOptions how = options_to_write(path);
-  if (created.encryption) {  // The user gave the key already.
-    how.key = [&]() -> Result<UserKey> { return created.encryption->first_key.key; };
-  }
-  VARVE_TRY_ASSIGN(const auto repository, Repository::open(path, how));
-  if (settings.has_arrange()) VARVE_TRY(repository->set_arrange_settings(settings.arrange));
-  VARVE_TRY(repository->change_series_defaults({.rewrite = settings.rewrite}));
-  VARVE_TRY(repository->set_pool_index(settings.pool_index));
-  return repository->close();
-}
-
 int run_init(InitArguments options, const Context& context) {
   if (const auto given = take_repository({{"REPO", &options.repository}}); !given) {
     return fail(given.error());
@@ -110,17 +84,20 @@ int run_init(InitArguments options, const Context& context) {
   parameters.placement = *placement;
   const auto rewrite = as_usage(parse_rewrite(options.rewrite));
   if (!rewrite) return fail(rewrite.error());
-  InitSettings settings;
-  settings.rewrite = *rewrite;
+  FirstSettings settings;
+  settings.new_series = {*placement, *rewrite};
   const auto pool_index = as_usage(parse_pool_index(options.pool_index));
   if (!pool_index) return fail(pool_index.error());
   settings.pool_index = *pool_index;
-  if (!options.policy.empty()) {
-    const auto parsed = parse_policy(options.policy);
-    if (!parsed) return fail(parsed.error());
-    settings.arrange.policy = *parsed;
+  if (!options.policy.empty() || options.parity) {
+    settings.arrange.emplace();
+    if (!options.policy.empty()) {
+      const auto parsed = parse_policy(options.policy);
+      if (!parsed) return fail(parsed.error());
+      settings.arrange->policy = *parsed;
+    }
+    settings.arrange->parity_percent = options.parity.value_or(0);
   }
-  settings.arrange.parity_percent = options.parity.value_or(0);
   parameters.chunker = options.chunker;
   // The smallest chunk is a quarter of the average, the largest eight times the average.
   parameters.chunk_bytes_avg = options.chunk_size == "4K"    ? 4096
@@ -129,15 +106,13 @@ int run_init(InitArguments options, const Context& context) {
   parameters.chunk_bytes_min = parameters.chunk_bytes_avg / 4;
   parameters.chunk_bytes_max = parameters.chunk_bytes_avg * 8;
   CreateOptions how;
+  how.settings = settings;
   how.trust_owner = is_trusted(options.repository);
   auto encryption = choose_encryption(options);
   if (!encryption) return fail(encryption.error());
   how.encryption = *std::move(encryption);
   const auto made = Repository::create(options.repository, parameters, how);
   if (!made) return fail(made.error());
-  if (const auto chosen = choose_settings(options.repository, settings, how); !chosen) {
-    return fail(chosen.error());
-  }
   if (options.json) {
     Json object = Json::object();
     put_name(object, "repository", options.repository);

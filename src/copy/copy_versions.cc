@@ -24,18 +24,9 @@ Result<TargetSetup> target_setup(Repository& source) {
 
 Result<void> create_target(const std::string& path, const TargetSetup& setup,
                            const CreateOptions& options) {
-  VARVE_TRY(Repository::create(path, setup.parameters, options));
-  OpenOptions how;
-  how.trust_owner = options.trust_owner;
-  how.arrange = false;
-  if (options.encryption) {
-    how.key = [&]() -> Result<UserKey> { return options.encryption->first_key.key; };
-  }
-  VARVE_TRY_ASSIGN(const auto made, Repository::open(path, how));
-  VARVE_TRY(made->change_series_defaults({setup.new_series.placement, setup.new_series.rewrite}));
-  VARVE_TRY(made->set_arrange_settings(setup.arrange));
-  VARVE_TRY(made->set_pool_index(setup.pool_index));
-  return made->close();
+  CreateOptions how = options;
+  how.settings = {setup.new_series, setup.arrange, setup.pool_index};
+  return Repository::create(path, setup.parameters, how);
 }
 
 Result<ConnectedTarget> connect_target(int in, int out, const TargetSetup& setup, bool dry_run) {

@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 #include "base/coding.h"
+#include "catalog/layout_records.h"
+#include "catalog/pool_records.h"
 #include "catalog/series_settings.h"
 #include "crypto/key_slots.h"
 #include "format/key_slot_text.h"
@@ -127,6 +129,30 @@ Result<std::shared_ptr<const crypto::KeyRing>> make_keys(
   return crypto::KeyRing::make(std::move(master), superblock.repository_id, *chosen);
 }
 
+Result<void> check_settings(const FirstSettings& settings) {
+  if (settings.new_series) {
+    VARVE_TRY(check_placement(settings.new_series->placement));
+    VARVE_TRY(check_rewrite(settings.new_series->rewrite));
+  }
+  if (settings.arrange) VARVE_TRY(catalog::validate_arrange_settings(*settings.arrange));
+  return check_pool_index(settings.pool_index);
+}
+
+/// Stores the settings that differ from the defaults.
+Result<void> put_settings(const meta::Env& env, const FirstSettings& settings,
+                          const SeriesSettings& initial) {
+  const bool has_pool_index = settings.pool_index != PoolIndexChoice();
+  const bool has_new_series = settings.new_series && *settings.new_series != initial;
+  if (!has_new_series && !settings.arrange && !has_pool_index) return {};
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(env));
+  if (has_new_series) {
+    VARVE_TRY(catalog::put_new_series_settings(txn, *settings.new_series, initial));
+  }
+  if (settings.arrange) VARVE_TRY(catalog::put_arrange_settings(txn, *settings.arrange));
+  if (has_pool_index) VARVE_TRY(catalog::put_pool_index(txn, settings.pool_index));
+  return txn.commit();
+}
+
 }  // namespace
 
 Result<void> Repository::create(const std::string& path, const RepositoryParameters& parameters,
@@ -134,11 +160,15 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   const bool encrypted = options.encryption.has_value();
   VARVE_TRY_ASSIGN(const auto own, ingest::parameters_for(parameters, encrypted));
   VARVE_TRY(ingest::check_parameters(own, encrypted));
+  VARVE_TRY(check_settings(options.settings));
   VARVE_TRY(meta::check_system());
   // A key that is refused leaves no folder.
   format::Superblock superblock;
   superblock.parameters = own;
-  superblock.needs_pool = catalog::needs_pool_feature({.placement = parameters.placement});
+  const SeriesSettings initial{parameters.placement, Rewrite::kNone};
+  superblock.needs_pool =
+      catalog::needs_pool_feature(initial) ||
+      catalog::needs_pool_feature(options.settings.new_series.value_or(initial));
   VARVE_TRY_ASSIGN(superblock.repository_id, new_repository_id());
   VARVE_TRY_ASSIGN(const auto keys, make_keys(superblock, options.encryption));
   VARVE_TRY(make_folder(path));
@@ -169,7 +199,8 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
     meta::EnvOptions env;
     env.tables = meta::catalog::kTables;
     env.keys.ring = keys;
-    VARVE_TRY(meta::Env::open(*files, paths.catalog(), env));
+    VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(*files, paths.catalog(), env));
+    VARVE_TRY(put_settings(catalog, options.settings, initial));
   }
   VARVE_TRY(files->sync_directory(paths.catalog()));
   VARVE_TRY(files->sync_directory(path));

@@ -17,12 +17,19 @@ on_disk() {  # VARIABLE=VALUE COMMAND…: runs varve on the faulty disk
   env LD_PRELOAD="$VARVE_FAULTY_DISK" DISK_BELOW="$repo" "$1" "$VARVE" -q "${@:2}" >/dev/null 2>&1
 }
 
-on_disk DISK_CALLS_IN="$work/calls" init "$repo"
+settled=(init --parity 7 --rewrite cap --placement lineage+pool --pool-index zero-chunk)
+on_disk DISK_CALLS_IN="$work/calls" "${settled[@]}" "$repo"
 calls=$(stat -c %s "$work/calls")
 [ "$calls" -gt 8 ] || fail "only $calls calls were counted"
 for ((at = 1; at <= calls; at++)); do
   rm -rf "$repo"
-  (on_disk DISK_KILLS_AT=$at init "$repo") 2>/dev/null && fail "init survived the kill at call $at" || true
+  (on_disk DISK_KILLS_AT=$at "${settled[@]}" "$repo") 2>/dev/null && fail "init survived the kill at call $at" || true
+  if [ -e "$repo/varve.repo" ]; then
+    "$VARVE" config --json "$repo" >"$work/out"
+    for setting in '"parity_percent":7' '"rewrite":"cap"' '"placement":"lineage+pool"' '"pool_index":"zero-chunk"'; do
+      grep -qF "$setting" "$work/out" || fail "killed at call $at, no $setting: $(cat "$work/out")"
+    done
+  fi
   if [ $((at % 2)) -eq 0 ]; then
     "$VARVE" -q copy "$source" "$repo" >"$work/out" 2>&1 || fail "killed at call $at: $(cat "$work/out")"
     [ "$("$VARVE" dump "$repo" s/v/x)" = text ]
