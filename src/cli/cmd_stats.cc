@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "cli/stats_export.h"
 #include "control/client.h"
 #include "control/open_versions.h"
+#include "varve/encryption.h"
 
 namespace varve::cli {
 namespace {
@@ -38,6 +40,7 @@ struct Figures {
   std::vector<SeriesFigures> series;
   ArrangingDebt debt;  ///< Sum over all series.
   ArrangeSettings settings;
+  std::optional<EncryptionInfo> encryption{};
 };
 
 Result<Figures> collect(Repository& repository) {
@@ -80,7 +83,8 @@ std::vector<VersionInfo> all_versions(const Figures& figures) {
 
 void print_as_json(const Figures& figures) {
   const RepositoryStats& t = figures.totals;
-  print_json("stats", {{"series_count", t.series},
+  print_json("stats", {{"encryption", figures.encryption ? figures.encryption->cipher : "none"},
+                       {"series_count", t.series},
                        {"versions_sealed", t.versions_sealed},
                        {"versions_open", t.versions_open},
                        {"logical_bytes", t.logical_bytes},
@@ -114,6 +118,12 @@ void print_as_json(const Figures& figures) {
   }
 }
 
+std::string encryption_text(const Figures& figures) {
+  if (!figures.encryption) return "none";
+  const auto keys = figures.encryption->slots.size();
+  return fmt::format("{}, {} key{}", figures.encryption->cipher, keys, keys == 1 ? "" : "s");
+}
+
 void print_as_text(const Figures& figures, bool exact) {
   std::vector<std::vector<std::string>> rows{
       {"VERSION", "SEALED", "ENTRIES", "SIZE", "NEW", "STORED"}};
@@ -128,7 +138,8 @@ void print_as_text(const Figures& figures, bool exact) {
   const RepositoryStats& t = figures.totals;
   const auto size = [&](std::uint64_t bytes) { return size_text(bytes, exact); };
   print(table(
-      {{"series", std::to_string(t.series)},
+      {{"encryption", encryption_text(figures)},
+       {"series", std::to_string(t.series)},
        {"versions", fmt::format("{} sealed, {} open", t.versions_sealed, t.versions_open)},
        {"all versions' data", size(t.logical_bytes)},
        {"without duplicates", fmt::format("{} in {} chunks", size(t.unique_bytes), t.chunks)},
@@ -310,8 +321,10 @@ Result<void> print_stats(const StatsArguments& options) {
   if (options.streams) return print_streams(options);
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
   if (options.categories) return print_categories(*repository, options);
-  VARVE_TRY_ASSIGN(const Figures figures, collect(*repository));
+  VARVE_TRY_ASSIGN(Figures figures, collect(*repository));
   if (options.prometheus) return print_for_prometheus(*repository, figures);
+  const auto path = repository->path();
+  VARVE_TRY_ASSIGN(figures.encryption, read_encryption(path, is_trusted(path)));
   if (options.json) {
     print_as_json(figures);
   } else {
