@@ -82,7 +82,7 @@ void tell(const KeyArguments& options, const Context& context, const KeySlotInfo
 }
 
 /// Makes a recovery code, adds it, and prints it. It is stored nowhere.
-Result<void> add_recovery(KeySlots& keys, const KeyArguments& options) {
+Result<void> add_recovery(KeySlots& keys, const KeyArguments& options, const Context& context) {
   NewKey key;
   key.label = options.label;
   key.key.kind = KeyKind::kRecovery;
@@ -98,6 +98,10 @@ Result<void> add_recovery(KeySlots& keys, const KeyArguments& options) {
   }
   print(code);
   print("\n");
+  note(context,
+       fmt::format("this code opens the repository, as key {}; keep it on paper, because it "
+                   "is stored nowhere and never shown again",
+                   slot.number));
   return {};
 }
 
@@ -107,6 +111,14 @@ Result<std::uint32_t> number_of(const KeyArguments& options) {
                          text.find_first_not_of("0123456789") == std::string::npos;
   if (is_number) return static_cast<std::uint32_t>(std::stoul(text));
   return usage_error("give the number of a key; `varve key list` shows them");
+}
+
+/// Returns the label of a present key, or "" if there is none of this number.
+std::string label_of(const EncryptionInfo& info, std::uint32_t number) {
+  for (const auto& slot : info.slots) {
+    if (slot.number == number) return slot.label;
+  }
+  return {};
 }
 
 Result<void> change(const KeyArguments& options, const Context& context) {
@@ -123,10 +135,10 @@ Result<void> change(const KeyArguments& options, const Context& context) {
     VARVE_TRY(keys->remove(*number));
     if (!options.json) note(context, fmt::format("removed key {}", *number));
   } else if (options.action == "recovery") {
-    VARVE_TRY(add_recovery(*keys, options));
+    VARVE_TRY(add_recovery(*keys, options, context));
   } else {
     NewKey key;
-    key.label = options.label;
+    key.label = number && options.label.empty() ? label_of(*info, *number) : options.label;
     key.cost = cost;
     VARVE_TRY_ASSIGN(key.key, control::read_new_key(options.new_key, "new-"));
     VARVE_TRY_ASSIGN(const auto slot, number ? keys->replace(*number, key) : keys->add(key));

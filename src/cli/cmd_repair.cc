@@ -132,7 +132,7 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
   if (!options.found.empty()) how.take_found = options.found == "use";
   how.trust_owner = is_trusted(options.repository);
   const auto place = control::key_place_of_environment();
-  how.key = control::key_source(place);
+  how.key = control::key_source(place, printable(options.repository));
   how.encrypted_only = !place.empty();
   bool lost = false;
   int rounds = 0;

@@ -114,7 +114,7 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   open_options.read_only = true;
   open_options.trust_owner = is_trusted(request.repository);
   const auto place = control::key_place_of_environment();
-  open_options.key = control::key_source(place);
+  open_options.key = control::key_source(place, printable(request.repository));
   open_options.encrypted_only = !place.empty();
   if (!options.engine.empty()) open_options.engine = options.engine;
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));

@@ -8,6 +8,7 @@
 
 #include "base/file_limit.h"
 #include "base/path_list.h"
+#include "cli/output.h"
 #include "control/key_source.h"
 #include "control/lock_wait.h"
 #include "control/open_control.h"
@@ -23,7 +24,7 @@ OpenOptions options_for(const std::string& path, control::Purpose purpose) {
   // The process ends after the command, so nothing arranges in the background.
   options.arrange = false;
   const auto place = control::key_place_of_environment();
-  options.key = control::key_source(place);
+  options.key = control::key_source(place, printable(path));
   options.encrypted_only = !place.empty();
   return options;
 }

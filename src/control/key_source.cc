@@ -179,11 +179,11 @@ Result<UserKey> read_new_key(const KeyPlace& place, const std::string& options) 
   return Error(ErrorCode::kInvalid, "the two passphrases differ; nothing was changed");
 }
 
-KeySource key_source(KeyPlace place) {
-  return [place = std::move(place),
+KeySource key_source(KeyPlace place, std::string repository) {
+  return [place = std::move(place), repository = std::move(repository),
           known = std::make_shared<std::optional<UserKey>>()]() -> Result<UserKey> {
     if (!*known) {
-      VARVE_TRY_ASSIGN(*known, read_key(place, "Passphrase of the repository: "));
+      VARVE_TRY_ASSIGN(*known, read_key(place, "Passphrase of " + repository + ": "));
     }
     return **known;
   };

@@ -36,7 +36,8 @@ struct KeyPlace {
 /// Errors: as read_key(); kInvalid if the two differ.
 [[nodiscard]] Result<UserKey> read_new_key(const KeyPlace& place, const std::string& options);
 
-/// Returns a source that calls read_key() once, at its first use, and then returns the same key.
-[[nodiscard]] KeySource key_source(KeyPlace place);
+/// Returns a source that calls read_key() once, at its first use, and then returns the same key. A
+/// terminal is asked for the passphrase of `repository`, which is printable.
+[[nodiscard]] KeySource key_source(KeyPlace place, std::string repository);
 
 }  // namespace varve::control

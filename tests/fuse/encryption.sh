@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The keys of an encrypted repository: how one begins, where they come from, what they open, and who can see them.
-limit_s=180
+limit_s=300
 . "$(dirname "$0")/lib.sh"
 
 secret=correct-horse-battery-staple
@@ -125,6 +125,8 @@ typed 0 "$secret" -- "$VARVE" ls "$repo"
 typed 0 "xx$(printf '\177\177')$secret" -- "$VARVE" ls "$repo"
 typed 12 nonsense -- "$VARVE" ls "$repo"
 typed 130 ^C -- "$VARVE" ls "$repo"
+typed 0 "$secret" -- "$VARVE" ls "$repo" 2>"$work/asked"
+grep -q "Passphrase of $repo: " "$work/asked" || fail "asked for: $(cat "$work/asked")"
 typed 0 "$secret" -- "$VARVE" mount "$repo" "$mnt"
 [ "$(cat "$mnt/s/one/file")" = content ] || fail "not mounted"
 unmount_repo
@@ -161,18 +163,23 @@ import json, sys
 keys = [json.loads(line) for line in sys.stdin]
 assert [key["kind"] for key in keys] == ["passphrase", "key-file", "recovery"], keys
 assert keys[0]["passes"] == 1 and "passes" not in keys[1], keys'
+"$VARVE" "${pass[@]}" stats "$repo" | grep -cE '^encryption +aes-256-gcm|chacha20-poly1305, 3 keys$' >/dev/null ||
+  fail "stats says nothing of the encryption"
 ok "key add and key recovery add keys that open the repository; key list needs none"
 
 cp "$repo/varve.repo" "$work/older.repo"
 cp "$repo/varve.keys" "$work/older.keys"
 before=$(find "$repo/series" -type f -name '*.seg' -exec md5sum {} + | sort)
 echo cobalt-giraffe-ferry >"$work/other"
-"$VARVE" --key-file "$work/file" key change --new-passphrase-file "$work/other" "$repo" 1
+"$VARVE" --key-file "$work/file" key change --label 'a person' --new-passphrase-file "$work/wrong" --key-cost 64K:1:2 "$repo" 1
+"$VARVE" --key-file "$work/file" key change --new-passphrase-file "$work/other" "$repo" 4
+"$VARVE" key list "$repo" | grep -c 'a person' >/dev/null || fail "a change loses the label"
 expect_status 12 "$VARVE" ls "${pass[@]}" "$repo"
 "$VARVE" ls --passphrase-file "$work/other" "$repo" | cmp - "$work/list"
 "$VARVE" --key-file "$work/file" key rm "$repo" 3
 expect_status 12 "$VARVE" ls --passphrase-file <(echo "$code") "$repo"
 expect_status 1 "$VARVE" --key-file "$work/file" key rm "$repo" 3
+message_says 'no key 3'
 [ "$(find "$repo/series" -type f -name '*.seg' -exec md5sum {} + | sort)" = "$before" ] ||
   fail "a change of keys rewrites data"
 ok "key change and key rm close what they replace, and rewrite no data"
