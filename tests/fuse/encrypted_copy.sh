@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # `varve copy` between plain and encrypted repositories: into new ones and present ones, here and through an ssh.
 # What is encrypted never gets into the clear unless the user says so.
-limit_s=180
+limit_s=300
 . "$(dirname "$0")/lib.sh"
+: "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
 
 umask 077
 mkdir "$work/tree"
@@ -134,6 +135,22 @@ sent=$(sed -n 's/.*"sent_bytes": *\([0-9]*\).*/\1/p' "$work/stdout")
 [ "$sent" = 0 ] || fail "sent $sent bytes of a version that changed nothing"
 holds "$far" "$work/one" t/v2 "$work/tree"
 expect_status 12 over_ssh "${open_two[@]}" copy --plain
+# The other end is killed at calls of the creation, and the same command goes on.
+far=$work/far/killed
+on_disk() { env LD_PRELOAD="$VARVE_FAULTY_DISK" DISK_BELOW="$far" "$1" "$VARVE" -q "${open_two[@]}" copy --encrypt \
+  --ssh "$work/ssh" --remote-program "$VARVE" "$work/enc" "ssh:me@host:$far" >/dev/null 2>&1; }
+on_disk DISK_CALLS_IN="$work/calls"
+calls=$(stat -c %s "$work/calls")
+[ "$calls" -gt 30 ] || fail "only $calls calls were counted"
+for ((at = 1; at <= calls; at += at < 24 ? 3 : 41)); do
+  rm -rf "$far"
+  (on_disk DISK_KILLS_AT=$at) 2>/dev/null && fail "the copy survived the kill at call $at" || true
+  expect_status 0 over_ssh "${open_two[@]}" copy --encrypt
+  [ "$("$VARVE" --key-file "$work/one" dump "$far" t/v2/some-file-name)" = kept ]
+done
+holds "$far" "$work/one" t/v2 "$work/tree"
+ok "the other end is killed while it creates its target and later, and the next copy ends it"
+
 far=$work/far/clear
 "$VARVE" -q init "$far"
 rm "$work/there.env"
