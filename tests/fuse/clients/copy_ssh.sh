@@ -107,6 +107,21 @@ done
 for i in 1 2 3; do "$VARVE" dump "$there" "s/w3/more$i" | cmp - "$work/src/more$i"; done
 ok "a broken connection loses nothing, and the next copy goes on"
 
+# A target that the other machine creates encrypted, with a key that only it has.
+(umask 077; head -c 32 /dev/urandom >"$work/remote/key")
+into_encrypted() {
+  "$VARVE" copy --encrypt --ssh "ssh -F $work/ssh_config" "$repo" "ssh:backup:$work/remote/encrypted" "$@"
+}
+expect_status 12 into_encrypted --remote-program "$VARVE"
+message_says 'on the machine of the target'
+expect_status 0 into_encrypted --remote-program "env VARVE_KEY_FILE=$work/remote/key $VARVE"
+expect_status 0 into_encrypted --remote-program "$VARVE --key-file $work/remote/key"
+message_says 'copied 0 versions'
+expect_status 12 "$VARVE" ls "$work/remote/encrypted" </dev/null
+"$VARVE" --key-file "$work/remote/key" dump "$work/remote/encrypted" s/w3/more3 | cmp - "$work/src/more3"
+"$VARVE" --key-file "$work/remote/key" check --read-data "$work/remote/encrypted" >"$work/checked"
+ok "the other machine creates an encrypted copy, under a key that never leaves it"
+
 configure "$work/other_key" "$work/known"
 expect_status 1 over_ssh
 message_says 'permission denied'
