@@ -155,15 +155,17 @@ KeyPlace key_place_of_environment() {
 
 Result<UserKey> read_key(const KeyPlace& place, const std::string& prompt) {
   if (!place.empty()) return read_from(place);
-  if (::isatty(STDIN_FILENO) == 0) return no_key();
+  const auto terminal = open_terminal();
+  if (!terminal.valid()) return no_key();
   UserKey key;
-  VARVE_TRY_ASSIGN(key.secret, ask_terminal(prompt));
+  VARVE_TRY_ASSIGN(key.secret, ask_terminal(terminal, prompt));
   if (key.secret.empty()) return Error(ErrorCode::kInvalid, "the passphrase is empty");
   return key;
 }
 
 Result<UserKey> read_new_key(const KeyPlace& place, const std::string& options) {
-  if (place.empty() && ::isatty(STDIN_FILENO) == 0) {
+  const auto terminal = place.empty() ? open_terminal() : base::UniqueFd();
+  if (place.empty() && !terminal.valid()) {
     return Error(
         ErrorCode::kWrongKey,
         fmt::format("a new key is needed, and there is no terminal to ask for a passphrase; "
@@ -172,7 +174,7 @@ Result<UserKey> read_new_key(const KeyPlace& place, const std::string& options) 
   }
   VARVE_TRY_ASSIGN(auto key, read_key(place, "New passphrase: "));
   if (!place.empty()) return key;
-  VARVE_TRY_ASSIGN(const auto again, ask_terminal("The same passphrase again: "));
+  VARVE_TRY_ASSIGN(const auto again, ask_terminal(terminal, "The same passphrase again: "));
   const auto first = key.secret.bytes();
   const auto second = again.bytes();
   if (std::equal(first.begin(), first.end(), second.begin(), second.end())) return key;

@@ -25,8 +25,8 @@ struct KeyPlace {
 /// systemd unit.
 [[nodiscard]] KeyPlace key_place_of_environment();
 
-/// Reads the key from the place. Without a place, asks for a passphrase if standard input is a
-/// terminal.
+/// Reads the key from the place. Without a place, asks for a passphrase on a terminal; see
+/// open_terminal().
 /// Errors: kWrongKey without a place and a terminal; kInterrupted if the user gives up; kInvalid
 /// for a file that others may read, and for an empty or too large key; kIo if the command fails;
 /// those of opening the file.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/terminal_prompt.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -44,7 +46,7 @@ void print(const std::string& text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
-Result<std::size_t> read_line(std::span<std::byte> out) {
+Result<std::size_t> read_line(int terminal, std::span<std::byte> out) {
   constexpr char kCtrlC = 3;
   constexpr char kCtrlD = 4;
   constexpr char kBackspace = 8;
@@ -53,7 +55,7 @@ Result<std::size_t> read_line(std::span<std::byte> out) {
   std::size_t have = 0;
   for (;;) {
     char typed = 0;
-    const ssize_t got = ::read(STDIN_FILENO, &typed, 1);
+    const ssize_t got = ::read(terminal, &typed, 1);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return base::system_error("the terminal", errno);
     const bool ends = got == 0 || typed == kCtrlD;
@@ -77,11 +79,25 @@ Result<std::size_t> read_line(std::span<std::byte> out) {
 
 }  // namespace
 
-Result<Secret> ask_terminal(const std::string& prompt) {
-  const HiddenInput hidden(STDIN_FILENO);
+base::UniqueFd open_terminal() {
+  if (::isatty(STDIN_FILENO) == 1) return base::UniqueFd(::dup(STDIN_FILENO));
+  struct stat input {};
+  const bool has_data =
+      ::fstat(STDIN_FILENO, &input) == 0 &&
+      (S_ISFIFO(input.st_mode) || S_ISREG(input.st_mode) || S_ISSOCK(input.st_mode));
+  if (!has_data || ::isatty(STDERR_FILENO) == 0) return {};
+  base::UniqueFd terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC));
+  // A process in the background would be stopped.
+  if (terminal.valid() && ::tcgetpgrp(terminal.get()) != ::getpgrp()) return {};
+  return terminal;
+}
+
+Result<Secret> ask_terminal(const base::UniqueFd& terminal, const std::string& prompt) {
+  const HiddenInput hidden(terminal.get());
   if (!hidden.works()) return base::system_error("the terminal", errno);
   print(prompt);
-  auto secret = Secret::fill_with(kLineBytesMax, read_line);
+  auto secret = Secret::fill_with(
+      kLineBytesMax, [&](std::span<std::byte> out) { return read_line(terminal.get(), out); });
   print("\n");
   return secret;
 }

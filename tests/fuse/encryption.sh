@@ -136,6 +136,13 @@ typed 0 two-words -- "$VARVE" ls "$repo"
 "$VARVE" "${pass[@]}" key rm "$repo" 2
 ok "a terminal is asked, without echo, twice for a new key; Ctrl-C ends it"
 
+typed --piped 'text of a pipe' 0 "$secret" -- "$VARVE" store --stdin piped "$repo" s/zz
+[ "$("$VARVE" dump "${pass[@]}" "$repo" s/zz/piped)" = 'text of a pipe' ] || fail "the pipe lost its data"
+typed --piped 'text of a pipe' 12 wrong -- "$VARVE" store --stdin piped "$repo" s/yy
+echo data | expect_status 12 "$VARVE" store --stdin piped "$repo" s/yy
+"$VARVE" -q rm "${pass[@]}" "$repo" s/zz
+ok "the controlling terminal is asked where data comes through standard input"
+
 for cost in 64 64M:3 64M:3:4:5 2G:3:4 99999999T:3:4 64M:17:4 64M:0:4 64M:3:17 64M:3:0 16K:1:4 1000:1:1 64M:x:4; do
   expect_status 2 "$VARVE" "${pass[@]}" key add --new-passphrase-file "$work/wrong" --key-cost "$cost" "$repo"
   message_says 'cost of a passphrase'

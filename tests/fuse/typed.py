@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a command on a terminal, and types a line at each prompt.
 
-usage: typed.py STATUS LINE... -- COMMAND...   `^C` types Ctrl-C. Fails unless the command ends with the
+usage: typed.py [--piped TEXT] STATUS LINE... -- COMMAND...   `^C` types Ctrl-C. With --piped, the text comes
+through standard input, and the terminal is the controlling one. Fails unless the command ends with the
 status after all lines, shows none of them, and leaves the echo of the terminal on.
 """
 
+import fcntl
 import os
 import pty
 import subprocess
@@ -27,10 +29,20 @@ def read_until(terminal, end):
 
 
 def main():
-    split = sys.argv.index("--")
-    status, lines, command = int(sys.argv[1]), sys.argv[2:split], sys.argv[split + 1:]
+    words = sys.argv[1:]
+    piped = words[1] if words[0] == "--piped" else None
+    words = words[2:] if piped is not None else words
+    split = words.index("--")
+    status, lines, command = int(words[0]), words[1:split], words[split + 1:]
     terminal, end = pty.openpty()
-    run = subprocess.Popen(command, stdin=end, stderr=end, stdout=subprocess.DEVNULL)
+    if piped is None:
+        run = subprocess.Popen(command, stdin=end, stderr=end, stdout=subprocess.DEVNULL)
+    else:
+        run = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=end, stdout=subprocess.DEVNULL,
+                               start_new_session=True,
+                               preexec_fn=lambda: fcntl.ioctl(2, termios.TIOCSCTTY, 0))
+        run.stdin.write(piped.encode())
+        run.stdin.close()
     shown = b""
     for line in lines:
         shown += read_until(terminal, b": ")
