@@ -247,8 +247,36 @@ tr '\0' ' ' <"/proc/$daemon/cmdline" >"$work/seen"
 tr '\0' ' ' <"/proc/$daemon/environ" >>"$work/seen"
 if grep -q cobalt-giraffe "$work/seen"; then fail "the passphrase is an argument or in the environment"; fi
 python3 "$here/memory_search.py" "$daemon" cobalt-giraffe
+python3 "$here/memory_search.py" "$daemon" --keys "$repo" "$work/file"
 unmount_repo
-ok "the daemon locks its keys in memory, writes no core, and keeps no passphrase"
+ok "the daemon has its keys in locked memory only, writes no core, and keeps no passphrase"
+
+# What a child gets, and what it sees of its parent, has no secret: of key commands and of ssh.
+cat >"$work/watch" <<'END'
+#!/bin/bash
+for pid in $$ $PPID $(ps -o ppid= $PPID); do
+  cat "/proc/$pid/environ" "/proc/$pid/cmdline" >>"$WATCHED" 2>/dev/null
+done
+END
+chmod +x "$work/watch"
+export WATCHED=$work/watched
+key_command="'$work/watch'; cat '$work/other'"
+"$VARVE" ls --key-command "$key_command" "$repo" >/dev/null
+"$VARVE" mount -d -f -o "key_command=$key_command" "$repo" "$mnt" 2>"$work/debug.log" &
+daemon=$!
+wait_until "the mount appears" mountpoint -q "$mnt"
+cat "$mnt/s/one/file" >/dev/null
+unmount_repo
+wait "$daemon"
+sed -i "2i '$work/watch'" "$work/ssh"
+expect_status 10 "$VARVE" "${other[@]}" copy --ssh "$work/ssh" --remote-program "$VARVE" "$repo" "ssh:me@host:$work/nowhere"
+tr '\0' '\n' <"$WATCHED" >"$work/seen"
+[ "$(grep -c '^WATCHED=' "$work/seen")" -ge 6 ] || fail "the children were not watched: $(cat "$work/seen")"
+for secret_text in cobalt-giraffe "$(head -c 16 "$work/file" | od -An -tx1 | tr -d ' \n')"; do
+  if grep -q "$secret_text" "$work/seen" "$work/debug.log"; then fail "a secret is in the environment, a command line or the log"; fi
+done
+[ -s "$work/debug.log" ] || fail "the daemon logs nothing with -d"
+ok "key commands, ssh and the log at the level of debugging see no secret"
 
 user=65534
 as_user() { setpriv --reuid=$user --regid=$user --clear-groups env PATH=/usr/bin:/bin "$@"; }
