@@ -22,7 +22,7 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
 
 TEST(RandomHistory, NoKeyAndNonceSealTwoTexts) {
   const auto seed = number_from("VARVE_TEST_SEED", 1);
-  const auto steps = number_from("VARVE_TEST_STEPS", 300);
+  const auto steps = number_from("VARVE_TEST_STEPS", 500);
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   const SealedPairs pairs;
   RandomHistory history(seed);

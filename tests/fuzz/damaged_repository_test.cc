@@ -2,7 +2,8 @@
 // Damages a whole repository at random, then opens, lists, reads, checks, uses and repairs it.
 // Every process must end by itself and in time. Reads of a sealed version must give correct bytes
 // or an error. VARVE_TEST_DAMAGES sets the number of damages, VARVE_TEST_DAMAGE the first. With
-// VARVE_TEST_DAMAGED=WORD, all are raw damages of files with that word in their path.
+// VARVE_TEST_DAMAGED=WORD, all are raw damages of files with that word in their path. With
+// VARVE_TEST_ENCRYPTED, the repository is encrypted.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@
 #include "meta/schema.h"
 #include "right_sums.h"
 #include "support/temp_repository.h"
+#include "support/test_encryption.h"
 #include "varve/arrange.h"
 #include "varve/backup.h"
 #include "varve/check.h"
@@ -127,8 +129,10 @@ void damage_a_file(const std::string& repository, const char* word, Random& rand
 
 // Replaces a value of the catalog or of the overlay, with a matching checksum. Only the decoders
 // can then reject it.
-void forge_a_value(const std::string& folder, std::span<const char* const> tables, Random& random) {
+void forge_a_value(const std::string& folder, std::span<const char* const> tables,
+                   meta::EnvKeys keys, Random& random) {
   meta::EnvOptions options;
+  options.keys = std::move(keys);
   options.tables = tables;
   options.map_bytes = std::size_t{1} << 30;
   const auto env = must(meta::Env::open(folder, options));
@@ -187,8 +191,21 @@ void forge_a_file(const std::string& repository, Random& random) {
   const auto rest = bytes.substr(start.size());
   damage(start, random);
   bytes = start + rest;
-  fuzz::sum_file(path, bytes);
+  if (encrypts()) {
+    fuzz::sum_encrypted_file(path, bytes);
+  } else {
+    fuzz::sum_file(path, bytes);
+  }
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+// The keys of the overlay in a folder of the staging area, whose name is SERIES-NUMBER.
+meta::EnvKeys overlay_keys_of(const std::string& repository, const std::string& folder) {
+  unsigned series = 0;
+  unsigned number = 0;
+  const auto name = fs::path(folder).filename().string();
+  if (std::sscanf(name.c_str(), "%8x-%8x", &series, &number) != 2) std::abort();
+  return meta::overlay_keys(keys_of(repository), SeriesId{series}, VersionNumber{number});
 }
 
 class DamagedRepository : public testing::TestWithParam<Placement> {
@@ -197,8 +214,8 @@ class DamagedRepository : public testing::TestWithParam<Placement> {
     base::set_log_level(base::LogLevel::kError);
     auto parameters = small_chunks(Codec::kZstd);
     parameters.placement = GetParam();
-    must(Repository::create(path_, parameters));
-    const auto repository = reopen(path_);
+    must(Repository::create(path_, parameters, chosen_encryption()));
+    const auto repository = reopen(path_, keyed());
     const auto series = must(repository->create_series("s")).id;
     ArrangeSettings settings;
     settings.window = 1;
@@ -328,7 +345,7 @@ class DamagedRepository : public testing::TestWithParam<Placement> {
   // Uses a damaged repository in every way, in a separate process. `forged`: its checksums are
   // correct, so its versions may have any content.
   int live_through(const std::string& path, bool forged) const {
-    OpenOptions options = quiet_options();
+    OpenOptions options = keyed();
     options.ingest_threads = 1;
     for (const bool read_only : {true, false}) {
       options.read_only = read_only;
@@ -343,7 +360,7 @@ class DamagedRepository : public testing::TestWithParam<Placement> {
       static_cast<void>((*repository)->close());
     }
     for (int pass = 0; pass < 2; ++pass) {
-      const auto planned = Repair::plan(path, {}, false, {});
+      const auto planned = Repair::plan(path, keyed_repair(), false, {});
       if (planned) static_cast<void>((*planned)->execute({}));
     }
     options.read_only = true;
@@ -371,12 +388,14 @@ class DamagedRepository : public testing::TestWithParam<Placement> {
       } else if (how == 2) {
         forge_a_file(path, random);
       } else if (random.below(2) == 0) {
-        forge_a_value(path + "/catalog", meta::catalog::kTables, random);
+        forge_a_value(path + "/catalog", meta::catalog::kTables, {keys_of(path)}, random);
       } else {
         const auto open = fs::directory_iterator(path + "/staging")->path().string();
-        forge_a_value(open + "/overlay", meta::overlay::kTables, random);
+        forge_a_value(open + "/overlay", meta::overlay::kTables, overlay_keys_of(path, open),
+                      random);
       }
-      ::_exit(live_through(path, how >= 2));
+      // A file with right checksums opens only if its tags are right, too.
+      ::_exit(live_through(path, encrypts() ? how == 3 : how >= 2));
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
@@ -399,7 +418,7 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
 TEST_P(DamagedRepository, GivesRightBytesOrErrorsAndEndsNoProcess) {
   // The undamaged repository must be readable.
   {
-    const auto repository = reopen(path_);
+    const auto repository = reopen(path_, keyed());
     const auto series = must(repository->find_series("s")).id;
     for (const auto& [name, files] : contents_) {
       const auto number = must(repository->find_version(series, name)).number;

@@ -97,6 +97,18 @@ void sum_sealed(std::string& bytes) {
   }
 }
 
+void sum_sealed_containers(std::string& bytes) {
+  constexpr auto kFixed = format::kContainerFixedHeaderBytes;
+  for (std::size_t at = 0; bytes.size() - at >= kFixed;) {
+    put64(bytes, at + 120, sum(bytes, at, at + 120));
+    const auto length = format::container_length(base::as_bytes(bytes).subspan(at, kFixed));
+    if (!length || *length < kFixed || *length > bytes.size() - at) return;
+    put64(bytes, at + 112, sum(bytes, at + kFixed, at + *length));
+    put64(bytes, at + 120, sum(bytes, at, at + 120));
+    at += *length;
+  }
+}
+
 void sum_snapshot(std::string& bytes) {
   if (bytes.size() >= 8) put64(bytes, bytes.size() - 8, sum(bytes, 0, bytes.size() - 8));
 }
@@ -114,6 +126,18 @@ void sum_file(std::string_view path, std::string& bytes) {
     sum_snapshot(bytes);
   } else {
     sum_text(bytes);
+  }
+}
+
+void sum_encrypted_file(std::string_view path, std::string& bytes) {
+  if (path.ends_with(".seg") || path.ends_with(".vol")) {
+    sum_sealed_containers(bytes);
+  } else if (path.ends_with(".par")) {
+    sum_parity(bytes);
+  } else if (path.ends_with("varve.repo") || path.ends_with("varve.keys")) {
+    sum_text(bytes);
+  } else {
+    sum_sealed(bytes);
   }
 }
 

@@ -33,7 +33,14 @@ void sum_sealed(std::string& bytes);
 /// Corrects the checksums of an index snapshot.
 void sum_snapshot(std::string& bytes);
 
+/// Corrects the checksums of a segment or volume of an encrypted repository.
+void sum_sealed_containers(std::string& bytes);
+
 /// Corrects the checksums of a repository's file with this name.
 void sum_file(std::string_view path, std::string& bytes);
+
+/// Corrects the checksums of a file of an encrypted repository. No program can correct its tags
+/// without the key.
+void sum_encrypted_file(std::string_view path, std::string& bytes);
 
 }  // namespace varve::fuzz
