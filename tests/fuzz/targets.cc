@@ -28,6 +28,7 @@
 #include "io/memory_file_system.h"
 #include "open_version_target.h"
 #include "right_sums.h"
+#include "sealed_targets.h"
 #include "store/repository_names.h"
 #include "store/segment_files.h"
 #include "support/format_samples.h"
@@ -368,6 +369,8 @@ constexpr Target kTargets[] = {
     {"reply", reply, reply_seeds},
     {"copy_request", copy_request, copy_request_seeds},
     {"copy_answer", copy_answer, copy_answer_seeds},
+    {"sealed_value", sealed_value, sealed_value_seeds},
+    {"staging_log", staging_log, staging_log_seeds, 4},
 };
 
 }  // namespace
