@@ -72,6 +72,11 @@ Result<NameBatch> select_names(const meta::Txn& overlay, std::string_view prefix
     return true;
   }));
   std::sort_heap(names.begin(), names.end(), is_before);
+  // The keys are hashes, so only the values show that two records have one name.
+  const auto has_name_of = [](const OverlayName& a, const OverlayName& b) {
+    return a.name == b.name;
+  };
+  if (std::ranges::adjacent_find(names, has_name_of) != names.end()) return bad_name();
   batch.more = end.has_value();
   return batch;
 }

@@ -134,6 +134,16 @@ TEST_P(OverlayNames, BadRecordIsCorrupt) {
   EXPECT_EQ(must(find_name(txn, 9, "good")), std::optional<Ino>(1));
 }
 
+TEST_P(OverlayNames, TwoRecordsOfOneNameAreCorrupt) {
+  if (!GetParam()) GTEST_SKIP() << "a plain overlay has the name in the key";
+  put(9, {{"a", 3}, {"b", 4}, {"c", 5}});
+  auto txn = must(meta::WriteTxn::begin(*env_));
+  must(txn.put(meta::overlay::kDirents, name_key(*env_, 9, "b"), encode_name(*env_, "a", 4)));
+  must(txn.commit());
+  const auto reading = must(meta::ReadTxn::begin(*env_));
+  EXPECT_EQ(code_of(read_names(reading, 9, "", {10, 3000})), ErrorCode::kCorrupt);
+}
+
 INSTANTIATE_TEST_SUITE_P(PlainAndEncrypted, OverlayNames, testing::Bool());
 
 }  // namespace
