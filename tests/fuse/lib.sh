@@ -10,6 +10,9 @@
 #
 # VARVE_TEST_LIMIT_S=N sets the limit, for campaigns and busy machines.
 #
+# VARVE_TEST_ENCRYPTED=1: `"$VARVE" init` makes encrypted repositories, and all commands have their
+# passphrase. Scripts that look into files of a repository, or run as other users, may fail.
+#
 # Sets: $VARVE (the program), $work (an empty private folder on a real disk),
 # $here (this folder), $repo, $mnt, and the functions below.
 
@@ -93,6 +96,11 @@ work=$VARVE_TEST_WORK
 repo=$work/repo
 mnt=$work/mnt
 mkdir "$mnt"
+if [ -n "${VARVE_TEST_ENCRYPTED:-}" ]; then
+  : "${VARVE_INIT_ENCRYPTED:?is the program that makes an encrypted repository}"
+  export VARVE_PLAIN=$VARVE VARVE_PASSPHRASE_FILE=$work/passphrase VARVE=$here/varve_encrypted.sh
+  (umask 077 && echo lacustrine-clay >"$VARVE_PASSPHRASE_FILE")
+fi
 trap 'echo "FAILED: ${BASH_SOURCE[0]##*/}:$LINENO: $BASH_COMMAND"' ERR
 
 ok() { echo "ok - $*"; }

@@ -11,18 +11,20 @@ import sys
 
 
 def containers(path):
-    """Returns (offset, bytes) for each container; see docs/FORMAT.md §3."""
+    """Returns (offset, bytes) for each container; see docs/FORMAT.md §3 and §14.2."""
     size, at = os.path.getsize(path), 0
     with open(path, "rb") as file:
         while at < size:
             file.seek(at)
             header = file.read(128)
             flags, = struct.unpack_from("<I", header, 8)
-            head, data = struct.unpack_from("<2I", header, 32)
-            if flags & 1 == 0:
-                data = -(-data // 4096) * 4096
-            yield at, head + data
-            at += head + data
+            if flags & 2:  # Sealed.
+                length, = struct.unpack_from("<I", header, 20)
+            else:
+                head, data = struct.unpack_from("<2I", header, 32)
+                length = head + (data if flags & 1 else -(-data // 4096) * 4096)
+            yield at, length
+            at += length
 
 
 def main(what, path, *numbers):
