@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +20,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "base/system_error.h"
 #include "base/unique_fd.h"
 #include "control/terminal_prompt.h"
@@ -140,6 +143,14 @@ Error no_key() {
           "--key-command"};
 }
 
+// Expanded keys and contents of files are in ordinary memory.
+void hide_memory() {
+  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+  const bool hidden =
+      ::setrlimit(RLIMIT_CORE, &none) == 0 && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+  if (!hidden) base::log(base::LogLevel::kWarning, "cannot turn off core dumps");
+}
+
 }  // namespace
 
 KeyPlace key_place_of_environment() {
@@ -154,6 +165,7 @@ KeyPlace key_place_of_environment() {
 }
 
 Result<UserKey> read_key(const KeyPlace& place, const std::string& prompt) {
+  hide_memory();
   if (!place.empty()) return read_from(place);
   const auto terminal = open_terminal();
   if (!terminal.valid()) return no_key();

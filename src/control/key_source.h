@@ -26,7 +26,8 @@ struct KeyPlace {
 [[nodiscard]] KeyPlace key_place_of_environment();
 
 /// Reads the key from the place. Without a place, asks for a passphrase on a terminal; see
-/// open_terminal().
+/// open_terminal(). From then on, the process and its children write no core dumps, and other
+/// processes of its user cannot read its memory.
 /// Errors: kWrongKey without a place and a terminal; kInterrupted if the user gives up; kInvalid
 /// for a file that others may read, and for an empty or too large key; kIo if the command fails;
 /// those of opening the file.

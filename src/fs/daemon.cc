@@ -2,8 +2,6 @@
 #include "fs/daemon.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,13 +89,6 @@ Result<void> wait_for_child(int pipe, pid_t child) {
 }
 
 }  // namespace
-
-void hide_memory() {
-  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
-  const bool hidden =
-      ::setrlimit(RLIMIT_CORE, &none) == 0 && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
-  if (!hidden) base::log(base::LogLevel::kWarning, "cannot turn off core dumps");
-}
 
 Result<void> run_as_daemon(
     const std::function<Result<void>(const std::function<void()>& ready)>& service) {

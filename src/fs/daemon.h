@@ -7,10 +7,6 @@
 
 namespace varve::fs {
 
-/// Keeps the process from writing core dumps, and other processes of its user from reading its
-/// memory.
-void hide_memory();
-
 /// Runs `service` in a new process without a terminal. Returns when `service` calls `ready`. If
 /// `service` fails before that, returns its error; later errors go to the system log. Must be
 /// called while the process has only one thread.

@@ -108,7 +108,6 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
   base::raise_file_limit();  // Each open version that is written has files open.
   block_ending_signals();
   auto how = options.open;
-  if (how.key) hide_memory();
   how.trust_owner = how.trust_owner || base::is_listed_path("VARVE_TRUST", repository_path);
   VARVE_TRY_ASSIGN(const auto repository, control::open_when_unlocked(repository_path, [&] {
                      return Repository::open(repository_path, how);

@@ -278,6 +278,18 @@ done
 [ -s "$work/debug.log" ] || fail "the daemon logs nothing with -d"
 ok "key commands, ssh and the log at the level of debugging see no secret"
 
+mkfifo "$work/stream"
+(ulimit -c unlimited && exec "$VARVE" "${other[@]}" store --stdin stream "$repo" s/three <"$work/stream") &
+command=$!
+exec 9>"$work/stream"
+writes_no_core() { grep -q 'Max core file size *0 *0' "/proc/$command/limits"; }
+wait_until "a command with a key turns off its core" writes_no_core
+echo content >&9
+exec 9>&-
+wait "$command"
+[ "$("$VARVE" "${other[@]}" dump "$repo" s/three/stream)" = content ] || fail "the stream was not stored"
+ok "a command that reads a key writes no core"
+
 user=65534
 as_user() { setpriv --reuid=$user --regid=$user --clear-groups env PATH=/usr/bin:/bin "$@"; }
 if ! as_user python3 -c 'open("/dev/fuse", "r+b", 0)' 2>/dev/null; then
