@@ -3,6 +3,7 @@
 
 #include <openssl/crypto.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -13,9 +14,17 @@ namespace varve::crypto {
 
 namespace {
 
-// Enough for 1500 keys and a few secrets of users. Systems let a process without rights lock 8 MiB;
-// older ones only 64 KiB.
-constexpr std::size_t kSecureHeapBytes = std::size_t{64} << 10;
+// Each open sealed file has a key of 32 bytes, and a daemon of many series has many open. Systems
+// let a process without rights lock 8 MiB; older ones only 64 KiB.
+constexpr std::size_t kSecureHeapBytesMax = std::size_t{512} << 10;
+constexpr std::size_t kSecureHeapBytesMin = std::size_t{64} << 10;
+
+std::size_t secure_heap_bytes() {
+  rlimit limit{};
+  const bool is_small =
+      ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur < kSecureHeapBytesMax;
+  return is_small ? kSecureHeapBytesMin : kSecureHeapBytesMax;
+}
 
 Error no_memory() {
   return {ErrorCode::kIo, "no protected memory for a key; free memory, or raise 'ulimit -l'"};
@@ -25,9 +34,9 @@ Error no_memory() {
 class SecureHeap {
  public:
   SecureHeap() {
-    if (CRYPTO_secure_malloc_init(kSecureHeapBytes, kKeyBytes) == 0) return;
+    if (CRYPTO_secure_malloc_init(bytes_, kKeyBytes) == 0) return;
     // The one block that fills the heap tells where it begins.
-    begin_ = OPENSSL_secure_malloc(kSecureHeapBytes);
+    begin_ = OPENSSL_secure_malloc(bytes_);
     OPENSSL_secure_free(begin_);
     process_ = ::getpid();
   }
@@ -45,9 +54,10 @@ class SecureHeap {
     if (process_ == ::getpid()) return;
     process_ = ::getpid();
     // As at first, the heap also works unlocked where the system forbids locking.
-    (void)::mlock(begin_, kSecureHeapBytes);
+    (void)::mlock(begin_, bytes_);
   }
 
+  const std::size_t bytes_ = secure_heap_bytes();
   void* begin_ = nullptr;
   std::mutex mutex_;  // Guards process_.
   pid_t process_ = 0;
