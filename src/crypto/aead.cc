@@ -2,8 +2,6 @@
 #include "crypto/aead.h"
 
 #include <openssl/core_names.h>
-#include <openssl/evp.h>
-#include <openssl/kdf.h>
 #include <openssl/params.h>
 
 #include <algorithm>
@@ -14,27 +12,13 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "crypto/context_pool.h"
+#include "crypto/evp.h"
 #include "crypto/seal_observer.h"
 
 namespace varve::crypto {
 
 namespace {
-
-struct FreeEvp {
-  void operator()(EVP_CIPHER* cipher) const { EVP_CIPHER_free(cipher); }
-  void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
-  void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
-  void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
-  void operator()(EVP_KDF* kdf) const { EVP_KDF_free(kdf); }
-  void operator()(EVP_KDF_CTX* context) const { EVP_KDF_CTX_free(context); }
-};
-
-const unsigned char* bytes_of(std::span<const std::byte> bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
-unsigned char* bytes_of(std::span<std::byte> bytes) {
-  return reinterpret_cast<unsigned char*>(bytes.data());
-}
 
 const EVP_CIPHER* evp_cipher(Cipher cipher) {
   static const std::unique_ptr<EVP_CIPHER, FreeEvp> aes(
@@ -49,47 +33,6 @@ const EVP_CIPHER* evp_cipher(Cipher cipher) {
 // The one mutable global of the room: a test cannot pass an observer down to each place that seals.
 std::atomic<SealObserver> observer_of_seals = nullptr;
 
-/// OpenSSL's state for one text after the other. It holds the expanded key, so it is reset, which
-/// wipes it, after each text.
-class Context {
- public:
-  Context() : context_(EVP_CIPHER_CTX_new()) { VARVE_ASSERT(context_ != nullptr); }
-  [[nodiscard]] EVP_CIPHER_CTX* get() const { return context_.get(); }
-
- private:
-  std::unique_ptr<EVP_CIPHER_CTX, FreeEvp> context_;
-};
-
-/// OpenSSL's state for one HMAC after the other, which is much faster than one state for each.
-class HmacContext {
- public:
-  HmacContext() {
-    static const std::unique_ptr<EVP_MAC, FreeEvp> hmac(EVP_MAC_fetch(nullptr, "HMAC", nullptr));
-    VARVE_ASSERT(hmac != nullptr);
-    context_.reset(EVP_MAC_CTX_new(hmac.get()));
-    std::array<char, 7> digest{"SHA256"};
-    const std::array<OSSL_PARAM, 2> parameters{
-        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest.data(), 0),
-        OSSL_PARAM_construct_end()};
-    VARVE_ASSERT(context_ != nullptr &&
-                 EVP_MAC_CTX_set_params(context_.get(), parameters.data()) == 1);
-  }
-  [[nodiscard]] EVP_MAC_CTX* get() const { return context_.get(); }
-  /// Overwrites what the last key left.
-  void forget_key() const {
-    static constexpr std::array<unsigned char, kKeyBytes> kNoKey{};
-    VARVE_ASSERT(EVP_MAC_init(context_.get(), kNoKey.data(), kNoKey.size(), nullptr) == 1);
-  }
-
- private:
-  std::unique_ptr<EVP_MAC_CTX, FreeEvp> context_;
-};
-
-EVP_CIPHER_CTX* context_of_this_thread() {
-  static thread_local const Context context;
-  return context.get();
-}
-
 int length_of(std::size_t bytes) {
   VARVE_ASSERT(bytes <= std::size_t{1} << 30);
   return static_cast<int>(bytes);
@@ -99,28 +42,16 @@ bool add_associated(EVP_CIPHER_CTX* context, std::span<const std::byte> associat
   if (associated.empty()) return true;
   int length = 0;
   const auto update = sealing ? EVP_EncryptUpdate : EVP_DecryptUpdate;
-  return update(context, nullptr, &length, bytes_of(associated), length_of(associated.size())) == 1;
+  return update(context, nullptr, &length, evp_bytes(associated), length_of(associated.size())) ==
+         1;
 }
 
-bool open_text(Cipher cipher, const SecretKey& key, const Nonce& nonce,
-               std::span<const std::byte> associated, const std::byte* sealed, const Tag& tag,
-               std::span<std::byte> out) {
-  auto* const context = context_of_this_thread();
-  auto expected = tag;
-  int length = 0;
-  unsigned char none = 0;
-  const bool ok =
-      EVP_DecryptInit_ex2(context, evp_cipher(cipher), bytes_of(key.bytes()), bytes_of(nonce),
-                          nullptr) == 1 &&
-      add_associated(context, associated, false) &&
-      (out.empty() || EVP_DecryptUpdate(context, bytes_of(out), &length,
-                                        reinterpret_cast<const unsigned char*>(sealed),
-                                        length_of(out.size())) == 1) &&
-      EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, kTagBytes, expected.data()) == 1 &&
-      EVP_DecryptFinal_ex(context, &none, &length) == 1;
-  EVP_CIPHER_CTX_reset(context);
-  if (!ok) std::fill(out.begin(), out.end(), std::byte{0});
-  return ok;
+EVP_CIPHER_CTX* new_context(Cipher cipher, const SecretKey& key) {
+  auto* const context = EVP_CIPHER_CTX_new();
+  VARVE_ASSERT(context != nullptr &&
+               EVP_EncryptInit_ex2(context, evp_cipher(cipher), evp_bytes(key.bytes()), nullptr,
+                                   nullptr) == 1);
+  return context;
 }
 
 }  // namespace
@@ -139,37 +70,84 @@ Result<Nonce> random_nonce() {
   return nonce;
 }
 
+struct Aead::Keyed {
+  using Contexts = ContextPool<EVP_CIPHER_CTX, EVP_CIPHER_CTX_free>;
+
+  /// A context that one text uses.
+  class Use {
+   public:
+    explicit Use(Keyed& keyed) : keyed_(keyed), context_(keyed.contexts.take()) {
+      if (context_ == nullptr) context_ = new_context(keyed.cipher, keyed.key);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use() { keyed_.contexts.give(context_); }
+    [[nodiscard]] EVP_CIPHER_CTX* get() const { return context_; }
+
+   private:
+    Keyed& keyed_;
+    EVP_CIPHER_CTX* context_;
+  };
+
+  Keyed(Cipher which, SecretKey of) : cipher(which), key(std::move(of)) {}
+  [[nodiscard]] bool open(const Nonce& nonce, std::span<const std::byte> associated,
+                          const std::byte* sealed, const Tag& tag, std::span<std::byte> out);
+
+  const Cipher cipher;
+  const SecretKey key;
+  Contexts contexts;
+};
+
+bool Aead::Keyed::open(const Nonce& nonce, std::span<const std::byte> associated,
+                       const std::byte* sealed, const Tag& tag, std::span<std::byte> out) {
+  const Use use(*this);
+  auto expected = tag;
+  int length = 0;
+  unsigned char none = 0;
+  const bool ok =
+      EVP_DecryptInit_ex2(use.get(), nullptr, nullptr, evp_bytes(nonce), nullptr) == 1 &&
+      add_associated(use.get(), associated, false) &&
+      (out.empty() || EVP_DecryptUpdate(use.get(), evp_bytes(out), &length,
+                                        reinterpret_cast<const unsigned char*>(sealed),
+                                        length_of(out.size())) == 1) &&
+      EVP_CIPHER_CTX_ctrl(use.get(), EVP_CTRL_AEAD_SET_TAG, kTagBytes, expected.data()) == 1 &&
+      EVP_DecryptFinal_ex(use.get(), &none, &length) == 1;
+  if (!ok) std::fill(out.begin(), out.end(), std::byte{0});
+  return ok;
+}
+
+Aead::Aead(Cipher cipher, SecretKey key)
+    : keyed_(std::make_shared<Keyed>(cipher, std::move(key))) {}
+
 Tag Aead::seal(const Nonce& nonce, std::span<const std::byte> associated,
                std::span<std::byte> text) const {
   if (const auto observer = observer_of_seals.load(std::memory_order_relaxed)) {
-    observer({hmac_sha256(key_, base::as_bytes("observed")), nonce, associated, text});
+    observer({hmac_sha256(keyed_->key, base::as_bytes("observed")), nonce, associated, text});
   }
-  auto* const context = context_of_this_thread();
+  const Keyed::Use use(*keyed_);
   Tag tag{};
   int length = 0;
   unsigned char none = 0;
   const bool ok =
-      EVP_EncryptInit_ex2(context, evp_cipher(cipher_), bytes_of(key_.bytes()), bytes_of(nonce),
-                          nullptr) == 1 &&
-      add_associated(context, associated, true) &&
-      (text.empty() || EVP_EncryptUpdate(context, bytes_of(text), &length, bytes_of(text),
+      EVP_EncryptInit_ex2(use.get(), nullptr, nullptr, evp_bytes(nonce), nullptr) == 1 &&
+      add_associated(use.get(), associated, true) &&
+      (text.empty() || EVP_EncryptUpdate(use.get(), evp_bytes(text), &length, evp_bytes(text),
                                          length_of(text.size())) == 1) &&
-      EVP_EncryptFinal_ex(context, &none, &length) == 1 &&
-      EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()) == 1;
-  EVP_CIPHER_CTX_reset(context);
+      EVP_EncryptFinal_ex(use.get(), &none, &length) == 1 &&
+      EVP_CIPHER_CTX_ctrl(use.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()) == 1;
   VARVE_ASSERT(ok);
   return tag;
 }
 
 bool Aead::open(const Nonce& nonce, std::span<const std::byte> associated,
                 std::span<std::byte> text, const Tag& tag) const {
-  return open_text(cipher_, key_, nonce, associated, text.data(), tag, text);
+  return keyed_->open(nonce, associated, text.data(), tag, text);
 }
 
 bool Aead::open(const Nonce& nonce, std::span<const std::byte> associated,
                 std::span<const std::byte> sealed, const Tag& tag, std::span<std::byte> out) const {
   VARVE_ASSERT(sealed.size() == out.size());
-  return open_text(cipher_, key_, nonce, associated, sealed.data(), tag, out);
+  return keyed_->open(nonce, associated, sealed.data(), tag, out);
 }
 
 void observe_seals(SealObserver observer) { observer_of_seals = observer; }
@@ -199,25 +177,12 @@ Result<SecretKey> derive_key(std::span<const std::byte> secret, std::span<const 
                    : octets(OSSL_KDF_PARAM_SALT, salt.data(), salt.size()),
       OSSL_PARAM_construct_end()};
   std::array<std::byte, kKeyBytes> derived{};
-  const bool ok = EVP_KDF_derive(context.get(), bytes_of(std::span<std::byte>(derived)),
+  const bool ok = EVP_KDF_derive(context.get(), evp_bytes(std::span<std::byte>(derived)),
                                  derived.size(), parameters.data()) == 1;
   VARVE_ASSERT(ok);
   auto result = SecretKey::copy_of(derived);
   wipe(derived);
   return result;
-}
-
-Mac hmac_sha256(const SecretKey& key, std::span<const std::byte> text) {
-  static thread_local const HmacContext context;
-  Mac mac{};
-  std::size_t length = 0;
-  const bool ok =
-      EVP_MAC_init(context.get(), bytes_of(key.bytes()), kKeyBytes, nullptr) == 1 &&
-      EVP_MAC_update(context.get(), bytes_of(text), text.size()) == 1 &&
-      EVP_MAC_final(context.get(), bytes_of(std::span<std::byte>(mac)), &length, mac.size()) == 1;
-  context.forget_key();
-  VARVE_ASSERT(ok && length == mac.size());
-  return mac;
 }
 
 Cipher faster_cipher() {

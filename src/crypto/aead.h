@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -30,10 +30,12 @@ using Tag = std::array<std::byte, kTagBytes>;
 /// (NIST SP 800-38D, 8.3). Errors: kIo.
 [[nodiscard]] Result<Nonce> random_nonce();
 
-/// Seals and opens texts under one key. Immutable and thread-safe.
+/// Seals and opens texts under one key. Copies share the key, and a few contexts of OpenSSL that
+/// have it expanded. The last copy's end wipes them. Immutable and thread-safe, also in the child
+/// of a fork.
 class Aead {
  public:
-  Aead(Cipher cipher, SecretKey key) : cipher_(cipher), key_(std::move(key)) {}
+  Aead(Cipher cipher, SecretKey key);
 
   /// Encrypts `text` in place, and returns its tag, which also covers `associated`. No two texts
   /// may have the same nonce under the same key.
@@ -49,8 +51,8 @@ class Aead {
                           std::span<std::byte> out) const;
 
  private:
-  Cipher cipher_;
-  SecretKey key_;
+  struct Keyed;
+  std::shared_ptr<Keyed> keyed_;
 };
 
 /// Derives a key from another one by HKDF-SHA-256 (RFC 5869): `salt` is its salt, `info` its info.
@@ -61,10 +63,6 @@ class Aead {
 /// As above, from secret bytes of any length.
 [[nodiscard]] Result<SecretKey> derive_key(std::span<const std::byte> secret,
                                            std::span<const std::byte> salt, std::string_view info);
-
-using Mac = std::array<std::byte, 32>;
-/// Returns the HMAC-SHA-256 (RFC 2104) of a text.
-[[nodiscard]] Mac hmac_sha256(const SecretKey& key, std::span<const std::byte> text);
 
 /// Returns the cipher that this processor computes faster, by measuring both.
 [[nodiscard]] Cipher faster_cipher();

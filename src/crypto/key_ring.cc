@@ -29,6 +29,7 @@ Result<std::shared_ptr<const KeyRing>> KeyRing::make(SecretKey master, std::stri
     VARVE_TRY_ASSIGN(auto key, derive_key(ring->master_, salt, info));
     ring->keys_.push_back(std::move(key));
   }
+  ring->names_.emplace(ring->key(Purpose::kNames));
   return std::shared_ptr<const KeyRing>(std::move(ring));
 }
 

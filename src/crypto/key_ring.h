@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "crypto/aead.h"
+#include "crypto/hmac.h"
 #include "crypto/secret_key.h"
 #include "varve/result.h"
 
@@ -48,6 +50,8 @@ class KeyRing {
   [[nodiscard]] const SecretKey& master() const { return master_; }
   /// Returns the key of a purpose.
   [[nodiscard]] const SecretKey& key(Purpose purpose) const;
+  /// Returns the HMAC under the key of kNames.
+  [[nodiscard]] const Hmac& names() const { return *names_; }
   /// Returns the cipher under the key that HKDF derives from the purpose's key and a salt.
   /// Errors: kIo without memory.
   [[nodiscard]] Result<Aead> salted(Purpose purpose, const Salt& salt) const;
@@ -60,6 +64,7 @@ class KeyRing {
   std::string repository_id_;
   Cipher cipher_;
   std::vector<SecretKey> keys_;  // By purpose.
+  std::optional<Hmac> names_;    // Always there.
 };
 
 }  // namespace varve::crypto

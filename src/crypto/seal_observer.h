@@ -5,6 +5,7 @@
 #include <span>
 
 #include "crypto/aead.h"
+#include "crypto/hmac.h"
 
 namespace varve::crypto {
 

@@ -2,6 +2,7 @@
 #include "meta/value_seal.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <utility>
 
@@ -24,6 +25,29 @@ std::string associated_of(const EnvKeys& keys, const crypto::Salt& salt) {
   text.append(keys.place);
   return text;
 }
+
+/// The associated data of a value. Each value that is read or written needs one, so the usual ones
+/// take no memory of the heap.
+class ValuePlace {
+ public:
+  ValuePlace(const crypto::Salt& salt, std::string_view table, std::string_view key)
+      : size_(salt.size() + 1 + table.size() + key.size()) {
+    if (size_ > short_.size()) long_.resize(size_);
+    char* at = long_.empty() ? short_.data() : long_.data();
+    at = std::ranges::copy(text_of(salt), at).out;
+    *at++ = static_cast<char>(table.size());
+    at = std::ranges::copy(table, at).out;
+    std::ranges::copy(key, at);
+  }
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    return base::as_bytes({long_.empty() ? short_.data() : long_.data(), size_});
+  }
+
+ private:
+  const std::size_t size_;
+  std::array<char, 128> short_;  // Not zeroed, which would take longer than filling it.
+  std::string long_;
+};
 
 Error cannot_open() {
   return {ErrorCode::kCorrupt,
@@ -67,20 +91,12 @@ Result<std::shared_ptr<const ValueSeal>> ValueSeal::open(const EnvKeys& keys,
   return std::shared_ptr<const ValueSeal>(opened);
 }
 
-std::string ValueSeal::associated(std::string_view table, std::string_view key) const {
-  std::string text(text_of(salt_));
-  text.reserve(salt_.size() + 1 + table.size() + key.size());
-  text.push_back(static_cast<char>(table.size()));
-  text.append(table).append(key);
-  return text;
-}
-
 void ValueSeal::seal(std::string_view table, std::string_view key, const crypto::Nonce& nonce,
                      std::string_view value, std::span<std::byte> out) const {
   std::copy(nonce.begin(), nonce.end(), out.begin());
   const auto text = out.subspan(nonce.size(), value.size());
   std::ranges::copy(base::as_bytes(value), text.begin());
-  const auto tag = aead_.seal(nonce, base::as_bytes(associated(table, key)), text);
+  const auto tag = aead_.seal(nonce, ValuePlace(salt_, table, key).bytes(), text);
   std::copy(tag.begin(), tag.end(), out.last(tag.size()).begin());
 }
 
@@ -96,7 +112,7 @@ Result<Value> ValueSeal::open(std::string_view table, std::string_view key,
     // One byte more, so that an empty value has memory of its own, too.
     auto owned = std::make_unique_for_overwrite<char[]>(text.size() + 1);
     const std::span<std::byte> out(reinterpret_cast<std::byte*>(owned.get()), text.size());
-    if (aead_.open(nonce, base::as_bytes(associated(table, key)), text, tag, out)) {
+    if (aead_.open(nonce, ValuePlace(salt_, table, key).bytes(), text, tag, out)) {
       return Value(std::move(owned), text.size());
     }
   }
@@ -105,9 +121,7 @@ Result<Value> ValueSeal::open(std::string_view table, std::string_view key,
 
 std::string ValueSeal::hash_of(std::string_view prefix, std::string_view name) const {
   // The salt has a fixed length, and a prefix tells its own length by its first byte.
-  std::string text(text_of(salt_));
-  text.append(prefix).append(name);
-  const auto mac = crypto::hmac_sha256(ring_->key(crypto::Purpose::kNames), base::as_bytes(text));
+  const auto mac = ring_->names().of({salt_, base::as_bytes(prefix), base::as_bytes(name)});
   return std::string(text_of(mac).substr(0, kHashBytes));
 }
 

@@ -55,8 +55,6 @@ class ValueSeal {
  private:
   ValueSeal(const EnvKeys& keys, crypto::Salt salt, crypto::Aead aead)
       : ring_(keys.ring), salt_(salt), aead_(std::move(aead)) {}
-  [[nodiscard]] std::string associated(std::string_view table, std::string_view key) const;
-
   std::shared_ptr<const crypto::KeyRing> ring_;
   crypto::Salt salt_;
   crypto::Aead aead_;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "crypto/hmac.h"
+
 namespace varve::crypto {
 namespace {
 

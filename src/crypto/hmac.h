@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// HMAC-SHA-256 (RFC 2104), by OpenSSL.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <span>
+
+#include "crypto/secret_key.h"
+
+namespace varve::crypto {
+
+using Mac = std::array<std::byte, 32>;
+
+/// Computes HMAC-SHA-256 under one key. Copies share the key and its contexts. Immutable and
+/// thread-safe.
+class Hmac {
+ public:
+  explicit Hmac(SecretKey key);
+
+  /// Returns the code of a text, which is the parts one after the other.
+  [[nodiscard]] Mac of(std::initializer_list<std::span<const std::byte>> parts) const;
+
+ private:
+  struct Keyed;
+  std::shared_ptr<Keyed> keyed_;
+};
+
+/// Returns the HMAC-SHA-256 of one text. For many texts under one key, an Hmac is faster.
+[[nodiscard]] Mac hmac_sha256(const SecretKey& key, std::span<const std::byte> text);
+
+}  // namespace varve::crypto
