@@ -51,18 +51,24 @@ Result<void> for_each_name(const meta::Txn& overlay, std::string_view prefix, st
   return {};
 }
 
-// Walks over all names, and keeps the first ones that fit. They are a heap with the last of them on
-// top, which gives way to an earlier name.
+// Walks over all names, and keeps the first ones that fit. Once they do not all fit, they are a
+// heap with the last of them on top, which gives way to an earlier name.
 Result<NameBatch> select_names(const meta::Txn& overlay, std::string_view prefix,
                                std::string_view after, std::size_t bytes_max) {
   NameBatch batch;
   auto& names = batch.names;
   std::optional<std::string> end;  // The first name that did not fit.
+  bool is_heap = false;
   VARVE_TRY(for_each_name(overlay, prefix, prefix, [&](OverlayName name) {
     if (name.name <= after || (end && name.name >= *end)) return true;
     batch.bytes += bytes_of(name);
     names.push_back(std::move(name));
-    std::push_heap(names.begin(), names.end(), is_before);
+    if (is_heap) {
+      std::push_heap(names.begin(), names.end(), is_before);
+    } else if (batch.bytes > bytes_max) {
+      std::make_heap(names.begin(), names.end(), is_before);
+      is_heap = true;
+    }
     while (batch.bytes > bytes_max && names.size() > 1) {
       std::pop_heap(names.begin(), names.end(), is_before);
       batch.bytes -= bytes_of(names.back());
@@ -71,7 +77,11 @@ Result<NameBatch> select_names(const meta::Txn& overlay, std::string_view prefix
     }
     return true;
   }));
-  std::sort_heap(names.begin(), names.end(), is_before);
+  if (is_heap) {
+    std::sort_heap(names.begin(), names.end(), is_before);
+  } else {
+    std::sort(names.begin(), names.end(), is_before);
+  }
   // The keys are hashes, so only the values show that two records have one name.
   const auto has_name_of = [](const OverlayName& a, const OverlayName& b) {
     return a.name == b.name;
