@@ -32,6 +32,8 @@ struct CheckOptions {
   std::stop_token stop;                ///< Ends the check early; the report covers the part done.
   /// Skips the data of all containers up to and including this one.
   std::optional<CheckPosition> after;
+  /// Reports damage if the sequence number of an encrypted repository is less than this.
+  std::optional<std::uint64_t> expected_sequence{};
 };
 
 struct CheckProgress {
@@ -69,7 +71,8 @@ struct CheckReport {
   std::vector<Damage> damages;
   std::vector<CheckNote> notes;  ///< Unknown files, and bytes past the ends of files.
   ParityCoverage parity;
-  bool finished = true;  ///< False if the caller stopped the check.
+  bool finished = true;                     ///< False if the caller stopped the check.
+  std::optional<std::uint64_t> sequence{};  ///< See Repository::sequence().
 };
 
 /// How much of the repository a check compared. Each one includes those before it.

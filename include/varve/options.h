@@ -76,6 +76,12 @@ struct OpenOptions {
   /// Refuse a plain repository: a storage that others write could offer one instead of an
   /// encrypted one, to get new data in the clear.
   bool encrypted_only = false;
+  /// The folder where this machine remembers the sequence number of each encrypted repository;
+  /// "" = it remembers none. Varve makes the folder.
+  std::string memory_folder{};
+  /// Use an encrypted repository that is older than this machine remembers, and remember its
+  /// present sequence number.
+  bool accept_older = false;
 };
 
 /// Settings that a new repository has from its first moment. Unlike the parameters, they can change

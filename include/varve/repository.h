@@ -78,6 +78,7 @@ struct RepositoryStats {
   std::uint64_t manifest_bytes = 0;      ///< Manifests and labels.
   std::uint64_t reserve_bytes = 0;       ///< Space for deleting and sealing on a full disk.
   std::uint64_t repository_bytes = 0;    ///< All files of the repository.
+  std::uint64_t sequence = 0;            ///< See Repository::sequence(); 0 if there is none.
 };
 
 /// An opened repository. Thread-safe. At most one process can open it for writing; any number of
@@ -128,6 +129,11 @@ class Repository {
   [[nodiscard]] virtual bool read_only() const = 0;
   /// Returns the repository's id: 32 hexadecimal digits, random and fixed.
   [[nodiscard]] virtual std::string id() const = 0;
+  /// Returns the sequence number of an encrypted repository, which grows with each seal, deletion,
+  /// renaming, lock and change of settings or keys; nullopt for a plain repository. A lower number
+  /// than an earlier one tells that an older state of the repository was put back.
+  /// Errors: the common ones.
+  [[nodiscard]] virtual Result<std::optional<std::uint64_t>> sequence() = 0;
   /// Returns the parameters that were fixed when the repository was created.
   [[nodiscard]] virtual const RepositoryParameters& parameters() const = 0;
 

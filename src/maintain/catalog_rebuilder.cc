@@ -13,6 +13,7 @@
 #include "catalog/layout_records.h"
 #include "catalog/object_store.h"
 #include "catalog/pool_records.h"
+#include "catalog/sequence_record.h"
 #include "catalog/stored_name.h"
 #include "maintain/owners.h"
 #include "maintain/place_chooser.h"
@@ -202,6 +203,8 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
   for (const auto& entry : labels->records) {
     if (entry.what == ManifestRecord::kSetting && entry.key == catalog::kClockSetting) {
       VARVE_TRY(merge_clock(txn, entry.value));
+    } else if (entry.what == ManifestRecord::kSetting && entry.key == catalog::kSequenceSetting) {
+      VARVE_TRY(merge_sequence(txn, entry.value));
     } else if (entry.what == ManifestRecord::kSetting && entry.key == catalog::kPoolBirthSetting) {
       note_next_birth(entry.value);
     } else if (entry.what == ManifestRecord::kSetting) {

@@ -69,6 +69,7 @@ class CatalogRebuilder {
   [[nodiscard]] Result<ContainerScan> scan(store::SegmentStore& store, StoreId store_id);
   [[nodiscard]] Result<void> read_labels_of(SeriesId series);
   [[nodiscard]] Result<void> merge_clock(meta::WriteTxn& txn, std::string_view value);
+  [[nodiscard]] Result<void> merge_sequence(meta::WriteTxn& txn, std::string_view value);
   void report_lost_lock(VersionNumber number, const Version& version);
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);

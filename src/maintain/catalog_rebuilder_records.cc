@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
+#include "catalog/sequence_record.h"
 #include "maintain/catalog_rebuilder.h"
 #include "meta/schema.h"
 
@@ -20,6 +21,14 @@ Result<void> CatalogRebuilder::merge_clock(meta::WriteTxn& txn, std::string_view
     if (other.mark_seconds >= record->mark_seconds) return {};
   }
   return catalog::put_clock_record(txn, {record->mark_seconds, 0});
+}
+
+// Stores the highest sequence number: the labels of the last change have it (O43).
+Result<void> CatalogRebuilder::merge_sequence(meta::WriteTxn& txn, std::string_view value) {
+  const auto sequence = catalog::decode_sequence(value);
+  if (!sequence) return {};
+  VARVE_TRY_ASSIGN(const auto known, catalog::find_sequence(txn));
+  return known >= *sequence ? Result<void>() : catalog::put_sequence(txn, *sequence);
 }
 
 // Reports a lost lock. A lock is lost only with its version, or if its record is damaged.

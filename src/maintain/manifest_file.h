@@ -87,8 +87,9 @@ using ManifestVisit = std::function<Result<void>(format::ManifestRecord what, st
 
 /// Differences of labels from the catalog.
 struct LabelsView {
-  std::set<VersionNumber> without{};   ///< Versions that are left out.
-  const std::string* clock = nullptr;  ///< Replaces the record of the clock; "" omits it.
+  std::set<VersionNumber> without{};      ///< Versions that are left out.
+  const std::string* clock = nullptr;     ///< Replaces the record of the clock; "" omits it.
+  const std::string* sequence = nullptr;  ///< Replaces that of the sequence number in this way.
   /// Replaces the chunks of the open versions that it contains.
   const std::map<VersionNumber, base::IdRuns>* open_chunks = nullptr;
 };

@@ -9,6 +9,7 @@
 #include "catalog/clock_record.h"
 #include "catalog/disk_record.h"
 #include "catalog/pool_records.h"
+#include "catalog/sequence_record.h"
 #include "catalog/series_catalog.h"
 #include "maintain/manifest_file.h"
 #include "meta/schema.h"
@@ -119,10 +120,11 @@ Result<void> for_each_label(const meta::Txn& txn, SeriesId series, const std::st
   }
   const auto add_setting = [&](std::string_view key, std::string_view value) -> Result<bool> {
     if (!is_labelled_setting(key)) return true;
-    if (key == catalog::kClockSetting && view.clock != nullptr) {
-      if (view.clock->empty()) return true;
-      value = *view.clock;
-    }
+    const std::string* const own = key == catalog::kClockSetting      ? view.clock
+                                   : key == catalog::kSequenceSetting ? view.sequence
+                                                                      : nullptr;
+    if (own != nullptr && own->empty()) return true;
+    if (own != nullptr) value = *own;
     VARVE_TRY(visit(ManifestRecord::kSetting, key, value));
     return true;
   };

@@ -125,7 +125,9 @@ Env::Env(Env&& other) noexcept
       keys_(std::move(other.keys_)),
       seal_(std::move(other.seal_)),
       reads_(other.reads_),
-      prepare_(std::move(other.prepare_)) {}
+      prepare_(std::move(other.prepare_)),
+      matters_(std::move(other.matters_)),
+      complete_(std::move(other.complete_)) {}
 
 Env::~Env() {
   if (env_ != nullptr) mdb_env_close(env_);
@@ -324,6 +326,7 @@ Result<void> WriteTxn::put(TableIndex table, std::string_view key, std::string_v
   pages_touched_ += 8 + 2 * (value.size() >> 12);
   const int rc = mdb_put(txn_, env_->table(table), &k, &v, 0);
   if (rc != 0) return error_from_lmdb(rc, "write");
+  matters_ = matters_ || env_->matters(table, key);
   return {};
 }
 
@@ -332,6 +335,7 @@ Result<void> WriteTxn::erase(TableIndex table, std::string_view key) {
   pages_touched_ += 8;
   const int rc = mdb_del(txn_, env_->table(table), &k, nullptr);
   if (rc != 0 && rc != MDB_NOTFOUND) return error_from_lmdb(rc, "erase");
+  matters_ = matters_ || (rc == 0 && env_->matters(table, key));
   return {};
 }
 
@@ -344,6 +348,7 @@ Result<void> WriteTxn::erase_prefix(TableIndex table, std::string_view prefix) {
   rc = mdb_cursor_get(cursor, &k, &v, prefix.empty() ? MDB_FIRST : MDB_SET_RANGE);
   while (rc == 0 && to_view(k).starts_with(prefix)) {
     pages_touched_ += 8;
+    matters_ = matters_ || env_->matters(table, to_view(k));
     rc = mdb_cursor_del(cursor, 0);
     if (rc == 0) rc = mdb_cursor_get(cursor, &k, &v, MDB_NEXT);
   }
@@ -359,6 +364,7 @@ Result<void> WriteTxn::clear(TableIndex table) {
 }
 
 Result<void> WriteTxn::commit() {
+  if (matters_) VARVE_TRY(env_->complete(*this));
   VARVE_TRY_ASSIGN(const auto before, file_length(env_->raw()));
   const auto enough = (before.pages + pages_touched_) * before.page_bytes;
   if (before.bytes < enough && ftruncate(before.fd, static_cast<off_t>(enough)) != 0) {

@@ -49,6 +49,8 @@ struct EnvOptions {
   bool without_keys = false;
 };
 
+class WriteTxn;
+
 /// An open environment. Thread-safe. Commits are synchronous (no NOSYNC, no WRITEMAP).
 class Env {
  public:
@@ -79,6 +81,20 @@ class Env {
     return prepare_ ? prepare_() : Result<void>();
   }
 
+  /// Calls `complete` in each write transaction that changed a record for which `matters` returns
+  /// true, before it commits; an error prevents the commit. Call it before other threads use the
+  /// environment. Both functions must be thread-safe.
+  void before_commits(std::function<bool(TableIndex, std::string_view key)> matters,
+                      std::function<Result<void>(WriteTxn&)> complete) {
+    matters_ = std::move(matters);
+    complete_ = std::move(complete);
+  }
+  /// Returns whether a change of this record matters to before_commits().
+  [[nodiscard]] bool matters(TableIndex table, std::string_view key) const {
+    return matters_ && matters_(table, key);
+  }
+  [[nodiscard]] Result<void> complete(WriteTxn& txn) const { return complete_(txn); }
+
   [[nodiscard]] const EnvFiles& files() const { return files_; }
   [[nodiscard]] MDB_env* raw() const { return env_; }
   [[nodiscard]] MDB_dbi table(TableIndex index) const { return tables_[index]; }
@@ -105,6 +121,8 @@ class Env {
   std::shared_ptr<const ValueSeal> seal_;
   base::Counter* reads_ = nullptr;
   std::function<Result<void>()> prepare_;
+  std::function<bool(TableIndex, std::string_view)> matters_;
+  std::function<Result<void>(WriteTxn&)> complete_;
 };
 
 /// The part of an environment's file that its newest commit uses.
@@ -184,6 +202,7 @@ class WriteTxn final : public Txn {
   using Txn::Txn;
   [[nodiscard]] Result<crypto::Nonce> next_nonce();
 
+  bool matters_ = false;               // See Env::before_commits().
   std::uint64_t pages_touched_ = 32;   // Upper bound of the pages that commit() may add.
   std::vector<crypto::Nonce> nonces_;  // Random ones that no value has yet.
 };

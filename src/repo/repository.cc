@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/metrics.h"
 #include "maintain/repairer.h"
@@ -50,7 +52,19 @@ Result<void> Repository::remove_series(std::string_view name) {
                  "the series has the file " + files.front().first + "; remove it in a mount first");
   }
   VARVE_TRY_ASSIGN(auto* const found, find(info.id));
-  return found->remove();
+  // The labels with the highest sequence number may go with the series: others take it over (O43).
+  VARVE_TRY_ASSIGN(const auto counted, sequence());
+  VARVE_TRY_ASSIGN(const auto all, series());
+  const auto left = std::ranges::find_if(
+      all, [&](const SeriesInfo& other) { return counted && !read_only() && other.id != info.id; });
+  series::Series* other = nullptr;
+  if (left != all.end()) {
+    VARVE_TRY_ASSIGN(other, find(left->id));
+    other->write_labels();
+  }
+  VARVE_TRY(found->remove());
+  if (other != nullptr) other->write_labels();
+  return {};
 }
 
 Result<std::vector<VersionInfo>> Repository::versions(SeriesId series) {

@@ -46,6 +46,7 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
       files_(std::move(files)),
       superblock_(*files_, paths_.root(), std::move(superblock), keys),
       codecs_(superblock_.parameters(), std::move(keys)),
+      memory_(options.memory_folder, superblock_.repository_id()),
       lock_(std::move(lock)),
       catalog_(std::move(catalog)),
       space_(*files_, paths_.root()) {
@@ -55,6 +56,7 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
     if (catalog_replaced_) return Error(ErrorCode::kReadOnly, "the repository was closed");
     return settled_.clear();
   });
+  count_changes();
 }
 
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
@@ -122,11 +124,15 @@ Result<void> RepositoryImpl::start() {
   costs.service = read_service_.get();
   costs.read_only = options_.read_only;
   disk_costs_ = std::make_unique<DiskCosts>(std::move(costs));
+  VARVE_TRY(compare_with_memory());  // Before anything is written.
   VARVE_TRY(check_key_counter());
   // Refuses a series of a newer Varve before anything is written.
   const auto all = series();
   if (!all && all.error().code() == ErrorCode::kUnsupported) return all.error();
-  if (options_.read_only) return {};
+  if (options_.read_only) {
+    remember_present();
+    return {};
+  }
   if (all) complete_superblock(*all);
   const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
   const unsigned threads = options_.ingest_threads != 0 ? options_.ingest_threads : cores;
@@ -140,6 +146,7 @@ Result<void> RepositoryImpl::start() {
   // Before any version is loaded: the pool then looks at the files of open versions.
   if (has_pool) VARVE_TRY(pool());
   VARVE_TRY(settle_at_opening());
+  if (!left_behind_) remember_present();
   space_.keep_reserve();
   return {};
 }
@@ -266,6 +273,9 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.before_seal = [this](SeriesId series) { wait_before_seal(series); };
   parts.arrange_urgency = [this](SeriesId series) { return arrange_urgency(series); };
   parts.left_behind = [this] { left_behind_ = true; };
+  if (codecs_.keys()) {
+    parts.labelled = [this](std::uint64_t sequence) { memory_.remember(sequence); };
+  }
   return (series_[id] = series::make_series(parts)).get();
 }
 
@@ -320,6 +330,16 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
   }
   if (const auto fault = superblock_.fault_of_copy()) {
     report.damages.push_back({paths_.keys(), *fault, {}});
+  }
+  VARVE_TRY_ASSIGN(report.sequence, sequence());
+  if (options.expected_sequence && *options.expected_sequence > report.sequence.value_or(0)) {
+    report.damages.insert(
+        report.damages.begin(),
+        {paths_.root(),
+         fmt::format("its sequence number is {}, and {} was expected: an older state of the "
+                     "repository was put back, or its newest changes are lost",
+                     report.sequence.value_or(0), *options.expected_sequence),
+         {}});
   }
   maintain::CheckEnd end;
   if (options.verify_chunks) {
@@ -378,6 +398,8 @@ Result<RepositoryStats> RepositoryImpl::stats() {
   VARVE_TRY_ASSIGN(stats.repository_bytes, files_->tree_bytes(paths_.root()));
   VARVE_TRY_ASSIGN(stats.catalog_bytes, files_->tree_bytes(paths_.catalog()));
   VARVE_TRY_ASSIGN(stats.staging_bytes, bytes_if_present(paths_.all_staging()));
+  VARVE_TRY_ASSIGN(const auto changes, sequence());
+  stats.sequence = changes.value_or(0);
   return stats;
 }
 

@@ -25,6 +25,7 @@
 #include "maintain/checker.h"
 #include "meta/lmdb.h"
 #include "meta/meta_metrics.h"
+#include "repo/client_memory.h"
 #include "repo/disk_costs.h"
 #include "repo/settled_mark.h"
 #include "repo/superblock_file.h"
@@ -59,6 +60,7 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] std::string present_path() override;
   [[nodiscard]] bool read_only() const override { return options_.read_only; }
   [[nodiscard]] std::string id() const override { return superblock_.repository_id(); }
+  [[nodiscard]] Result<std::optional<std::uint64_t>> sequence() override;
   [[nodiscard]] const RepositoryParameters& parameters() const override {
     return superblock_.parameters();
   }
@@ -113,6 +115,14 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> check_key_counter();
   /// Notes the counter of the key slots in the catalog.
   [[nodiscard]] Result<void> note_key_counter();
+  // The sequence number. repository_sequence.cc.
+  /// Adds one to the sequence number of an encrypted repository in each commit that counts.
+  void count_changes();
+  /// Errors: kCorrupt for a repository that is older than this machine remembers, unless the
+  /// options accept it; kInvalid if the memory is damaged.
+  [[nodiscard]] Result<void> compare_with_memory();
+  /// Remembers the present sequence number. The labels have it, or no writer has it open here.
+  void remember_present();
   /// Refuses a catalog that is older than the rest of the repository.
   [[nodiscard]] Result<void> check_catalog_age();
   /// Errors: kCorrupt if the catalog is older than the labels.
@@ -186,6 +196,7 @@ class RepositoryImpl final : public Repository {
   const std::unique_ptr<io::FileSystem> files_;
   SuperblockFile superblock_;
   const format::DataCodecs codecs_;
+  ClientMemory memory_;
   const std::unique_ptr<io::FileLock> lock_;
   std::atomic<bool> catalog_replaced_ = false;      // The open catalog may have no name any more.
   SettledMark settled_{*files_, paths_.settled()};  // Outlives the catalog.

@@ -10,6 +10,7 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "catalog/clock_record.h"
+#include "catalog/sequence_record.h"
 #include "catalog/series_catalog.h"
 #include "meta/schema.h"
 
@@ -34,24 +35,30 @@ std::uint64_t checksum_of(const std::map<std::string, std::string>& settings) {
   return base::checksum64(base::as_bytes(all));
 }
 
+// Returns whether a setting changes so often that each update of labels has it. All others are in
+// the labels only, and a change of one writes these as a whole.
+bool is_in_updates(std::string_view key) {
+  return key == catalog::kClockSetting || key == catalog::kSequenceSetting;
+}
+
 // Returns the settings that every update would repeat.
 Result<std::map<std::string, std::string>> settings_in(const meta::Txn& txn) {
   std::map<std::string, std::string> settings;
-  VARVE_TRY(meta::for_each_prefix(
-      txn, meta::catalog::kSettings, "",
-      [&](std::string_view key, std::string_view value) -> Result<bool> {
-        if (maintain::is_labelled_setting(key) && key != catalog::kClockSetting) {
-          settings.emplace(key, value);
-        }
-        return true;
-      }));
+  VARVE_TRY(
+      meta::for_each_prefix(txn, meta::catalog::kSettings, "",
+                            [&](std::string_view key, std::string_view value) -> Result<bool> {
+                              if (maintain::is_labelled_setting(key) && !is_in_updates(key)) {
+                                settings.emplace(key, value);
+                              }
+                              return true;
+                            }));
   return settings;
 }
 
 std::map<std::string, std::string> settings_in(const Labels& labels) {
   std::map<std::string, std::string> settings;
   for (const auto& record : labels.records) {
-    if (record.what == ManifestRecord::kSetting && record.key != catalog::kClockSetting) {
+    if (record.what == ManifestRecord::kSetting && !is_in_updates(record.key)) {
       settings.emplace(record.key, record.value);
     }
   }
@@ -112,12 +119,21 @@ Result<void> LabelsWriter::write_all() {
   VARVE_TRY_ASSIGN(const auto settings, settings_in(txn));
   VARVE_TRY_ASSIGN(const auto labels, maintain::encode_labels(txn, parts_.codecs->frames(),
                                                               parts_.id, parts_.superblock()));
+  // Once the labels have the sequence number, they must not go with the name of a new folder (O43).
+  if (parts_.labelled) VARVE_TRY(parts_.files->make_durable_directory(parts_.directory()));
   VARVE_TRY(maintain::write_labels(*parts_.files, parts_.directory(), labels));
   parts_.metrics->labels.rewrites.add();
   parts_.metrics->labels.written_bytes.add(labels.size());
   base_bytes_ = end_ = labels.size();
   settings_ = checksum_of(settings);
   known_ = true;
+  return tell_sequence(txn);
+}
+
+Result<void> LabelsWriter::tell_sequence(const meta::Txn& txn) const {
+  if (!parts_.labelled) return {};
+  VARVE_TRY_ASSIGN(const auto sequence, catalog::find_sequence(txn));
+  parts_.labelled(sequence);  // O43
   return {};
 }
 
@@ -154,10 +170,11 @@ Result<bool> LabelsWriter::append(const std::vector<VersionNumber>& changed) {
   for (const auto number : changed) {
     VARVE_TRY(add_version(txn, parts_.id, number, update.records));
   }
-  VARVE_TRY_ASSIGN(const auto clock, txn.get(meta::catalog::kSettings, catalog::kClockSetting));
-  if (clock) {
-    update.records.push_back(
-        {ManifestRecord::kSetting, std::string(catalog::kClockSetting), std::string(*clock)});
+  for (const auto key : {catalog::kClockSetting, catalog::kSequenceSetting}) {
+    VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, key));
+    if (value) {
+      update.records.push_back({ManifestRecord::kSetting, std::string(key), std::string(*value)});
+    }
   }
   std::uint64_t bytes = end_ - base_bytes_;
   for (const auto& record : update.records) bytes += record.key.size() + record.value.size();
@@ -169,6 +186,7 @@ Result<bool> LabelsWriter::append(const std::vector<VersionNumber>& changed) {
   parts_.metrics->labels.written_bytes.add(end - end_);
   end_ = end;
   known_ = true;
+  VARVE_TRY(tell_sequence(txn));
   return true;
 }
 
@@ -176,10 +194,11 @@ Result<bool> LabelsWriter::agree(const meta::Txn& txn, const Labels& labels) con
   if (!labels.header.grows || labels.torn) return false;
   bool same = true;
   std::size_t at = 0;
-  // A seal in another series changes the clock's record. These labels get it at their next change.
+  // A seal in another series changes these records. These labels get them at their next change.
   const auto clock = labels.setting(catalog::kClockSetting);
+  const auto sequence = labels.setting(catalog::kSequenceSetting);
   VARVE_TRY(maintain::for_each_label(
-      txn, parts_.id, parts_.superblock(), {.clock = &clock},
+      txn, parts_.id, parts_.superblock(), {.clock = &clock, .sequence = &sequence},
       [&](ManifestRecord what, std::string_view key, std::string_view value) -> Result<void> {
         if (what == ManifestRecord::kSuperblock) {
           same = same && labels.superblock == value;

@@ -26,8 +26,8 @@ class LabelsWriter {
   bool change(const std::vector<VersionNumber>& changed);
   /// Writes the labels as a whole. Returns whether it succeeded; logs errors.
   bool rewrite();
-  /// Returns whether the labels agree with the catalog, apart from the clock's record, and need no
-  /// rewriting. `labels` is what is on disk.
+  /// Returns whether the labels agree with the catalog, apart from the clock's record and the
+  /// sequence number, and need no rewriting. `labels` is what is on disk.
   [[nodiscard]] Result<bool> agree(const meta::Txn& txn, const maintain::Labels& labels) const;
 
  private:
@@ -36,6 +36,8 @@ class LabelsWriter {
   [[nodiscard]] Result<void> write_all();
   /// Finds the end of the labels on disk. Returns false if no update may follow them.
   [[nodiscard]] Result<bool> find_end(const meta::Txn& txn);
+  /// Passes on the sequence number of the labels that were written.
+  [[nodiscard]] Result<void> tell_sequence(const meta::Txn& txn) const;
   void log_failure(const Error& error) const;
 
   const SeriesParts& parts_;

@@ -70,6 +70,9 @@ struct SeriesParts {
   std::function<ArrangeUrgency(SeriesId)> arrange_urgency{};
   /// Called after a failure that the next opening of the repository has to make good.
   std::function<void()> left_behind{};
+  /// Called after labels were written that have this sequence number. Only in an encrypted
+  /// repository. Thread-safe.
+  std::function<void(std::uint64_t sequence)> labelled{};
 
   /// Returns the series' folder.
   [[nodiscard]] std::string directory() const { return paths->series(id); }

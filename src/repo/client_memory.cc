@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file is text, one line: "varve-sequence 1 NUMBER". docs/decisions/85 gives its rules.
+#include "repo/client_memory.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/coding.h"
+#include "base/log.h"
+#include "io/posix_file_system.h"
+
+namespace varve::repo {
+
+namespace {
+
+constexpr std::string_view kMemoryPrefix = "varve-sequence 1 ";
+constexpr std::size_t kMemoryBytesMax = 64;
+constexpr const char* kLockName = "lock";
+constexpr int kLockTries = 200;
+constexpr std::chrono::milliseconds kLockPause{5};
+
+/// Returns whether the machine has no place for the file, or it may not be used. That is no reason
+/// to refuse a repository.
+bool is_unusable(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kNotFound:
+    case ErrorCode::kNotDirectory:
+    case ErrorCode::kNotPermitted:
+    case ErrorCode::kReadOnly:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::optional<std::uint64_t> parse(std::string_view text) {
+  if (!text.starts_with(kMemoryPrefix) || !text.ends_with('\n')) return std::nullopt;
+  text.remove_prefix(kMemoryPrefix.size());
+  text.remove_suffix(1);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// Creates a folder and those above it.
+Result<void> make_folders(const std::string& folder) {
+  const auto files = io::make_posix_file_system();
+  for (auto end = folder.find('/', 1);; end = folder.find('/', end + 1)) {
+    VARVE_TRY(files->make_directory(folder.substr(0, end)));
+    if (end == std::string::npos) return {};
+  }
+}
+
+/// Takes the lock of the folder. Another process holds it for a moment only.
+Result<std::unique_ptr<io::FileLock>> lock_folder(io::FileSystem& files, const std::string& path) {
+  for (int tries = 1;; ++tries) {
+    auto lock = files.lock(path);
+    const bool waits = !lock && lock.error().code() == ErrorCode::kLocked && tries < kLockTries;
+    if (!waits) return lock;
+    std::this_thread::sleep_for(kLockPause);
+  }
+}
+
+}  // namespace
+
+ClientMemory::ClientMemory(std::string folder, std::string id)
+    : folder_(std::move(folder)), id_(std::move(id)) {}
+
+Result<std::optional<std::uint64_t>> ClientMemory::read() const {
+  if (folder_.empty()) return std::optional<std::uint64_t>();
+  const std::string path = folder_ + "/" + id_;
+  auto text = [&]() -> Result<std::string> {
+    VARVE_TRY_ASSIGN(const auto files, io::open_root(folder_, {}));
+    return files->read_file(path, kMemoryBytesMax);
+  }();
+  if (!text && is_unusable(text.error())) {
+    if (text.error().code() == ErrorCode::kNotPermitted) {
+      base::log(base::LogLevel::kWarning,
+                "a repository that was set back would not be seen: " + text.error().message());
+    }
+    return std::optional<std::uint64_t>();
+  }
+  const auto number = text ? parse(*text) : std::nullopt;
+  if (number) return number;
+  return Error(
+      ErrorCode::kInvalid,
+      fmt::format("{}, where this machine remembers the repository's sequence number, {}. "
+                  "Give --accept-older once (mount: -o accept_older) to write it again",
+                  path, text ? "is damaged" : "cannot be read: " + text.error().message()));
+}
+
+void ClientMemory::remember(std::uint64_t sequence) {
+  if (folder_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  if (written_ && *written_ >= sequence) return;
+  const auto done = write(sequence, false);
+  if (done) return;
+  const bool says_so = !is_unusable(done.error()) && !std::exchange(has_failed_, true);
+  const auto level = says_so ? base::LogLevel::kWarning : base::LogLevel::kDebug;
+  base::log(level, "the repository's sequence number is not remembered: " + done.error().message());
+}
+
+Result<void> ClientMemory::accept(std::uint64_t sequence) {
+  if (folder_.empty()) return {};
+  const std::lock_guard lock(mutex_);
+  return write(sequence, true);
+}
+
+Result<void> ClientMemory::write(std::uint64_t sequence, bool lower) {
+  VARVE_TRY(make_folders(folder_));
+  VARVE_TRY_ASSIGN(const auto files, io::open_root(folder_, {}));
+  VARVE_TRY_ASSIGN(const auto lock, lock_folder(*files, folder_ + "/" + kLockName));
+  if (!lower) {
+    VARVE_TRY_ASSIGN(const auto present, read());
+    if (present && *present >= sequence) {
+      written_ = *present;
+      return {};
+    }
+  }
+  const std::string text = fmt::format("{}{}\n", kMemoryPrefix, sequence);
+  VARVE_TRY(files->write_file_atomically(folder_, id_, base::as_bytes(text)));
+  written_ = sequence;
+  return {};
+}
+
+}  // namespace varve::repo
