@@ -51,6 +51,7 @@ void print_summary(const CheckReport& report, Checked checked) {
     object["parity_percent"] = report.parity.percent;
     object["parity_files"] = report.parity.files;
     object["parity_files_protected"] = report.parity.files_protected;
+    if (report.sequence) object["sequence"] = *report.sequence;
   }
   print_json("check_summary", std::move(object));
 }
@@ -79,6 +80,7 @@ void print_check_report(const CheckReport& report, bool json, const Context& con
     print(fmt::format("parity of {} %: {} of {} files are protected\n", report.parity.percent,
                       report.parity.files_protected, report.parity.files));
   }
+  if (report.sequence) print(fmt::format("sequence number {}\n", *report.sequence));
 }
 
 }  // namespace varve::cli

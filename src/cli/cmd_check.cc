@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/check_in_parts.h"
@@ -24,6 +26,7 @@ struct CheckArguments {
   bool outer = false;
   std::string read_data;  // Percentage of the containers; "" without the option.
   std::string rate;
+  std::optional<std::uint64_t> expect;
   bool resume = false;
   bool json = false;
   bool progress = false;
@@ -61,7 +64,13 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context)
   if (!options.rate.empty()) {
     VARVE_TRY_ASSIGN(check_options.bytes_per_second, parse_bytes(options.rate));
   }
+  check_options.expected_sequence = options.expect;
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
+  VARVE_TRY_ASSIGN(const auto sequence, repository->sequence());
+  if (options.expect && !sequence) {
+    return Error(ErrorCode::kInvalid,
+                 options.repository + " is not encrypted, and has no sequence number to expect");
+  }
   return repository->check(check_options, observe);
 }
 
@@ -110,10 +119,17 @@ void add_check_command(CommandLine& line, const Context& context) {
                                 "Compare the files with their checksums only, without the keys");
   outer.excludes(quick);
   outer.excludes(read_data);
+  const auto resume =
+      command
+          .add_flag("--resume", options->resume,
+                    "Continue where the last check with this option, or the last scrub, stopped")
+          .needs(read_data);
   command
-      .add_flag("--resume", options->resume,
-                "Continue where the last check with this option, or the last scrub, stopped")
-      .needs(read_data);
+      .add_option("--expect", options->expect,
+                  "Report damage if the sequence number of an encrypted repository is lower")
+      .type_name("SEQUENCE")
+      .excludes(outer)
+      .excludes(resume);
   outer.excludes(command.add_option("--rate", options->rate,
                                     "Maximum number of bytes per second to read, such as 50M"));
   command.add_json_flag(options->json, "the results");

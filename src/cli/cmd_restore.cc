@@ -23,6 +23,7 @@
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
+#include "control/client_state.h"
 #include "control/key_source.h"
 #include "varve/choices.h"
 #include "varve/restore.h"
@@ -116,6 +117,7 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   const auto place = control::key_place_of_environment();
   open_options.key = control::key_source(place, printable(request.repository));
   open_options.encrypted_only = !place.empty();
+  control::use_client_state(open_options);
   if (!options.engine.empty()) open_options.engine = options.engine;
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
   if (options.tar.empty()) {

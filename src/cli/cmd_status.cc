@@ -72,6 +72,7 @@ Result<RepositoryStatus> look(const std::vector<std::string>& words, const Insta
   }
   status.checks = repository->earlier_checks();
   VARVE_TRY_ASSIGN(status.space, repository->space());
+  VARVE_TRY_ASSIGN(status.sequence, repository->sequence());
   status.now = base::SystemClock().now();
   return status;
 }
@@ -127,11 +128,11 @@ void print_as_text(const RepositoryStatus& status, const std::vector<Concern>& c
          open_names(series)});
   }
   if (rows.size() > 1) print("\n" + table(rows, "lrlrrl"));
-  print("\n" + table({{"last checks", check_text(status)},
-                      {"free", fmt::format("{} of {}", size_text(free_bytes(status.space), false),
-                                           size_text(status.space.blocks * status.space.block_bytes,
-                                                     false))}},
-                     "ll"));
+  rows = {{"last checks", check_text(status)},
+          {"free", fmt::format("{} of {}", size_text(free_bytes(status.space), false),
+                               size_text(status.space.blocks * status.space.block_bytes, false))}};
+  if (status.sequence) rows.push_back({"sequence number", std::to_string(*status.sequence)});
+  print("\n" + table(rows, "ll"));
 }
 
 Json series_json(const SeriesStatus& series, const Timestamp& now) {
@@ -167,10 +168,12 @@ void print_as_json(const RepositoryStatus& status, const std::vector<Concern>& c
   for (const Concern& concern : concerns) {
     print_json("concern", {{"state", name_of(concern.health)}, {"text", concern.text}});
   }
-  print_json("status_summary", {{"state", name_of(health)},
-                                {"series_count", status.series.size()},
-                                {"free_bytes", free_bytes(status.space)},
-                                {"disk_bytes", status.space.blocks * status.space.block_bytes}});
+  Json summary{{"state", name_of(health)},
+               {"series_count", status.series.size()},
+               {"free_bytes", free_bytes(status.space)},
+               {"disk_bytes", status.space.blocks * status.space.block_bytes}};
+  if (status.sequence) summary["sequence"] = *status.sequence;
+  print_json("status_summary", std::move(summary));
 }
 
 /// Prints a state without figures where a monitoring program looks for it. Returns its exit code.

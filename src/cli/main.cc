@@ -2,6 +2,7 @@
 // The `varve` program. Each command has its own file; see command.h.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "cli/key_options.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "control/client_state.h"
 #include "fs/mount_main.h"
 
 namespace varve::cli {
@@ -95,6 +97,9 @@ int run(int argc, char** argv) {
       .type_name("NAME");
   control::KeyPlace key;
   add_key_options(line, key);
+  bool accepts_older = false;
+  line.add_flag("--accept-older", accepts_older,
+                "Use an encrypted repository that is older than this machine remembers");
   add_commands(line, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   auto instance = take_instance(words);
@@ -110,6 +115,7 @@ int run(int argc, char** argv) {
   if (!late.empty()) return fail(usage_error("give -R before the command: varve -R NAME COMMAND"));
   if (const auto fit = check_key_options(key); !fit) return fail(fit.error());
   put_key_into_environment(key);
+  if (accepts_older) ::setenv(control::kAcceptOlderVariable, "1", 1);
   base::set_log_level(log_level(context));
   const int code = line.run();
   const auto finished = finish_output();

@@ -117,6 +117,8 @@ template Option Command::add_option(const std::string&, std::uint32_t&, const st
 template Option Command::add_option(const std::string&, std::uint64_t&, const std::string&);
 template Option Command::add_option(const std::string&, std::optional<std::uint32_t>&,
                                     const std::string&);
+template Option Command::add_option(const std::string&, std::optional<std::uint64_t>&,
+                                    const std::string&);
 template Option Command::add_option(const std::string&, std::optional<double>&, const std::string&);
 
 template <typename Value>

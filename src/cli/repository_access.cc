@@ -9,6 +9,7 @@
 #include "base/file_limit.h"
 #include "base/path_list.h"
 #include "cli/output.h"
+#include "control/client_state.h"
 #include "control/key_source.h"
 #include "control/lock_wait.h"
 #include "control/open_control.h"
@@ -26,6 +27,7 @@ OpenOptions options_for(const std::string& path, control::Purpose purpose) {
   const auto place = control::key_place_of_environment();
   options.key = control::key_source(place, printable(path));
   options.encrypted_only = !place.empty();
+  control::use_client_state(options);
   return options;
 }
 

@@ -33,6 +33,7 @@ struct RepositoryStatus {
   std::vector<SeriesStatus> series;
   std::vector<EarlierCheck> checks;  ///< As Repository::earlier_checks() returns them.
   SpaceInfo space;
+  std::optional<std::uint64_t> sequence{};  ///< See Repository::sequence().
   Timestamp now;
 };
 

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/path_list.h"
 #include "base/system_error.h"
+#include "control/client_state.h"
 #include "control/key_source.h"
 #include "control/lock_wait.h"
 #include "control/mounted_path.h"
@@ -148,6 +149,7 @@ Result<void> mount(const std::string& repository, const std::string& directory,
   VARVE_TRY_ASSIGN(const std::string mount_point, check_mount_point(directory));
   VARVE_TRY(check_fuse_device());
   VARVE_TRY(read_key_once(*repository_path, options));
+  control::use_client_state(options.open);
   if (options.debug) base::set_log_level(base::LogLevel::kDebug);
   if (options.foreground || options.debug) {
     return open_and_serve(*repository_path, mount_point, options, notify_ready);

@@ -164,6 +164,8 @@ Result<void> parse_flag(std::string_view name, bool sloppy, MountOptions& option
     options.beside.emplace();
   } else if (name == "trust_owner") {
     options.open.trust_owner = true;
+  } else if (name == "accept_older") {
+    options.open.accept_older = true;
   } else if (name == "noarrange") {
     options.open.arrange = false;
   } else if (name == "auto_unmount") {

@@ -98,6 +98,7 @@ printf 'xxxxxxxxxxxxxxxx' | dd of="$segment" bs=1 seek=20000 conv=notrunc status
 "$VARVE" -q init --encrypt --passphrase-file pass --key-cost 64K:1:2 sealed
 json key --passphrase-file pass recovery sealed
 json key list sealed
+for command in check stats status; do json "$command" --passphrase-file pass sealed; done
 allowed=1 json check repo
 allowed=2 json status repo
 allowed=3 json repair -n repo

@@ -95,6 +95,7 @@ fi
 work=$VARVE_TEST_WORK
 repo=$work/repo
 mnt=$work/mnt
+export XDG_STATE_HOME=$work/state  # What Varve remembers of encrypted repositories.
 mkdir "$mnt"
 if [ -n "${VARVE_TEST_ENCRYPTED:-}" ]; then
   : "${VARVE_INIT_ENCRYPTED:?is the program that makes an encrypted repository}"

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/client_state.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace varve::control {
+namespace {
+
+constexpr const char* kRootFolder = "/var/lib/varve";
+
+/// Returns the value of a variable that has an absolute path; otherwise "".
+std::string path_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr && *value == '/' ? std::string(value) : std::string();
+}
+
+// Root has one folder for all: services have no home, and `sudo` may keep that of another user.
+std::string state_folder() {
+  if (const auto state = path_variable("XDG_STATE_HOME"); !state.empty()) return state + "/varve";
+  if (::geteuid() == 0) return kRootFolder;
+  const auto home = path_variable("HOME");
+  return home.empty() ? std::string() : home + "/.local/state/varve";
+}
+
+}  // namespace
+
+void use_client_state(OpenOptions& options) {
+  options.memory_folder = state_folder();
+  const char* const accepts = std::getenv(kAcceptOlderVariable);
+  options.accept_older = options.accept_older || (accepts != nullptr && *accepts != '\0');
+}
+
+}  // namespace varve::control
