@@ -20,6 +20,7 @@
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
 #include "varve/check.h"
+#include "varve/repository.h"
 
 namespace varve {
 
