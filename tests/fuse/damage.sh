@@ -43,7 +43,9 @@ ok "a damaged index snapshot is rebuilt: the next version is whole and deduplica
 rm -rf "$work/copy"
 cp -a "$repo" "$work/copy"
 rm -r "$work/copy/catalog" "$work/copy"/series/*/manifests
-"$VARVE" check --outer "$work/copy"
+expect_status 1 "$VARVE" check --outer "$work/copy"
+grep -q 'it is missing: run `varve repair`' "$work/stdout"
+grep -q ': 1 damaged places' "$work/stdout"
 segment=$(find "$work/copy" -name '*.seg' | sort | head -1)
 python3 - "$segment" <<'PYTHON'
 import sys
