@@ -16,6 +16,11 @@ namespace varve {
 /// Errors: kInvalid.
 [[nodiscard]] Result<void> check_passphrase_cost(const PassphraseCost& cost);
 
+/// Checks that a key opens the repository in `path`, at the cost of its slots.
+/// Errors: kWrongKey; kInvalid if the repository is plain; those of read_encryption().
+[[nodiscard]] Result<void> check_key(const std::string& path, const UserKey& key,
+                                     bool trust_owner = false);
+
 /// The key slots of a repository that no other process writes to. A change is durable when its
 /// function returns, and rewrites no data: each slot holds the same master key. A person with a
 /// removed key and an older copy of `varve.repo` can still open the repository. For one thread.

@@ -132,7 +132,8 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
   if (!options.found.empty()) how.take_found = options.found == "use";
   how.trust_owner = is_trusted(options.repository);
   const auto place = control::key_place_of_environment();
-  how.key = control::key_source(place, printable(options.repository));
+  how.key = control::key_source(
+      place, {options.repository, printable(options.repository), how.trust_owner});
   how.encrypted_only = !place.empty();
   bool lost = false;
   int rounds = 0;

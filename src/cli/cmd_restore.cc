@@ -115,7 +115,8 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   open_options.read_only = true;
   open_options.trust_owner = is_trusted(request.repository);
   const auto place = control::key_place_of_environment();
-  open_options.key = control::key_source(place, printable(request.repository));
+  open_options.key = control::key_source(
+      place, {request.repository, printable(request.repository), open_options.trust_owner});
   open_options.encrypted_only = !place.empty();
   control::use_client_state(open_options);
   if (!options.engine.empty()) open_options.engine = options.engine;

@@ -25,7 +25,7 @@ OpenOptions options_for(const std::string& path, control::Purpose purpose) {
   // The process ends after the command, so nothing arranges in the background.
   options.arrange = false;
   const auto place = control::key_place_of_environment();
-  options.key = control::key_source(place, printable(path));
+  options.key = control::key_source(place, {path, printable(path), options.trust_owner});
   options.encrypted_only = !place.empty();
   control::use_client_state(options);
   return options;

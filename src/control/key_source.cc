@@ -24,9 +24,12 @@
 #include "base/system_error.h"
 #include "base/unique_fd.h"
 #include "control/terminal_prompt.h"
+#include "varve/keys.h"
 
 namespace varve::control {
 namespace {
+
+constexpr int kTriesMax = 3;
 
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -137,6 +140,13 @@ Result<UserKey> read_from(const KeyPlace& place) {
   return key;
 }
 
+Result<UserKey> ask(const base::UniqueFd& terminal, const std::string& prompt) {
+  UserKey key;
+  VARVE_TRY_ASSIGN(key.secret, ask_terminal(terminal, prompt));
+  if (key.secret.empty()) return Error(ErrorCode::kInvalid, "the passphrase is empty");
+  return key;
+}
+
 Error no_key() {
   return {ErrorCode::kWrongKey,
           "the repository is encrypted; give its key with --passphrase-file, --key-file or "
@@ -164,15 +174,19 @@ KeyPlace key_place_of_environment() {
   return place;
 }
 
-Result<UserKey> read_key(const KeyPlace& place, const std::string& prompt) {
+Result<UserKey> read_key(const KeyPlace& place, const AskedRepository& repository) {
   hide_memory();
   if (!place.empty()) return read_from(place);
   const auto terminal = open_terminal();
   if (!terminal.valid()) return no_key();
-  UserKey key;
-  VARVE_TRY_ASSIGN(key.secret, ask_terminal(terminal, prompt));
-  if (key.secret.empty()) return Error(ErrorCode::kInvalid, "the passphrase is empty");
-  return key;
+  for (int tries = 1;; ++tries) {
+    const std::string again = tries == 1 ? "" : "This passphrase opens no key slot. ";
+    VARVE_TRY_ASSIGN(auto key, ask(terminal, again + "Passphrase of " + repository.name + ": "));
+    if (tries == kTriesMax) return key;
+    const auto fits = check_key(repository.path, key, repository.trust_owner);
+    // The opening reports any other error.
+    if (fits || fits.error().code() != ErrorCode::kWrongKey) return key;
+  }
 }
 
 Result<UserKey> read_new_key(const KeyPlace& place, const std::string& options) {
@@ -184,20 +198,20 @@ Result<UserKey> read_new_key(const KeyPlace& place, const std::string& options) 
                     "name it with --{0}passphrase-file, --{0}key-file or --{0}key-command",
                     options));
   }
-  VARVE_TRY_ASSIGN(auto key, read_key(place, "New passphrase: "));
-  if (!place.empty()) return key;
-  VARVE_TRY_ASSIGN(const auto again, ask_terminal(terminal, "The same passphrase again: "));
+  if (!place.empty()) return read_from(place);
+  VARVE_TRY_ASSIGN(auto key, ask(terminal, "New passphrase: "));
+  VARVE_TRY_ASSIGN(const auto again, ask(terminal, "The same passphrase again: "));
   const auto first = key.secret.bytes();
-  const auto second = again.bytes();
+  const auto second = again.secret.bytes();
   if (std::equal(first.begin(), first.end(), second.begin(), second.end())) return key;
   return Error(ErrorCode::kInvalid, "the two passphrases differ; nothing was changed");
 }
 
-KeySource key_source(KeyPlace place, std::string repository) {
+KeySource key_source(KeyPlace place, AskedRepository repository) {
   return [place = std::move(place), repository = std::move(repository),
           known = std::make_shared<std::optional<UserKey>>()]() -> Result<UserKey> {
     if (!*known) {
-      VARVE_TRY_ASSIGN(*known, read_key(place, "Passphrase of " + repository + ": "));
+      VARVE_TRY_ASSIGN(*known, read_key(place, repository));
     }
     return **known;
   };

@@ -25,20 +25,27 @@ struct KeyPlace {
 /// systemd unit.
 [[nodiscard]] KeyPlace key_place_of_environment();
 
-/// Reads the key from the place. Without a place, asks for a passphrase on a terminal; see
-/// open_terminal(). From then on, the process and its children write no core dumps, and other
-/// processes of its user cannot read its memory.
+/// A repository that a terminal is asked for the passphrase of.
+struct AskedRepository {
+  std::string path{};
+  std::string name{};  ///< The path as the prompt shows it, printable.
+  bool trust_owner = false;
+};
+
+/// Reads the key from the place. Without a place, asks for the passphrase of the repository on a
+/// terminal; see open_terminal(). Asks three times at most, while no key slot takes the answer.
+/// From then on, the process and its children write no core dumps, and other processes of its user
+/// cannot read its memory.
 /// Errors: kWrongKey without a place and a terminal; kInterrupted if the user gives up; kInvalid
 /// for a file that others may read, and for an empty or too large key; kIo if the command fails;
 /// those of opening the file.
-[[nodiscard]] Result<UserKey> read_key(const KeyPlace& place, const std::string& prompt);
+[[nodiscard]] Result<UserKey> read_key(const KeyPlace& place, const AskedRepository& repository);
 /// As read_key(), for a key that a repository gets: asks for a passphrase twice. `options` begins
 /// the names of the options that name the key, such as "new-".
 /// Errors: as read_key(); kInvalid if the two differ.
 [[nodiscard]] Result<UserKey> read_new_key(const KeyPlace& place, const std::string& options);
 
-/// Returns a source that calls read_key() once, at its first use, and then returns the same key. A
-/// terminal is asked for the passphrase of `repository`, which is printable.
-[[nodiscard]] KeySource key_source(KeyPlace place, std::string repository);
+/// Returns a source that calls read_key() once, at its first use, and then returns the same key.
+[[nodiscard]] KeySource key_source(KeyPlace place, AskedRepository repository);
 
 }  // namespace varve::control

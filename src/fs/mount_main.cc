@@ -128,7 +128,7 @@ Result<void> read_key_once(const std::string& repository, MountOptions& options)
   // The opening reports what is wrong with the repository.
   if (!encryption || !*encryption) return {};
   options.open.encrypted_only = true;
-  VARVE_TRY_ASSIGN(auto key, control::read_key(place, "Passphrase of " + repository + ": "));
+  VARVE_TRY_ASSIGN(auto key, control::read_key(place, {repository, repository, trusted}));
   const auto held = std::make_shared<UserKey>(std::move(key));
   options.open.key = [held]() -> Result<UserKey> { return std::exchange(*held, {}); };
   return {};

@@ -172,15 +172,31 @@ Result<std::unique_ptr<KeySlots>> KeySlots::open(const std::string& path,
   return repo::open_key_slots(path, options);
 }
 
-Result<std::optional<EncryptionInfo>> read_encryption(const std::string& path, bool trust_owner) {
+namespace {
+
+Result<format::Superblock> read_superblock_of(const std::string& path, bool trust_owner) {
   VARVE_TRY_ASSIGN(const auto files, repo::open_folder(path, trust_owner));
   VARVE_TRY_ASSIGN(const auto text, repo::read_superblock_text(*files, path));
   auto superblock = ingest::read_superblock(text);
-  if (!superblock) {
-    return std::move(superblock).error().with_context(store::RepositoryPaths(path).superblock());
+  if (superblock) return superblock;
+  return std::move(superblock).error().with_context(store::RepositoryPaths(path).superblock());
+}
+
+}  // namespace
+
+Result<std::optional<EncryptionInfo>> read_encryption(const std::string& path, bool trust_owner) {
+  VARVE_TRY_ASSIGN(const auto superblock, read_superblock_of(path, trust_owner));
+  if (!superblock.encryption) return std::optional<EncryptionInfo>();
+  return std::optional(repo::info_of(*superblock.encryption));
+}
+
+Result<void> check_key(const std::string& path, const UserKey& key, bool trust_owner) {
+  VARVE_TRY_ASSIGN(const auto superblock, read_superblock_of(path, trust_owner));
+  if (!superblock.encryption) {
+    return Error(ErrorCode::kInvalid, path + " is not encrypted, and has no keys");
   }
-  if (!superblock->encryption) return std::optional<EncryptionInfo>();
-  return std::optional(repo::info_of(*superblock->encryption));
+  VARVE_TRY(crypto::open_slots(superblock.encryption->slots, key, superblock.repository_id));
+  return {};
 }
 
 }  // namespace varve

@@ -123,11 +123,16 @@ ok "a key comes from a file, a pipe, a command, the environment or a credential;
 
 typed 0 "$secret" -- "$VARVE" ls "$repo"
 typed 0 "xx$(printf '\177\177')$secret" -- "$VARVE" ls "$repo"
-typed 12 nonsense -- "$VARVE" ls "$repo"
+typed 0 nonsense "$secret" -- "$VARVE" ls "$repo"
+typed 0 nonsense another "$secret" -- "$VARVE" ls "$repo"
+typed 12 nonsense another third -- "$VARVE" ls "$repo"
+typed 130 nonsense ^C -- "$VARVE" ls "$repo"
+typed 1 nonsense '' -- "$VARVE" ls "$repo"
 typed 130 ^C -- "$VARVE" ls "$repo"
 typed 0 "$secret" -- "$VARVE" ls "$repo" 2>"$work/asked"
 grep -q "Passphrase of $repo: " "$work/asked" || fail "asked for: $(cat "$work/asked")"
-typed 0 "$secret" -- "$VARVE" mount "$repo" "$mnt"
+typed 12 nonsense another third -- "$VARVE" mount "$repo" "$mnt"
+typed 0 nonsense "$secret" -- "$VARVE" mount "$repo" "$mnt"
 [ "$(cat "$mnt/s/one/file")" = content ] || fail "not mounted"
 unmount_repo
 typed 1 "$secret" one-word two-words -- "$VARVE" key add "$repo"
@@ -138,7 +143,7 @@ ok "a terminal is asked, without echo, twice for a new key; Ctrl-C ends it"
 
 typed --piped 'text of a pipe' 0 "$secret" -- "$VARVE" store --stdin piped "$repo" s/zz
 [ "$("$VARVE" dump "${pass[@]}" "$repo" s/zz/piped)" = 'text of a pipe' ] || fail "the pipe lost its data"
-typed --piped 'text of a pipe' 12 wrong -- "$VARVE" store --stdin piped "$repo" s/yy
+typed --piped 'text of a pipe' 12 wrong once-more still -- "$VARVE" store --stdin piped "$repo" s/yy
 echo data | expect_status 12 "$VARVE" store --stdin piped "$repo" s/yy
 "$VARVE" -q rm "${pass[@]}" "$repo" s/zz
 ok "the controlling terminal is asked where data comes through standard input"

@@ -64,6 +64,15 @@ TEST_F(EncryptionTest, OpensOnlyWithTheKey) {
   EXPECT_EQ(read_sealed(*must(repository->reader(series.id, version.number)), "f"), content);
 }
 
+TEST_F(EncryptionTest, AKeyIsCheckedWithoutOpening) {
+  must(check_key(path_, test_key()));
+  EXPECT_EQ(code_of(check_key(path_, test_key('x'))), ErrorCode::kWrongKey);
+  const std::string plain = directory_.path() + "/plain";
+  must(Repository::create(plain, small_chunks(Codec::kNone)));
+  EXPECT_EQ(code_of(check_key(plain, test_key())), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of(check_key(directory_.path(), test_key())), ErrorCode::kNoRepository);
+}
+
 TEST_F(EncryptionTest, AnErrorOfTheSourceEndsTheOpening) {
   auto options = quiet_options();
   options.key = [] { return Result<UserKey>(Error(ErrorCode::kInterrupted, "no")); };
