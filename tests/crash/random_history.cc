@@ -23,7 +23,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kStepsPerCrash = 25;
-constexpr std::size_t kCallsToCrash = 150;  // A crash comes within this many changes of the disk.
+// A crash comes within this many changes of the disk.
+constexpr std::size_t kCallsToCrash = 150;
+// Steps that sync end by a crash more often: numbers that no commit has named come back then.
+constexpr std::size_t kSyncsPerCrash = 6;
+constexpr std::size_t kCallsOfSync = 30;
 constexpr std::uint32_t kParityPercent = 20;
 
 // The cipher is given: measuring both would seal one text many times under a key that is not used.
@@ -57,11 +61,11 @@ const std::vector<RandomHistory::Kind>& RandomHistory::kinds() {
       {"xattr", 5, &R::set_xattr},
       {"unlink", 4, &R::remove_file},
       {"clone a file", 4, &R::clone_file},
-      {"sync", 6, &R::sync_file},
-      {"checkpoint", 5, &R::checkpoint},
+      {"sync", 6, &R::sync_file, true},
+      {"checkpoint", 5, &R::checkpoint, true},
       {"open", 8, &R::open_version},
       {"clone", 8, &R::clone},
-      {"seal", 9, &R::seal},
+      {"seal", 9, &R::seal, true},
       {"rename a version", 3, &R::rename_version},
       {"rename a series", 3, &R::rename_series},
       {"delete", 2, &R::remove},
@@ -124,7 +128,8 @@ void RandomHistory::run(std::uint64_t steps) {
     step_name_ = kind->name;
     const bool was_armed = armed_;
     if (!armed_) apply_calls();
-    if (!armed_ && below(kStepsPerCrash) == 0) arm();
+    if (!armed_ && below(kStepsPerCrash) == 0) arm(kCallsToCrash);
+    if (!armed_ && kind->syncs && below(kSyncsPerCrash) == 0) arm(kCallsOfSync);
     const auto taken = (this->*kind->take)();
     if (disk_->has_failed() || (was_armed && below(3) == 0)) {
       crash();
@@ -170,9 +175,9 @@ void RandomHistory::apply_calls() {
 }
 
 // Has the disk fail for good soon.
-void RandomHistory::arm() {
+void RandomHistory::arm(std::size_t calls) {
   apply_calls();
-  disk_->fail(below(kCallsToCrash), EIO, true);
+  disk_->fail(below(calls), EIO, true);
   armed_ = true;
 }
 
@@ -192,7 +197,7 @@ void RandomHistory::crash() {
     ++done_["crash"];
     start_disk();
     armed_ = false;
-    if (below(4) == 0) arm();
+    if (below(4) == 0) arm(kCallsToCrash);
     try {
       open();
     } catch (const std::exception& error) {
@@ -369,7 +374,7 @@ Result<void> RandomHistory::rebuild_catalog() {
     if (line.open && !has_overlay(line)) line.open->durable = false;
   }
   start_disk();
-  if (armed_) arm();
+  if (armed_) arm(kCallsToCrash);
   try {
     open();
     if (!disk_->has_failed()) settle();

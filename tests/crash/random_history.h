@@ -68,6 +68,7 @@ class RandomHistory {
     const char* name;
     unsigned weight;
     Result<void> (RandomHistory::*take)();
+    bool syncs = false;
   };
   static const std::vector<Kind>& kinds();
 
@@ -121,7 +122,7 @@ class RandomHistory {
   void start_disk();
   void stop_disk();
   void apply_calls();
-  void arm();
+  void arm(std::size_t calls);
   void crash();
   void open();
   Result<void> close();
