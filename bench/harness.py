@@ -48,10 +48,12 @@ def parse_bytes(text):
     return int(text[:-1]) * units[text[-1]] if text[-1] in units else int(text)
 
 
-def run(command, quiet=True):
-    """Runs a command to its end. Returns wall and CPU seconds. Stops the benchmark if it fails."""
+def run(command, quiet=True, env=None):
+    """Runs a command to its end. Returns wall and CPU seconds. Stops the benchmark if it fails.
+    `env` has variables beside those of this process."""
     start = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None,
+                               env={**os.environ, **(env or {})})
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.monotonic() - start
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -60,14 +62,42 @@ def run(command, quiet=True):
     return Run(seconds, usage.ru_utime + usage.ru_stime)
 
 
-def output(command):
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+def output(command, env=None):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, **(env or {})}).stdout
 
 
 def mounted(path):
     """Returns True if the path is a mount point. Works for a mount that no longer answers."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
         return any(line.split()[4] == path.replace(" ", "\\040") for line in table)
+
+
+def add_tree_options(options):
+    """Adds the options of make_tree()."""
+    options.add_argument("--varve-gen", help="default: BUILD/bench/varve-gen")
+    options.add_argument("--bytes", type=parse_bytes, default=256 << 20,
+                         help="of the image; the tree of sources has half of it (default 256M)")
+    options.add_argument("--small-files", type=int, default=20_000)
+    options.add_argument("--kinds", nargs="*", default=["small", "source", "image"],
+                         choices=["small", "source", "image"])
+
+
+def make_tree(args, kind, path):
+    """Makes a tree of many small files, one like that of sources, or one with an image."""
+    form = {"small": [f"--bytes={args.small_files * 4096}", "--file-bytes=500:7692",
+                      "--compressible=1"],
+            "source": [f"--bytes={args.bytes // 2}", "--file-bytes=lognormal", "--compressible=1"],
+            "image": [f"--bytes={args.bytes}", f"--file-bytes={args.bytes}:{args.bytes}",
+                      "--compressible=0"]}[kind]
+    run([args.varve_gen, "tree", "--seed=5", *form, path])
+
+
+def change_tree(args, kind, path):
+    """Overwrites 2 % of the bytes."""
+    share = "1" if kind == "image" else "0.1"
+    run([args.varve_gen, "edit", "--seed=6", "--change-rate=0.02", "--mix=100/0/0",
+         f"--files-fraction={share}", path])
 
 
 def drop_caches():
@@ -114,11 +144,12 @@ def disk_usage(directory):
 class Mount:
     """A FUSE daemon in the foreground with its mount point."""
 
-    def __init__(self, command, point, log):
+    def __init__(self, command, point, log, env=None):
         self.point = point
         os.makedirs(point, exist_ok=True)
         with open(log, "ab") as out:
-            self.process = subprocess.Popen(command, stdout=out, stderr=out)
+            self.process = subprocess.Popen(command, stdout=out, stderr=out,
+                                            env={**os.environ, **(env or {})})
         atexit.register(self.abandon)
         deadline = time.monotonic() + MOUNT_TIMEOUT_S
         while not mounted(point):
@@ -230,13 +261,19 @@ class Work:
 class Repository:
     """A Varve repository, with the commands that the benchmarks use."""
 
+    env = {}
+
     def __init__(self, varve, path, compression):
         self.varve, self.path = varve, path
-        run([varve, "init", "--compression", compression, path])
+        run([varve, "-q", "init", "--compression", compression, path])
 
     def mount(self, point, *options):
         return Mount([self.varve, "mount", "-f", *options, self.path, point], point,
-                     self.path + ".log")
+                     self.path + ".log", self.env)
+
+    def command(self, name, *arguments):
+        """Runs `varve NAME REPO ARGUMENTS`."""
+        return run([self.varve, "-q", name, self.path, *arguments], env=self.env)
 
     def umount(self, mount):
         mount.unmount([self.varve, "umount", mount.point])
@@ -250,6 +287,30 @@ class Repository:
 
     def remove(self):
         shutil.rmtree(self.path)
+
+
+class EncryptedRepository(Repository):
+    """An encrypted one; `env` opens it. A key file costs nothing to derive, a passphrase its usual
+    cost."""
+
+    def __init__(self, args, path, compression, passphrase=False):
+        self.varve, self.path = args.varve, path
+        key = path + ".key"
+        with open(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+            file.write("k" * 64)
+        kind = "passphrase-file" if passphrase else "key-file"
+        made = subprocess.run([args.varve, "init", "--encrypt", "--" + kind, key,
+                               "--compression", compression, path],
+                              check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.env = {"VARVE_PASSPHRASE_FILE" if passphrase else "VARVE_KEY_FILE": key}
+        if made.returncode == 0:
+            return
+        # This release does not make encrypted repositories. A program of the tests does, with a
+        # passphrase that costs next to nothing.
+        program = os.environ.get("VARVE_INIT_ENCRYPTED") or os.path.join(
+            args.build, "tests/fuse/init_encrypted")
+        run([program, path, "k" * 64])
+        self.env = {"VARVE_PASSPHRASE_FILE": key}
 
 
 def median(values):
