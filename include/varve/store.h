@@ -51,6 +51,13 @@ struct StreamRequest {
   /// Set if the caller seals the version with seal_stored(). Then no incomplete version stays: a
   /// failure drops it, and the same call continues with an empty one after a crash.
   bool seals = false;
+  /// Opens the version, as StoreRequest::open does. May be empty.
+  std::function<Result<VersionInfo>(SeriesId series, VersionNumber source, const NewFile& root)>
+      open{};
+  /// Drops an incomplete version, in place of Repository::abandon_version(). May be empty.
+  std::function<Result<void>(SeriesId series, VersionNumber number)> drop{};
+  /// Called once the whole stream is stored. An error is one of the stream. May be empty.
+  std::function<Result<void>()> confirm{};
 };
 
 /// Stores all bytes of the descriptor `fd`, or the members of the archive in it, as a version, and

@@ -23,6 +23,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
+#include "cli/own_mounts.h"
 #include "cli/progress.h"
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
@@ -59,26 +60,6 @@ struct StoreArguments {
   bool json = false;
 };
 
-/// Returns the mount points of the repository in the directory: their entries are stored already.
-std::vector<DirectoryIdentity> find_own_mounts(const std::string& repository,
-                                               const std::string& directory) {
-  std::error_code error;
-  const auto own = std::filesystem::canonical(repository, error);
-  const auto source = std::filesystem::canonical(directory, error);
-  const auto mounts = control::find_mounts_of(own);
-  if (error || !mounts) return {};  // store_version() returns the error.
-  std::vector<DirectoryIdentity> found;
-  for (const auto& mount : *mounts) {
-    const std::filesystem::path point = mount.mount_point;
-    const auto differ = std::mismatch(source.begin(), source.end(), point.begin(), point.end());
-    struct stat status {};
-    if (differ.first == source.end() && ::lstat(point.c_str(), &status) == 0) {
-      found.push_back({status.st_dev, status.st_ino});
-    }
-  }
-  return found;
-}
-
 /// Prints the version, with the sizes that it has now.
 void print_stored(const VersionInfo& version, const TransferReport& report,
                   const StoreArguments& options, const Context& context) {
@@ -96,22 +77,6 @@ void print_stored(const VersionInfo& version, const TransferReport& report,
 
 bool is_stream(const StoreArguments& options) {
   return !options.stdin_name.empty() || !options.tar.empty();
-}
-
-/// Returns the advice for a stream, which a daemon cannot store.
-std::string advice_if_mounted(const StoreArguments& options, const VersionPath& path) {
-  std::error_code error;
-  const auto own = std::filesystem::canonical(options.repository, error);
-  const auto mounts = control::find_mounts_of(own);
-  if (error || !mounts || mounts->empty()) {
-    return "if the repository is mounted, copy into the mount instead";
-  }
-  const std::string target = mounts->front().mount_point + "/" + path.series + "/" + path.version;
-  const std::string partial = is_partial_name(path.version) ? target : target + ".partial";
-  return fmt::format(
-      "the repository is mounted: copy into {0} instead, for example with `rsync -aHAX`, and seal "
-      "that version with `varve seal {0}`",
-      partial);
 }
 
 /// Returns true if the version is to stay open after the store.
@@ -147,14 +112,11 @@ using OnProgress = std::function<bool(const TransferProgress&)>;
 /// Stores the source that the options name.
 using Storing = std::function<Result<StoredVersion>(Repository&, const OnProgress&)>;
 
+using Stream = std::shared_ptr<const base::UniqueFd>;
+
 /// Opens the stream that the options name.
-Result<Storing> stream_storing(const StoreArguments& options, const VersionPath& path) {
-  StreamRequest request;
-  request.series = path.series;
-  request.version = path.version;
-  request.file = options.stdin_name;
-  request.seals = !stays_open(path, options);
-  auto input = std::make_shared<base::UniqueFd>(
+Result<Stream> open_stream(const StoreArguments& options) {
+  auto input = std::make_shared<const base::UniqueFd>(
       options.tar.empty() || options.tar == "-"
           ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
           : ::open(options.tar.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
@@ -164,10 +126,20 @@ Result<Storing> stream_storing(const StoreArguments& options, const VersionPath&
   if (::isatty(input->get()) == 1) {
     return usage_error("standard input is a terminal; connect it to a file or a pipe");
   }
-  return Storing([request, input](Repository& repository, const OnProgress& on_progress) {
-    auto stored = store_stream(repository, request, input->get(), on_progress);
+  return Stream(std::move(input));
+}
+
+Storing stream_storing(const StoreArguments& options, const VersionPath& path,
+                       const Stream& stream) {
+  StreamRequest request;
+  request.series = path.series;
+  request.version = path.version;
+  request.file = options.stdin_name;
+  request.seals = !stays_open(path, options);
+  return [request, stream](Repository& repository, const OnProgress& on_progress) {
+    auto stored = store_stream(repository, request, stream->get(), on_progress);
     return request.file.empty() ? std::move(stored) : as_usage(std::move(stored));
-  });
+  };
 }
 
 Result<TransferReport> store_and_seal(Repository& repository, const VersionPath& path,
@@ -213,35 +185,10 @@ const char* word_of(StoreChange change) {
   return "";
 }
 
-/// Leaves out all directories in mounts of the repository, also where other mounts show a part of
-/// them: a version would be stored in itself.
-/// Errors: kInvalid if the directory is in such a mount.
-Result<void> leave_mounts_out(const StoreArguments& options, control::StoreTask& task) {
-  VARVE_TRY_ASSIGN(const std::string repository,
-                   repository_at(options.repository, control::Purpose::kLook));
-  std::error_code error;
-  const auto own = std::filesystem::canonical(repository, error);
-  if (error) return base::io_error(repository, error.value());
-  VARVE_TRY_ASSIGN(const auto mounts, control::find_mounts_of(own));
-  for (const auto& mount : mounts) {
-    if (mount.device == task.identity.device) {
-      return Error(ErrorCode::kInvalid,
-                   task.directory +
-                       " is in a mount of the repository itself; to begin a version "
-                       "with the tree of another one, use `varve clone`");
-    }
-    task.without_entries.push_back({mount.device, 0});
-  }
-  return {};
-}
-
-/// Has the daemon that holds the repository store the directory, which it reads itself.
-Result<TransferReport> store_in_daemon(const StoreArguments& options, const VersionPath& path,
-                                       const StoreRequest& request, const Context& context,
-                                       Progress& progress, const control::StopRequest& stop) {
-  VARVE_TRY_ASSIGN(control::StoreTask task,
-                   control::store_task(path.series + "/" + path.version, request));
-  VARVE_TRY(leave_mounts_out(options, task));
+/// Has the daemon that holds the repository do the task.
+Result<TransferReport> store_in_daemon(const StoreArguments& options, control::StoreTask task,
+                                       const Context& context, Progress& progress,
+                                       const control::StopRequest& stop) {
   if (!options.time.empty()) {
     VARVE_TRY_ASSIGN(task.time, parse_time(options.time));
   }
@@ -250,10 +197,29 @@ Result<TransferReport> store_in_daemon(const StoreArguments& options, const Vers
     progress.update(done.bytes_done, done.bytes_total, done.files_done);
   });
   progress.clear();
+  if (!options.stdin_name.empty()) stored = as_usage(std::move(stored));
   VARVE_TRY_ASSIGN(auto reply, close_after(*daemon, std::move(stored)));
   for (const std::string& folder : reply.left_out) report_left_out(folder);
   print_stored(reply.version, reply.report, options, context);
   return std::move(reply.report);
+}
+
+Result<control::StoreTask> directory_task(const StoreArguments& options, const VersionPath& path,
+                                          const StoreRequest& request) {
+  VARVE_TRY_ASSIGN(control::StoreTask task,
+                   control::store_task(path.series + "/" + path.version, request));
+  VARVE_TRY(leave_mounts_out(options.repository, task));
+  return task;
+}
+
+Result<control::StoreTask> stream_task(const StoreArguments& options, const VersionPath& path,
+                                       const Stream& stream) {
+  VARVE_TRY(check_outside_mounts(options.repository, stream->get()));
+  control::StoreTask task;
+  task.version = path.series + "/" + path.version;
+  task.seals = !stays_open(path, options);
+  task.stream = control::StreamSource{options.stdin_name, stream, {}};
+  return task;
 }
 
 /// Prints the changes that a store would make.
@@ -302,8 +268,10 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
       {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
   Storing storing;
   StoreRequest request;
+  Stream stream;
   if (is_stream(options)) {
-    VARVE_TRY_ASSIGN(storing, stream_storing(options, path));
+    VARVE_TRY_ASSIGN(stream, open_stream(options));
+    storing = stream_storing(options, path, stream);
   } else {
     VARVE_TRY_ASSIGN(request, directory_request(path, options, progress));
     if (options.dry_run) return plan(options, request, progress, stop);
@@ -317,11 +285,10 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
   }
   auto repository = open_to_write(options.repository, index_bytes);
   const bool is_locked = !repository && repository.error().code() == ErrorCode::kLocked;
-  if (is_locked && !is_stream(options)) {
-    return store_in_daemon(options, path, request, context, progress, stop);
-  }
   if (is_locked) {
-    return std::move(repository).error().with_context(advice_if_mounted(options, path));
+    VARVE_TRY_ASSIGN(control::StoreTask task, stream ? stream_task(options, path, stream)
+                                                     : directory_task(options, path, request));
+    return store_in_daemon(options, std::move(task), context, progress, stop);
   }
   if (!repository) return std::move(repository).error();
   auto report = store_and_seal(**repository, path, options, storing, context, progress, stop);

@@ -10,6 +10,10 @@
 namespace varve::control {
 
 namespace {
+
+/// Time in which a signal that ended the writer of a stream reaches this process.
+constexpr int kStopPauseMs = 50;
+
 Error lacks(std::string_view what) {
   return {ErrorCode::kInvalid, "the daemon's answer lacks the " + std::string(what)};
 }
@@ -58,10 +62,12 @@ Result<void> Client::connect() {
 }
 
 /// Sends a request. Connects again first if the daemon has dropped the idle connection.
-Result<void> Client::send(const Request& request) {
+Result<void> Client::send(const Request& request, int passed) {
   pollfd closed = {.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
   if (::poll(&closed, 1, 0) > 0) VARVE_TRY(connect());
-  const auto sent = send_line(socket_.get(), encode(request), patience_.silence);
+  const auto line = encode(request);
+  const auto sent = passed < 0 ? send_line(socket_.get(), line, patience_.silence)
+                               : send_line_with(socket_.get(), line, passed, patience_.silence);
   if (!sent && sent.error().code() == ErrorCode::kUnavailable) return silent();
   return sent;
 }
@@ -211,12 +217,27 @@ Result<void> Client::rename(const RenameRequest& request) {
 
 Result<StoreTaskReply> Client::store(const StoreTask& task, int stop,
                                      const std::function<void(const TransferProgress&)>& progress) {
-  Request asked = request_for(Operation::kStore);
+  Request asked = request_for(task.stream ? Operation::kStoreStream : Operation::kStore);
   asked.store = task;
-  VARVE_TRY(send(asked));
+  VARVE_TRY(send(asked, task.stream ? task.stream->input->get() : -1));
+  bool began = !task.stream;
   for (;;) {
-    VARVE_TRY_ASSIGN(Reply reply, receive(stop));
+    VARVE_TRY_ASSIGN(Reply reply, receive_any(stop));
+    // A daemon of an older Varve answers at once.
+    const bool is_unknown = !began && reply.error && reply.error->code() == ErrorCode::kInvalid &&
+                            reply.error->message().find("not understood") != std::string::npos;
+    if (is_unknown) return older("way to store archives and streams");
+    if (reply.error) return *std::move(reply.error);
+    began = true;
     if (reply.stored) return *std::move(reply.stored);
+    if (reply.all_read) {
+      // A signal that ended the writer of the stream may have come to this process, too.
+      pollfd stopped = {.fd = stop, .events = POLLIN, .revents = 0};
+      if (::poll(&stopped, 1, kStopPauseMs) > 0)
+        return Error(ErrorCode::kInterrupted, "interrupted");
+      VARVE_TRY(send_line(socket_.get(), encode(request_for(Operation::kGoOn)), patience_.silence));
+      continue;
+    }
     if (!reply.transfer) return lacks("report");
     if (progress) progress(*reply.transfer);
   }

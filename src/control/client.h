@@ -61,7 +61,7 @@ class Client {
   [[nodiscard]] Result<void> claim(const ClaimRequest& request);
   /// Errors: as claim().
   [[nodiscard]] Result<void> rename(const RenameRequest& request);
-  /// Has the daemon store a directory. Calls `progress` now and then.
+  /// Has the daemon store a directory or a stream. Calls `progress` now and then.
   /// Errors: as claim(); kInterrupted once `stop` (a descriptor) is readable. The daemon stops once
   /// this Client is destroyed.
   [[nodiscard]] Result<StoreTaskReply> store(
@@ -90,7 +90,8 @@ class Client {
   Client(std::string repository, const ClientPatience& patience)
       : repository_(std::move(repository)), patience_(patience) {}
   [[nodiscard]] Result<void> connect();
-  [[nodiscard]] Result<void> send(const Request& request);
+  /// Sends a request, with the descriptor `passed` unless it is -1.
+  [[nodiscard]] Result<void> send(const Request& request, int passed = -1);
   [[nodiscard]] Result<Reply> ask(const Request& request);
   /// Asks what a daemon of an older Varve may not know. `what` names it in the error.
   [[nodiscard]] Result<Reply> ask_new(const Request& request, const char* what);

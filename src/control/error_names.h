@@ -41,4 +41,10 @@ inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 27> kCodes =
     {ErrorCode::kWrongKey, "wrong_key"},
 }};
 
+/// Returns the exit code of a command that ends with such an error.
+inline int exit_code_of(ErrorCode code) {
+  if (code == ErrorCode::kNoRepository) return 10;
+  return code == ErrorCode::kLocked ? 11 : 1;
+}
+
 }  // namespace varve::control

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/named_version.h"
 #include "control/repository_control.h"
 #include "varve/backup.h"
 
@@ -34,6 +35,7 @@ class LocalControl : public RepositoryControl {
   [[nodiscard]] Result<void> lock(const LockRequest& request) override;
   [[nodiscard]] Result<void> claim(const ClaimRequest& request) override;
   [[nodiscard]] Result<void> rename(const RenameRequest& request) override;
+  /// As RepositoryControl::store(). A stream must be a regular file or a pipe.
   [[nodiscard]] Result<StoreTaskReply> store(
       const StoreTask& task, const StopRequest& stop,
       const std::function<void(const TransferProgress&)>& progress) override;
@@ -84,6 +86,15 @@ class LocalControl : public RepositoryControl {
   [[nodiscard]] Result<StoreTaskReply> store_alone(
       const StoreTask& task, const StopRequest& stop,
       const std::function<void(const TransferProgress&)>& progress);
+  [[nodiscard]] Result<StoreTaskReply> store_stream_alone(
+      const StoreTask& task, const StopRequest& stop,
+      const std::function<void(const TransferProgress&)>& progress);
+  /// Opens the version of a store, with the tree of `source` unless that is 0.
+  [[nodiscard]] Result<VersionInfo> open_to_store(const VersionName& name, SeriesId id,
+                                                  VersionNumber source, const NewFile& root);
+  /// Ends a store as its task says. Returns `reply` with the version and the report.
+  [[nodiscard]] Result<StoreTaskReply> end_store(const StoreTask& task, StoredVersion stored,
+                                                 const StopRequest& stop, StoreTaskReply reply);
 
   std::unique_ptr<Repository> owned_;
   Repository& repository_;

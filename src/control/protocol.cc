@@ -21,7 +21,7 @@
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 20> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 22> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
@@ -42,6 +42,8 @@ constexpr std::array<std::pair<Operation, std::string_view>, 20> kOperations = {
     {Operation::kRename, "rename"},
     {Operation::kPoolStreams, "pool_streams"},
     {Operation::kStore, "store"},
+    {Operation::kStoreStream, "store_stream"},
+    {Operation::kGoOn, "go_on"},
 }};
 
 template <typename Table, typename Value>
@@ -127,11 +129,6 @@ std::optional<ArrangeSettings> settings_from(const Json& object) {
   return settings;
 }
 
-int exit_code_of(ErrorCode code) {
-  if (code == ErrorCode::kNoRepository) return 10;
-  return code == ErrorCode::kLocked ? 11 : 1;
-}
-
 Error not_understood(std::string_view what) {
   return {ErrorCode::kInvalid, "the control socket's " + std::string(what) + " was not understood"};
 }
@@ -156,7 +153,7 @@ void encode_upkeep(const Request& request, Json& line) {
     line["version"] = text_to_json(request.claim.version);
     line["time"] = time_to_json(request.claim.time);
   }
-  if (request.operation == Operation::kStore) line["store"] = store_to_json(request.store);
+  if (is_store(request)) line["store"] = store_to_json(request.store);
   if (request.operation == Operation::kRename) {
     line["name"] = text_to_json(request.rename.name);
     line["new_name"] = text_to_json(request.rename.new_name);
@@ -220,7 +217,7 @@ bool decode_upkeep(const Json& object, Request& request) {
     ok = time.has_value();
     if (ok) request.claim.time = *time;
   }
-  if (request.operation == Operation::kStore) return take_store(object, request);
+  if (is_store(request)) return take_store(object, request);
   if (request.operation == Operation::kRename) {
     request.rename.name = fields.text("name");
     request.rename.new_name = fields.text("new_name");

@@ -41,7 +41,9 @@ enum class Operation {
   kClaim,  ///< The reply has no members of its own, nor has that of kRename.
   kRename,
   kPoolStreams,
-  kStore
+  kStore,
+  kStoreStream,  ///< As kStore. The descriptor of the stream comes with the request's first byte.
+  kGoOn          ///< The answer to a reply with `all_read`, within kStoreStream.
 };
 
 struct Request {
@@ -65,7 +67,7 @@ struct Request {
 
 /// An error, or the result of the operation. The daemon may send interim replies before the last
 /// one: replies with only `working`, with only `progress` for kArrange, and with only `transfer`
-/// for kStore.
+/// for kStore and kStoreStream. The last interim reply to kStoreStream has only `all_read`.
 struct Reply {
   std::optional<Error> error;
   bool working = false;                ///< The operation continues; another reply follows.
@@ -85,7 +87,9 @@ struct Reply {
   std::optional<UpkeepSettings> upkeep{};            ///< Only for kUpkeep: the present settings.
   std::optional<std::vector<PoolStream>> streams{};  ///< Only for kPoolStreams.
   std::optional<TransferProgress> transfer{};
-  std::optional<StoreTaskReply> stored{};  ///< Only for the last reply to kStore.
+  /// The daemon has stored the whole stream, and ends the version once the client sends kGoOn.
+  bool all_read = false;
+  std::optional<StoreTaskReply> stored{};  ///< Only for the last reply to these two.
 };
 
 [[nodiscard]] std::string encode(const Request& request);

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "varve/backup.h"
 #include "varve/options.h"
 #include "varve/pool_index.h"
@@ -64,7 +67,17 @@ struct ClaimRequest {
   Timestamp time;
 };
 
-/// A directory to store as a version. The process that stores it reads the files.
+/// A stream to store as a version.
+struct StreamSource {
+  std::string file{};  ///< See varve::StreamRequest: the file that it becomes; "" for an archive.
+  /// The open stream. A request takes it to another process as a descriptor.
+  std::shared_ptr<const base::UniqueFd> input{};
+  /// Called once the whole stream is stored. Returns false if the command is gone: then its stream
+  /// may have ended too early, and the version is dropped. Unset in the command's own process.
+  std::function<bool()> confirm{};
+};
+
+/// A directory or a stream to store as a version. The process that stores it reads the files.
 struct StoreTask {
   std::string version;                ///< SERIES/VERSION; see varve::StoreRequest.
   std::string directory;              ///< Absolute path without symlinks.
@@ -80,6 +93,8 @@ struct StoreTask {
   bool seals = false;
   bool read_all = false;
   std::optional<Timestamp> time{};  ///< Claimed time.
+  /// The stream, in place of a directory. Only `version`, `seals` and `time` apply then.
+  std::optional<StreamSource> stream{};
 };
 
 /// The result of a store.

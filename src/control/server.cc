@@ -238,13 +238,13 @@ void Server::collect_answered() {
 
 void Server::receive(Connection& connection) {
   char buffer[16384];
-  const ssize_t got = ::recv(connection.socket.get(), buffer, sizeof buffer, MSG_DONTWAIT);
-  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (got <= 0) {
+  const auto got = receive_with(connection.socket.get(), buffer, connection.passed);
+  if (got && !*got) return;
+  if (!got || **got == 0) {
     connection.state = State::kBroken;
     return;
   }
-  connection.received.append(buffer, static_cast<std::size_t>(got));
+  connection.received.append(buffer, **got);
   serve_received(connection);
 }
 
@@ -278,7 +278,12 @@ void Server::serve(Connection& connection, const std::string& line) {
     reply.error = request.error();
   } else if (request->operation == Operation::kHello) {
     reply = hello();
+  } else if (request->operation == Operation::kStoreStream && !connection.passed.valid()) {
+    reply = failed(ErrorCode::kInvalid, "no stream came with the request");
   } else if (request->operation != Operation::kPing) {
+    if (request->store.stream) {
+      request->store.stream->input = std::make_shared<base::UniqueFd>(std::move(connection.passed));
+    }
     start_worker(connection, std::move(*request));
     return;
   }

@@ -88,7 +88,8 @@ class Server {
   enum class State : std::uint8_t { kIdle, kWorking, kAnswered, kBroken };
   struct Connection {
     base::UniqueFd socket;
-    std::string received;  // Bytes after the last request.
+    std::string received;   // Bytes after the last request.
+    base::UniqueFd passed;  // A descriptor that came with them.
     Clock::time_point deadline;
     Clock::time_point next_heartbeat;
     std::thread worker;
@@ -114,6 +115,8 @@ class Server {
   [[nodiscard]] Reply answer(const Request& request, Connection& connection);
   /// Answers requests to delete, lock, claim, rename, sync and arrange.
   [[nodiscard]] Reply answer_upkeep(const Request& request, Connection& connection);
+  /// Tells a client that all of its stream is stored. Returns whether it is there and goes on.
+  [[nodiscard]] bool goes_on(Connection& connection);
   [[nodiscard]] Reply hello() const;
   [[nodiscard]] bool abandoned(int socket) const;
 

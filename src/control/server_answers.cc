@@ -86,6 +86,21 @@ Reply Server::answer(const Request& request, Connection& connection) {
   return reply;
 }
 
+// A signal often ends a whole pipeline: the end of a stream may be that of its writer, and then the
+// command is gone, too. The daemon sees the two ends in any order.
+bool Server::goes_on(Connection& connection) {
+  Reply reply;
+  reply.all_read = true;
+  {
+    const std::lock_guard lock(connection.sending);
+    const auto sent = send_line(connection.socket.get(), encode(reply), limits_.write, stop_.get());
+    if (!sent || !connection.received.empty()) return false;
+  }
+  const auto line = receive_line(connection.socket.get(), limits_.idle, stop_.get());
+  const auto answer = line ? decode_request(*line) : Result<Request>(line.error());
+  return answer && answer->operation == Operation::kGoOn;
+}
+
 Reply Server::answer_upkeep(const Request& request, Connection& connection) {
   Reply reply;
   switch (request.operation) {
@@ -118,10 +133,13 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
           reply.arranged, reply);
       break;
     }
-    case Operation::kStore: {
+    case Operation::kStore:
+    case Operation::kStoreStream: {
       Teller tell(connection.socket.get(), connection.sending);
+      StoreTask task = request.store;
+      if (task.stream) task.stream->confirm = [&] { return goes_on(connection); };
       put(handlers_.store(
-              request.store, [&] { return abandoned(connection.socket.get()); },
+              task, [&] { return abandoned(connection.socket.get()); },
               [&](const TransferProgress& done) {
                 Reply so_far;
                 so_far.transfer = done;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -244,6 +245,59 @@ Result<void> send_line(int socket, std::string_view line, std::chrono::milliseco
       return Error(ErrorCode::kUnavailable, "the other end of the control socket does not read");
   }
   return {};
+}
+
+Result<void> send_line_with(int socket, std::string_view line, int passed,
+                            std::chrono::milliseconds patience) {
+  char first = line.empty() ? '\n' : line.front();
+  iovec part = {.iov_base = &first, .iov_len = 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof passed)> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof passed);
+  std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
+  const auto deadline = deadline_after(patience);
+  while (::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) {
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return base::io_error("control socket", errno);
+    VARVE_TRY_ASSIGN(const bool ready, wait_for(socket, POLLOUT, deadline, -1));
+    if (!ready) {
+      return Error(ErrorCode::kUnavailable, "the other end of the control socket does not read");
+    }
+  }
+  return line.empty() ? Result<void>() : send_line(socket, line.substr(1), patience);
+}
+
+Result<std::optional<std::size_t>> receive_with(int socket, std::span<char> out,
+                                                base::UniqueFd& passed) {
+  constexpr std::size_t kPassedMax = 4;  // Others are closed by the kernel.
+  iovec part = {.iov_base = out.data(), .iov_len = out.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kPassedMax * sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t got = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return std::optional<std::size_t>();
+  if (got < 0) return base::io_error("control socket", errno);
+  for (auto* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int descriptor = -1;
+      std::memcpy(&descriptor, CMSG_DATA(header) + i * sizeof descriptor, sizeof descriptor);
+      passed = base::UniqueFd(descriptor);
+    }
+  }
+  return std::optional(static_cast<std::size_t>(got));
 }
 
 Result<void> send_line_now(int socket, std::string_view line) {

@@ -5,6 +5,9 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -65,6 +68,16 @@ struct Connected {
 /// Errors: kBusy after `patience`; kInterrupted once `wake` is readable.
 [[nodiscard]] Result<void> send_line(int socket, std::string_view line,
                                      std::chrono::milliseconds patience, int wake = -1);
+
+/// As send_line(), and passes a descriptor of this process with the first byte.
+[[nodiscard]] Result<void> send_line_with(int socket, std::string_view line, int passed,
+                                          std::chrono::milliseconds patience);
+
+/// Receives what has come, without waiting, into `out`. Returns the number of bytes, 0 at the end;
+/// nullopt if nothing has come. Puts a descriptor that came with them into `passed`: the last one,
+/// if several came.
+[[nodiscard]] Result<std::optional<std::size_t>> receive_with(int socket, std::span<char> out,
+                                                              base::UniqueFd& passed);
 
 /// As send_line(), but never waits. After kBusy, nothing was sent. After kIo, a part may have been
 /// sent, and the connection is unusable.

@@ -48,6 +48,20 @@ bool take_texts(const Json& object, const char* name, std::vector<std::string>& 
   return true;
 }
 
+std::optional<StoreTask> stream_from_json(const Json& object) {
+  Fields fields(object);
+  StoreTask task;
+  task.version = fields.text("version");
+  task.seals = fields.flag("seals");
+  task.stream.emplace().file = fields.text("file");
+  if (!fields.ok()) return std::nullopt;
+  if (object.find("time") != nullptr) {
+    task.time = time_from_json(object, "time");
+    if (!task.time) return std::nullopt;
+  }
+  return task;
+}
+
 std::optional<StoreTask> store_from_json(const Json& object) {
   Fields fields(object);
   StoreTask task;
@@ -121,9 +135,22 @@ std::optional<TransferProgress> transfer_from_json(const Json& object) {
   return done;
 }
 
+Json stream_to_json(const StoreTask& task) {
+  Json object = {{"version", text_to_json(task.version)},
+                 {"file", text_to_json(task.stream->file)},
+                 {"seals", task.seals}};
+  if (task.time) object["time"] = time_to_json(*task.time);
+  return object;
+}
+
 }  // namespace
 
+bool is_store(const Request& request) {
+  return request.operation == Operation::kStore || request.operation == Operation::kStoreStream;
+}
+
 Json store_to_json(const StoreTask& task) {
+  if (task.stream) return stream_to_json(task);
   Json object = {{"version", text_to_json(task.version)},
                  {"directory", text_to_json(task.directory)},
                  {"identity", identity_of(task.identity)},
@@ -144,8 +171,10 @@ Json store_to_json(const StoreTask& task) {
 }
 
 bool take_store(const Json& object, Request& request) {
-  auto task =
-      object.find("store") != nullptr ? store_from_json(*object.find("store")) : std::nullopt;
+  const Json* const found = object.find("store");
+  if (found == nullptr) return false;
+  auto task = request.operation == Operation::kStoreStream ? stream_from_json(*found)
+                                                           : store_from_json(*found);
   if (!task) return false;
   request.store = *std::move(task);
   return true;
@@ -153,6 +182,7 @@ bool take_store(const Json& object, Request& request) {
 
 void put_stored(const Reply& reply, Json& object) {
   if (reply.transfer) object["transfer"] = transfer_to_json(*reply.transfer);
+  if (reply.all_read) object["all_read"] = true;
   if (reply.stored) object["stored"] = stored_to_json(*reply.stored);
 }
 
@@ -160,6 +190,11 @@ bool take_stored(const Json& object, Reply& reply) {
   if (object.find("transfer") != nullptr) {
     reply.transfer = transfer_from_json(*object.find("transfer"));
     if (!reply.transfer) return false;
+  }
+  if (object.find("all_read") != nullptr) {
+    Fields fields(object);
+    reply.all_read = fields.flag("all_read");
+    if (!fields.ok()) return false;
   }
   if (object.find("stored") != nullptr) {
     reply.stored = stored_from_json(*object.find("stored"));

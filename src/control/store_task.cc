@@ -2,6 +2,7 @@
 // Storing a directory in the process that holds the repository.
 #include "control/store_task.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "base/system_error.h"
 #include "control/local_control.h"
 #include "control/named_version.h"
+#include "varve/store.h"
 
 namespace varve::control {
 namespace {
@@ -83,6 +85,16 @@ Result<void> check_same_view(const StoreTask& task) {
           ", because it runs in another mount namespace; copy them into the mount instead");
 }
 
+Result<void> check_stream(const StreamSource& stream) {
+  struct stat status {};
+  const int flags = stream.input ? ::fcntl(stream.input->get(), F_GETFL) : -1;
+  const bool is_open = flags >= 0 && ::fstat(stream.input->get(), &status) == 0 &&
+                       (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_WRONLY;
+  if (is_open && (S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode))) return {};
+  return Error(ErrorCode::kInvalid,
+               "the daemon stores a stream from a file or a pipe only; pass it on with `cat`");
+}
+
 /// Notes that a store into a series is under way.
 class LocalControl::Storing {
  public:
@@ -112,13 +124,67 @@ Result<StoreTaskReply> LocalControl::store(
     const StoreTask& task, const StopRequest& stop,
     const std::function<void(const TransferProgress&)>& progress) {
   VARVE_TRY_ASSIGN(const VersionName name, split_version_name(task.version));
-  VARVE_TRY(check_same_view(task));
+  VARVE_TRY(task.stream ? check_stream(*task.stream) : check_same_view(task));
   const Storing storing(*this, name.series);
   if (!storing.is_alone()) {
     return Error(ErrorCode::kBusy, "another `varve store` into the series " + name.series +
                                        " is under way; wait for it");
   }
-  return store_alone(task, stop, progress);
+  return task.stream ? store_stream_alone(task, stop, progress) : store_alone(task, stop, progress);
+}
+
+Result<VersionInfo> LocalControl::open_to_store(const VersionName& name, SeriesId id,
+                                                VersionNumber source, const NewFile& root) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, name.series));
+  if (series.id != id) return Error(ErrorCode::kBusy, name.series + " was renamed meanwhile");
+  return source == VersionNumber{} ? open_version(series, name.version, root)
+                                   : clone_version(series, source, name.version);
+}
+
+Result<StoreTaskReply> LocalControl::end_store(const StoreTask& task, StoredVersion stored,
+                                               const StopRequest& stop, StoreTaskReply reply) {
+  if (task.time) VARVE_TRY(claim_time(repository_, stored.info, *task.time));
+  if (task.seals) {
+    SealRequest seal;
+    seal.version = task.version;
+    VARVE_TRY_ASSIGN(const SealOutcome sealed, seal_version(stored.info, seal, stop));
+    keep_source_states(repository_, stored, sealed.info);
+    reply.version = sealed.info;
+  } else {
+    VARVE_TRY_ASSIGN(const auto writer, repository_.writer(stored.info.series));
+    VARVE_TRY(writer->sync());
+    reply.version = writer->info();
+  }
+  reply.report = std::move(stored.report);
+  shorten(reply.report.problems);
+  shorten(reply.left_out);
+  return reply;
+}
+
+Result<StoreTaskReply> LocalControl::store_stream_alone(
+    const StoreTask& task, const StopRequest& stop,
+    const std::function<void(const TransferProgress&)>& progress) {
+  VARVE_TRY_ASSIGN(const VersionName name, split_version_name(task.version));
+  StreamRequest request;
+  request.series = name.series;
+  request.version = name.version;
+  request.file = task.stream->file;
+  request.seals = task.seals;
+  request.open = [&](SeriesId id, VersionNumber source, const NewFile& root) {
+    return open_to_store(name, id, source, root);
+  };
+  request.drop = [&](SeriesId id, VersionNumber number) { return discard_version(id, number); };
+  request.confirm = [&]() -> Result<void> {
+    if (!task.stream->confirm || task.stream->confirm()) return {};
+    return Error(ErrorCode::kInterrupted, "the command ended before its stream was stored");
+  };
+  VARVE_TRY_ASSIGN(StoredVersion stored,
+                   store_stream(repository_, request, task.stream->input->get(),
+                                [&](const TransferProgress& done) {
+                                  if (progress) progress(done);
+                                  return !stop.stopped();
+                                }));
+  return end_store(task, std::move(stored), stop, {});
 }
 
 Result<StoreTaskReply> LocalControl::store_alone(
@@ -138,34 +204,15 @@ Result<StoreTaskReply> LocalControl::store_alone(
   request.options.left_out = [&](const std::string& path) { reply.left_out.push_back(path); };
   request.seals = task.seals;
   request.read_all = task.read_all;
-  request.open = [&](SeriesId id, VersionNumber source,
-                     const NewFile& root) -> Result<VersionInfo> {
-    VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, name.series));
-    if (series.id != id) return Error(ErrorCode::kBusy, name.series + " was renamed meanwhile");
-    return source == VersionNumber{} ? open_version(series, name.version, root)
-                                     : clone_version(series, source, name.version);
+  request.open = [&](SeriesId id, VersionNumber source, const NewFile& root) {
+    return open_to_store(name, id, source, root);
   };
   VARVE_TRY_ASSIGN(StoredVersion stored,
                    store_version(repository_, request, [&](const TransferProgress& done) {
                      if (progress) progress(done);
                      return !stop.stopped();
                    }));
-  if (task.time) VARVE_TRY(claim_time(repository_, stored.info, *task.time));
-  if (task.seals) {
-    SealRequest seal;
-    seal.version = task.version;
-    VARVE_TRY_ASSIGN(const SealOutcome sealed, seal_version(stored.info, seal, stop));
-    keep_source_states(repository_, stored, sealed.info);
-    reply.version = sealed.info;
-  } else {
-    VARVE_TRY_ASSIGN(const auto writer, repository_.writer(stored.info.series));
-    VARVE_TRY(writer->sync());
-    reply.version = writer->info();
-  }
-  reply.report = std::move(stored.report);
-  shorten(reply.report.problems);
-  shorten(reply.left_out);
-  return reply;
+  return end_store(task, std::move(stored), stop, std::move(reply));
 }
 
 }  // namespace varve::control

@@ -17,4 +17,8 @@ namespace varve::control {
 /// Errors: kNotPermitted.
 [[nodiscard]] Result<void> check_same_view(const StoreTask& task);
 
+/// Checks that a stream can be read without waiting for more than its writer.
+/// Errors: kInvalid unless it is a regular file or a pipe that is open for reading.
+[[nodiscard]] Result<void> check_stream(const StreamSource& stream);
+
 }  // namespace varve::control

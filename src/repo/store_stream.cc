@@ -33,8 +33,10 @@ bool has_version(Repository& repository, const StreamRequest& request) {
 }
 
 /// Drops an incomplete version, and its series if that is new.
-void drop(Repository& repository, const VersionInfo& version, bool new_series) {
-  auto dropped = repository.abandon_version(version.series, version.number, true);
+void drop(Repository& repository, const StreamRequest& request, const VersionInfo& version,
+          bool new_series) {
+  auto dropped = request.drop ? request.drop(version.series, version.number)
+                              : repository.abandon_version(version.series, version.number, true);
   if (dropped && new_series) dropped = repository.remove_series(version.series_name);
   if (!dropped) {
     base::log(base::LogLevel::kWarning, version.name + " is incomplete and could not be dropped: " +
@@ -52,6 +54,7 @@ Result<StoredVersion> store_stream(Repository& repository, const StreamRequest& 
   store.version = request.version;
   store.seals = request.seals;
   store.read_all = true;
+  store.open = request.open;
   // Not the path of a directory.
   store.source = request.file.empty() ? "archive" : "stream " + request.file;
   repo::SourceMemory memory(repository, store, store.source);
@@ -69,10 +72,11 @@ Result<StoredVersion> store_stream(Repository& repository, const StreamRequest& 
     if (own) VARVE_TRY(transfer::clear_directory(*writer, kRootIno));
     VARVE_TRY_ASSIGN(auto imported, import_into(*writer, request, fd, progress));
     VARVE_TRY(writer->sync());
+    if (request.confirm) VARVE_TRY(request.confirm());
     return imported;
   }();
   if (!report) {
-    if (own || !had_version) drop(repository, stored.info, !had_series);
+    if (own || !had_version) drop(repository, request, stored.info, !had_series);
     return std::move(report).error();
   }
   stored.report = std::move(*report);

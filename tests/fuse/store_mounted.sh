@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Stores directories into a mounted repository: its daemon reads them.
+# Stores directories, archives and streams into a mounted repository: its daemon reads them.
 limit_s=240
 . "$(dirname "$0")/lib.sh"
 
@@ -54,8 +54,6 @@ expect_status 2 "$VARVE" store --exclude '[' "$repo" s/v4 "$src"
 message_says 'without a \]'
 expect_status 1 "$VARVE" store "$repo" s/v3 "$src"
 expect_status 1 "$VARVE" store "$repo" s/v4 "$work/none"
-expect_status 11 "$VARVE" store --stdin f "$repo" s/v4 </dev/null
-message_says 'copy into'
 [ ! -e "$mnt/s/v4" ]
 ok "errors and incomplete stores have the exit codes of a store without a mount"
 
@@ -126,7 +124,104 @@ rmdir "$src/zslow"
 python3 "$here/tree_state.py" "$src" "$mnt/s/v8"
 ok "an interrupted or killed command stops its store, and the next one continues"
 
+names() { (cd "$1" && find . -type d -printf '%P/\n' -o ! -type p -printf '%P %y %s %l\n' | sort); }
+tar -C "$src" --format=pax --xattrs --sparse -cf "$work/all.tar" .
+tar -C "$src" -czf "$work/all.tgz" .
+(cd "$src" && python3 -m zipfile -c "$work/all.zip" d many)
+expect_status 0 "$VARVE" store --json --time 2020-01-02 --from-tar "$work/all.tar" "$repo" a/tar
+[ "$(json_of state)" = sealed ]
+python3 "$here/tree_state.py" "$src" "$mnt/a/tar"
+[ "$(readlink "$mnt/a/latest")" = tar ]
+"$VARVE" -q store --from-tar - "$repo" a/pipe <"$work/all.tar" >/dev/null
+tar -C "$src" --format=pax --xattrs --sparse -cf - . | "$VARVE" -q store --from-tar - "$mnt" a/piped >/dev/null
+python3 "$here/tree_state.py" "$src" "$mnt/a/piped"
+"$VARVE" -q store --from-tar "$work/all.tgz" "$repo" a/tgz >/dev/null
+gzip -dc "$work/all.tgz" | gzip | "$VARVE" -q store --from-tar - "$repo" a/tgz-piped >/dev/null
+"$VARVE" -q store --from-tar "$work/all.zip" "$repo" a/zip >/dev/null
+for version in pipe tgz tgz-piped; do
+  diff <(names "$src") <(names "$mnt/a/$version") || fail "$version differs"
+  cmp "$src/d/big" "$mnt/a/$version/d/big"
+done
+diff -r "$src/many" "$mnt/a/zip/many"
+cmp "$src/d/big" "$mnt/a/zip/d/big"
+expect_status 1 "$VARVE" store --from-tar - "$repo" a/zip-piped < <(cat "$work/all.zip")
+message_says 'zip archive cannot be read from a pipe'
+cat "$src/d/big" | "$VARVE" -q store --stdin db/dump.sql "$repo" a/stream >/dev/null
+cmp "$src/d/big" "$mnt/a/stream/db/dump.sql"
+[ "$(find "$mnt/a/stream" -type f | wc -l)" -eq 1 ]
+expect_status 2 "$VARVE" store --stdin ../f "$repo" a/bad <"$work/all.tar"
+expect_status 2 "$VARVE" store --stdin f "$repo" a/bad </dev/null
+message_says 'a file or a pipe'
+expect_status 1 "$VARVE" store --from-tar "$mnt/a/stream/db/dump.sql" "$repo" a/bad
+message_says 'in a mount of the repository itself'
+[ ! -e "$mnt/a/bad" ]
+ok "archives of tar, gzip and zip, and streams, become the versions that they become without a mount"
+
+expect_status 0 "$VARVE" store --stdin one "$repo" a/more.partial <"$work/list"
+expect_status 0 "$VARVE" store --stdin two "$repo" a/more.partial <"$work/list"
+"$VARVE" -q seal "$mnt/a/more.partial" >/dev/null
+cmp "$work/list" "$mnt/a/more/one"
+cmp "$work/list" "$mnt/a/more/two"
+ok "streams add to a partial version"
+
+head -c 1000000 "$work/all.tar" >"$work/cut.tar"
+expect_status 1 "$VARVE" store --from-tar "$work/cut.tar" "$repo" b/cut
+message_says 'truncated'
+head -c 1000000 "$work/all.tar" | expect_status 1 "$VARVE" store --from-tar - "$repo" b/cut
+head -c 900000 "$work/all.tgz" | expect_status 1 "$VARVE" store --from-tar - "$repo" b/cut
+expect_status 1 "$VARVE" store --from-tar "$work/list" "$repo" b/cut
+[ ! -e "$mnt/b" ] || fail "a cut archive leaves $(ls "$mnt/b")"
+ok "a cut archive leaves no version"
+
+mkfifo "$work/pipe"
+stalled() {  # VERSION: begins the store of a stream that does not go on. Sets $victim.
+  "$VARVE" store --stdin f "$repo" "$1" <"$work/pipe" >"$work/first" 2>&1 &
+  victim=$!
+  exec 7>"$work/pipe"
+  echo begin >&7
+  wait_until "the store has begun" test -e "$mnt/$1"
+}
+is_gone() { [ ! -e "$mnt/$1" ]; }
+stalled c/stopped
+"$VARVE" -q store "$repo" d/other "$src/d" >/dev/null
+mkdir "$mnt/d/open.partial"
+"$VARVE" -q rm "$repo" d/open.partial >/dev/null
+cmp "$src/d/big" "$mnt/d/other/big"
+expect_status 1 "$VARVE" store --stdin f "$repo" c/second <"$work/list"
+message_says 'under way'
+kill -TERM "$victim"
+status=0
+wait "$victim" || status=$?
+[ "$status" -eq 130 ] || fail "status $status: $(cat "$work/first")"
+wait_until "the stopped store drops its version" is_gone c/stopped
+exec 7>&-
+stalled c/killed
+kill -9 "$victim"
+wait "$victim" 2>/dev/null || true
+exec 7>&-  # The daemon sees the end of the stream and that of the command in any order.
+wait_until "the killed command's version is dropped" is_gone c/killed
+for round in $(seq 10); do
+  { echo part; exec sleep 60; } >"$work/pipe" &
+  writer=$!
+  "$VARVE" store --stdin f "$repo" "c/round$round" <"$work/pipe" >"$work/first" 2>&1 &
+  victim=$!
+  wait_until "the store has begun" test -e "$mnt/c/round$round"
+  kill -KILL "$writer" "$victim"
+  wait "$writer" "$victim" 2>/dev/null || true
+  wait_until "round $round is dropped" is_gone "c/round$round"
+done
+ok "a stalled stream holds up nothing else; a stopped or dead command leaves no version"
+
+stalled c/unmounted
 unmount_repo
+status=0
+wait "$victim" || status=$?
+[ "$status" -ne 0 ] || fail "a store ended well although its repository was unmounted"
+exec 7>&-
+"$VARVE" ls "$repo" >"$work/list"
+if grep -q 'unmounted' "$work/list"; then fail "an incomplete stream was sealed: $(cat "$work/list")"; fi
+ok "a stalled stream does not hold up an unmount, and leaves no version"
+
 "$VARVE" check --read-data "$repo" >"$work/checked"
 grep -q 'no damage' "$work/checked"
 ok "the repository is sound"

@@ -279,8 +279,8 @@ expect_status 1 "$VARVE" mv "$repo" base other
 message_says 'is open'
 expect_status 1 "$VARVE" mv "$repo" base/one 3
 expect_status 2 "$VARVE" mv "$repo" base/one bad.partial
-expect_status 11 "$VARVE" store --stdin dump "$repo" base/new </dev/null
-message_says "copy into $mnt/base/new.partial"
+expect_status 2 "$VARVE" store --stdin dump "$repo" base/new </dev/null
+message_says 'a file or a pipe'
 mkdir -p "$work/dated/2024-01-01"
 expect_status 11 "$VARVE" import "$repo" "$work/dated" base
 message_says 'unmount it'

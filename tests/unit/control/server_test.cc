@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/server.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 
 #include "control/client.h"
@@ -166,6 +170,79 @@ TEST_F(ControlServer, LinesSentTogetherAreReceivedOneByOne) {
     ASSERT_TRUE(received);
     EXPECT_EQ(*received, line);
   }
+}
+
+// Returns the number of open descriptors of this process.
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for (const auto& one : std::filesystem::directory_iterator("/proc/self/fd")) {
+    count += one.path().empty() ? 0 : 1;
+  }
+  return count;
+}
+
+TEST_F(ControlServer, AStreamComesWithItsRequestAndIsClosedAfterIt) {
+  handlers_.store = [](const StoreTask& task, const std::function<bool()>&,
+                       const std::function<void(const TransferProgress&)>&) {
+    char text[16] = {};
+    const auto got = ::read(task.stream->input->get(), text, sizeof text);
+    StoreTaskReply reply;
+    reply.version.name = task.stream->file + std::string(text, got > 0 ? got : 0);
+    return Result<StoreTaskReply>(std::move(reply));
+  };
+  const auto server = Server::start(folder_, handlers_);
+  ASSERT_TRUE(server);
+  auto client = Client::connect(folder_);
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(client->ping());
+  const auto before = open_descriptors();
+  for (int i = 0; i < 20; ++i) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    ASSERT_EQ(::write(ends[1], "bytes", 5), 5);
+    ::close(ends[1]);
+    StoreTask task;
+    task.version = "s/v";
+    task.stream = StreamSource{"f:", std::make_shared<base::UniqueFd>(ends[0]), {}};
+    const auto stored = client->store(task, -1, {});
+    ASSERT_TRUE(stored) << stored.error().message();
+    EXPECT_EQ(stored->version.name, "f:bytes");
+  }
+  ASSERT_TRUE(client->ping());  // The worker has ended.
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(ControlServer, AStreamThatDoesNotComeIsAnErrorAndOthersAreClosed) {
+  handlers_.store = [](const StoreTask&, const std::function<bool()>&,
+                       const std::function<void(const TransferProgress&)>&) {
+    return Result<StoreTaskReply>(Error(ErrorCode::kIo, "called"));
+  };
+  const auto server = Server::start(folder_, handlers_);
+  ASSERT_TRUE(server);
+  const auto before = open_descriptors();
+  {
+    const auto connected = connect_to(folder_, kServerPatience);
+    ASSERT_TRUE(connected);
+    const int socket = connected->socket.get();
+    Request request;
+    request.operation = Operation::kStoreStream;
+    request.store.stream.emplace();
+    ASSERT_TRUE(send_line(socket, encode(request), kServerPatience));
+    const auto line = receive_line(socket, kServerPatience);
+    ASSERT_TRUE(line);
+    const auto refused = decode_reply(*line);
+    ASSERT_TRUE(refused && refused->error);
+    EXPECT_EQ(refused->error->code(), ErrorCode::kInvalid);
+    const base::UniqueFd passed(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    request.operation = Operation::kPing;
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_TRUE(send_line_with(socket, encode(request), passed.get(), kServerPatience));
+      ASSERT_TRUE(receive_line(socket, kServerPatience));
+    }
+    EXPECT_LT(open_descriptors(), before + 10);  // The connection, the file, the last one passed.
+  }
+  for (int i = 0; i < 1000 && open_descriptors() != before; ++i) ::usleep(10000);
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST_F(ControlServer, SocketIsTheOwnersOnlyAndGoesWithTheServer) {
