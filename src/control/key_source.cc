@@ -190,6 +190,7 @@ Result<UserKey> read_key(const KeyPlace& place, const AskedRepository& repositor
 }
 
 Result<UserKey> read_new_key(const KeyPlace& place, const std::string& options) {
+  hide_memory();
   const auto terminal = place.empty() ? open_terminal() : base::UniqueFd();
   if (place.empty() && !terminal.valid()) {
     return Error(
