@@ -4,6 +4,7 @@
 // it is, and not after a repair of a lost catalog.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
