@@ -2,18 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # Many random damages to a repository's files, one at a time: `varve check --read-data` finds them,
 # and a restore gives right bytes or none. VARVE_DAMAGES sets their number (25, and 10 with
-# the placement pool), VARVE_TEST_SEED their choice.
+# the placement pool, and in an encrypted repository), VARVE_TEST_SEED their choice.
 limit_s=3000
 . "$(dirname "$0")/lib.sh"
 
 # Makes the repository with five versions of one tree. With a pool, another series has some of its
 # files, so that the series share them.
-make_repository() {  # PLACEMENT
+make_repository() {  # PLACEMENT [encrypted]
   rm -rf "$repo" "$work/tree" "$work/versions"
   mkdir "$work/tree" "$work/versions"
   python3 -c 'import random, sys; sys.stdout.buffer.write(random.Random(0).randbytes(600000))' \
     >"$work/tree/static"
-  "$VARVE" -q init --placement "$1" "$repo"
+  if [ "${2:-}" = encrypted ]; then
+    "$VARVE_INIT_ENCRYPTED" "$repo" "$(cat "$VARVE_PASSPHRASE_FILE")"
+  else
+    "$VARVE" -q init --placement "$1" "$repo"
+  fi
   if [ "$1" != lineage ]; then "$VARVE" -q store "$repo" other/v1 "$work/tree"; fi
   for n in 1 2 3 4 5; do
     python3 - "$work/tree" "$n" <<'PYTHON'
@@ -44,5 +48,12 @@ make_repository lineage
 python3 "$here/damages.py" "$repo" "$work/versions" "$work/tree" "$work/copy" "${VARVE_DAMAGES:-25}"
 make_repository pool
 [ -n "$(find "$repo/pool" -name "*.seg")" ] || fail "nothing is in the pool"
+"$VARVE" -q check --read-data "$repo"
+python3 "$here/damages.py" "$repo" "$work/versions" "$work/tree" "$work/copy" "${VARVE_DAMAGES:-10}"
+umask 077
+echo correct-horse-battery-staple >"$work/pass"
+export VARVE_PASSPHRASE_FILE=$work/pass
+make_repository lineage encrypted
+"$VARVE" arrange --policy original --window 1 "$repo" s
 "$VARVE" -q check --read-data "$repo"
 python3 "$here/damages.py" "$repo" "$work/versions" "$work/tree" "$work/copy" "${VARVE_DAMAGES:-10}"
