@@ -104,6 +104,26 @@ Result<CounterRecord> find_counters(const meta::Txn& txn, StoreId store_id) {
   return record;
 }
 
+CounterRecord least_counters(const meta::Txn& txn, StoreId store_id) {
+  const auto last = [&](meta::TableIndex table, std::uint32_t number) {
+    auto cursor = meta::Cursor::open(txn, table);
+    if (!cursor) return std::uint32_t{0};
+    const auto prefix = meta::store_key(store_id);
+    const auto found = cursor->seek_at_or_before(prefix + base::be32(number));
+    const bool present =
+        found && *found && (*found)->key.starts_with(prefix) && (*found)->key.size() == 8;
+    return present ? base::load_be32((*found)->key.substr(4)) : 0;
+  };
+  const auto container = last(meta::catalog::kContainers, 0xffffffffU);
+  const auto segment = last(meta::catalog::kSegments, kVolumeBit - 1);
+  const auto volume = last(meta::catalog::kSegments, 0xffffffffU) & ~kVolumeBit;
+  CounterRecord least;
+  if (container != 0) least.next_container = static_cast<ContainerNumber>(container + 1);
+  const auto file = std::max(segment, volume);
+  if (file != 0) least.next_segment = static_cast<SegmentNumber>(file + 1);
+  return least;
+}
+
 Result<void> raise_counters(meta::WriteTxn& txn, StoreId store_id, const CounterRecord& counters) {
   VARVE_TRY_ASSIGN(const auto known, find_counters(txn, store_id));
   std::string out;

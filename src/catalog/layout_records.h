@@ -62,6 +62,10 @@ struct CounterRecord {
   SegmentNumber next_segment{};  ///< Without kVolumeBit.
 };
 [[nodiscard]] Result<CounterRecord> find_counters(const meta::Txn& txn, StoreId store_id);
+/// Returns the least counters that are above the numbers of all containers and files on record. The
+/// stored counters are never lower, unless an older record of them was put back. Ignores damaged
+/// records.
+[[nodiscard]] CounterRecord least_counters(const meta::Txn& txn, StoreId store_id);
 /// Raises the stored counters to `counters`. Never lowers one.
 [[nodiscard]] Result<void> raise_counters(meta::WriteTxn& txn, StoreId store_id,
                                           const CounterRecord& counters);

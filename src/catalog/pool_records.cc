@@ -37,6 +37,26 @@ Result<void> put_next_birth(meta::WriteTxn& txn, std::uint64_t birth) {
   return txn.put(meta::catalog::kSettings, kPoolBirthSetting, out);
 }
 
+// Returns the least birth above those of all chunks and aliases on record: an older setting that
+// was put back must not give their ids again. Ignores damaged records.
+VersionNumber birth_above_chunks(const meta::Txn& txn) {
+  const auto birth_before_end = [&](meta::TableIndex table, std::string_view prefix) {
+    auto cursor = meta::Cursor::open(txn, table);
+    if (!cursor) return std::uint32_t{0};
+    const auto end = std::string(prefix).append(base::be64(~std::uint64_t{0}));
+    const auto last = cursor->seek_at_or_before(end);
+    const bool present =
+        last && *last && (*last)->key.starts_with(prefix) && (*last)->key.size() == end.size();
+    if (!present) return std::uint32_t{0};
+    const ChunkId first{base::load_be64((*last)->key.substr(prefix.size()))};
+    return static_cast<std::uint32_t>(first.birth());
+  };
+  const auto last = std::max(
+      birth_before_end(meta::catalog::kLocations, meta::store_key(kPoolStore)),
+      txn.has(meta::catalog::kAliases) ? birth_before_end(meta::catalog::kAliases, "") : 0);
+  return static_cast<VersionNumber>(std::max(kPoolBit, std::min(last, 0xfffffffeU) + 1));
+}
+
 }  // namespace
 
 std::string encode_pool_use(const std::vector<PoolUse>& uses) {
@@ -282,7 +302,8 @@ Result<void> put_pool_index(meta::WriteTxn& txn, const PoolIndexChoice& choice) 
 }
 
 Result<VersionNumber> take_pool_birth(meta::WriteTxn& txn) {
-  VARVE_TRY_ASSIGN(const auto birth, next_pool_birth(txn));
+  VARVE_TRY_ASSIGN(const auto stored, next_pool_birth(txn));
+  const auto birth = std::max(stored, birth_above_chunks(txn));
   const auto number = static_cast<std::uint32_t>(birth);
   if (number == 0xffffffffU) return Error(ErrorCode::kTooLarge, "the pool has no births left");
   VARVE_TRY(put_next_birth(txn, std::uint64_t{number} + 1));

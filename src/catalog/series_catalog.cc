@@ -209,6 +209,22 @@ Result<SeriesId> last_series(const meta::Txn& txn) {
   return static_cast<SeriesId>(base::load_be32(last->key));
 }
 
+Result<std::uint32_t> last_version_number(const meta::Txn& txn, SeriesId series) {
+  const auto prefix = meta::series_key(series);
+  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kVersions));
+  VARVE_TRY_ASSIGN(const auto last, cursor.seek_at_or_before(prefix + base::be32(0xffffffffU)));
+  if (!last || !last->key.starts_with(prefix)) return std::uint32_t{0};
+  if (last->key.size() != 8) return damaged_record("version");
+  return base::load_be32(last->key.substr(4));
+}
+
+Result<VersionNumber> take_version_number(const meta::Txn& txn, SeriesRecord& owner) {
+  VARVE_TRY_ASSIGN(const auto last, last_version_number(txn, owner.id));
+  const auto number = std::max(owner.next_number, last + 1);
+  owner.next_number = number + 1;
+  return static_cast<VersionNumber>(number);
+}
+
 Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record) {
   const auto key = meta::series_key(record.id);
   std::string copy;

@@ -23,7 +23,7 @@ struct SeriesRecord {
   SeriesId id{};
   std::string name;
   Timestamp created_at;
-  std::uint32_t next_number = 1;  ///< Number of the next version.
+  std::uint32_t next_number = 1;  ///< Number of the next version; see take_version_number().
   Placement placement = Placement::kLineage;
   Rewrite rewrite = Rewrite::kNone;
   /// Reason why `name` replaces the stored name (catalog/stored_name.h); "" if `name` is the stored
@@ -83,6 +83,11 @@ struct VersionRecord {
                                                                     std::string_view name);
 /// Returns the highest number of a series; 0 if there is none.
 [[nodiscard]] Result<SeriesId> last_series(const meta::Txn& txn);
+/// Returns the number of the series' next version, and raises `owner.next_number`, which the caller
+/// stores. No version on record has the number, even if an older record of the series was put back.
+[[nodiscard]] Result<VersionNumber> take_version_number(const meta::Txn& txn, SeriesRecord& owner);
+/// Returns the highest number of a version of the series on record; 0 if there is none.
+[[nodiscard]] Result<std::uint32_t> last_version_number(const meta::Txn& txn, SeriesId series);
 [[nodiscard]] Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record);
 [[nodiscard]] Result<void> erase_series(meta::WriteTxn& txn, SeriesId id);
 

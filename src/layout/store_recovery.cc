@@ -20,8 +20,11 @@ namespace {
 Result<void> load_counters(const meta::Env& catalog, StoreId id, store::NumberSource& numbers) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto counters, catalog::find_counters(txn, id));
-  numbers.set_next(counters.next_container);
-  numbers.set_next(counters.next_segment);
+  // An older record of the counters must not give numbers that are in use: a new file would
+  // overwrite an old one.
+  const auto least = catalog::least_counters(txn, id);
+  numbers.set_next(std::max(counters.next_container, least.next_container));
+  numbers.set_next(std::max(counters.next_segment, least.next_segment));
   return {};
 }
 

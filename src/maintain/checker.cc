@@ -23,14 +23,14 @@ namespace varve::maintain {
 
 Checker::Checker(const format::DataCodecs& codecs, const meta::Env& catalog, io::FileSystem& files,
                  std::string repository_path, const CheckOptions& options,
-                 std::function<void(const CheckProgress&)> progress, VerifyIndex verify_index)
+                 std::function<void(const CheckProgress&)> progress, CheckHelpers helpers)
     : codecs_(codecs),
       catalog_(catalog),
       files_(files),
       path_(std::move(repository_path)),
       options_(options),
       progress_(std::move(progress)),
-      verify_index_(std::move(verify_index)),
+      helpers_(std::move(helpers)),
       choice_(std::random_device()()) {}
 
 std::string Checker::folder_of(SeriesId owner) const {
@@ -59,6 +59,9 @@ Result<CheckReport> Checker::run() {
   if (!pages && pages.error().code() != ErrorCode::kBusy) {
     damage(path_ + "/catalog", pages.error().message());
   }
+  // The storage of an encrypted repository may be hostile, and leaves right checksums.
+  const bool sealed = catalog_.seal() != nullptr;
+  if (sealed && pages) VARVE_TRY(check_values());
   std::vector<catalog::SeriesRecord> all;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -74,6 +77,7 @@ Result<CheckReport> Checker::run() {
           }));
     }
   }
+  if (sealed) VARVE_TRY(check_owners(all));
   if (auto checked = check_pool(); !checked) damage(path_ + "/catalog", checked.error().message());
   for (const auto& series : all) {
     // After a stop, the files that damage of the pool affects are still named.
@@ -83,7 +87,10 @@ Result<CheckReport> Checker::run() {
     auto checked = check_series(series);
     if (!checked) damage(path_ + "/catalog", checked.error().message());
   }
-  if (report_.finished) note_strays();
+  if (report_.finished) {
+    if (sealed) VARVE_TRY(note_labels(all));
+    note_strays();
+  }
   return std::move(report_);
 }
 
@@ -123,6 +130,9 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
     VARVE_TRY(check_parity(series.id));
   }
   if (report_.finished) VARVE_TRY(check_chunks(series, versions));
+  for (const auto& version : versions) {
+    if (report_.finished) VARVE_TRY(check_staged_chunks(version));
+  }
   // Also runs after a stop, to name the files that the damage touches.
   auto damaged = pool_.damaged;
   damaged.insert(damaged.end(), store_.damaged.begin(), store_.damaged.end());
@@ -165,6 +175,16 @@ Result<void> Checker::check_open_version(const catalog::SeriesRecord& series,
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(fault, fault_of_open_version(files_, path_, txn, version, false));
+  }
+  if (!fault && catalog_.seal() != nullptr && helpers_.read_staged && !version.unfinished) {
+    auto staged = helpers_.read_staged(series.id, version.number);
+    if (!staged) {
+      fault = "its overlay cannot be read: " + staged.error().message();
+    } else if (!staged->faults.empty()) {
+      fault = "a part of it cannot be read: " + staged->faults.front();
+    } else {
+      store_.staged[version.number] = std::move(staged->chunks);
+    }
   }
   if (!fault) return {};
   // A daemon may have sealed or removed the version meanwhile.
@@ -262,10 +282,10 @@ void Checker::check_index(const catalog::SeriesRecord& series,
   for (const auto& version : versions) {
     if (version.state == VersionState::kSealed) newest = &version;
   }
-  if (newest == nullptr || !verify_index_) return;
+  if (newest == nullptr || !helpers_.verify_index) return;
   const auto directory = folder_of(series.id);
   const auto next = static_cast<VersionNumber>(static_cast<std::uint32_t>(newest->number) + 1);
-  const auto verified = verify_index_(series.id, newest->number);
+  const auto verified = helpers_.verify_index(series.id, newest->number);
   // After the deletion of newer versions, the index is missing until the next seal.
   const bool was_newest = series.next_number == static_cast<std::uint32_t>(next);
   if (!verified && verified.error().code() == ErrorCode::kNotFound && !was_newest) return;

@@ -26,6 +26,21 @@ namespace varve::maintain {
 /// check leaves indexes out. Errors: kNotFound if there is none; kCorrupt.
 using VerifyIndex = std::function<Result<void>(SeriesId series, VersionNumber newest)>;
 
+/// The result of reading the staging folder of an open version.
+struct StagedFacts {
+  std::vector<std::string> faults;
+  base::IdRuns chunks;  ///< Chunks that its files refer to.
+};
+/// Reads everything that an open version has in its staging folder. If empty, the check reads only
+/// the pages of overlays.
+using ReadStaged = std::function<Result<StagedFacts>(SeriesId series, VersionNumber number)>;
+
+/// The parts of a check that other rooms do.
+struct CheckHelpers {
+  VerifyIndex verify_index{};
+  ReadStaged read_staged{};
+};
+
 /// Checks a repository. For one use; owns its threads. Works beside a writer: it checks the state
 /// of the catalog at the time it reaches the pool or a series. The pool comes first, because the
 /// versions of all series refer to it.
@@ -34,7 +49,7 @@ class Checker {
   /// Lifetime: `codecs`, `catalog` and `files` must outlive the checker.
   Checker(const format::DataCodecs& codecs, const meta::Env& catalog, io::FileSystem& files,
           std::string repository_path, const CheckOptions& options,
-          std::function<void(const CheckProgress&)> progress, VerifyIndex verify_index);
+          std::function<void(const CheckProgress&)> progress, CheckHelpers helpers);
 
   /// Runs the check. Fails only if the catalog cannot be read at all.
   [[nodiscard]] Result<CheckReport> run();
@@ -47,8 +62,17 @@ class Checker {
     std::set<ContainerNumber> checked;  // Numbers of the checked containers.
     std::vector<base::IdRun> found;     // Chunks found in containers at their recorded places.
     base::IdRuns present;               // `found`, after the check of all containers.
+    std::map<VersionNumber, base::IdRuns> staged;  // Chunks that open versions refer to.
   };
 
+  /// Reads all values of the catalog.
+  [[nodiscard]] Result<void> check_values();
+  /// Finds records whose owner has no record, and counters that are too low: signs of erased or
+  /// older records.
+  [[nodiscard]] Result<void> check_owners(const std::vector<catalog::SeriesRecord>& all);
+  /// Notes labels that do not agree with the catalog.
+  [[nodiscard]] Result<void> note_labels(const std::vector<catalog::SeriesRecord>& all);
+  [[nodiscard]] Result<void> check_staged_chunks(const catalog::VersionRecord& version);
   [[nodiscard]] Result<void> check_pool();
   /// Compares the numbers of users of the pool's containers with the versions' lists.
   [[nodiscard]] Result<void> check_pool_users(const meta::Txn& txn);
@@ -106,7 +130,7 @@ class Checker {
   const std::string path_;
   const CheckOptions options_;
   const std::function<void(const CheckProgress&)> progress_;
-  const VerifyIndex verify_index_;
+  const CheckHelpers helpers_;
   // Random seed for the choice of containers with CheckOptions::percent.
   const std::uint64_t choice_;
   CheckReport report_;

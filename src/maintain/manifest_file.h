@@ -173,6 +173,17 @@ struct Labels {
 [[nodiscard]] Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& codec,
                                          const std::string& series_directory, SeriesId series);
 
+/// Returns whether labels have the records that `txn` sees in the catalog, apart from the clock's
+/// and the sequence number: a seal in another series changes these, and these labels get them at
+/// their next change.
+/// `superblock` is the present text.
+[[nodiscard]] Result<bool> labels_agree(const meta::Txn& txn, SeriesId series,
+                                        const std::string& superblock, const Labels& labels);
+/// Compares as labels_agree(), but neither the superblock nor records of open versions, which
+/// checkpoints change.
+[[nodiscard]] Result<bool> sealed_labels_agree(const meta::Txn& txn, SeriesId series,
+                                               const Labels& labels);
+
 /// A change of labels.
 struct LabelsUpdate {
   SeriesId series{};

@@ -167,6 +167,57 @@ std::string Labels::setting(std::string_view name) const {
   return found == records.end() ? std::string() : found->value;
 }
 
+namespace {
+
+// Compares labels without the settings and the records of versions with the keys in `without`.
+Result<bool> agree_without(const meta::Txn& txn, SeriesId series, const std::string& superblock,
+                           const Labels& labels, const std::set<std::string>& without) {
+  const auto counts = [&](std::string_view key) { return !without.contains(std::string(key)); };
+  std::vector<const Labels::Record*> records;
+  for (const auto& record : labels.records) {
+    if (counts(record.key)) records.push_back(&record);
+  }
+  bool same = true;
+  std::size_t at = 0;
+  const auto clock = labels.setting(catalog::kClockSetting);
+  const auto sequence = labels.setting(catalog::kSequenceSetting);
+  VARVE_TRY(for_each_label(
+      txn, series, superblock, {.clock = &clock, .sequence = &sequence},
+      [&](ManifestRecord what, std::string_view key, std::string_view value) -> Result<void> {
+        if (what == ManifestRecord::kSuperblock) {
+          same = same && labels.superblock == value;
+        } else if (what == ManifestRecord::kSeries) {
+          same = same && labels.series == value;
+        } else if (what == ManifestRecord::kSetting && key == kCatalogIdSetting) {
+          same = same && labels.catalog_id == value;
+        } else if (counts(key)) {
+          same = same && at < records.size() && records[at]->what == what &&
+                 records[at]->key == key && records[at]->value == value;
+          ++at;
+        }
+        return {};
+      }));
+  return same && at == records.size();
+}
+
+}  // namespace
+
+Result<bool> labels_agree(const meta::Txn& txn, SeriesId series, const std::string& superblock,
+                          const Labels& labels) {
+  return agree_without(txn, series, superblock, labels, {});
+}
+
+Result<bool> sealed_labels_agree(const meta::Txn& txn, SeriesId series, const Labels& labels) {
+  // Each stream to the pool takes a birth.
+  std::set<std::string> open{catalog::kPoolBirthSetting};
+  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
+  for (const auto& version : versions) {
+    if (version.state != VersionState::kOpen) continue;
+    open.insert(base::be32(static_cast<std::uint32_t>(version.number)));
+  }
+  return agree_without(txn, series, labels.superblock, labels, open);
+}
+
 Result<std::uint64_t> append_labels(io::FileSystem& files, const format::FrameCodec& codec,
                                     const std::string& series_directory,
                                     const LabelsUpdate& update) {

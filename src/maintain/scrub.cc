@@ -57,7 +57,7 @@ Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& cat
                           io::FileSystem& files, const std::string& repository_path,
                           const ScrubOptions& options,
                           const std::function<void(const CheckProgress&)>& progress,
-                          const VerifyIndex& verify_index) {
+                          const CheckHelpers& helpers) {
   ScrubReport report;
   const auto path = repository_path + "/" + kStateName;
   const auto text = files.read_file(path, kStateBytesMax);
@@ -86,7 +86,7 @@ Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& cat
       base::log(base::LogLevel::kWarning, saved.error().message());
     }
   };
-  Checker checker(codecs, catalog, files, repository_path, how, on_progress, verify_index);
+  Checker checker(codecs, catalog, files, repository_path, how, on_progress, helpers);
   VARVE_TRY_ASSIGN(report.check, checker.run());
   state.damages += report.check.damages.size();
   if (report.check.finished) state = {};  // The next run starts a new pass.

@@ -31,6 +31,6 @@ struct ScrubState {
                                         io::FileSystem& files, const std::string& repository_path,
                                         const ScrubOptions& options,
                                         const std::function<void(const CheckProgress&)>& progress,
-                                        const VerifyIndex& verify_index);
+                                        const CheckHelpers& helpers);
 
 }  // namespace varve::maintain

@@ -307,17 +307,26 @@ std::string RepositoryImpl::present_path() {
   return *std::move(now);
 }
 
-maintain::VerifyIndex RepositoryImpl::index_verifier() {
-  return [this](SeriesId id, VersionNumber newest) -> Result<void> {
+maintain::CheckHelpers RepositoryImpl::check_helpers() {
+  maintain::CheckHelpers helpers;
+  helpers.verify_index = [this](SeriesId id, VersionNumber newest) -> Result<void> {
     VARVE_TRY_ASSIGN(auto* const one, find(id));
     return one->verify_index(newest);
   };
+  // A process that may write may have the overlay open, and LMDB's locks belong to the process.
+  if (!options_.read_only) return helpers;
+  helpers.read_staged = [this](SeriesId id, VersionNumber number) -> Result<maintain::StagedFacts> {
+    VARVE_TRY_ASSIGN(auto* const one, find(id));
+    VARVE_TRY_ASSIGN(auto state, one->read_staged_state(number));
+    return maintain::StagedFacts{std::move(state.faults), std::move(state.chunks)};
+  };
+  return helpers;
 }
 
 Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
                                           const CheckObserver& progress) {
   VARVE_TRY_ASSIGN(auto report, maintain::Checker(codecs_, catalog_, *files_, paths_.root(),
-                                                  options, progress, index_verifier())
+                                                  options, progress, check_helpers())
                                     .run());
   // With an older catalog, newer files seem unknown, and files that are gone seem lost. The reason
   // comes first. A writer may write labels after this process began its transaction, so only a
@@ -363,7 +372,7 @@ std::vector<EarlierCheck> RepositoryImpl::earlier_checks() {
 Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
                                           const CheckObserver& progress) {
   VARVE_TRY_ASSIGN(auto report, maintain::scrub(codecs_, catalog_, *files_, paths_.root(), options,
-                                                progress, index_verifier()));
+                                                progress, check_helpers()));
   // A pass that ends has compared everything, perhaps in several runs.
   maintain::CheckEnd end{.reached = CheckDepth::kChunks,
                          .damages = report.damages_before + report.check.damages.size()};

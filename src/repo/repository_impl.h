@@ -142,7 +142,7 @@ class RepositoryImpl final : public Repository {
   /// Returns the pool if it is open; else null.
   [[nodiscard]] series::Pool* opened_pool();
   /// Returns a function that asks a series to verify its index.
-  [[nodiscard]] maintain::VerifyIndex index_verifier();
+  [[nodiscard]] maintain::CheckHelpers check_helpers();
   /// Returns the series that were used since the opening.
   [[nodiscard]] std::vector<series::Series*> used_series();
 

@@ -192,28 +192,7 @@ Result<bool> LabelsWriter::append(const std::vector<VersionNumber>& changed) {
 
 Result<bool> LabelsWriter::agree(const meta::Txn& txn, const Labels& labels) const {
   if (!labels.header.grows || labels.torn) return false;
-  bool same = true;
-  std::size_t at = 0;
-  // A seal in another series changes these records. These labels get them at their next change.
-  const auto clock = labels.setting(catalog::kClockSetting);
-  const auto sequence = labels.setting(catalog::kSequenceSetting);
-  VARVE_TRY(maintain::for_each_label(
-      txn, parts_.id, parts_.superblock(), {.clock = &clock, .sequence = &sequence},
-      [&](ManifestRecord what, std::string_view key, std::string_view value) -> Result<void> {
-        if (what == ManifestRecord::kSuperblock) {
-          same = same && labels.superblock == value;
-        } else if (what == ManifestRecord::kSeries) {
-          same = same && labels.series == value;
-        } else if (what == ManifestRecord::kSetting && key == maintain::kCatalogIdSetting) {
-          same = same && labels.catalog_id == value;
-        } else {
-          same = same && at < labels.records.size() && labels.records[at].what == what &&
-                 labels.records[at].key == key && labels.records[at].value == value;
-          ++at;
-        }
-        return {};
-      }));
-  return same && at == labels.records.size();
+  return maintain::labels_agree(txn, parts_.id, parts_.superblock(), labels);
 }
 
 }  // namespace varve::series

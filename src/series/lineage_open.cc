@@ -85,7 +85,7 @@ Result<VersionInfo> LineageOpen::put_new(catalog::VersionRecord& record) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, parts_.id));
   if (!owner) return Error(ErrorCode::kNotFound, "no such series");
-  record.number = static_cast<VersionNumber>(owner->next_number++);
+  VARVE_TRY_ASSIGN(record.number, catalog::take_version_number(txn, *owner));
   record.opened_at = parts_.clock->now();
   VARVE_TRY(catalog::observe_clock(txn, record.opened_at));
   VARVE_TRY(catalog::put_series(txn, *owner));

@@ -62,6 +62,7 @@ class LineageSeries final : public Series {
   [[nodiscard]] Result<bool> arrange(const ArrangeOptions& options, Pace pace,
                                      ArrangeProgress& done) override;
   [[nodiscard]] Result<bool> protect(const ArrangeOptions& options, ArrangeProgress& done) override;
+  [[nodiscard]] Result<version::StagedState> read_staged_state(VersionNumber number) override;
   [[nodiscard]] Result<void> verify_index(VersionNumber newest) override {
     return verify_index_files(parts_, newest);
   }

@@ -173,7 +173,7 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   }
   VARVE_TRY(manifest->commit(txn));
   if (next != nullptr) {
-    next->number = static_cast<VersionNumber>(owner->next_number++);
+    VARVE_TRY_ASSIGN(next->number, catalog::take_version_number(txn, *owner));
     next->opened_at = record.sealed_at;
     next->root.mode = record.root.mode;
     next->root.uid = record.root.uid;

@@ -17,6 +17,7 @@
 #include "varve/retention.h"
 #include "varve/rewrite.h"
 #include "varve/types.h"
+#include "version/open_version_check.h"
 
 namespace varve::series {
 
@@ -72,6 +73,9 @@ class Series {
   /// Verifies the index of the newest sealed version, whose number is `newest`.
   /// Errors: kNotFound if there is none; kCorrupt. The next open version builds it again.
   [[nodiscard]] virtual Result<void> verify_index(VersionNumber newest) = 0;
+  /// Reads everything that an open version has in its staging folder, in a repository that is open
+  /// read-only. Errors: as version::read_staged_state(); kNotFound if there is no such version.
+  [[nodiscard]] virtual Result<version::StagedState> read_staged_state(VersionNumber number) = 0;
   /// Returns Repository::lost_chunks_stamp().
   [[nodiscard]] virtual Result<std::uint64_t> lost_chunks_stamp() = 0;
   /// Adds the sizes of the series, as `txn` sees it.

@@ -17,7 +17,7 @@ StagingArea::StagingArea(OpenState& state)
     : state_(state), directory_(state.parts.staging_directory + "/files") {}
 
 std::string StagingArea::path(Ino ino, std::uint64_t generation) const {
-  return fmt::format("{}/{:x}-{:x}", directory_, ino, generation);
+  return staging_file_path(state_.parts.staging_directory, ino, generation);
 }
 
 StagingPlace StagingArea::place(Ino ino, std::uint64_t generation) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version/staging_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -227,6 +229,11 @@ Result<std::size_t> SealedStagingFile::read(std::uint64_t from, std::span<std::b
 
 std::uint64_t sealed_staging_overhead(std::uint64_t bytes) {
   return (bytes + kBlockBytes - 1) / kBlockBytes * kHeaderBytes;
+}
+
+std::string staging_file_path(const std::string& staging_directory, Ino ino,
+                              std::uint64_t generation) {
+  return fmt::format("{}/files/{:x}-{:x}", staging_directory, ino, generation);
 }
 
 Result<std::shared_ptr<StagingFile>> create_staging_file(io::FileSystem& files,

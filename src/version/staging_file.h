@@ -41,6 +41,10 @@ struct StagingPlace {
   std::uint64_t generation = 0;
 };
 
+/// Returns the path of a staging file. `staging_directory` is REPO/staging/SERIES-NUMBER.
+[[nodiscard]] std::string staging_file_path(const std::string& staging_directory, Ino ino,
+                                            std::uint64_t generation);
+
 /// Creates a staging file. `keys` is null for a plain one.
 [[nodiscard]] Result<std::shared_ptr<StagingFile>> create_staging_file(io::FileSystem& files,
                                                                        const std::string& path,

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads an open version for a check.
+#include "catalog/series_catalog.h"
+#include "series/lineage_series.h"
+#include "series/version_records.h"
+#include "version/open_version_check.h"
+
+namespace varve::series {
+
+Result<version::StagedState> LineageSeries::read_staged_state(VersionNumber number) {
+  version::StagedVersion staged;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    VARVE_TRY_ASSIGN(const auto record, catalog::find_version(txn, parts_.id, number));
+    if (!record) return no_version();
+    if (record->base != VersionNumber{}) {
+      VARVE_TRY_ASSIGN(const auto base, catalog::find_version(txn, parts_.id, record->base));
+      if (!base) return no_version();
+      staged.base_end = base->entries + 2;
+    }
+  }
+  staged.staging_directory = parts_.paths->staging(parts_.id, number);
+  staged.series = parts_.id;
+  staged.number = number;
+  staged.keys = parts_.codecs->keys();
+  return version::read_staged_state(*parts_.files, staged);
+}
+
+}  // namespace varve::series

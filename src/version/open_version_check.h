@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads everything that an open version has in its staging folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "crypto/key_ring.h"
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "varve/result.h"
+#include "version/staging_file.h"
+
+namespace varve::version {
+
+/// Identity of the open version to read.
+struct StagedVersion {
+  std::string staging_directory;  ///< REPO/staging/SERIES-NUMBER.
+  SeriesId series{};
+  VersionNumber number{};
+  std::shared_ptr<const crypto::KeyRing> keys;  ///< Null in a plain repository.
+  Ino base_end = 0;                             ///< As for decode_open_inode().
+};
+
+/// The state of an open version as of its last checkpoint.
+struct StagedState {
+  std::vector<std::string> faults;  ///< Records and staging files that cannot be read.
+  base::IdRuns chunks;              ///< Chunks that its files refer to.
+};
+
+/// Reads all records of the overlay and all staged bytes. Another process may write to the version
+/// meanwhile; this process must not have it open. Reports no fault of pages (meta/page_check.h).
+/// Errors: those of the file system; kCorrupt if the overlay does not open.
+[[nodiscard]] Result<StagedState> read_staged_state(io::FileSystem& files,
+                                                    const StagedVersion& version);
+
+}  // namespace varve::version
