@@ -316,13 +316,12 @@ Result<void> RandomHistory::change_keys() {
   return {};
 }
 
-// A copy does not prune if the newest version that it had is gone from the source. Notes that all
+// A copy does not prune if the newest version that it has is gone from the source. Notes that all
 // present versions may be copied.
 bool RandomHistory::may_prune_copy() {
   bool may = true;
   for (auto& line : lines_) {
-    if (line.sealed.empty()) continue;
-    const auto newest = line.sealed.rbegin()->first;
+    const auto newest = line.sealed.empty() ? VersionNumber{} : line.sealed.rbegin()->first;
     may = may && newest >= line.newest_copied;
     line.newest_copied = std::max(line.newest_copied, newest);
   }
