@@ -143,6 +143,7 @@ bool PieceReader::read_frame(const format::ContainerHeader& header, Slice slice,
   const bool sound =
       !stored.empty() &&
       decode_slice_frame(source_.codec(), header, slice, frame, stored, raw_).has_value();
+  if (!sound) reader_.forget(header);
   return std::ranges::all_of(parts, [&](const Part& part) {
     if (sound) metrics_.delivered_bytes.add(part.bytes);
     return take(*part.piece, part.offset, part.bytes,

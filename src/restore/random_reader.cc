@@ -57,8 +57,7 @@ bool RandomReader::announce(const Part& part) {
       part.pieces, [&](const Piece& piece) { return !frames_.find(key_of(part, piece.frame)); });
   if (first == part.pieces.end()) return false;
   const Slice slice{first->frame, part.pieces.back().frame};
-  part.what.source->will_read_data(part.header->number, part.header->frames[slice.first].offset,
-                                   slice_bytes(*part.header, slice));
+  SliceReader::announce(*part.what.source, *part.header, slice);
   return true;
 }
 
@@ -156,8 +155,10 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
     for (; i < j; ++i) {
       const Piece& piece = pieces[i];
       const auto decode = [&](std::span<std::byte> out) {
-        return decode_slice_frame(part.what.source->codec(), header, slice, piece.frame, stored,
-                                  out);
+        auto decoded =
+            decode_slice_frame(part.what.source->codec(), header, slice, piece.frame, stored, out);
+        if (!decoded) reader_->forget(header);
+        return decoded;
       };
       const std::size_t raw_bytes = header.frames[piece.frame].raw_bytes;
       if (piece.out.size() == raw_bytes) {

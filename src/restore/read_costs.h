@@ -45,8 +45,16 @@ struct Slice {
 [[nodiscard]] inline std::uint32_t frame_end(const format::FrameEntry& frame) {
   return frame.offset + frame.stored_bytes;
 }
+/// Returns the end of a container's data as it is read. In a sealed container, the padding is a
+/// part of it: a request that ends before would show how much padding there is.
+[[nodiscard]] inline std::uint32_t data_end(const format::ContainerHeader& header) {
+  return header.seal ? header.seal->total_bytes - header.header_bytes : header.data_bytes;
+}
+/// Returns the bytes to read for a slice.
 [[nodiscard]] inline std::size_t slice_bytes(const format::ContainerHeader& header, Slice slice) {
-  return frame_end(header.frames[slice.last]) - header.frames[slice.first].offset;
+  const bool ends_data = header.seal && slice.last + 1 == header.frames.size();
+  return (ends_data ? data_end(header) : frame_end(header.frames[slice.last])) -
+         header.frames[slice.first].offset;
 }
 
 /// The window's need for a frame.

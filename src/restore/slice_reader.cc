@@ -18,13 +18,19 @@ Error explain(Error error, const format::ContainerHeader& header, Slice slice) {
 
 }  // namespace
 
-void SliceReader::count(std::size_t bytes) {
-  metrics_.requests.add();
+void SliceReader::count(std::size_t bytes, std::uint64_t requests) {
+  metrics_.requests.add(requests);
   metrics_.read_bytes.add(bytes);
 }
 
 Result<void> SliceReader::read(layout::ChunkSource& source, const format::ContainerHeader& header,
                                Slice slice, std::span<std::byte> out) {
+  if (header.seal) {
+    auto cost = windows_.read(source, header, header.frames[slice.first].offset, out, false);
+    if (!cost) return explain(std::move(cost).error(), header, slice);
+    count(cost->bytes, cost->requests);
+    return {};
+  }
   count(out.size());
   auto result = source.read_data(header.number, header.frames[slice.first].offset, out);
   if (!result) return explain(std::move(result).error(), header, slice);
@@ -35,10 +41,26 @@ Result<std::span<const std::byte>> SliceReader::read_once(layout::ChunkSource& s
                                                           const format::ContainerHeader& header,
                                                           Slice slice, std::span<std::byte> room) {
   const std::size_t bytes = slice_bytes(header, slice);
+  const bool is_whole = slice.first == 0 && slice.last + 1 == header.frames.size();
+  if (header.seal && (!is_whole || windows_.has_part_of(header))) {
+    const auto out = room.first(bytes);
+    auto cost = windows_.read(source, header, header.frames[slice.first].offset, out, true);
+    if (!cost) return explain(std::move(cost).error(), header, slice);
+    count(cost->bytes, cost->requests);
+    return std::span<const std::byte>(out);
+  }
   count(bytes);
   auto result = source.read_once(header.number, header.frames[slice.first].offset, bytes, room);
   if (!result) return explain(std::move(result).error(), header, slice);
   return result;
+}
+
+void SliceReader::announce(layout::ChunkSource& source, const format::ContainerHeader& header,
+                           Slice slice) {
+  // The storage would see how the pieces of a file are spread, beside the windows.
+  if (header.seal) return;
+  source.will_read_data(header.number, header.frames[slice.first].offset,
+                        slice_bytes(header, slice));
 }
 
 void SliceReader::read_many(layout::ChunkSource& source, const std::vector<Read>& reads,

@@ -13,11 +13,13 @@
 #include "layout/layout.h"
 #include "restore/read_costs.h"
 #include "restore/read_metrics.h"
+#include "restore/sealed_windows.h"
 #include "varve/result.h"
 
 namespace varve::restore {
 
-/// Reads slices from their containers and counts the bytes. Thread-safe.
+/// Reads slices from their containers and counts the bytes. Reads sealed containers as a whole or
+/// in windows of one size. Thread-safe.
 class SliceReader {
  public:
   /// Lifetime: `metrics` must outlive the reader.
@@ -32,6 +34,12 @@ class SliceReader {
                                                              const format::ContainerHeader& header,
                                                              Slice slice,
                                                              std::span<std::byte> room);
+
+  /// Announces that a slice will be read soon, unless its container is sealed.
+  static void announce(layout::ChunkSource& source, const format::ContainerHeader& header,
+                       Slice slice);
+  /// Forgets what it keeps of a container, because a frame is damaged.
+  void forget(const format::ContainerHeader& header) { windows_.forget(header); }
 
   /// One slice of a batch.
   struct Read {
@@ -53,9 +61,10 @@ class SliceReader {
   }
 
  private:
-  void count(std::size_t bytes);
+  void count(std::size_t bytes, std::uint64_t requests = 1);
 
   const ReadMetrics& metrics_;
+  SealedWindows windows_;
   std::atomic<std::uint32_t> gap_bytes_max_ = ReadCosts{}.gap_bytes_max;
   std::atomic<std::uint32_t> request_bytes_max_ = ReadCosts{}.request_bytes_max;
 };

@@ -172,7 +172,7 @@ std::vector<Slice> WindowEngine::plan_slices_of(const format::ContainerHeader& h
   ReadCosts costs = context_.reader->costs();
   if (!joins_slices()) return plan_slices(header, needs, costs);
   const bool is_small = header.data_bytes <= std::min(kSmallContainerBytes, request_bytes_);
-  costs.request_bytes_max = is_small ? header.data_bytes : kSliceBytesMax;
+  costs.request_bytes_max = is_small ? data_end(header) : kSliceBytesMax;
   return split_slices(header, needs, plan_slices(header, needs, costs), kSliceBytesMax);
 }
 
@@ -363,6 +363,7 @@ bool WindowEngine::place_slice(const Job& job, std::span<const std::byte> stored
       continue;
     }
     is_good = false;
+    context_.reader->forget(header);
     if (if_bad == IfBad::kStop) break;
     mark_frame_bad(header, frame);
   }

@@ -176,7 +176,10 @@ void SegmentReader::read_many(const std::vector<ContainerRead>& reads,
 
 Result<void> SegmentReader::check_range(const format::ContainerRecord& record, std::uint32_t offset,
                                         std::size_t bytes) const {
-  if (offset > record.data_bytes || bytes > record.data_bytes - offset) {
+  // Readers of a sealed container read its padding, too.
+  const std::uint32_t end =
+      record.sealed ? record.total_bytes - record.header_bytes : record.data_bytes;
+  if (offset > end || bytes > end - offset) {
     return Error(ErrorCode::kCorrupt, describe(record) + ": a frame lies outside it");
   }
   return {};

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "format/container.h"
+#include "layout/layout.h"
+#include "varve/result.h"
+
+namespace varve::restore {
+
+/// Reads stored bytes of sealed containers in windows of one size, each by a request of its own.
+///
+/// A request for a slice would show the storage where frames begin and end, and so how well each
+/// piece of a file was compressed: a known file is recognised by that (decisions/86). Windows show
+/// only which parts of a container were read. The last windows are kept, so that the next slice
+/// does not read them again. Thread-safe. Lock order: the cache's mutex and that of a window are
+/// never held together.
+class SealedWindows {
+ public:
+  static constexpr std::size_t kWindowBytes = 128U << 10;
+  /// The number of windows that are kept: those of a whole container.
+  static constexpr std::size_t kWindows = format::kContainerBytesMax / kWindowBytes;
+
+  /// Numbers of the requests and bytes that a read cost.
+  struct Cost {
+    std::uint64_t requests = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  /// Fills `out` with stored bytes from `offset` of the container's data. `once`: they will hardly
+  /// be read again. Errors: those of ChunkSource::read_once().
+  [[nodiscard]] Result<Cost> read(layout::ChunkSource& source,
+                                  const format::ContainerHeader& header, std::uint32_t offset,
+                                  std::span<std::byte> out, bool once);
+  /// Returns whether a window of the container is kept.
+  [[nodiscard]] bool has_part_of(const format::ContainerHeader& header) const;
+  /// Drops the windows of a container, because a frame in them is damaged: the next read may find
+  /// sound bytes.
+  void forget(const format::ContainerHeader& header);
+
+ private:
+  using Salt = decltype(format::ContainerSeal::salt);
+  struct Window;
+  struct Entry {
+    Salt salt{};
+    std::uint32_t index = 0;
+    std::shared_ptr<Window> window;
+  };
+  [[nodiscard]] std::shared_ptr<Window> find(const Salt& salt, std::uint32_t index);
+
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;  // The last used at the end.
+};
+
+}  // namespace varve::restore

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requests for slices of sealed containers: windows of one size, or the whole container.
+#include "restore/sealed_windows.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "restore/slice_reader.h"
+#include "support/temp_repository.h"
+
+namespace varve::restore {
+namespace {
+
+using test::must;
+
+constexpr std::size_t kWindow = SealedWindows::kWindowBytes;
+using Range = std::pair<std::uint32_t, std::size_t>;
+
+/// A source of the data of one container, which notes each read.
+class NotingSource final : public layout::ChunkSource {
+ public:
+  explicit NotingSource(std::size_t bytes) : data_(bytes) {
+    std::mt19937 random(5);
+    for (auto& b : data_) b = static_cast<std::byte>(random());
+  }
+
+  [[nodiscard]] const format::FrameCodec& codec() const override { std::abort(); }
+  Result<layout::LocationRun> locate(ChunkId /*id*/) override { return unused(); }
+  Result<std::shared_ptr<const format::ContainerHeader>> header(
+      ContainerNumber /*container*/) override {
+    return unused();
+  }
+  Result<std::uint64_t> place_of(ContainerNumber /*container*/) override { return unused(); }
+  Result<void> read_data(ContainerNumber /*container*/, std::uint32_t offset,
+                         std::span<std::byte> out) override {
+    const std::lock_guard lock(mutex_);
+    ++ranges_[{offset, out.size()}];
+    if (failures_ > 0) {
+      --failures_;
+      return unused();
+    }
+    if (offset + out.size() > data_.size()) return unused();
+    std::copy_n(data_.begin() + offset, out.size(), out.begin());
+    return {};
+  }
+  void will_read_data(ContainerNumber /*container*/, std::uint32_t offset,
+                      std::size_t bytes) override {
+    announced_.emplace_back(offset, bytes);
+  }
+
+  void fail(int reads) { failures_ = reads; }
+  [[nodiscard]] const std::vector<std::byte>& data() const { return data_; }
+  [[nodiscard]] const std::map<Range, int>& ranges() const { return ranges_; }
+  [[nodiscard]] const std::vector<Range>& announced() const { return announced_; }
+
+ private:
+  static Error unused() { return {ErrorCode::kIo, "no such bytes"}; }
+
+  std::mutex mutex_;
+  std::vector<std::byte> data_;
+  std::map<Range, int> ranges_;
+  std::vector<Range> announced_;
+  int failures_ = 0;
+};
+
+class SealedReads : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kHeaderBytes = 8192;
+  static constexpr std::uint32_t kFrames = 12;
+
+  SealedReads() {
+    std::mt19937 random(6);
+    header_.number = ContainerNumber{3};
+    header_.header_bytes = kHeaderBytes;
+    for (std::uint32_t i = 0; i < kFrames; ++i) {
+      format::FrameEntry frame;
+      frame.offset = header_.data_bytes;
+      frame.stored_bytes = 20000 + static_cast<std::uint32_t>(random() % 100000);
+      header_.data_bytes += frame.stored_bytes;
+      header_.frames.push_back(frame);
+    }
+    header_.seal.emplace();
+    header_.seal->salt.fill(std::byte{9});
+    header_.seal->total_bytes = kHeaderBytes + static_cast<std::uint32_t>(source_.data().size());
+  }
+
+  /// Reads a slice and compares it.
+  void read(Slice slice, bool once = true) {
+    std::vector<std::byte> room(layout::room_for(slice_bytes(header_, slice)));
+    const auto bytes = slice_bytes(header_, slice);
+    if (once) {
+      const auto got = must(reader_.read_once(source_, header_, slice, room));
+      ASSERT_EQ(got.size(), bytes);
+      expect_equal(got, slice);
+    } else {
+      must(reader_.read(source_, header_, slice, std::span(room).first(bytes)));
+      expect_equal(std::span(room).first(bytes), slice);
+    }
+  }
+  void expect_equal(std::span<const std::byte> got, Slice slice) const {
+    const auto begin = source_.data().begin() + header_.frames[slice.first].offset;
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), begin)) << slice.first << " to " << slice.last;
+  }
+  /// All windows of the container, each read once.
+  [[nodiscard]] std::map<Range, int> all_windows() const {
+    std::map<Range, int> all;
+    for (std::size_t at = 0; at < source_.data().size(); at += kWindow) {
+      const auto bytes = std::min(kWindow, source_.data().size() - at);
+      all[{static_cast<std::uint32_t>(at), bytes}] = 1;
+    }
+    return all;
+  }
+
+  // Longer than the frames: the padding of the container.
+  NotingSource source_{1400000};
+  format::ContainerHeader header_;
+  base::Metrics registry_;
+  ReadMetrics metrics_{registry_};
+  SliceReader reader_{metrics_};
+};
+
+TEST_F(SealedReads, SlicesInOrderReadEachWindowOnceUpToTheEndOfThePadding) {
+  for (const bool once : {true, false}) {
+    for (std::uint32_t frame = 0; frame < kFrames; ++frame) {
+      ASSERT_NO_FATAL_FAILURE(read({frame, frame}, once));
+    }
+  }
+  EXPECT_EQ(source_.ranges(), all_windows());
+  EXPECT_EQ(metrics_.read_bytes.value(), source_.data().size());
+  EXPECT_EQ(metrics_.requests.value(), all_windows().size());
+}
+
+TEST_F(SealedReads, TheRequestsOfARestoreDoNotDependOnTheFrames) {
+  for (std::uint32_t frame = 0; frame < kFrames; frame += 3) {
+    ASSERT_NO_FATAL_FAILURE(read({frame, frame + 2}));
+  }
+  EXPECT_EQ(source_.ranges(), all_windows());
+}
+
+TEST_F(SealedReads, AWholeContainerIsOneRequest) {
+  ASSERT_NO_FATAL_FAILURE(read({0, kFrames - 1}));
+  const std::map<Range, int> whole{{{0, source_.data().size()}, 1}};
+  EXPECT_EQ(source_.ranges(), whole);
+}
+
+TEST_F(SealedReads, AWholeContainerAfterAPartOfItIsReadInWindows) {
+  ASSERT_NO_FATAL_FAILURE(read({0, 0}));
+  ASSERT_NO_FATAL_FAILURE(read({0, kFrames - 1}));
+  EXPECT_EQ(source_.ranges(), all_windows());
+}
+
+TEST_F(SealedReads, AForgottenContainerIsReadAgain) {
+  ASSERT_NO_FATAL_FAILURE(read({1, 1}));
+  ASSERT_NO_FATAL_FAILURE(read({1, 1}));
+  EXPECT_EQ(source_.ranges().begin()->second, 1);
+  reader_.forget(header_);
+  ASSERT_NO_FATAL_FAILURE(read({1, 1}));
+  EXPECT_EQ(source_.ranges().begin()->second, 2);
+}
+
+TEST_F(SealedReads, AFailedReadIsAnErrorAndIsTriedAgain) {
+  source_.fail(1);
+  std::vector<std::byte> room(layout::room_for(slice_bytes(header_, {2, 2})));
+  const auto got = reader_.read_once(source_, header_, {2, 2}, room);
+  ASSERT_FALSE(got.has_value());
+  EXPECT_NE(got.error().message().find("frame 2"), std::string::npos) << got.error().message();
+  ASSERT_NO_FATAL_FAILURE(read({2, 2}));
+}
+
+TEST_F(SealedReads, OtherContainersHaveOtherWindows) {
+  ASSERT_NO_FATAL_FAILURE(read({0, 0}));
+  header_.seal->salt.fill(std::byte{10});
+  ASSERT_NO_FATAL_FAILURE(read({0, 0}));
+  EXPECT_EQ(source_.ranges().begin()->second, 2);
+}
+
+TEST_F(SealedReads, SlicesOfSealedContainersAreNotAnnounced) {
+  SliceReader::announce(source_, header_, {4, 5});
+  EXPECT_TRUE(source_.announced().empty());
+  header_.seal.reset();
+  SliceReader::announce(source_, header_, {4, 5});
+  const std::vector<Range> exact{{header_.frames[4].offset, slice_bytes(header_, {4, 5})}};
+  EXPECT_EQ(source_.announced(), exact);
+}
+
+TEST_F(SealedReads, ThreadsShareWindows) {
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    threads.emplace_back([this, i] {
+      for (std::uint32_t frame = 0; frame < kFrames; ++frame) {
+        read({(frame + i) % kFrames, (frame + i) % kFrames});
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(source_.ranges(), all_windows());
+}
+
+TEST_F(SealedReads, APlainContainerIsReadAsBefore) {
+  header_.seal.reset();
+  ASSERT_NO_FATAL_FAILURE(read({1, 2}));
+  const std::map<Range, int> exact{{{header_.frames[1].offset, slice_bytes(header_, {1, 2})}, 1}};
+  EXPECT_EQ(source_.ranges(), exact);
+}
+
+}  // namespace
+}  // namespace varve::restore
