@@ -7,6 +7,7 @@
 
 #include "base/coding.h"
 #include "base/log.h"
+#include "base/padding.h"
 #include "catalog/clock_record.h"
 #include "catalog/disk_record.h"
 #include "catalog/location_table.h"
@@ -199,6 +200,8 @@ Result<void> ManifestWriter::commit(const meta::Txn& txn) {
   VARVE_TRY(add_records(txn));
   VARVE_TRY_ASSIGN(const auto header, encoder_.finish());
   VARVE_TRY(file_->write_at(0, base::as_bytes(format::encode_manifest_header(header))));
+  const auto padded = base::padded_file_bytes(end_, file_->append_unit());
+  if (padded != end_) VARVE_TRY(file_->truncate(padded));
   VARVE_TRY(file_->sync());
   const auto path = manifest_path(series_directory_, number_);
   VARVE_TRY(files_.rename(path + std::string(store::kTemporarySuffix), path));

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/coding.h"
+#include "base/padding.h"
 #include "catalog/series_catalog.h"
 #include "format/recipe_decoder.h"
 #include "maintain/manifest_file.h"
@@ -165,7 +166,8 @@ Result<ManifestRead> read_manifest(io::FileSystem& files, const format::FrameCod
   VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
   VARVE_TRY_ASSIGN(auto read, read_manifest_part(*file, codec, path, 0, visit, bounds));
   VARVE_TRY_ASSIGN(const auto size, file->size());
-  if (!read.header.grows && read.end != size) {
+  const auto padded = base::padded_file_bytes(read.end, file->append_unit());
+  if (!read.header.grows && padded != size) {
     return damaged(path, "its length differs from its header");
   }
   return read;

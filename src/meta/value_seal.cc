@@ -6,7 +6,9 @@
 #include <span>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/coding.h"
+#include "base/padding.h"
 
 namespace varve::meta {
 
@@ -15,6 +17,7 @@ namespace {
 // The record of a sealed environment: salt, nonce, tag. The tag is that of an empty text.
 constexpr std::size_t kRecordBytes = crypto::kSaltBytes + crypto::kNonceBytes + crypto::kTagBytes;
 constexpr std::size_t kHashBytes = 16;
+constexpr std::byte kPaddingMark{1};  // The first byte of the padding; zeros follow.
 
 std::string_view text_of(std::span<const std::byte> bytes) { return base::as_text(bytes); }
 
@@ -94,8 +97,12 @@ Result<std::shared_ptr<const ValueSeal>> ValueSeal::open(const EnvKeys& keys,
 void ValueSeal::seal(std::string_view table, std::string_view key, const crypto::Nonce& nonce,
                      std::string_view value, std::span<std::byte> out) const {
   std::copy(nonce.begin(), nonce.end(), out.begin());
-  const auto text = out.subspan(nonce.size(), value.size());
+  const auto text = out.subspan(nonce.size(), out.size() - kExtraBytes);
+  VARVE_ASSERT(text.size() == base::padded_value_bytes(value.size()));
   std::ranges::copy(base::as_bytes(value), text.begin());
+  const auto padding = text.subspan(value.size());
+  std::ranges::fill(padding, std::byte{0});
+  padding.front() = kPaddingMark;
   const auto tag = aead_.seal(nonce, ValuePlace(salt_, table, key).bytes(), text);
   std::copy(tag.begin(), tag.end(), out.last(tag.size()).begin());
 }
@@ -113,7 +120,9 @@ Result<Value> ValueSeal::open(std::string_view table, std::string_view key,
     auto owned = std::make_unique_for_overwrite<char[]>(text.size() + 1);
     const std::span<std::byte> out(reinterpret_cast<std::byte*>(owned.get()), text.size());
     if (aead_.open(nonce, ValuePlace(salt_, table, key).bytes(), text, tag, out)) {
-      return Value(std::move(owned), text.size());
+      std::size_t end = out.size();
+      while (end > 0 && out[end - 1] == std::byte{0}) --end;
+      if (end > 0 && out[end - 1] == kPaddingMark) return Value(std::move(owned), end - 1);
     }
   }
   return Error(ErrorCode::kCorrupt, "catalog: a record cannot be decrypted; run `varve check`");

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 
@@ -109,7 +110,7 @@ TEST_F(ValueSealTest, EqualValuesAreSealedDifferently) {
   must(txn.commit());
   for (int i = 0; i < 300; ++i) {
     const auto bytes = stored(env, 0, std::to_string(i));
-    EXPECT_EQ(bytes.size(), 14 + ValueSeal::kExtraBytes);
+    EXPECT_EQ(bytes.size(), 32 + ValueSeal::kExtraBytes);
     seen.insert(bytes);
     nonces.insert(bytes.substr(0, crypto::kNonceBytes));
   }
@@ -257,12 +258,39 @@ std::string from_hex(std::string_view hex) {
 }
 
 // Made from docs/FORMAT.md by the Python package `cryptography`.
+TEST_F(ValueSealTest, PaddingHidesTheLengthsOfValues) {
+  const auto env = open();
+  constexpr std::size_t kBytesMax = 5000;
+  // Values that end with zeros, and values that end with ones.
+  const auto value = [](std::size_t bytes) {
+    return std::string(bytes, bytes % 2 == 0 ? '\0' : '\1');
+  };
+  auto writing = must(WriteTxn::begin(env));
+  for (std::size_t n = 0; n <= kBytesMax; ++n) must(writing.put(0, std::to_string(n), value(n)));
+  must(writing.commit());
+  std::map<std::size_t, std::set<std::size_t>> lengths;  // Of values, by those of sealed ones.
+  for (std::size_t n = 0; n <= kBytesMax; ++n) {
+    {
+      const auto txn = must(ReadTxn::begin(env));
+      ASSERT_EQ(*must(txn.get(0, std::to_string(n))), value(n)) << n;
+    }
+    lengths[stored(env, 0, std::to_string(n)).size() - ValueSeal::kExtraBytes].insert(n);
+  }
+  for (const auto& [padded, values] : lengths) {
+    EXPECT_EQ(padded % (padded <= 256 ? 32 : 256), 0U);
+    EXPECT_GT(padded, *values.rbegin());
+    EXPECT_LE(padded, *values.begin() + (padded <= 256 ? 32 : 256));
+  }
+  EXPECT_EQ(lengths.size(), 8U + 19U);
+}
+
 TEST_F(ValueSealTest, KnownAnswers) {
   const auto record = from_hex(
       "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f6465666768696a6b6c6d6e6f"
       "7410fd7985f29d0d8d5c0605f2791624");
-  const auto sealed =
-      from_hex("c8c9cacbcccdcecfd0d1d2d3f1c24020a909e8681f52132041c97ae65dd8ded6a8");
+  const auto sealed = from_hex(
+      "c8c9cacbcccdcecfd0d1d2d3f1c24020a9da2918f555c86af23a5d4222d7e300"
+      "2700ffe5a34dc95802c4790add2236a739277d98a93aef2a8ef0cde6");
   EnvKeys known = keys();
   known.ring = test_keys(1, "00112233445566778899aabbccddeeff");
   const auto seal = must(ValueSeal::open(known, record));

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lengths that hide lengths.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace varve::base {
+
+/// Returns `bytes` rounded up by Padmé (Nikitin et al., PETS 2019), and to a multiple of `step`, a
+/// power of two. That adds at most 12 %, 3 % from 64 KiB on, and less than a step.
+[[nodiscard]] constexpr std::uint64_t padme(std::uint64_t bytes, std::uint64_t step) {
+  if (bytes < 2) return (bytes + step - 1) & ~(step - 1);
+  const auto e = static_cast<unsigned>(std::bit_width(bytes)) - 1;
+  const auto digits = static_cast<unsigned>(std::bit_width(e));
+  const std::uint64_t grain = std::max(step, std::uint64_t{1} << (e - std::min(e, digits)));
+  return (bytes + grain - 1) & ~(grain - 1);
+}
+
+/// Returns the length to which a sealed value of the catalog is padded: at least one byte more.
+[[nodiscard]] constexpr std::uint64_t padded_value_bytes(std::uint64_t bytes) {
+  constexpr std::uint64_t kShort = 256;
+  return padme(bytes + 1, bytes < kShort ? 32 : kShort);
+}
+
+/// Returns the length to which a file that is written once is padded with zeros. `append_unit` is
+/// that of the file: 1 for a plain file, which has no padding.
+[[nodiscard]] constexpr std::uint64_t padded_file_bytes(std::uint64_t bytes,
+                                                        std::uint64_t append_unit) {
+  return append_unit == 1 ? bytes : padme(bytes, append_unit);
+}
+
+}  // namespace varve::base
