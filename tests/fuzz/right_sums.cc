@@ -14,6 +14,8 @@
 namespace varve::fuzz {
 namespace {
 
+constexpr std::uint32_t kSealedFlag = 2;  // Of a container.
+
 template <typename T>
 T load(const std::string& bytes, std::size_t at) {
   return base::load_le<T>(base::as_bytes(bytes).data() + at);
@@ -37,6 +39,14 @@ void sum_manifest(std::string& bytes) {
 
 void sum_containers(std::string& bytes) {
   for (std::size_t at = 0; bytes.size() - at >= format::kContainerFixedHeaderBytes;) {
+    if ((load<std::uint32_t>(bytes, at + 8) & kSealedFlag) != 0) {
+      const std::size_t all = load<std::uint32_t>(bytes, at + 20);
+      if (all < format::kContainerFixedHeaderBytes || all > bytes.size() - at) return;
+      put64(bytes, at + 112, sum(bytes, at + format::kContainerFixedHeaderBytes, at + all));
+      put64(bytes, at + 120, sum(bytes, at, at + 120));
+      at += all;
+      continue;
+    }
     const std::size_t header_bytes = load<std::uint32_t>(bytes, at + 32);
     const std::size_t data_bytes = load<std::uint32_t>(bytes, at + 36);
     const bool compact = (load<std::uint32_t>(bytes, at + 8) & 1) != 0;
@@ -114,7 +124,9 @@ void sum_snapshot(std::string& bytes) {
 }
 
 void sum_file(std::string_view path, std::string& bytes) {
-  if (path.ends_with(".seg") || path.ends_with(".vol")) {
+  if (bytes.starts_with("VVSF")) {
+    sum_sealed(bytes);
+  } else if (path.ends_with(".seg") || path.ends_with(".vol")) {
     sum_containers(bytes);
   } else if (path.ends_with(".par")) {
     sum_parity(bytes);

@@ -15,7 +15,7 @@ namespace varve::fuzz {
 void sum_manifest(std::string& bytes);
 
 /// Corrects the checksums of a segment or volume: of each header that follows the previous
-/// container.
+/// container, and the outer checksum of sealed containers.
 void sum_containers(std::string& bytes);
 
 /// Corrects the last line of the superblock or of the file `scrub`.
