@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 
 #include "random_history.h"
 #include "varve/retention.h"

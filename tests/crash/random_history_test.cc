@@ -5,7 +5,7 @@
 // VARVE_TEST_STEPS=N sets the length of the history, VARVE_TEST_SEED=N chooses another one.
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 

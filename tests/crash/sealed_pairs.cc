@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <vector>
 
 namespace varve::test {
 namespace {
