@@ -30,6 +30,7 @@
 #include "cli/signal_watch.h"
 #include "cli/store_source.h"
 #include "cli/version_path.h"
+#include "control/key_source.h"
 #include "control/local_control.h"
 #include "control/mounted_path.h"
 #include "control/repository_control.h"
@@ -116,10 +117,15 @@ using Stream = std::shared_ptr<const base::UniqueFd>;
 
 /// Opens the stream that the options name.
 Result<Stream> open_stream(const StoreArguments& options) {
+  const auto key = control::key_place_of_environment();
+  const bool is_input = options.tar.empty() || options.tar == "-";
+  if (is_input && (key.passphrase_file == "-" || key.key_file == "-")) {
+    return usage_error(
+        "standard input cannot be both the key and the data; name a file of the key");
+  }
   auto input = std::make_shared<const base::UniqueFd>(
-      options.tar.empty() || options.tar == "-"
-          ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-          : ::open(options.tar.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+      is_input ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+               : ::open(options.tar.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!input->valid()) {
     return base::system_error(options.tar.empty() ? "standard input" : options.tar, errno);
   }

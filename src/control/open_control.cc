@@ -7,6 +7,8 @@
 #include "control/local_control.h"
 #include "control/lock_wait.h"
 #include "control/remote_control.h"
+#include "varve/encryption.h"
+#include "varve/keys.h"
 
 namespace varve::control {
 namespace {
@@ -21,6 +23,21 @@ Result<Control> control_to_read(const std::string& path, const OpenOptions& opti
                                                  *std::move(client), std::move(repository)));
 }
 
+// A daemon needs no key. But a key that the user names must fit, and be of an encrypted repository:
+// otherwise this is another repository than the user means.
+Result<void> check_given_key(const std::string& path, const OpenOptions& options) {
+  if (!options.encrypted_only) return {};
+  VARVE_TRY_ASSIGN(const auto encryption, read_encryption(path, options.trust_owner));
+  if (!encryption) {
+    return Error(ErrorCode::kWrongKey,
+                 "a key is given, but " + path +
+                     " is plain: it would store new data in the clear. Give no key, unless this "
+                     "should be an encrypted repository");
+  }
+  VARVE_TRY_ASSIGN(const auto key, options.key());
+  return check_key(path, key, options.trust_owner);
+}
+
 }  // namespace
 
 Result<Control> open_control(const std::string& path, const OpenOptions& options) {
@@ -30,6 +47,7 @@ Result<Control> open_control(const std::string& path, const OpenOptions& options
   if (repository.error().code() != ErrorCode::kLocked) return std::move(repository).error();
   auto client = Client::connect(path);
   if (client) {
+    VARVE_TRY(check_given_key(path, options));
     return Control(
         std::make_unique<RemoteControl>(RemoteControl::Place{path, options}, *std::move(client)));
   }

@@ -15,7 +15,8 @@ namespace varve::control {
 /// process has the lock, connects to the daemon there. Waits for a daemon that is ending.
 /// With OpenOptions::read_only it takes no lock: it connects to a daemon that answers, and
 /// otherwise only reads the repository here.
-/// Errors: kLocked if the process with the lock takes no requests, such as another command;
+/// A key that OpenOptions name must fit, also where the daemon needs none.
+/// Errors: kWrongKey; kLocked if the process with the lock takes no requests, such as another command;
 /// otherwise those of Repository::open() and Client::connect().
 [[nodiscard]] Result<std::unique_ptr<RepositoryControl>> open_control(const std::string& path,
                                                                       const OpenOptions& options);

@@ -242,7 +242,21 @@ daemon=$(pgrep -f "mount .*$mnt" | head -1)
 "$VARVE" open "$repo" s/two </dev/null
 "$VARVE" seal "$repo" s/two </dev/null
 expect_status 11 "$VARVE" key rm "${other[@]}" "$repo" 1
-ok "commands that the daemon serves need no key"
+expect_status 12 "$VARVE" open --passphrase-file "$work/wrong" "$repo" s/three
+message_says 'opens no key slot'
+"$VARVE" open "${other[@]}" "$repo" s/three
+"$VARVE" rm "$repo" s/three
+expect_status 2 "$VARVE" store --passphrase-file - --stdin x "$repo" s/three <"$work/other"
+message_says 'both the key and the data'
+unmount_repo
+"$VARVE" -q init "$work/clear"
+"$VARVE" mount "$work/clear" "$mnt"
+expect_status 12 "$VARVE" store "${other[@]}" "$work/clear" s/one "$work/source"
+message_says 'is plain'
+"$VARVE" umount "$mnt"
+mount_repo -o passphrase_file="$work/other"
+daemon=$(pgrep -f "mount .*$mnt" | head -1)
+ok "commands that the daemon serves need no key, and refuse a wrong one and a plain repository"
 
 locked=$(sed -n 's/^VmLck:\s*\([0-9]*\) kB/\1/p' "/proc/$daemon/status")
 [ "$locked" -ge 64 ] || fail "only $locked kB of the daemon are locked in memory"
