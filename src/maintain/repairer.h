@@ -42,6 +42,8 @@ class Repairer final : public Repair {
            std::unique_ptr<io::FileSystem> files);
   [[nodiscard]] Result<void> lock();
   [[nodiscard]] Result<void> scan_superblock();
+  /// Refuses to build a new catalog under the superblock of another repository.
+  [[nodiscard]] Result<void> check_superblock();
   void use(const format::Superblock& superblock, std::shared_ptr<const crypto::KeyRing> keys);
   /// Uses the file `varve.keys` instead of a bad `varve.repo`, if the repository is encrypted.
   /// Returns false if there is no such file.

@@ -202,7 +202,9 @@ Result<void> Env::open_seal(MDB_txn* txn, const EnvOptions& options) {
   const bool is_sealed = rc == 0;
   if (!keys.ring) {
     if (!is_sealed) return {};
-    return Error(ErrorCode::kCorrupt, "the database is encrypted, but the repository is not");
+    return Error(ErrorCode::kCorrupt,
+                 "the database is encrypted, but varve.repo is that of a plain repository; put the "
+                 "right file back: varve.keys is a copy of it");
   }
   keys_ = keys;
   if (is_sealed) {

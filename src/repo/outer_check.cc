@@ -37,7 +37,7 @@ class OuterCheck {
     const auto superblock = ingest::read_superblock(text);
     // A damaged superblock does not tell, but only an encrypted repository has a copy.
     VARVE_TRY_ASSIGN(const bool has_copy, files_.exists(paths_.keys()));
-    const bool encrypted = superblock ? superblock->encryption.has_value() : has_copy;
+    const bool encrypted = has_copy || (superblock && superblock->encryption);
     maintain::SealedFiles sealed;
     if (encrypted) sealed = maintain::list_sealed_files(files_, paths_.root());
     const auto catalog_bytes = files_.tree_bytes(paths_.catalog_data());
@@ -51,6 +51,11 @@ class OuterCheck {
     if (const auto fault =
             superblock ? repo::fault_of_copy(files_, paths_.root(), *superblock) : std::nullopt) {
       damage(paths_.keys(), *fault);
+    }
+    if (superblock && !superblock->encryption && has_copy) {
+      damage(paths_.superblock(),
+             "it is that of a plain repository, but only an encrypted one has varve.keys; put the "
+             "right file back: varve.keys is a copy of it");
     }
     if (report_.finished) VARVE_TRY(check_catalog(encrypted));
     if (report_.finished) VARVE_TRY(check_sealed(sealed));

@@ -156,3 +156,32 @@ CREDENTIALS_DIRECTORY=$work/credentials mount_as_job -o ro
 unmount_repo
 wait "$daemon"
 ok "mount(8) takes keyfile= as fstab gives it, and a unit its credential"
+
+# ---- The superblock of another repository: nothing that the right one opens may go. ----
+
+key=(--key-file "$work/file.key")
+"$VARVE" -q init --encrypt "${key[@]}" "$work/same-key"
+(umask 077; head -c 32 /dev/urandom >"$work/other.key")
+"$VARVE" -q init --encrypt --key-file "$work/other.key" "$work/other-key"
+"$VARVE" -q init "$work/no-key"
+for other in same-key other-key no-key; do
+  rm -rf "$work/mixed"
+  cp -a "$repo" "$work/mixed"
+  cp "$work/$other/varve.repo" "$work/mixed/"
+  given=("${key[@]}")
+  [ $other != other-key ] || given=(--key-file "$work/other.key")
+  [ $other != no-key ] || given=()
+  (cd "$work/mixed" && find . -type f ! -name settled ! -name lock -exec sha256sum {} + | sort) >"$work/before"
+  for copy in present absent; do
+    [ $copy = present ] || rm "$work/mixed/varve.keys"
+    [ $copy = present ] || sed -i '/varve.keys/d' "$work/before"
+    expect_status 1 "$VARVE" repair --yes "${given[@]}" "$work/mixed"
+    message_says 'is that of another repository'
+    (cd "$work/mixed" && find . -type f ! -name settled ! -name lock -exec sha256sum {} + | sort) | diff "$work/before" -
+  done
+  cp "$repo/varve.keys" "$work/mixed/"
+  expect_status 1 "$VARVE" check --outer "$work/mixed"
+  cp "$repo/varve.keys" "$work/mixed/varve.repo"
+  "$VARVE" -q check "${key[@]}" "$work/mixed"
+done
+ok "repair changes nothing under the superblock of another repository, and check --outer sees that"

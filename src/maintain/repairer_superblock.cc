@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The superblock of a repository that is repaired: which one it has, and which keys open it.
+#include <algorithm>
+#include <utility>
+
+#include "catalog/key_record.h"
+#include "ingest/parameters.h"
+#include "io/posix_file_system.h"
+#include "maintain/manifest_file.h"
+#include "maintain/repairer.h"
+#include "maintain/superblock_place.h"
+#include "store/repository_paths.h"
+#include "store/sealed_places.h"
+
+namespace varve::maintain {
+namespace {
+
+constexpr std::size_t kSuperblockBytesMax = 64U << 10;
+
+}  // namespace
+
+void Repairer::use(const format::Superblock& superblock,
+                   std::shared_ptr<const crypto::KeyRing> keys) {
+  parameters_ = superblock.parameters;
+  if (keys) encrypted_ = superblock;
+  files_ = store::seal_files(std::move(files_), keys, path_);
+  codecs_.emplace(parameters_, std::move(keys));
+}
+
+Result<void> Repairer::check_superblock() {
+  VARVE_TRY_ASSIGN(const auto raw, io::open_root(path_, {.trust_owner = options_.trust_owner}));
+  VARVE_TRY_ASSIGN(const auto own, encrypted_ ? *encrypted_ : ingest::read_superblock(superblock_));
+  return check_superblock_place(*raw, *files_, codecs_->frames(), path_, own);
+}
+
+// The next writer writes the copy again, if that is the damaged one.
+Result<bool> Repairer::use_superblock_copy(const std::string& damage) {
+  const auto name = store::RepositoryPaths(path_).keys();
+  const auto text = files_->read_file(name, kSuperblockBytesMax);
+  if (!text && text.error().code() == ErrorCode::kNotFound) return false;
+  if (!text) return text.error();
+  auto superblock = ingest::read_superblock(*text);
+  if (!superblock) return std::move(superblock).error().with_context(name);
+  VARVE_TRY_ASSIGN(auto keys, format::unlock_superblock(*superblock, *text, options_.key, true));
+  superblock_ = format::encode_superblock(*superblock);
+  use(*superblock, std::move(keys));
+  superblock_lost_ = true;
+  step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
+       damage + "; the repair writes it again from " + name);
+  return true;
+}
+
+bool Repairer::has_newer_copy(const format::Superblock& superblock,
+                              const crypto::KeyRing& keys) const {
+  const auto text = files_->read_file(store::RepositoryPaths(path_).keys(), kSuperblockBytesMax);
+  if (!text || !format::authenticate_superblock(*text, keys)) return false;
+  const auto copy = ingest::read_superblock(*text);
+  return copy && copy->encryption &&
+         copy->encryption->key_counter > superblock.encryption->key_counter;
+}
+
+Result<void> Repairer::scan_key_counter() {
+  if (!encrypted_) return {};
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+  VARVE_TRY_ASSIGN(const auto known, catalog::find_key_counter(txn));
+  if (known <= encrypted_->encryption->key_counter) return {};
+  encrypted_->encryption->key_counter = known + 1;
+  superblock_ = format::encode_superblock(*encrypted_);
+  superblock_lost_ = true;
+  step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
+       "its keys are older than those that the catalog knows; the repair keeps these keys: remove "
+       "those that should not open the repository with `varve key rm`");
+  return {};
+}
+
+Result<void> Repairer::scan_superblock() {
+  auto text = files_->read_file(path_ + "/varve.repo", kSuperblockBytesMax);
+  auto superblock =
+      text ? ingest::read_superblock(*text) : Result<format::Superblock>(std::move(text).error());
+  if (superblock) {
+    auto keys =
+        format::unlock_superblock(*superblock, *text, options_.key, options_.encrypted_only);
+    const bool forged = !keys && keys.error().code() == ErrorCode::kCorrupt;
+    if (!keys && !forged) return std::move(keys).error();
+    if (!forged && *keys && has_newer_copy(*superblock, **keys)) {
+      VARVE_TRY(use_superblock_copy("it is older than its copy"));
+      return {};
+    }
+    if (!forged) {
+      superblock_ = *keys ? format::encode_superblock(*superblock) : *text;
+      use(*superblock, *std::move(keys));
+      return {};
+    }
+    superblock = std::move(keys).error();
+  }
+  // Only a newer program may repair a newer format.
+  if (superblock.error().code() == ErrorCode::kUnsupported) return std::move(superblock).error();
+  VARVE_TRY_ASSIGN(const bool copied, use_superblock_copy(superblock.error().message()));
+  if (copied) return {};
+  // Labels are readable without the parameters, which only their copy of the superblock tells.
+  const auto plain = format::make_plain_frame_codec({});
+  VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
+  int most_needs = -1;
+  for (const auto series : folders) {
+    const auto labels =
+        read_labels(*files_, *plain, store::RepositoryPaths(path_).series(series), series);
+    const auto copy = labels ? ingest::read_superblock(labels->superblock)
+                             : Result<format::Superblock>(labels.error());
+    // A readable copy in another series may be older than the upgrade to the newer format.
+    if (!copy && copy.error().code() == ErrorCode::kUnsupported) return copy.error();
+    if (!copy) continue;
+    // After a crash, some copies may lack a feature that series need.
+    const int needs = int{copy->needs_pool} + int{copy->needs_aliases};
+    if (needs > most_needs) superblock_ = labels->superblock;
+    most_needs = std::max(most_needs, needs);
+    if (superblock_lost_) continue;
+    use(*copy, nullptr);
+    superblock_lost_ = true;
+    step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
+         superblock.error().message() + "; the repair writes it again from " +
+             store::RepositoryPaths(path_).series(series) + "/" + kLabelsName);
+  }
+  if (superblock_lost_) return {};
+  if (folders.empty()) {
+    return Error(ErrorCode::kNoRepository, path_ + " is not a Varve repository");
+  }
+  return std::move(superblock).error().with_context("no series has a copy of the superblock");
+}
+
+}  // namespace varve::maintain

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a superblock is that of the repository in whose folder it is.
+#pragma once
+
+#include <string>
+
+#include "format/frame_codec.h"
+#include "format/superblock.h"
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::maintain {
+
+/// Checks that the labels in a folder, if any are whole, belong to the superblock. A repair removes
+/// and replaces what it cannot read: under the superblock of another repository, that is
+/// everything. `files` opens sealed files with the keys of the superblock, `raw` opens all files as
+/// they are.
+/// Errors: kCorrupt if whole labels are there but none of them can be read, or if no labels can be
+/// read and `varve.keys` is the copy of another superblock.
+[[nodiscard]] Result<void> check_superblock_place(io::FileSystem& raw, io::FileSystem& files,
+                                                  const format::FrameCodec& codec,
+                                                  const std::string& path,
+                                                  const format::Superblock& superblock);
+
+}  // namespace varve::maintain
