@@ -16,8 +16,8 @@ namespace varve::control {
 /// With OpenOptions::read_only it takes no lock: it connects to a daemon that answers, and
 /// otherwise only reads the repository here.
 /// A key that OpenOptions name must fit, also where the daemon needs none.
-/// Errors: kWrongKey; kLocked if the process with the lock takes no requests, such as another command;
-/// otherwise those of Repository::open() and Client::connect().
+/// Errors: kWrongKey; kLocked if the process with the lock takes no requests, such as another
+/// command; otherwise those of Repository::open() and Client::connect().
 [[nodiscard]] Result<std::unique_ptr<RepositoryControl>> open_control(const std::string& path,
                                                                       const OpenOptions& options);
 
