@@ -37,7 +37,7 @@ Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(const meta::Env& ca
   std::unique_ptr<CategoryLayout> layout(
       new CategoryLayout(catalog, store, codec, compressors, options));
   if (options.read_only) return layout;
-  VARVE_TRY(recover_store(catalog, options.store, store, layout->numbers_));
+  VARVE_TRY(recover_store(catalog, options.store, store, codec.keys(), layout->numbers_));
   return layout;
 }
 

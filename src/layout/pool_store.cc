@@ -95,8 +95,12 @@ Result<std::unique_ptr<PoolStore>> PoolStore::open(const PoolParts& parts,
                                                    std::unique_ptr<store::SegmentStore> segments) {
   std::unique_ptr<PoolStore> pool(new PoolStore(parts, std::move(segments)));
   if (parts.read_only) return pool;
-  const auto prepare = parts.settled ? prepare_store : recover_store;
-  VARVE_TRY(prepare(parts.catalog, kPoolStore, *pool->segments_, pool->numbers_));
+  if (parts.settled) {
+    VARVE_TRY(prepare_store(parts.catalog, kPoolStore, *pool->segments_, pool->numbers_));
+  } else {
+    VARVE_TRY(recover_store(parts.catalog, kPoolStore, *pool->segments_, parts.codec.keys(),
+                            pool->numbers_));
+  }
   begin_pool_numbers(pool->numbers_);
   pool->first_own_ = pool->numbers_.next_segment();
   return pool;

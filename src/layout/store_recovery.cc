@@ -4,15 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <variant>
 #include <vector>
 
+#include "base/coding.h"
 #include "base/log.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "format/container_fixed_header.h"
+#include "format/container_record.h"
 
 namespace varve::layout {
 namespace {
@@ -28,20 +33,48 @@ Result<void> load_counters(const meta::Env& catalog, StoreId id, store::NumberSo
   return {};
 }
 
+/// The files that the catalog names.
+struct KnownFile {
+  format::ContainerRecord first;  // The container with the lowest offset.
+  std::uint64_t bytes = 0;
+};
+
+/// Returns whether the file has the container that the catalog expects first. If not, the folder
+/// may be that of another series, or an older one.
+Result<bool> has_own_container(StoreId id, store::SegmentStore& store,
+                               const format::ContainerKeys* keys, const KnownFile& known) {
+  VARVE_TRY_ASSIGN(const auto file, store.open(known.first.segment, store::ReadMode::kCached));
+  std::array<std::byte, format::kContainerFixedHeaderBytes> start{};
+  VARVE_TRY_ASSIGN(const std::size_t got, file->read_at(known.first.offset, start));
+  const auto header = format::decode_fixed_header(std::span(start).first(got), keys);
+  if (!header || header->store != id || header->number != known.first.number) return false;
+  return !header->seal ||
+         base::load_le<std::uint64_t>(header->seal->salt.data()) == known.first.salt_start;
+}
+
+/// Returns whether a file has bytes that the catalog does not know.
+bool has_leftovers(const std::map<SegmentNumber, KnownFile>& known, SegmentNumber file,
+                   std::uint64_t bytes) {
+  const auto its = known.find(file);
+  return its == known.end() || bytes > its->second.bytes;
+}
+
 // A crash left the containers that the catalog does not know; nothing ever referred to them. A file
 // that a container's record names is kept, even if the files' own records disagree. If other files
-// are missing, the store may be older than the catalog, as after an interrupted copy: then unknown
-// files may be the only copy of their data, and stay for `varve repair`.
+// are missing or have other containers, the store may be older than the catalog, as after an
+// interrupted copy, or that of another series: then unknown bytes may be the only copy of their
+// data, and stay for `varve repair`.
 // New files then get numbers above theirs.
 Result<void> remove_leftovers(const meta::Env& catalog, StoreId id, store::SegmentStore& store,
-                              store::NumberSource& numbers) {
-  std::map<SegmentNumber, std::uint64_t> bytes_of;
+                              const format::ContainerKeys* keys, store::NumberSource& numbers) {
+  std::map<SegmentNumber, KnownFile> known;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
     VARVE_TRY(catalog::for_each_container(
         txn, id, [&](const format::ContainerRecord& record) -> Result<bool> {
-          auto& bytes = bytes_of[record.segment];
-          bytes = std::max(bytes, record.end());
+          const auto [its, is_new] = known.try_emplace(record.segment, KnownFile{record, 0});
+          if (record.offset < its->second.first.offset) its->second.first = record;
+          its->second.bytes = std::max(its->second.bytes, record.end());
           return true;
         }));
   }
@@ -51,21 +84,29 @@ Result<void> remove_leftovers(const meta::Env& catalog, StoreId id, store::Segme
   };
   std::vector<Present> present;
   std::size_t whole = 0;
+  bool any_left = false;
   for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
     VARVE_TRY(store.remove_unfinished(kind));
     VARVE_TRY_ASSIGN(const auto files, store.list(kind));
     for (const auto& file : files) {
       VARVE_TRY_ASSIGN(const auto bytes, store.size(file));
       present.push_back({file, bytes});
-      const auto known = bytes_of.find(std::get<SegmentNumber>(file));
-      if (known != bytes_of.end() && bytes >= known->second) ++whole;
+      const auto number = std::get<SegmentNumber>(file);
+      const auto its = known.find(number);
+      if (its != known.end() && bytes >= its->second.bytes) ++whole;
+      any_left = any_left || has_leftovers(known, number, bytes);
     }
   }
-  if (whole != bytes_of.size()) {
+  if (!any_left && whole == known.size()) return {};
+  bool is_own = whole == known.size();
+  for (auto its = known.begin(); is_own && its != known.end(); ++its) {
+    VARVE_TRY_ASSIGN(is_own, has_own_container(id, store, keys, its->second));
+  }
+  if (!is_own) {
     base::log(
         base::LogLevel::kWarning,
-        fmt::format("{}: files that the catalog names are missing or too short; files that it "
-                    "does not name are kept; run `varve check`",
+        fmt::format("{}: files that the catalog names are missing, too short or other ones; bytes "
+                    "that it does not name are kept; run `varve check`",
                     store.describe()));
     auto next = static_cast<std::uint32_t>(numbers.next_segment());
     for (const auto& one : present) {
@@ -76,11 +117,11 @@ Result<void> remove_leftovers(const meta::Env& catalog, StoreId id, store::Segme
     return {};
   }
   for (const auto& [file, bytes] : present) {
-    const auto known = bytes_of.find(std::get<SegmentNumber>(file));
-    if (known == bytes_of.end()) {
+    const auto its = known.find(std::get<SegmentNumber>(file));
+    if (its == known.end()) {
       VARVE_TRY(store.remove(file));
-    } else if (bytes > known->second) {
-      VARVE_TRY(store.cut(file, known->second));
+    } else if (bytes > its->second.bytes) {
+      VARVE_TRY(store.cut(file, its->second.bytes));
     }
   }
   return {};
@@ -95,9 +136,9 @@ Result<void> prepare_store(const meta::Env& catalog, StoreId id, store::SegmentS
 }
 
 Result<void> recover_store(const meta::Env& catalog, StoreId id, store::SegmentStore& store,
-                           store::NumberSource& numbers) {
+                           const format::ContainerKeys* keys, store::NumberSource& numbers) {
   VARVE_TRY(prepare_store(catalog, id, store, numbers));
-  return remove_leftovers(catalog, id, store, numbers);
+  return remove_leftovers(catalog, id, store, keys, numbers);
 }
 
 }  // namespace varve::layout

@@ -296,7 +296,7 @@ Result<void> DataRepairer::execute(RepairReport& report) {
 Result<void> DataRepairer::store_again(RepairReport& report) {
   base::ThreadPool compressors(2, "varve-compress");
   store::NumberSource numbers;
-  VARVE_TRY(layout::recover_store(catalog_, store_id_, store_, numbers));
+  VARVE_TRY(layout::recover_store(catalog_, store_id_, store_, codecs_.frames().keys(), numbers));
   store::ContainerWriterOptions how;
   how.store = store_id_;
   how.numbers = &numbers;

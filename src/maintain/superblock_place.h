@@ -11,12 +11,11 @@
 
 namespace varve::maintain {
 
-/// Checks that the labels in a folder, if any are whole, belong to the superblock. A repair removes
-/// and replaces what it cannot read: under the superblock of another repository, that is
-/// everything. `files` opens sealed files with the keys of the superblock, `raw` opens all files as
-/// they are.
-/// Errors: kCorrupt if whole labels are there but none of them can be read, or if no labels can be
-/// read and `varve.keys` is the copy of another superblock.
+/// Checks that the labels in a folder that are whole belong to the superblock and to their series.
+/// A repair without a catalog removes and replaces what it cannot read: under the superblock of
+/// another repository, that is everything. `files` opens sealed files with the keys of the
+/// superblock, `raw` opens all files as they are. Errors: kCorrupt if they do not, or if no labels
+/// can be read and `varve.keys` is the copy of another superblock.
 [[nodiscard]] Result<void> check_superblock_place(io::FileSystem& raw, io::FileSystem& files,
                                                   const format::FrameCodec& codec,
                                                   const std::string& path,
