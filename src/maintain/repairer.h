@@ -51,6 +51,8 @@ class Repairer final : public Repair {
   /// Returns true if the copy has later key slots.
   [[nodiscard]] bool has_newer_copy(const format::Superblock& superblock,
                                     const crypto::KeyRing& keys) const;
+  /// Returns true if the copy claims later key slots of the same repository. Needs no key.
+  [[nodiscard]] bool is_newer_copy(const format::Superblock& superblock) const;
   /// Finds key slots that are older than the catalog.
   [[nodiscard]] Result<void> scan_key_counter();
   [[nodiscard]] Result<void> scan_catalog();

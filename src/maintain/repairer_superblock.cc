@@ -59,6 +59,14 @@ bool Repairer::has_newer_copy(const format::Superblock& superblock,
          copy->encryption->key_counter > superblock.encryption->key_counter;
 }
 
+bool Repairer::is_newer_copy(const format::Superblock& superblock) const {
+  const auto text = files_->read_file(store::RepositoryPaths(path_).keys(), kSuperblockBytesMax);
+  const auto copy = text ? ingest::read_superblock(*text) : text.error();
+  return copy && copy->encryption && superblock.encryption &&
+         copy->repository_id == superblock.repository_id &&
+         copy->encryption->key_counter > superblock.encryption->key_counter;
+}
+
 Result<void> Repairer::scan_key_counter() {
   if (!encrypted_) return {};
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
@@ -81,7 +89,13 @@ Result<void> Repairer::scan_superblock() {
     auto keys =
         format::unlock_superblock(*superblock, *text, options_.key, options_.encrypted_only);
     const bool forged = !keys && keys.error().code() == ErrorCode::kCorrupt;
-    if (!keys && !forged) return std::move(keys).error();
+    if (!keys && !forged) {
+      // The key may be in the newer copy alone.
+      if (!is_newer_copy(*superblock)) return std::move(keys).error();
+      VARVE_TRY_ASSIGN(const bool used, use_superblock_copy("it is older than its copy"));
+      if (!used) return std::move(keys).error();
+      return {};
+    }
     if (!forged && *keys && has_newer_copy(*superblock, **keys)) {
       VARVE_TRY(use_superblock_copy("it is older than its copy"));
       return {};

@@ -200,6 +200,9 @@ cp "$repo/varve.repo" "$work/new.repo"
 cp "$work/older.repo" "$repo/varve.repo"
 expect_status 1 "$VARVE" ls "${pass[@]}" "$repo"
 message_says 'older copy'
+"$VARVE" -q repair --yes --passphrase-file "$work/other" "$repo" >/dev/null
+cmp "$work/new.repo" "$repo/varve.repo"
+cp "$work/older.repo" "$repo/varve.repo"
 cp "$work/older.keys" "$repo/varve.keys"
 expect_status 1 "$VARVE" check "${pass[@]}" "$repo"
 message_says 'older copy'
@@ -245,7 +248,7 @@ expect_status 11 "$VARVE" key rm "${other[@]}" "$repo" 1
 expect_status 12 "$VARVE" open --passphrase-file "$work/wrong" "$repo" s/three
 message_says 'opens no key slot'
 "$VARVE" open "${other[@]}" "$repo" s/three
-"$VARVE" rm "$repo" s/three
+"$VARVE" rm "${other[@]}" "$repo" s/three
 expect_status 2 "$VARVE" store --passphrase-file - --stdin x "$repo" s/three <"$work/other"
 message_says 'both the key and the data'
 unmount_repo
