@@ -22,7 +22,7 @@ enum class Codec : std::uint8_t { kNone = 0, kZstd = 1 };
 
 /// Parameters fixed when the repository is created. The superblock stores them.
 struct RepositoryParameters {
-  std::string chunker = "gear16";  ///< Id; an encrypted repository takes its keyed form.
+  std::string chunker = "gear16";  ///< Id. Only an encrypted repository has a keyed one.
   std::uint32_t chunk_bytes_min = 2048;
   std::uint32_t chunk_bytes_avg = 8192;  ///< Power of two, 4096 to 16384.
   std::uint32_t chunk_bytes_max = 65536;

@@ -99,6 +99,9 @@ int run_init(InitArguments options, const Context& context) {
     settings.arrange->parity_percent = options.parity.value_or(0);
   }
   parameters.chunker = options.chunker;
+  if (!options.encrypt && options.chunker.ends_with("-keyed")) {
+    return fail(usage_error("--chunker " + options.chunker + " needs --encrypt: it cuts by a key"));
+  }
   // The smallest chunk is a quarter of the average, the largest eight times the average.
   parameters.chunk_bytes_avg = options.chunk_size == "4K"    ? 4096
                                : options.chunk_size == "16K" ? 16384

@@ -58,8 +58,8 @@ struct ChunkerKind {
   std::string_view id;
   std::string_view help;
   ChunkSizeRule sizes;
-  /// Id of the form that an encrypted repository has: the boundaries depend on its keys. A keyed
-  /// form has its own id here.
+  /// Id of the form whose boundaries depend on the keys of an encrypted repository. A keyed form
+  /// has its own id here.
   std::string_view keyed_id;
   /// Creates the chunker. The sizes must obey the rule. `keys` is only null without a key.
   Result<std::unique_ptr<Chunker>> (*make)(ChunkSizes sizes, const crypto::KeyRing* keys) = nullptr;

@@ -19,9 +19,10 @@ Result<void> check_parameters(const RepositoryParameters& parameters, bool encry
 
 Result<RepositoryParameters> parameters_for(RepositoryParameters parameters, bool encrypted) {
   VARVE_TRY_ASSIGN(const auto* const kind, find_chunker(parameters.chunker));
+  if (encrypted || !kind->is_keyed()) return parameters;
   const auto kinds = chunker_kinds();
   const auto form = std::ranges::find_if(kinds, [&](const ChunkerKind& other) {
-    return other.keyed_id == kind->keyed_id && other.is_keyed() == encrypted;
+    return other.keyed_id == kind->keyed_id && !other.is_keyed();
   });
   if (form != kinds.end()) parameters.chunker = form->id;
   return parameters;

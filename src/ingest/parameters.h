@@ -16,8 +16,8 @@ namespace varve::ingest {
 [[nodiscard]] Result<void> check_parameters(const RepositoryParameters& parameters,
                                             bool encrypted = false);
 
-/// Returns the parameters that a new repository has: the chosen chunker in its keyed form if the
-/// repository is encrypted, otherwise in its plain one. So a copy of one kind creates the other.
+/// Returns the parameters that a new repository has: a plain one has the plain form of a keyed
+/// chunker. So a copy of an encrypted repository can create it.
 /// Errors: kUnsupported for an unknown chunker.
 [[nodiscard]] Result<RepositoryParameters> parameters_for(RepositoryParameters parameters,
                                                           bool encrypted);

@@ -11,7 +11,6 @@ namespace varve {
 std::vector<Choice> chunker_choices() {
   std::vector<Choice> all;
   for (const auto& kind : ingest::chunker_kinds()) {
-    if (kind.is_keyed()) continue;  // An encrypted repository gets this form by itself.
     all.push_back({std::string(kind.id), std::string(kind.help)});
   }
   return all;

@@ -109,6 +109,11 @@ mkdir "$work/credentials"
 cp "$work/pass" "$work/credentials/varve.passphrase"
 CREDENTIALS_DIRECTORY=$work/credentials "$VARVE" ls "$repo" | cmp - "$work/list"
 expect_status 12 env VARVE_PASSPHRASE_FILE="$work/pass" "$VARVE" ls --passphrase-file "$work/wrong" "$repo"
+expect_status 2 "$VARVE" init --chunker gear16-keyed "$work/keyed"
+message_says 'needs --encrypt'
+"$VARVE" -q init --encrypt --chunker gear16-keyed "${pass[@]}" "$work/keyed"
+"$VARVE" -q store "${pass[@]}" "$work/keyed" s/one "$work/source" >/dev/null
+[ "$("$VARVE" dump "${pass[@]}" "$work/keyed" s/one/file)" = content ]
 expect_status 2 "$VARVE" ls "${pass[@]}" --key-file "$work/pass" "$repo"
 message_says 'in one way'
 expect_status 1 "$VARVE" ls --key-command 'exit 3' "$repo"

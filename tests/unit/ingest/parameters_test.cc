@@ -70,7 +70,7 @@ TEST(Parameters, ARepositoryHasTheFormOfTheChosenChunkerThatFitsItsKeys) {
     parameters.chunker = kind.id;
     const auto keyed = parameters_for(parameters, true);
     ASSERT_TRUE(keyed.has_value()) << kind.id;
-    EXPECT_EQ(keyed->chunker, kind.keyed_id);
+    EXPECT_EQ(keyed->chunker, kind.id);
     const auto plain = parameters_for(parameters, false);
     ASSERT_TRUE(plain.has_value()) << kind.id;
     EXPECT_EQ(plain->chunker + "-keyed", kind.keyed_id);
