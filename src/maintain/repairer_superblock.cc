@@ -13,11 +13,6 @@
 #include "store/sealed_places.h"
 
 namespace varve::maintain {
-namespace {
-
-constexpr std::size_t kSuperblockBytesMax = 64U << 10;
-
-}  // namespace
 
 void Repairer::use(const format::Superblock& superblock,
                    std::shared_ptr<const crypto::KeyRing> keys) {

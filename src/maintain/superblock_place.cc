@@ -27,8 +27,6 @@ bool are_foreign(io::FileSystem& raw, const std::string& directory,
   });
 }
 
-constexpr std::size_t kSuperblockBytesMax = 64U << 10;
-
 }  // namespace
 
 Result<void> check_superblock_place(io::FileSystem& raw, io::FileSystem& files,

@@ -2,6 +2,7 @@
 // Whether a superblock is that of the repository in whose folder it is.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "format/frame_codec.h"
@@ -10,6 +11,9 @@
 #include "varve/result.h"
 
 namespace varve::maintain {
+
+/// Bytes that the repair reads of a superblock at most.
+inline constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 
 /// Checks that the labels in a folder that are whole belong to the superblock and to their series.
 /// A repair without a catalog removes and replaces what it cannot read: under the superblock of
