@@ -99,7 +99,8 @@ mount_repo
 mkdir "$work/mnt2"
 expect_status 11 "$VARVE" mount "$repo" "$work/mnt2"
 message_says 'mounted|another process|locked'
-expect_status 11 "$VARVE" store --stdin file "$repo" s/two </dev/null
+expect_status 2 "$VARVE" store --stdin file "$repo" s/two </dev/null
+message_says 'from a file or a pipe only'
 expect_status 1 "$VARVE" mount -o ro "$repo" "$mnt"
 message_says 'mounted|busy|in use'
 ok "a second writable mount: exit code 11; a busy mount point is refused"
