@@ -113,6 +113,7 @@ unit_runs varve-backup 2>"$work/stderr" && fail "a backup needs no key"
 grep -q 'is encrypted' "$work/stderr" || fail "a missing key is: $(cat "$work/stderr")"
 cp "$work/key" "$work/credentials/varve.key-file"
 CREDENTIALS_DIRECTORY=$work/credentials unit_runs varve-backup
+sleep 1  # The version's name is the time in seconds.
 echo "VARVE_KEY_FILE=$work/key" >>"$work/config/varve/secret.conf"
 for unit in varve-backup varve-prune varve-scrub; do unit_runs "$unit"; done
 [ "$("$VARVE" --key-file "$work/key" ls "$repo" | wc -l)" -eq 2 ] || fail "there are not two versions"
