@@ -6,6 +6,7 @@ limit_s=300
 . "$(dirname "$0")/lib.sh"
 : "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
 
+export VARVE_ACCEPT_OLDER=1  # Each kill begins with the same older copy.
 umask 077
 for key in one two three; do head -c 32 /dev/urandom >"$work/$key"; done
 mkdir "$work/tree"
