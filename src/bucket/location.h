@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The place of a repository in an object store: s3://BUCKET/PREFIX.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "varve/result.h"
+
+namespace varve::bucket {
+
+/// A bucket, and the names in it that begin with a prefix.
+struct Location {
+  std::string bucket{};  ///< 3 to 63 characters: a-z, 0-9, "." and "-".
+  std::string prefix{};  ///< Empty for the whole bucket; otherwise ends in "/".
+
+  bool operator==(const Location&) const = default;
+};
+
+/// Returns whether a repository's path means an object store: whether it begins with "s3://".
+[[nodiscard]] bool is_location(std::string_view path);
+
+/// Parses "s3://BUCKET", "s3://BUCKET/" or "s3://BUCKET/PREFIX", with or without a last slash. The
+/// prefix is taken as it is, without any decoding.
+/// Errors: kInvalid with advice.
+[[nodiscard]] Result<Location> parse_location(std::string_view text);
+
+/// Returns the text that parse_location() parses, without a last slash.
+[[nodiscard]] std::string text_of(const Location& location);
+
+}  // namespace varve::bucket
