@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buckets that the contract is checked with, and the end of a batch of reads.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/memory_bucket.h"
+
+namespace varve::test {
+
+/// A store without objects.
+class BucketSubject {
+ public:
+  virtual ~BucketSubject() = default;
+  /// Returns a bucket with this prefix; nullptr if that fails.
+  virtual std::unique_ptr<bucket::Bucket> open(const std::string& prefix) = 0;
+};
+
+class MemorySubject final : public BucketSubject {
+ public:
+  std::unique_ptr<bucket::Bucket> open(const std::string& prefix) override {
+    return std::make_unique<MemoryBucket>(objects_, prefix);
+  }
+
+ private:
+  std::shared_ptr<MemoryObjects> objects_ = std::make_shared<MemoryObjects>();
+};
+
+struct BucketSubjectMaker {
+  std::string name;
+  std::function<std::unique_ptr<BucketSubject>()> make;
+};
+inline void PrintTo(const BucketSubjectMaker& maker, std::ostream* out) { *out << maker.name; }
+
+inline std::vector<BucketSubjectMaker> bucket_subjects() {
+  return {{"Memory", [] { return std::make_unique<MemorySubject>(); }}};
+}
+
+/// Collects the completions of one batch. Thread-safe.
+class Completions {
+ public:
+  using Results = std::vector<std::vector<Result<std::size_t>>>;
+
+  explicit Completions(std::size_t reads) : left_(reads), results_(reads) {}
+  [[nodiscard]] bucket::ReadCompletion receiver() {
+    return [this](std::size_t position, Result<std::size_t> got) {
+      const std::lock_guard lock(mutex_);
+      results_.at(position).push_back(std::move(got));
+      if (left_ > 0 && --left_ == 0) ended_.notify_all();
+    };
+  }
+  /// Waits for as many completions as there are reads. Returns those of each read.
+  [[nodiscard]] Results wait() {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this] { return left_ == 0; });
+    return results_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::size_t left_;
+  Results results_;
+};
+
+}  // namespace varve::test

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bucket in memory whose requests can be made to fail, and whose store can lack abilities.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "bucket/bucket.h"
+
+namespace varve::test {
+
+/// The store behind buckets in memory: several of them, as of several machines, may share one.
+/// Set its abilities before its first use.
+struct MemoryObjects {
+  struct Object {
+    std::vector<std::byte> bytes{};
+    Timestamp modified{};
+    std::string storage_class{};
+    std::uint64_t change = 0;  // The number of the change that wrote it.
+  };
+  bool ignores_conditions = false;  ///< Replaces an object despite PutCondition::kIfAbsent.
+  bool copies_ranges = true;        ///< False: copy_prefix() fails with kUnsupported.
+  std::uint64_t list_lag = 0;       ///< Number of the last changes that list() does not show yet.
+
+  std::mutex mutex{};  // Innermost. Guards the members below.
+  std::map<std::string, Object> objects{};
+  std::map<std::string, Object> removed{};  // With the number of the removing change.
+  std::uint64_t changes = 0;
+};
+
+/// The outcome of one request.
+enum class Fault : std::uint8_t {
+  kNone,
+  kBefore,  ///< kUnavailable, and nothing happened.
+  kLost,    ///< The request is carried out, and its answer is lost: kUnavailable.
+  kLater,   ///< kUnavailable; a change happens only at MemoryBucket::apply_late().
+  kHangs,   ///< The request waits for stop(), and nothing happens.
+};
+
+/// A bucket in memory. Thread-safe. It repeats nothing. read_many() reads in the calling thread, so
+/// that the order of the requests is that of the calls.
+class MemoryBucket final : public bucket::Bucket {
+ public:
+  using Bytes = std::vector<std::byte>;
+  /// Decides about the request of this number, from 0.
+  using Faults = std::function<Fault(std::uint64_t request, bucket::RequestKind kind,
+                                     const std::string& name)>;
+
+  explicit MemoryBucket(std::shared_ptr<MemoryObjects> objects = std::make_shared<MemoryObjects>(),
+                        std::string prefix = {}, const base::Clock* clock = nullptr)
+      : objects_(std::move(objects)), prefix_(std::move(prefix)), clock_(clock) {}
+
+  void set_faults(Faults faults) {
+    const std::lock_guard lock(mutex_);
+    faults_ = std::move(faults);
+  }
+  /// Makes `count` requests fail, from the one with this number.
+  void fail_at(std::uint64_t request, Fault fault, std::uint64_t count = 1) {
+    set_faults([=](std::uint64_t at, bucket::RequestKind, const std::string&) {
+      return at >= request && at - request < count ? fault : Fault::kNone;
+    });
+  }
+  /// Returns the number of requests so far, failed ones included.
+  [[nodiscard]] std::uint64_t requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+  /// Carries out the changes that Fault::kLater held back, in their order.
+  void apply_late() {
+    std::vector<std::function<void()>> late;
+    {
+      const std::lock_guard lock(mutex_);
+      late.swap(late_);
+    }
+    for (const auto& change : late) change();
+  }
+  [[nodiscard]] const std::shared_ptr<MemoryObjects>& objects() const { return objects_; }
+
+  Result<void> put(const std::string& name, std::span<const std::span<const std::byte>> parts,
+                   const bucket::PutOptions& options) override {
+    Bytes body;
+    for (const auto part : parts) body.insert(body.end(), part.begin(), part.end());
+    const auto sent = body.size();
+    return change(bucket::RequestKind::kPut, name, sent,
+                  [this, name, body = std::move(body), options]() -> Result<void> {
+                    const std::lock_guard lock(objects_->mutex);
+                    const bool exists = objects_->objects.contains(prefix_ + name);
+                    if (exists && options.condition == bucket::PutCondition::kIfAbsent &&
+                        !objects_->ignores_conditions) {
+                      return Error(ErrorCode::kExists, describe(name) + " exists");
+                    }
+                    write(name, body, options.storage_class);
+                    return {};
+                  });
+  }
+
+  Result<std::size_t> get(const std::string& name, std::uint64_t offset,
+                          std::span<std::byte> out) override {
+    return read(name, offset, out);
+  }
+  Result<Bytes> get_all(const std::string& name, std::size_t bytes_max) override {
+    VARVE_TRY(begin(bucket::RequestKind::kGet, name, 0));
+    VARVE_TRY_ASSIGN(auto object, find(name));
+    if (object.bytes.size() > bytes_max) {
+      return Error(ErrorCode::kTooLarge, describe(name) + " is too large");
+    }
+    count_received(bucket::RequestKind::kGet, object.bytes.size());
+    return std::move(object.bytes);
+  }
+  void read_many(std::vector<bucket::ObjectRead> reads, bucket::ReadCompletion done) override {
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      done(i, read(reads[i].name, reads[i].offset, reads[i].out));
+    }
+  }
+
+  Result<bucket::ObjectInfo> head(const std::string& name) override {
+    VARVE_TRY(begin(bucket::RequestKind::kHead, name, 0));
+    VARVE_TRY_ASSIGN(const auto object, find(name));
+    return info(name, object);
+  }
+
+  Result<bucket::ListPage> list(const std::string& prefix, const std::string& after,
+                                std::size_t objects_max) override {
+    VARVE_TRY(begin(bucket::RequestKind::kList, {}, 0));
+    const std::lock_guard lock(objects_->mutex);
+    const auto shown = objects_->changes - std::min(objects_->changes, objects_->list_lag);
+    std::map<std::string, MemoryObjects::Object> seen;
+    for (const auto& [name, object] : objects_->removed) {
+      if (object.change > shown) seen.emplace(name, object);
+    }
+    for (const auto& [name, object] : objects_->objects) {
+      if (object.change <= shown) seen.insert_or_assign(name, object);
+    }
+    bucket::ListPage page;
+    for (auto at = seen.upper_bound(prefix_ + after); at != seen.end(); ++at) {
+      if (!at->first.starts_with(prefix_ + prefix)) continue;
+      if (page.objects.size() == objects_max) {
+        page.is_last = false;
+        break;
+      }
+      page.objects.push_back(info(at->first.substr(prefix_.size()), at->second));
+    }
+    return page;
+  }
+
+  Result<void> remove(const std::string& name) override {
+    return change(bucket::RequestKind::kRemove, name, 0, [this, name]() -> Result<void> {
+      const std::lock_guard lock(objects_->mutex);
+      const auto found = objects_->objects.find(prefix_ + name);
+      if (found == objects_->objects.end()) return {};
+      found->second.change = ++objects_->changes;
+      objects_->removed.insert_or_assign(found->first, std::move(found->second));
+      objects_->objects.erase(found);
+      return {};
+    });
+  }
+
+  Result<void> copy_prefix(const std::string& from, std::uint64_t bytes, const std::string& to,
+                           const bucket::PutOptions& options) override {
+    VARVE_TRY(check(from));
+    return change(bucket::RequestKind::kCopy, to, 0,
+                  [this, from, bytes, to, options]() -> Result<void> {
+                    if (!objects_->copies_ranges) {
+                      return Error(ErrorCode::kUnsupported, describe() + " copies no ranges");
+                    }
+                    VARVE_TRY_ASSIGN(auto object, find(from));
+                    const std::lock_guard lock(objects_->mutex);
+                    if (bytes == 0 || bytes > object.bytes.size()) {
+                      return Error(ErrorCode::kInvalid, describe(from) + " is shorter");
+                    }
+                    object.bytes.resize(bytes);
+                    write(to, object.bytes, options.storage_class);
+                    return {};
+                  });
+  }
+  Result<void> remove_unfinished(const std::string& /*prefix*/) override {
+    return begin(bucket::RequestKind::kList, {}, 0);
+  }
+
+  void stop() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    stopping_.notify_all();
+  }
+  [[nodiscard]] bucket::Traffic traffic() const override {
+    const std::lock_guard lock(mutex_);
+    return traffic_;
+  }
+  [[nodiscard]] std::string describe() const override {
+    return "s3://memory/" + prefix_.substr(0, prefix_.empty() ? 0 : prefix_.size() - 1);
+  }
+
+ private:
+  [[nodiscard]] std::string describe(const std::string& name) const {
+    return "s3://memory/" + prefix_ + name;
+  }
+  static Error unavailable(const std::string& what) {
+    return {ErrorCode::kUnavailable, what + ": the store in memory does not answer"};
+  }
+  [[nodiscard]] Result<void> check(const std::string& name) const {
+    if (bucket::is_valid_name(name, prefix_.size())) return {};
+    return Error(ErrorCode::kInvalid, "no object can have the name " + name);
+  }
+
+  // Counts a request, and returns its fault.
+  Result<Fault> count(bucket::RequestKind kind, const std::string& name, std::uint64_t sent) {
+    if (kind != bucket::RequestKind::kList) VARVE_TRY(check(name));
+    std::unique_lock lock(mutex_);
+    const auto stopped = [&] { return Error(ErrorCode::kInterrupted, "the bucket was stopped"); };
+    if (stopped_) return stopped();
+    auto& counts = traffic_[static_cast<std::size_t>(kind)];
+    ++counts.requests;
+    counts.bytes_sent += sent;
+    const auto fault = faults_ ? faults_(requests_, kind, name) : Fault::kNone;
+    ++requests_;
+    if (fault != Fault::kHangs) return fault;
+    stopping_.wait(lock, [this] { return stopped_; });
+    return stopped();
+  }
+  // Begins a request that changes nothing.
+  Result<void> begin(bucket::RequestKind kind, const std::string& name, std::uint64_t sent) {
+    VARVE_TRY_ASSIGN(const auto fault, count(kind, name, sent));
+    if (fault != Fault::kNone) return unavailable(describe(name));
+    return {};
+  }
+  Result<void> change(bucket::RequestKind kind, const std::string& name, std::uint64_t sent,
+                      const std::function<Result<void>()>& work) {
+    VARVE_TRY_ASSIGN(const auto fault, count(kind, name, sent));
+    if (fault == Fault::kLater) {
+      const std::lock_guard lock(mutex_);
+      late_.emplace_back([work] { static_cast<void>(work()); });
+    }
+    if (fault == Fault::kNone) return work();
+    if (fault == Fault::kLost) static_cast<void>(work());
+    return unavailable(describe(name));
+  }
+  // The caller holds the lock of the objects.
+  void write(const std::string& name, const Bytes& body, const std::string& storage_class) {
+    auto now = clock_ == nullptr ? base::SystemClock().now() : clock_->now();
+    now.nanoseconds = 0;
+    objects_->objects.insert_or_assign(prefix_ + name,
+                                       MemoryObjects::Object{.bytes = body,
+                                                             .modified = now,
+                                                             .storage_class = storage_class,
+                                                             .change = ++objects_->changes});
+    objects_->removed.erase(prefix_ + name);
+  }
+  [[nodiscard]] Result<MemoryObjects::Object> find(const std::string& name) const {
+    const std::lock_guard lock(objects_->mutex);
+    const auto found = objects_->objects.find(prefix_ + name);
+    if (found == objects_->objects.end()) {
+      return Error(ErrorCode::kNotFound, "there is no object " + describe(name));
+    }
+    return found->second;
+  }
+  static bucket::ObjectInfo info(const std::string& name, const MemoryObjects::Object& object) {
+    return {.name = name,
+            .bytes = object.bytes.size(),
+            .modified = object.modified,
+            .storage_class = object.storage_class};
+  }
+  Result<std::size_t> read(const std::string& name, std::uint64_t offset,
+                           std::span<std::byte> out) {
+    VARVE_TRY(begin(bucket::RequestKind::kGet, name, 0));
+    VARVE_TRY_ASSIGN(const auto object, find(name));
+    if (offset >= object.bytes.size() || out.empty()) return std::size_t{0};
+    const auto bytes = std::min(out.size(), object.bytes.size() - static_cast<std::size_t>(offset));
+    std::memcpy(out.data(), object.bytes.data() + offset, bytes);
+    count_received(bucket::RequestKind::kGet, bytes);
+    return bytes;
+  }
+  void count_received(bucket::RequestKind kind, std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    traffic_[static_cast<std::size_t>(kind)].bytes_received += bytes;
+  }
+
+  const std::shared_ptr<MemoryObjects> objects_;
+  const std::string prefix_;
+  const base::Clock* const clock_;
+
+  mutable std::mutex mutex_;  // Before that of the objects. Guards the members below.
+  std::condition_variable stopping_;
+  bool stopped_ = false;
+  Faults faults_;
+  std::uint64_t requests_ = 0;
+  std::vector<std::function<void()>> late_;
+  bucket::Traffic traffic_{};
+};
+
+}  // namespace varve::test
