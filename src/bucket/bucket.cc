@@ -64,6 +64,14 @@ bool is_valid_name(std::string_view name, std::size_t prefix_bytes) {
   return true;
 }
 
+Result<void> check_copied_name(std::string_view prefix, std::string_view name) {
+  if (prefix.find('%') == std::string_view::npos && name.find('%') == std::string_view::npos) {
+    return {};
+  }
+  return Error(ErrorCode::kUnsupported, std::string(prefix) + std::string(name) +
+                                            ": stores copy no objects with a % in their names");
+}
+
 Result<void> list_all(Bucket& bucket, const std::string& prefix, const std::string& after,
                       const std::function<Result<void>(const ObjectInfo&)>& found) {
   std::string last = after;

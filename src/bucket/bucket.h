@@ -126,7 +126,8 @@ class Bucket {
   /// Writes the first `bytes` of the object `from`, at least 1, to the object `to` and replaces it.
   /// The bytes do not pass through this machine. Only the storage class of `options` counts.
   /// Errors: kNotFound without `from`; kInvalid if it is shorter; kNoSpace; kTooLarge over
-  /// kPutBytesMax.
+  /// kPutBytesMax; kUnsupported also if the prefix or `from` has a "%", which some stores decode
+  /// twice, so that they would copy another object.
   [[nodiscard]] virtual Result<void> copy_prefix(const std::string& from, std::uint64_t bytes,
                                                  const std::string& to,
                                                  const PutOptions& options) = 0;
@@ -147,6 +148,9 @@ class Bucket {
 /// kNameBytesMax bytes of UTF-8 without control characters, in which no part between slashes is
 /// ".", ".." or empty. Such a name means the same to all stores and proxies.
 [[nodiscard]] bool is_valid_name(std::string_view name, std::size_t prefix_bytes);
+
+/// Returns the error of copy_prefix() for names with a "%". Errors: kUnsupported.
+[[nodiscard]] Result<void> check_copied_name(std::string_view prefix, std::string_view name);
 
 /// Calls `found` for each object whose name begins with `prefix` and comes after `after`,
 /// ascending by name, until it returns an error. Errors: those of list() and of `found`.

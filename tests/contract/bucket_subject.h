@@ -4,14 +4,19 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bucket/s3_bucket.h"
+#include "bucket/s3_headers.h"
 #include "support/memory_bucket.h"
+#include "support/s3_store_process.h"
 
 namespace varve::test {
 
@@ -33,6 +38,39 @@ class MemorySubject final : public BucketSubject {
   std::shared_ptr<MemoryObjects> objects_ = std::make_shared<MemoryObjects>();
 };
 
+/// The store of tests/s3/store.py, which checks signatures by its own means.
+class StoreProcessSubject final : public BucketSubject {
+ public:
+  std::unique_ptr<bucket::Bucket> open(const std::string& prefix) override {
+    return store_.is_running() ? store_.open(prefix) : nullptr;
+  }
+
+ private:
+  S3StoreProcess store_;
+};
+
+/// A real store, named by VARVE_TEST_S3: "ENDPOINT REGION BUCKET ACCESS-KEY-ID SECRET". Each
+/// subject has a prefix of its own.
+class RealStoreSubject final : public BucketSubject {
+ public:
+  RealStoreSubject() {
+    std::istringstream words(std::getenv("VARVE_TEST_S3"));
+    words >> options_.endpoint >> options_.region >> bucket_ >> id_ >> secret_;
+    options_.credentials = [id = id_, secret = secret_] { return store_credentials(id, secret); };
+    const auto mark = bucket::new_mark();
+    if (mark) own_prefix_ = *mark + "/";
+  }
+  std::unique_ptr<bucket::Bucket> open(const std::string& prefix) override {
+    const bucket::Location location{.bucket = bucket_, .prefix = own_prefix_ + prefix};
+    auto bucket = bucket::S3Bucket::create(location, options_, {});
+    return bucket ? *std::move(bucket) : nullptr;
+  }
+
+ private:
+  ObjectStoreOptions options_{};
+  std::string bucket_, id_, secret_, own_prefix_;
+};
+
 struct BucketSubjectMaker {
   std::string name;
   std::function<std::unique_ptr<BucketSubject>()> make;
@@ -40,7 +78,13 @@ struct BucketSubjectMaker {
 inline void PrintTo(const BucketSubjectMaker& maker, std::ostream* out) { *out << maker.name; }
 
 inline std::vector<BucketSubjectMaker> bucket_subjects() {
-  return {{"Memory", [] { return std::make_unique<MemorySubject>(); }}};
+  std::vector<BucketSubjectMaker> subjects = {
+      {"Memory", [] { return std::make_unique<MemorySubject>(); }},
+      {"StoreProcess", [] { return std::make_unique<StoreProcessSubject>(); }}};
+  if (std::getenv("VARVE_TEST_S3") != nullptr) {
+    subjects.push_back({"RealStore", [] { return std::make_unique<RealStoreSubject>(); }});
+  }
+  return subjects;
 }
 
 /// Collects the completions of one batch. Thread-safe.

@@ -171,6 +171,8 @@ class MemoryBucket final : public bucket::Bucket {
   Result<void> copy_prefix(const std::string& from, std::uint64_t bytes, const std::string& to,
                            const bucket::PutOptions& options) override {
     VARVE_TRY(check(from));
+    VARVE_TRY(check(to));
+    VARVE_TRY(bucket::check_copied_name(prefix_, from));
     return change(bucket::RequestKind::kCopy, to, 0,
                   [this, from, bytes, to, options]() -> Result<void> {
                     if (!objects_->copies_ranges) {
