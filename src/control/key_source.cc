@@ -3,18 +3,13 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <poll.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -23,6 +18,7 @@
 #include "base/log.h"
 #include "base/system_error.h"
 #include "base/unique_fd.h"
+#include "control/command_output.h"
 #include "control/terminal_prompt.h"
 #include "varve/keys.h"
 
@@ -42,22 +38,6 @@ std::string credential(const char* name) {
   if (folder.empty()) return {};
   std::string path = folder + "/" + name;
   return ::access(path.c_str(), R_OK) == 0 ? path : std::string();
-}
-
-/// Reads to the end of a file or pipe, without a copy in the ordinary heap.
-Result<Secret> read_to_end(int fd, const std::string& name) {
-  return Secret::fill_with(Secret::kBytesMax, [&](std::span<std::byte> out) -> Result<std::size_t> {
-    std::size_t have = 0;
-    while (have < out.size()) {
-      const ssize_t got = ::read(fd, out.data() + have, out.size() - have);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return base::system_error(name, errno);
-      if (got == 0) return have;
-      have += static_cast<std::size_t>(got);
-    }
-    return Error(ErrorCode::kInvalid,
-                 fmt::format("{}: a key has less than {} bytes", name, out.size()));
-  });
 }
 
 /// Removes one newline from the end: editors and commands put it there.
@@ -85,43 +65,6 @@ Result<Secret> read_secret_file(const std::string& path) {
   return read_to_end(fd.get(), path);
 }
 
-/// Waits for a child. Returns its exit code, or 128 and the signal that ended it.
-int wait_for(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-Result<Secret> run_key_command(const std::string& command) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return base::system_error("pipe", errno);
-  const base::UniqueFd read_end(ends[0]);
-  base::UniqueFd write_end(ends[1]);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
-  std::string shell = "/bin/sh";
-  std::string option = "-c";
-  std::string text = command;
-  const std::array<char*, 4> words{shell.data(), option.data(), text.data(), nullptr};
-  pid_t child = 0;
-  const int failed =
-      ::posix_spawn(&child, shell.c_str(), &actions, nullptr, words.data(), ::environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return base::system_error("cannot run the command for the key", failed);
-  write_end.reset();
-  auto secret = read_to_end(read_end.get(), "the command for the key");
-  // A command that prints more than a key blocks on the pipe.
-  if (!secret) ::kill(child, SIGTERM);
-  const int code = wait_for(child);
-  if (!secret) return secret;
-  if (code != 0) {
-    return Error(ErrorCode::kIo,
-                 fmt::format("the command for the key failed with exit code {}", code));
-  }
-  return secret;
-}
-
 /// Reads a key from a place that is not empty.
 Result<UserKey> read_from(const KeyPlace& place) {
   UserKey key;
@@ -133,7 +76,8 @@ Result<UserKey> read_from(const KeyPlace& place) {
     VARVE_TRY_ASSIGN(key.secret, without_newline(text));
   } else {
     key.kind = KeyKind::kCommand;
-    VARVE_TRY_ASSIGN(const auto text, run_key_command(place.key_command));
+    VARVE_TRY_ASSIGN(const auto text,
+                     output_of_command(place.key_command, "the command for the key"));
     VARVE_TRY_ASSIGN(key.secret, without_newline(text));
   }
   if (key.secret.empty()) return Error(ErrorCode::kInvalid, "the key is empty");
