@@ -40,11 +40,12 @@ HttpOutcome outcome_of(CURLcode code) {
     case CURLE_SSL_ISSUER_ERROR:
       return HttpOutcome::kNotTrusted;
     case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_FAILED_INIT:
     case CURLE_NOT_BUILT_IN:
       return HttpOutcome::kNotPossible;
     case CURLE_WRITE_ERROR:
+    case CURLE_OUT_OF_MEMORY:         // A header line over libcurl's own limit.
+    case CURLE_UNSUPPORTED_PROTOCOL:  // An answer without a status line.
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
       return HttpOutcome::kWrongAnswer;

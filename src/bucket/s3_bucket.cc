@@ -95,14 +95,14 @@ Result<void> S3Bucket::put(const std::string& name,
   VARVE_TRY_ASSIGN(const auto mark, new_mark());
   put.headers.emplace_back("if-none-match", "*");
   put.headers.emplace_back(kMarkHeader, mark);
-  const auto result = client_->call(std::move(put));
-  if (result.answer) return {};
-  if (result.answer.error().code() == ErrorCode::kExists && result.tries > 1) {
+  const auto answer = client_->call(std::move(put));
+  if (answer) return {};
+  if (answer.error().code() == ErrorCode::kExists) {
     // An earlier try may have created the object, and its answer was lost.
     VARVE_TRY_ASSIGN(const bool is_ours, has_mark(name, mark));
     if (is_ours) return {};
   }
-  return result.answer.error();
+  return answer.error();
 }
 
 S3Request S3Bucket::get_request(const std::string& name, std::uint64_t offset,
@@ -121,9 +121,8 @@ Result<std::size_t> S3Bucket::get(const std::string& name, std::uint64_t offset,
                                   std::span<std::byte> out) {
   VARVE_TRY(check_name(name));
   if (out.empty()) return std::size_t{0};
-  const auto result = client_->call(get_request(name, offset, out));
-  if (!result.answer) return result.answer.error();
-  return result.answer->out_bytes;
+  VARVE_TRY_ASSIGN(const auto answer, client_->call(get_request(name, offset, out)));
+  return answer.out_bytes;
 }
 
 void S3Bucket::read_many(std::vector<ObjectRead> reads, ReadCompletion done) {
@@ -136,13 +135,14 @@ void S3Bucket::read_many(std::vector<ObjectRead> reads, ReadCompletion done) {
     } else if (read.out.empty()) {
       (*shared)(i, std::size_t{0});
     } else {
-      client_->submit(get_request(read.name, read.offset, read.out), [shared, i](S3Result result) {
-        if (result.answer) {
-          (*shared)(i, result.answer->out_bytes);
-        } else {
-          (*shared)(i, result.answer.error());
-        }
-      });
+      client_->submit(get_request(read.name, read.offset, read.out),
+                      [shared, i](const Result<S3Answer>& answer) {
+                        if (answer) {
+                          (*shared)(i, answer->out_bytes);
+                        } else {
+                          (*shared)(i, answer.error());
+                        }
+                      });
     }
   }
 }
@@ -153,9 +153,8 @@ Result<std::vector<std::byte>> S3Bucket::get_all(const std::string& name, std::s
   get.is_object = true;
   get.answer_bytes_max = std::max(bytes_max, kSmallAnswerBytesMax);
   get.check = check_whole;
-  const auto result = client_->call(std::move(get));
-  if (!result.answer) return result.answer.error();
-  const auto& body = result.answer->body;
+  VARVE_TRY_ASSIGN(const auto answer, client_->call(std::move(get)));
+  const auto& body = answer.body;
   if (body.size() > bytes_max) {
     return Error(ErrorCode::kTooLarge,
                  fmt::format("{}: {} has more than {} bytes", describe(), name, bytes_max));
@@ -166,7 +165,7 @@ Result<std::vector<std::byte>> S3Bucket::get_all(const std::string& name, std::s
 }
 
 Result<S3Answer> S3Bucket::head_answer(const std::string& name) {
-  return client_->call(request(RequestKind::kHead, "HEAD", name)).answer;
+  return client_->call(request(RequestKind::kHead, "HEAD", name));
 }
 
 Result<ObjectInfo> S3Bucket::head(const std::string& name) {
@@ -209,8 +208,7 @@ Result<ListPage> S3Bucket::list(const std::string& prefix, const std::string& af
     VARVE_TRY_ASSIGN(page, read_list_page(answer.body, location_.prefix, prefix, after, kListMax));
     return {};
   };
-  const auto result = client_->call(std::move(list));
-  if (!result.answer) return result.answer.error();
+  VARVE_TRY(drop_answer(client_->call(std::move(list))));
   return page;
 }
 

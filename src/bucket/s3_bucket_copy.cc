@@ -60,7 +60,7 @@ Result<void> S3Bucket::copy_part(const std::string& from, std::uint64_t bytes,
   copy.headers.emplace_back("x-amz-copy-source-range", fmt::format("bytes=0-{}", bytes - 1));
   std::string etag;
   copy.check = [&](const S3Answer& answer) -> Result<void> {
-    VARVE_TRY(check_late_error(answer));
+    VARVE_TRY(check_document(answer, "CopyPartResult"));
     VARVE_TRY_ASSIGN(etag, read_value(answer.body, "CopyPartResult", "ETag"));
     return {};
   };
@@ -82,15 +82,17 @@ Result<void> S3Bucket::copy_part(const std::string& from, std::uint64_t bytes,
   complete.is_change = true;
   complete.headers.emplace_back("content-type", "application/xml");
   VARVE_TRY_ASSIGN(complete.payload_sha256, sha256_hex(complete.parts));
-  complete.check = check_late_error;
-  const auto result = client_->call(std::move(complete));
-  if (result.answer) return {};
-  if (result.answer.error().code() == ErrorCode::kNotFound && result.tries > 1) {
+  complete.check = [](const S3Answer& answer) {
+    return check_document(answer, "CompleteMultipartUploadResult");
+  };
+  const auto answer = client_->call(std::move(complete));
+  if (answer) return {};
+  if (answer.error().code() == ErrorCode::kNotFound) {
     // An earlier try may have completed the upload, and its answer was lost.
     VARVE_TRY_ASSIGN(const bool is_ours, has_mark(to, mark));
     if (is_ours) return {};
   }
-  return result.answer.error();
+  return answer.error();
 }
 
 Result<void> S3Bucket::abort_upload(const std::string& name, const std::string& upload_id) {

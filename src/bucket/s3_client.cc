@@ -35,11 +35,11 @@ void S3Client::submit(S3Request request, Done done) {
   core_->submit(std::move(request), std::move(done));
 }
 
-S3Result S3Client::call(S3Request request) {
+Result<S3Answer> S3Client::call(S3Request request) {
   std::mutex mutex;
   std::condition_variable ended;
-  std::optional<S3Result> result;
-  submit(std::move(request), [&](S3Result got) {
+  std::optional<Result<S3Answer>> result;
+  submit(std::move(request), [&](Result<S3Answer> got) {
     const std::lock_guard lock(mutex);
     result = std::move(got);
     ended.notify_all();

@@ -14,21 +14,16 @@
 
 namespace varve::bucket {
 
-/// The end of a request.
-struct S3Result {
-  Result<S3Answer> answer;
-  unsigned tries = 0;  ///< Times that the request was sent. With more than 1, an answer was lost.
-};
-
 /// Sends requests to one bucket. Thread-safe.
 ///
-/// A request that fails for a passing reason is repeated after a random wait. A get that takes 3
-/// times the median of its size is sent a second time, for at most 5 % of them; the first answer
+/// A request that fails for a passing reason is repeated after a random wait. libcurl also repeats
+/// one whose connection was old and broke, so the store may see any request twice. A get that takes
+/// 3 times the median of its size is sent a second time, for at most 5 % of them; the first answer
 /// counts. The client gets new credentials, follows the store's clock, and follows the bucket to
 /// another region of the same store. It sends nothing to another host.
 class S3Client {
  public:
-  using Done = std::function<void(S3Result)>;
+  using Done = std::function<void(Result<S3Answer>)>;
 
   /// Errors: kInvalid for a wrong endpoint or region; kIo.
   [[nodiscard]] static Result<std::unique_ptr<S3Client>> create(const std::string& bucket,
@@ -42,7 +37,7 @@ class S3Client {
   /// Sends a request and calls `done` once, from the thread of the requests.
   void submit(S3Request request, Done done);
   /// Sends a request and waits for its end. Not to be called by a `done`.
-  [[nodiscard]] S3Result call(S3Request request);
+  [[nodiscard]] Result<S3Answer> call(S3Request request);
   /// Ends all requests, and all later ones, with kInterrupted.
   void stop();
 

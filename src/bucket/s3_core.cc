@@ -247,7 +247,7 @@ void S3Client::Core::end(const CallPointer& call, Result<S3Answer> answer) {
   keep->has_ended = true;
   cancel(keep);
   calls_.erase(keep);
-  keep->done({.answer = std::move(answer), .tries = keep->tries});
+  keep->done(std::move(answer));
 }
 
 void S3Client::Core::report(const std::string& trouble) {

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "bucket/s3_answers.h"
+#include "bucket/xml_reader.h"
 
 namespace varve::bucket {
 
@@ -30,15 +31,23 @@ std::string_view header(const S3Answer& answer, std::string_view name) {
   return {};
 }
 
-Result<void> drop_answer(const S3Result& result) {
-  if (result.answer) return {};
-  return result.answer.error();
+Result<void> drop_answer(const Result<S3Answer>& answer) {
+  if (answer) return {};
+  return answer.error();
 }
 
-Result<void> check_late_error(const S3Answer& answer) {
+Result<void> check_document(const S3Answer& answer, std::string_view root) {
   const auto error = read_store_error(answer.body);
-  if (error.code.empty()) return {};
-  return Error(ErrorCode::kUnavailable, fmt::format("{}: {}", error.code, error.message));
+  if (!error.code.empty()) {
+    return Error(ErrorCode::kUnavailable, fmt::format("{}: {}", error.code, error.message));
+  }
+  bool has_root = false;
+  VARVE_TRY(read_xml(answer.body, [&](std::string_view path, const std::string& /*text*/) {
+    has_root = has_root || path == root;
+    return Result<void>();
+  }));
+  if (!has_root) return wrong_answer("another document");
+  return {};
 }
 
 }  // namespace varve::bucket

@@ -25,10 +25,11 @@ inline constexpr const char* kMarkHeader = "x-amz-meta-varve-mark";
 [[nodiscard]] std::string_view header(const S3Answer& answer, std::string_view name);
 
 /// Returns success if the request succeeded, and otherwise its error.
-[[nodiscard]] Result<void> drop_answer(const S3Result& result);
+[[nodiscard]] Result<void> drop_answer(const Result<S3Answer>& answer);
 
-/// Checks an answer with status 200. A store that takes long begins to answer before it ends, so
-/// this status may mean a failure. Errors: kUnavailable.
-[[nodiscard]] Result<void> check_late_error(const S3Answer& answer);
+/// Checks that the document of an answer has this root element. A store that takes long begins to
+/// answer before it ends, so status 200 may come with an error. Errors: kUnavailable for an error
+/// of the store; kCorrupt for anything else.
+[[nodiscard]] Result<void> check_document(const S3Answer& answer, std::string_view root);
 
 }  // namespace varve::bucket

@@ -4,6 +4,7 @@
 #include <expat.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -69,6 +70,8 @@ void XMLCALL refuse_document_type(void* data, const XML_Char* /*name*/, const XM
 }  // namespace
 
 Result<void> read_xml(std::string_view document, const XmlElement& element) {
+  // A store may send blanks while it works, even before the declaration.
+  document.remove_prefix(std::min(document.find_first_not_of(" \t\r\n"), document.size()));
   const std::unique_ptr<std::remove_pointer_t<XML_Parser>, decltype(&XML_ParserFree)> parser(
       XML_ParserCreate(nullptr), &XML_ParserFree);
   if (!parser) return Error(ErrorCode::kIo, "no memory for XML");

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "bucket/s3_bucket.h"
+#include "bucket/open_bucket.h"
 #include "bucket/s3_headers.h"
 #include "support/memory_bucket.h"
 #include "support/s3_store_process.h"
@@ -62,7 +62,7 @@ class RealStoreSubject final : public BucketSubject {
   }
   std::unique_ptr<bucket::Bucket> open(const std::string& prefix) override {
     const bucket::Location location{.bucket = bucket_, .prefix = own_prefix_ + prefix};
-    auto bucket = bucket::S3Bucket::create(location, options_, {});
+    auto bucket = bucket::open_bucket(location, options_, {});
     return bucket ? *std::move(bucket) : nullptr;
   }
 

@@ -10,6 +10,7 @@ input, each answered by a line:
   fault KIND AT COUNT     requests number AT to AT+COUNT-1 from now on fail (see FAULTS)
   requests                prints the number of requests since the last `fault`
   objects                 prints the number of objects and of unfinished uploads
+  most                    prints how many requests were in progress at once since the last `fault`
 It ends with its standard input.
 """
 
@@ -57,6 +58,7 @@ class Store:
         self.lock = threading.Lock()
         self.objects, self.uploads, self.last_upload = {}, {}, 0
         self.fault, self.at, self.count, self.requests = None, 0, 0, 0
+        self.running, self.most = 0, 0
         self.ended = threading.Event()
         # Settings.
         self.ignores_conditions = 0
@@ -86,10 +88,12 @@ class Store:
                 if words[1] not in FAULTS:
                     return f"no fault {words[1]}"
                 self.fault, self.at, self.count = words[1], int(words[2]), int(words[3])
-                self.requests = 0
+                self.requests = self.most = 0
                 return "ok"
             if words[0] == "requests":
                 return str(self.requests)
+            if words[0] == "most":
+                return str(self.most)
             if words[0] == "objects":
                 return f"{len(self.objects)} {len(self.uploads)}"
         return "unknown command"
@@ -170,7 +174,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body[:len(body) // 2] if cut else body)
 
     def handle_one(self):
-        # The client may end the connection at any time.
         length = self.headers.get("Content-Length")
         body = self.rfile.read(int(length)) if length else b""
         fault = self.store.next_fault()
@@ -200,10 +203,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(status, out, headers, fault == "cut")
 
     def handle_quietly(self):
+        store = self.store
+        with store.lock:
+            store.running += 1
+            store.most = max(store.most, store.running)
         try:
             self.handle_one()
         except ConnectionError:
             self.close_connection = True
+        finally:
+            with store.lock:
+                store.running -= 1
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = handle_quietly
 

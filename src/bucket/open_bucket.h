@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens the bucket of a place in an object store.
+#pragma once
+
+#include <memory>
+
+#include "bucket/bucket.h"
+#include "bucket/location.h"
+#include "bucket/s3_tuning.h"
+#include "varve/object_store.h"
+#include "varve/result.h"
+
+namespace varve::bucket {
+
+/// Returns the bucket of a place. Lists one object, so that wrong credentials, a missing bucket or
+/// a wrong address end with an error here. Errors: those of Bucket; kUnsupported in a build without
+/// object stores.
+[[nodiscard]] Result<std::unique_ptr<Bucket>> open_bucket(const Location& location,
+                                                          const ObjectStoreOptions& options,
+                                                          S3Tuning tuning);
+
+}  // namespace varve::bucket
