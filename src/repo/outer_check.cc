@@ -16,6 +16,7 @@
 #include "meta/schema.h"
 #include "meta/value_check.h"
 #include "repo/open_catalog.h"
+#include "repo/store_repository.h"
 #include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
@@ -160,6 +161,7 @@ class OuterCheck {
 
 Result<CheckReport> check_outer(const std::string& path, const OuterCheckOptions& options,
                                 const std::function<void(const CheckProgress&)>& progress) {
+  VARVE_TRY(repo::refuse_attached(path, options.trust_owner));
   VARVE_TRY_ASSIGN(const auto files, repo::open_folder(path, options.trust_owner));
   VARVE_TRY(store::check_folders(*files, path));
   return OuterCheck(*files, path, options, progress).run();

@@ -10,12 +10,14 @@
 #include "base/metrics.h"
 #include "maintain/repairer.h"
 #include "repo/repository_impl.h"
+#include "repo/store_repository.h"
 #include "series/series.h"
 #include "series/version_records.h"
 #include "varve/backup.h"
 #include "varve/beside.h"
 #include "varve/check.h"
 #include "varve/repair.h"
+#include "varve/replication.h"
 #include "varve/version_name.h"
 
 namespace varve {
@@ -222,6 +224,7 @@ Result<VersionInfo> open_in_series(
 Result<std::unique_ptr<Repair>> Repair::plan(
     const std::string& path, const RepairOptions& options, bool scan_only,
     const std::function<void(const CheckProgress&)>& progress) {
+  VARVE_TRY(repo::refuse_attached(path, options.trust_owner));
   return maintain::Repairer::plan(path, options, scan_only, progress);
 }
 

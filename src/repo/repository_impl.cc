@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <thread>
 
@@ -37,12 +38,13 @@ OpenOptions without_key(OpenOptions options) {
 }  // namespace
 
 RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
-                               format::Superblock superblock,
+                               std::unique_ptr<BucketSide> bucket, format::Superblock superblock,
                                std::shared_ptr<const crypto::KeyRing> keys,
                                std::unique_ptr<io::FileSystem> files,
                                std::unique_ptr<io::FileLock> lock, meta::Env catalog)
     : paths_(std::move(path)),
       options_(without_key(options)),
+      bucket_(std::move(bucket)),
       files_(std::move(files)),
       superblock_(*files_, paths_.root(), std::move(superblock), keys),
       codecs_(superblock_.parameters(), std::move(keys)),
@@ -60,9 +62,11 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
 }
 
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
-                                                         const OpenOptions& options) {
+                                                         const OpenOptions& options,
+                                                         const BucketHooks& hooks) {
   const store::RepositoryPaths paths(path);
   VARVE_TRY_ASSIGN(auto files, open_folder(path, options.trust_owner));
+  VARVE_TRY_ASSIGN(auto bucket, BucketSide::open(path, options, hooks));
   VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files, path));
   auto superblock = ingest::read_superblock(text);
   if (!superblock) return std::move(superblock).error().with_context(paths.superblock());
@@ -83,6 +87,10 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   // After the lock, so that a command that a daemon serves needs no key.
   auto keys = format::unlock_superblock(*superblock, text, options.key, options.encrypted_only);
   if (!keys) return std::move(keys).error().with_context(paths.root());
+  if (bucket) {
+    VARVE_TRY(bucket->refresh(keys->get()));
+    files = bucket->wrap(std::move(files));
+  }
   files = store::seal_files(std::move(files), *keys, path);
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(paths.catalog_data()));
   if (!has_catalog) {
@@ -100,8 +108,8 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   auto catalog = open_catalog(*files, paths, env, options.probe_catalog);
   if (!catalog) return std::move(catalog).error();
   std::unique_ptr<RepositoryImpl> repository(
-      new RepositoryImpl(path, options, std::move(*superblock), *std::move(keys), std::move(files),
-                         std::move(lock), std::move(*catalog)));
+      new RepositoryImpl(path, options, std::move(bucket), std::move(*superblock), *std::move(keys),
+                         std::move(files), std::move(lock), std::move(*catalog)));
   VARVE_TRY(repository->start());
   repository->arrange_what_is_owed();
   return std::unique_ptr<Repository>(std::move(repository));
@@ -148,11 +156,13 @@ Result<void> RepositoryImpl::start() {
   VARVE_TRY(settle_at_opening());
   if (!left_behind_) remember_present();
   space_.keep_reserve();
-  return {};
+  if (!bucket_) return {};
+  return bucket_->start(catalog_, superblock_.repository_id(), codecs_.keys());
 }
 
 RepositoryImpl::~RepositoryImpl() {
   stop_arranging();
+  if (bucket_) bucket_->stop();
   disk_costs_.reset();
   for (auto& [id, one] : series_) {
     one->stop();
@@ -190,10 +200,20 @@ Result<void> RepositoryImpl::end_work() {
   return std::move(synced).error().with_context(paths_.root() + ": lost at the end");
 }
 
+// The catalog may be replaced after this.
+Result<void> RepositoryImpl::end_replication() {
+  if (!bucket_) return {};
+  const bool waits = std::getenv("VARVE_NO_WAIT") == nullptr;
+  const auto done = waits ? bucket_->finish() : Result<void>();
+  bucket_->stop();
+  return done;
+}
+
 Result<void> RepositoryImpl::close() {
   if (catalog_replaced_) return {};
   VARVE_TRY(end_work());
   if (options_.read_only) return {};
+  VARVE_TRY(end_replication());
   const auto wasteful = meta::wastes_space(catalog_);
   if (!wasteful || !*wasteful) return {};
   catalog_replaced_ = true;
@@ -209,6 +229,7 @@ Result<void> RepositoryImpl::close() {
 Result<CatalogCompaction> RepositoryImpl::compact_catalog() {
   if (options_.read_only) return series::opened_read_only();
   VARVE_TRY(end_work());
+  VARVE_TRY(end_replication());
   catalog_replaced_ = true;
   return meta::compact(catalog_, *files_, meta::catalog::kTables);
 }
@@ -228,6 +249,7 @@ Result<series::Pool*> RepositoryImpl::pool() {
     host.stream_metrics = &series_metrics_.streams;
     host.read_only = options_.read_only;
     host.settled = was_settled_;
+    host.segments = [this](const std::string& directory) { return segments(directory); };
     VARVE_TRY_ASSIGN(pool_, series::Pool::open(host));
   }
   return pool_.get();
@@ -236,6 +258,11 @@ Result<series::Pool*> RepositoryImpl::pool() {
 series::Pool* RepositoryImpl::opened_pool() {
   const std::lock_guard lock(pool_mutex_);
   return pool_.get();
+}
+
+std::unique_ptr<store::SegmentStore> RepositoryImpl::segments(const std::string& directory) {
+  if (!bucket_) return nullptr;
+  return bucket_->segments(*files_, directory);
 }
 
 Result<series::Series*> RepositoryImpl::find(SeriesId id) {
@@ -276,6 +303,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   if (codecs_.keys()) {
     parts.labelled = [this](std::uint64_t sequence) { memory_.remember(sequence); };
   }
+  parts.segments = [this](const std::string& directory) { return segments(directory); };
   return (series_[id] = series::make_series(parts)).get();
 }
 
@@ -309,7 +337,10 @@ std::string RepositoryImpl::present_path() {
 
 maintain::CheckHelpers RepositoryImpl::check_helpers() {
   maintain::CheckHelpers helpers;
-  helpers.verify_index = [this](SeriesId id, VersionNumber newest) -> Result<void> {
+  // Only a writer has the index.
+  const bool has_index = !(bucket_ && bucket_->reads_only());
+  helpers.verify_index = [this, has_index](SeriesId id, VersionNumber newest) -> Result<void> {
+    if (!has_index) return {};
     VARVE_TRY_ASSIGN(auto* const one, find(id));
     return one->verify_index(newest);
   };
@@ -332,7 +363,9 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
   // comes first. A writer may write labels after this process began its transaction, so only a
   // catalog that stays older is one.
   constexpr int kLooks = 5;
-  auto age = refuse_older_catalog();
+  // An attached folder's catalog fits its labels by the head that names both.
+  const bool is_attached = bucket_ && bucket_->reads_only();
+  auto age = is_attached ? Result<void>() : refuse_older_catalog();
   for (int looks = 1; !age && looks < kLooks; ++looks) age = refuse_older_catalog();
   if (!age && age.error().code() == ErrorCode::kCorrupt) {
     report.damages.insert(report.damages.begin(), {paths_.catalog(), age.error().message(), {}});

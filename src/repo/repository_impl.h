@@ -25,6 +25,7 @@
 #include "maintain/checker.h"
 #include "meta/lmdb.h"
 #include "meta/meta_metrics.h"
+#include "repo/bucket_side.h"
 #include "repo/client_memory.h"
 #include "repo/disk_costs.h"
 #include "repo/settled_mark.h"
@@ -49,8 +50,9 @@ namespace varve::repo {
 /// called with either of them held.
 class RepositoryImpl final : public Repository {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
-                                                                const OpenOptions& options);
+  [[nodiscard]] static Result<std::unique_ptr<Repository>> open(
+      const std::string& path, const OpenOptions& options,
+      const BucketHooks& hooks = default_bucket_hooks());
   ~RepositoryImpl() override;
 
   [[nodiscard]] Result<void> close() override;
@@ -104,9 +106,10 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<crypto::KeySlot> seal_key_slot(const NewKey& key, std::uint32_t number);
 
  private:
-  RepositoryImpl(std::string path, const OpenOptions& options, format::Superblock superblock,
-                 std::shared_ptr<const crypto::KeyRing> keys, std::unique_ptr<io::FileSystem> files,
-                 std::unique_ptr<io::FileLock> lock, meta::Env catalog);
+  RepositoryImpl(std::string path, const OpenOptions& options, std::unique_ptr<BucketSide> bucket,
+                 format::Superblock superblock, std::shared_ptr<const crypto::KeyRing> keys,
+                 std::unique_ptr<io::FileSystem> files, std::unique_ptr<io::FileLock> lock,
+                 meta::Env catalog);
   [[nodiscard]] Result<void> start();
   /// Reads the note of the last writer (docs/ORDERING.md O37).
   [[nodiscard]] Result<void> read_note();
@@ -135,6 +138,10 @@ class RepositoryImpl final : public Repository {
   void settle_at_close();
   /// Ends the work of close() before the catalog is compacted.
   [[nodiscard]] Result<void> end_work();
+  /// Ends the uploads to the object store, and waits for them if wanted.
+  [[nodiscard]] Result<void> end_replication();
+  /// Returns the segment store in a folder of the repository.
+  [[nodiscard]] std::unique_ptr<store::SegmentStore> segments(const std::string& directory);
 
   [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
   /// Returns the pool. The first call opens it.
@@ -193,6 +200,7 @@ class RepositoryImpl final : public Repository {
   const series::SeriesMetrics series_metrics_{metrics_};
   const store::RepositoryPaths paths_;
   const OpenOptions options_;
+  const std::unique_ptr<BucketSide> bucket_;  // Null for a local repository.
   const std::unique_ptr<io::FileSystem> files_;
   SuperblockFile superblock_;
   const format::DataCodecs codecs_;

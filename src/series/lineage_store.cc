@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "series/pool.h"
-#include "store/folder_store.h"
-#include "store/retrying_store.h"
 
 namespace varve::series {
 
@@ -17,8 +15,7 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   options.read_only = parts.options->read_only;
   options.open_files = parts.open_files;
   options.metrics = &parts.metrics->layout;
-  store->segments = store::with_retries(
-      std::make_unique<store::FolderStore>(*parts.files, parts.directory()), {});
+  store->segments = open_segments(parts.segments, *parts.files, parts.directory());
   VARVE_TRY_ASSIGN(store->layout, layout::CategoryLayout::open(*parts.catalog, *store->segments,
                                                                parts.codecs->frames(),
                                                                parts.compressors, options));

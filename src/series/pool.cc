@@ -13,9 +13,7 @@
 #include "index/pool_indexes.h"
 #include "maintain/owners.h"
 #include "meta/schema.h"
-#include "store/folder_store.h"
 #include "store/repository_names.h"
-#include "store/retrying_store.h"
 #include "version/open_references.h"
 
 namespace varve::series {
@@ -69,11 +67,9 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
   std::unique_ptr<Pool> pool(new Pool(host));
   layout::PoolParts parts{*host.catalog, *host.codec,    host.compressors, host.open_files,
                           host.metrics,  host.read_only, host.settled};
-  VARVE_TRY_ASSIGN(
-      pool->store_,
-      layout::PoolStore::open(
-          parts, store::with_retries(
-                     std::make_unique<store::FolderStore>(*host.files, host.paths->pool()), {})));
+  VARVE_TRY_ASSIGN(pool->store_,
+                   layout::PoolStore::open(
+                       parts, open_segments(host.segments, *host.files, host.paths->pool())));
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host.catalog));
     VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, kPoolStore));

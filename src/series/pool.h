@@ -25,6 +25,7 @@
 #include "maintain/parity_upkeep.h"
 #include "meta/lmdb.h"
 #include "series/container_fingerprints.h"
+#include "series/series_parts.h"
 #include "store/open_files.h"
 #include "store/repository_paths.h"
 #include "varve/arrange.h"
@@ -45,6 +46,8 @@ struct PoolHost {
   const layout::LayoutMetrics* metrics = nullptr;
   const index::StreamMetrics* stream_metrics = nullptr;  ///< May be null.
   bool read_only = false;
+  /// As in SeriesParts.
+  OpenSegments segments{};
   bool settled = false;  ///< The last writer left nothing to complete (docs/ORDERING.md O37).
 };
 

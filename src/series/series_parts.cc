@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "series/series_parts.h"
 
+#include <utility>
+
+#include "store/folder_store.h"
+#include "store/retrying_store.h"
+
 namespace varve::series {
 
 Error opened_read_only() { return {ErrorCode::kReadOnly, "the repository is open read-only"}; }
+
+std::unique_ptr<store::SegmentStore> open_segments(const OpenSegments& others,
+                                                   io::FileSystem& files,
+                                                   const std::string& folder) {
+  auto found = others ? others(folder) : nullptr;
+  if (!found) found = std::make_unique<store::FolderStore>(files, folder);
+  return store::with_retries(std::move(found), {});
+}
 
 Result<void> SeriesParts::check_writable() const {
   if (options->read_only) return opened_read_only();

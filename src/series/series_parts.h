@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/clock.h"
@@ -17,6 +18,7 @@
 #include "series/series_metrics.h"
 #include "store/open_files.h"
 #include "store/repository_paths.h"
+#include "store/segment_store.h"
 #include "store/space_guard.h"
 #include "varve/options.h"
 #include "varve/result.h"
@@ -35,6 +37,13 @@ struct ArrangeUrgency {
   bool seal_waits = false;          ///< A seal of this series waits for it.
   bool other_series_waits = false;  ///< No seal of this series waits, but one of another.
 };
+
+/// Returns a segment store that is not an ordinary one, by its folder; null for an ordinary one.
+using OpenSegments = std::function<std::unique_ptr<store::SegmentStore>(const std::string& folder)>;
+/// Opens the segment store in a folder. `others` may be empty.
+[[nodiscard]] std::unique_ptr<store::SegmentStore> open_segments(const OpenSegments& others,
+                                                                 io::FileSystem& files,
+                                                                 const std::string& folder);
 
 /// The objects that a repository lends to each of its series.
 /// Lifetime: everything outlives the series. The pools are null if the repository is read-only.
@@ -73,6 +82,8 @@ struct SeriesParts {
   /// Called after labels were written that have this sequence number. Only in an encrypted
   /// repository. Thread-safe.
   std::function<void(std::uint64_t sequence)> labelled{};
+  /// The stores that are not ordinary ones.
+  OpenSegments segments{};
 
   /// Returns the series' folder.
   [[nodiscard]] std::string directory() const { return paths->series(id); }

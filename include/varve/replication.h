@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Repositories whose sealed data is in an object store (s3://BUCKET/PREFIX).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "varve/object_store.h"
+#include "varve/options.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve {
+
+/// The object store of a repository, and how to reach it. A key is never a part of it.
+struct StorePlace {
+  std::string place{};     ///< s3://BUCKET/PREFIX.
+  std::string endpoint{};  ///< URL of the store; empty for that of the environment.
+  std::string region{};    ///< Empty for that of the environment.
+};
+
+/// Returns how to reach a store, with its credentials.
+using StoreAccess = std::function<Result<ObjectStoreOptions>(const StorePlace& place)>;
+/// Sets how this program reaches object stores. Call it once, before any other function of Varve;
+/// without it, no store can be opened.
+void set_store_access(StoreAccess access);
+
+/// Creates a repository in an empty object store, and its folder on this machine. The folder has a
+/// copy of all data, and is the only one that writes. An interrupted call can be repeated.
+/// Errors: kExists if the place or the folder has a repository; kUnsupported if the store does not
+/// honour conditional requests; those of Repository::create() and of the store.
+[[nodiscard]] Result<void> create_in_store(const StorePlace& place, const std::string& folder,
+                                           const RepositoryParameters& parameters,
+                                           const CreateOptions& options);
+
+/// Makes a folder that reads a repository in an object store. It has the catalog of the newest
+/// replicated state, and reads file contents from the store when they are needed. An interrupted
+/// call can be repeated. Opening the folder brings it up to date.
+/// Errors: kNoRepository; kNotEmpty if the folder has other files; kExists if it is a repository;
+/// kWrongKey; those of the store and the disk.
+[[nodiscard]] Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
+                                           const OpenOptions& options);
+
+/// The state of a folder of a repository in an object store.
+struct ReplicationInfo {
+  std::string place{};        ///< s3://BUCKET/PREFIX.
+  bool reads_only = false;    ///< The folder was attached.
+  std::uint64_t head = 0;     ///< Number of the newest replicated state; 0 before the first one.
+  std::string fenced{};       ///< Message about another folder that writes; empty without one.
+  Timestamp replicated_at{};  ///< Time of it.
+};
+/// Returns the state of the folder as the disk has it; nullopt for a repository that is in no
+/// object store. Makes no request.
+/// Errors: those of reading the folder.
+[[nodiscard]] Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
+                                                                      bool trust_owner = false);
+
+/// Names a version by its numbers.
+struct VersionId {
+  SeriesId series{};
+  VersionNumber number{};
+};
+/// Returns the versions that the object store lacks, or has in another state; open ones too. Empty
+/// for a repository that is in no object store. Makes no request. No part of this process may have
+/// the repository open.
+/// Errors: those of reading the folder.
+[[nodiscard]] Result<std::vector<VersionId>> unreplicated_versions(const std::string& folder,
+                                                                   bool trust_owner = false);
+
+/// Returns whether the object store has a sealed version as this folder has it. Makes no request.
+/// Another process may write meanwhile, but this one may not have the repository open.
+/// Errors: those of reading the folder; kNotFound without the version.
+[[nodiscard]] Result<bool> is_replicated(const std::string& folder, SeriesId series,
+                                         VersionNumber number, bool trust_owner = false);
+
+}  // namespace varve

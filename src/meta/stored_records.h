@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records as an environment stores them: with their checksums and, in an encrypted environment,
+// sealed. A copy of an environment is made of them, without its keys.
+#pragma once
+
+#include <lmdb.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "meta/lmdb.h"
+#include "varve/result.h"
+
+namespace varve::meta {
+
+/// A record as it is stored. Lifetime: as Txn says.
+struct StoredRecord {
+  std::string_view key;
+  std::string_view value;
+};
+
+/// Walks the stored records of one table in key order. Not thread-safe.
+/// Lifetime: the transaction must outlive the cursor.
+class StoredCursor {
+ public:
+  /// Opens a table by its name. A missing table has no records.
+  [[nodiscard]] static Result<StoredCursor> open(const Txn& txn, const char* table);
+  StoredCursor(StoredCursor&& other) noexcept : cursor_(std::exchange(other.cursor_, nullptr)) {}
+  StoredCursor& operator=(StoredCursor&&) = delete;
+  StoredCursor(const StoredCursor&) = delete;
+  StoredCursor& operator=(const StoredCursor&) = delete;
+  ~StoredCursor();
+
+  /// Returns the next record; nullopt past the end.
+  [[nodiscard]] Result<std::optional<StoredRecord>> next();
+
+ private:
+  explicit StoredCursor(MDB_cursor* cursor) : cursor_(cursor) {}
+  MDB_cursor* cursor_;
+};
+
+/// Returns the stored value of a key, or nullopt without the table or the key.
+[[nodiscard]] Result<std::optional<std::string_view>> find_stored(const Txn& txn, const char* table,
+                                                                  std::string_view key);
+
+/// Writes stored records in one transaction. Aborts unless committed. For one thread.
+class StoredWriter {
+ public:
+  [[nodiscard]] static Result<StoredWriter> begin(const Env& env);
+
+  /// Writes a record of the table with this name. Creates the table if needed.
+  [[nodiscard]] Result<void> put(const char* table, const StoredRecord& record);
+  /// Removes a record. A missing one is no error.
+  [[nodiscard]] Result<void> erase(const char* table, std::string_view key);
+  /// Removes all records of a table.
+  [[nodiscard]] Result<void> clear(const char* table);
+  /// Commits the changes. When it returns without error, they are on disk.
+  [[nodiscard]] Result<void> commit();
+
+ private:
+  explicit StoredWriter(WriteTxn txn) : txn_(std::move(txn)) {}
+
+  WriteTxn txn_;
+  std::uint64_t pages_touched_ = 32;  // Upper bound of the pages that commit() may add.
+};
+
+}  // namespace varve::meta

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replica/attachment.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/coding.h"
+#include "meta/lmdb.h"
+#include "meta/schema.h"
+#include "replica/changes.h"
+#include "replica/head.h"
+#include "replica/head_objects.h"
+#include "replica/replica_state.h"
+#include "store/repository_paths.h"
+
+namespace varve::replica {
+
+namespace {
+
+constexpr std::uint64_t kBytesAtOnce = std::uint64_t{64} << 20;
+
+// Reads whole objects, all at once.
+Result<std::vector<std::string>> read_objects(bucket::Bucket& bucket,
+                                              const std::vector<Extent>& extents) {
+  struct Waiting {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::size_t left = 0;
+    std::optional<Error> error;
+  };
+  const auto waiting = std::make_shared<Waiting>();
+  std::vector<std::string> texts;
+  for (const auto& extent : extents) texts.emplace_back(extent.bytes, '\0');
+  std::vector<bucket::ObjectRead> reads;
+  std::vector<std::size_t> positions;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    if (extents[i].bytes == 0) continue;
+    reads.push_back({extents[i].object, 0, std::as_writable_bytes(std::span(texts[i]))});
+    positions.push_back(i);
+  }
+  waiting->left = reads.size();
+  if (!reads.empty()) {
+    bucket.read_many(std::move(reads), [&, waiting](std::size_t at, Result<std::size_t> got) {
+      const std::lock_guard lock(waiting->mutex);
+      if (got && *got != texts[positions[at]].size()) {
+        got = Error(ErrorCode::kCorrupt, extents[positions[at]].object + " is too short");
+      }
+      if (!got && !waiting->error) waiting->error = got.error();
+      if (--waiting->left == 0) waiting->changed.notify_all();
+    });
+    std::unique_lock lock(waiting->mutex);
+    waiting->changed.wait(lock, [&] { return waiting->left == 0; });
+    if (waiting->error) return *waiting->error;
+  }
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    const bool whole = extents[i].bytes == extents[i].object_bytes;
+    if (!whole || extents[i].bytes == 0) continue;
+    if (XXH3_64bits(texts[i].data(), texts[i].size()) != extents[i].checksum) {
+      return Error(ErrorCode::kCorrupt, extents[i].object + " has other bytes than were uploaded");
+    }
+  }
+  return texts;
+}
+
+bool is_small(const std::vector<Extent>& extents) {
+  return !extents.empty() && extents.front().mark != 0;
+}
+
+// Makes the folders above a file, which are durable when the file is.
+Result<void> make_folders(io::FileSystem& files, const std::string& root, const std::string& path) {
+  for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    VARVE_TRY(files.make_durable_directory(root + "/" + path.substr(0, slash)));
+  }
+  return {};
+}
+
+Result<void> write_small(io::FileSystem& files, const std::string& root, const std::string& path,
+                         const std::string& text) {
+  VARVE_TRY(make_folders(files, root, path));
+  const auto slash = path.rfind('/');
+  return files.write_file_atomically(root + "/" + path.substr(0, slash), path.substr(slash + 1),
+                                     base::as_bytes(text));
+}
+
+// Downloads the small files that differ between two maps, and removes those that are gone.
+Result<void> update_small_files(bucket::Bucket& bucket, io::FileSystem& files,
+                                const std::string& root, const ObjectMap& was,
+                                const ObjectMap& is) {
+  std::vector<std::pair<std::string, std::vector<Extent>>> wanted;
+  for (const auto& [path, extents] : is) {
+    if (!is_small(extents)) {
+      VARVE_TRY(make_folders(files, root, path));
+      continue;
+    }
+    const auto known = was.find(path);
+    if (known == was.end() || known->second != extents) wanted.emplace_back(path, extents);
+  }
+  for (std::size_t i = 0; i < wanted.size();) {
+    std::vector<Extent> together;
+    std::uint64_t bytes = 0;
+    const auto begin = i;
+    for (; i < wanted.size() && (i == begin || bytes < kBytesAtOnce); ++i) {
+      for (const auto& extent : wanted[i].second) {
+        together.push_back(extent);
+        bytes += extent.bytes;
+      }
+    }
+    VARVE_TRY_ASSIGN(auto texts, read_objects(bucket, together));
+    std::size_t next = 0;
+    for (auto at = begin; at < i; ++at) {
+      std::string whole;
+      for (std::size_t part = 0; part < wanted[at].second.size(); ++part) whole += texts[next++];
+      VARVE_TRY(write_small(files, root, wanted[at].first, whole));
+    }
+  }
+  for (const auto& [path, extents] : was) {
+    if (!is_small(extents) || is.contains(path)) continue;
+    const auto removed = files.remove(root + "/" + path);
+    if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> newest_head(bucket::Bucket& bucket, const std::string& repository_id,
+                                std::uint64_t known) {
+  std::string newest;
+  const auto after = known > 1 ? head_name(repository_id, known - 1) : std::string();
+  VARVE_TRY(bucket::list_all(bucket, head_prefix(repository_id), after,
+                             [&](const bucket::ObjectInfo& object) -> Result<void> {
+                               newest = object.name;
+                               return {};
+                             }));
+  if (!newest.empty()) return read_head(bucket, newest);
+  return Error(ErrorCode::kNoRepository,
+               bucket.describe() + " has a repository, but nothing was replicated to it yet");
+}
+
+// O49: first the new objects, then the catalog that needs them, then the small files. The old
+// objects leave the map last.
+Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files, const std::string& root,
+                        const std::string& text) {
+  VARVE_TRY_ASSIGN(const auto head, decode_head(text));
+  VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, root, false));
+  VARVE_TRY_ASSIGN(const auto known_text, state.head());
+  if (known_text && *known_text == text) return false;
+  Head known;
+  if (known_text) {
+    VARVE_TRY_ASSIGN(known, decode_head(*known_text));
+  }
+  if (known.number > head.number) {
+    return Error(ErrorCode::kCorrupt, "the newest head in " + bucket.describe() +
+                                          " is older than the one that " + root + " has");
+  }
+  const auto front = common_front(head.catalog, known.catalog);
+  const bool replaces = front < known.catalog.size() || !known_text;
+  std::vector<std::string> parts;
+  for (std::size_t i = replaces ? 0 : front; i < head.catalog.size(); ++i) {
+    VARVE_TRY_ASSIGN(auto part, read_catalog_object(bucket, head.catalog[i]));
+    parts.push_back(std::move(part));
+  }
+  VARVE_TRY_ASSIGN(const auto was, state.objects());
+  VARVE_TRY(state.add_objects(parts));
+  {
+    VARVE_TRY(files.make_durable_directory(root + "/catalog"));
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    options.writer_lock = store::RepositoryPaths(root).lock();
+    options.without_keys = true;
+    VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(files, root + "/catalog", options));
+    VARVE_TRY(apply_to_catalog(catalog, parts, replaces));
+  }
+  VARVE_TRY_ASSIGN(const auto is, map_after(was, parts, replaces));
+  VARVE_TRY(update_small_files(bucket, files, root, was, is));
+  VARVE_TRY(state.commit(text, parts, replaces, {}, base::SystemClock().now().seconds));
+  return true;
+}
+
+}  // namespace varve::replica

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A folder that reads a repository in an object store.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bucket/bucket.h"
+#include "crypto/key_ring.h"
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// Returns the text of the newest head of a repository, which has at least the number `known`.
+/// Errors: kNoRepository without a head; kCorrupt; those of the bucket.
+[[nodiscard]] Result<std::string> newest_head(bucket::Bucket& bucket,
+                                              const std::string& repository_id,
+                                              std::uint64_t known = 1);
+
+/// Brings the catalog, the map of objects and the small files in the folder at `root` to a head.
+/// Readers see the old or the new catalog at every moment, also after a crash; another call
+/// completes what a crash left. Returns false if the folder has this head already.
+/// `files` shows files as they are on disk. The caller holds the repository's lock.
+/// Errors: those of the bucket and the disk; kCorrupt for objects that do not fit the head.
+[[nodiscard]] Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files,
+                                      const std::string& root, const std::string& head);
+
+}  // namespace varve::replica

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replica/bucket_config.h"
+
+#include <array>
+#include <utility>
+
+#include "base/coding.h"
+
+namespace varve::replica {
+
+namespace {
+
+constexpr std::string_view kTitle = "# The object store of this repository.\n";
+constexpr std::size_t kBytesMax = 64U << 10;
+
+std::array<std::pair<std::string_view, std::string BucketConfig::*>, 3> fields() {
+  return {{{"place", &BucketConfig::place},
+           {"endpoint", &BucketConfig::endpoint},
+           {"region", &BucketConfig::region}}};
+}
+
+}  // namespace
+
+std::string encode_config(const BucketConfig& config) {
+  std::string text(kTitle);
+  for (const auto& [name, field] : fields()) {
+    if ((config.*field).empty()) continue;
+    text.append(name).append(" = ").append(config.*field).append("\n");
+  }
+  text.append("role = ").append(config.reads_only ? "reader" : "writer").append("\n");
+  return text;
+}
+
+Result<BucketConfig> decode_config(std::string_view text) {
+  const auto invalid = [](const std::string& what) {
+    return Error(ErrorCode::kInvalid, "the file `bucket` of the repository: " + what);
+  };
+  BucketConfig config;
+  std::string role;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    if (end == std::string_view::npos) return invalid("its last line is incomplete");
+    const auto line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    if (line.empty() || line.starts_with('#')) continue;
+    const auto equals = line.find(" = ");
+    if (equals == std::string_view::npos) return invalid("a line is not KEY = VALUE");
+    const auto key = line.substr(0, equals);
+    const auto value = line.substr(equals + 3);
+    if (key == "role") role = value;
+    for (const auto& [name, field] : fields()) {
+      if (key == name) config.*field = value;
+    }
+  }
+  if (config.place.empty()) return invalid("it has no line `place = s3://BUCKET/PREFIX`");
+  if (role != "reader" && role != "writer") return invalid("`role` is reader or writer");
+  config.reads_only = role == "reader";
+  return config;
+}
+
+Result<std::optional<BucketConfig>> read_config(io::FileSystem& files, const std::string& root) {
+  const auto path = root + "/" + kConfigName;
+  VARVE_TRY_ASSIGN(const bool exists, files.exists(path));
+  if (!exists) return std::optional<BucketConfig>();
+  VARVE_TRY_ASSIGN(const auto text, files.read_file(path, kBytesMax));
+  auto config = decode_config(text);
+  if (!config) return std::move(config).error().with_context(path);
+  return std::optional(*std::move(config));
+}
+
+Result<void> write_config(io::FileSystem& files, const std::string& root,
+                          const BucketConfig& config) {
+  return files.write_file_atomically(root, kConfigName, base::as_bytes(encode_config(config)));
+}
+
+}  // namespace varve::replica

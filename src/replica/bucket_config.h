@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file `bucket` of a repository's folder: which object store the repository is in.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "bucket/bucket.h"
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+struct BucketConfig {
+  std::string place{};      ///< s3://BUCKET/PREFIX.
+  bool reads_only = false;  ///< True for an attached folder.
+  std::string endpoint{};   ///< URL of the store; empty for that of the environment.
+  std::string region{};     ///< Empty for that of the environment.
+
+  bool operator==(const BucketConfig&) const = default;
+};
+
+/// The name of the file in the repository's folder.
+inline constexpr const char* kConfigName = "bucket";
+
+[[nodiscard]] std::string encode_config(const BucketConfig& config);
+/// Errors: kInvalid.
+[[nodiscard]] Result<BucketConfig> decode_config(std::string_view text);
+/// Returns the configuration of the repository at `root`, or nullopt for a local repository.
+[[nodiscard]] Result<std::optional<BucketConfig>> read_config(io::FileSystem& files,
+                                                              const std::string& root);
+/// Makes the repository at `root` one of the object store, or changes its configuration.
+[[nodiscard]] Result<void> write_config(io::FileSystem& files, const std::string& root,
+                                        const BucketConfig& config);
+
+/// Opens the object store of a repository. Errors: kInvalid for a wrong configuration.
+using BucketOpener =
+    std::function<Result<std::unique_ptr<bucket::Bucket>>(const BucketConfig& config)>;
+
+}  // namespace varve::replica

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of the catalog and of the map of objects, as catalog objects hold them.
+// docs/FORMAT.md §15.3.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "meta/lmdb.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// The number of the map of objects among the tables of changes.
+inline constexpr std::uint8_t kObjectsTable = 255;
+/// Returns the names of the catalog's tables, by their numbers in changes. The last one is the
+/// table that an encrypted environment has its salt in.
+[[nodiscard]] const std::vector<const char*>& catalog_tables();
+
+/// A record that was written or removed.
+struct Change {
+  std::uint8_t table = 0;  ///< Index in catalog_tables(), or kObjectsTable.
+  std::string_view key{};
+  std::optional<std::string_view> value{};  ///< As it is stored; nullopt for a removed record.
+};
+
+/// Collects changes in parts, each the content of one catalog object.
+class ChangeWriter {
+ public:
+  void add(const Change& change);
+  [[nodiscard]] bool empty() const { return parts_.empty() && raw_.empty(); }
+  /// Returns the parts. Call it once, after all changes.
+  [[nodiscard]] std::vector<std::string> finish();
+
+ private:
+  void end_part();
+  std::string raw_;
+  std::vector<std::string> parts_;
+};
+
+/// Calls `visit` for each change of a part, in their order. Errors: kCorrupt; those of `visit`.
+[[nodiscard]] Result<void> for_each_change(std::string_view part,
+                                           const std::function<Result<void>(const Change&)>& visit);
+
+/// Adds the changes that make the catalog `before` to the catalog `after`. Compares all records.
+[[nodiscard]] Result<void> compare_catalogs(const meta::Txn& before, const meta::Txn& after,
+                                            ChangeWriter& changes);
+/// Adds all records of a catalog.
+[[nodiscard]] Result<void> write_catalog(const meta::Txn& catalog, ChangeWriter& changes);
+
+/// A part of a file of the repository, as an object has it.
+struct Extent {
+  std::string object{};            ///< The name; empty for an empty file.
+  std::uint64_t bytes = 0;         ///< Bytes of the file: the first ones of the object.
+  std::uint64_t object_bytes = 0;  ///< The length of the object.
+  std::uint64_t checksum = 0;      ///< XXH3-64 of the whole object.
+  std::uint64_t mark = 0;          ///< Number that tells the contents of a replaceable file apart.
+
+  bool operator==(const Extent&) const = default;
+};
+/// The extents of files, by the files' paths in the repository, each from the file's start on.
+using ObjectMap = std::map<std::string, std::vector<Extent>>;
+
+/// Return the key and value of a record of the map.
+[[nodiscard]] std::string extent_key(const std::string& path, std::uint64_t offset);
+[[nodiscard]] std::string encode_extent(const Extent& extent);
+/// Decodes a record. Errors: kCorrupt, also for a path that leads out of the repository.
+struct ExtentRecord {
+  std::string path{};
+  std::uint64_t offset = 0;
+  Extent extent{};
+};
+[[nodiscard]] Result<ExtentRecord> decode_extent(std::string_view key, std::string_view value);
+/// Returns the map that parts make of another one. `replaces`: of an empty one. Errors: kCorrupt.
+[[nodiscard]] Result<ObjectMap> map_after(const ObjectMap& before,
+                                          const std::vector<std::string>& parts, bool replaces);
+/// Returns the records of a map.
+[[nodiscard]] std::map<std::string, std::string> records_of(const ObjectMap& map);
+/// Returns the map with these records. Errors: kCorrupt, also if a file has a gap.
+[[nodiscard]] Result<ObjectMap> map_of(const std::map<std::string, std::string>& records);
+/// Returns the length of a file.
+[[nodiscard]] std::uint64_t bytes_of(const std::vector<Extent>& extents);
+
+}  // namespace varve::replica

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The segments and volumes of a repository in an object store, read by ranges.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bucket/bucket.h"
+#include "replica/block_cache.h"
+#include "replica/changes.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// The extents of one file. They stay valid when a later head drops the file, for a day.
+using Extents = std::shared_ptr<const std::vector<Extent>>;
+
+/// One range of a batch of reads.
+struct DistantRead {
+  Extents file;
+  std::uint64_t offset = 0;
+  std::span<std::byte> out{};  ///< Must stay valid until the range's completion.
+};
+using DistantCompletion = std::function<void(std::size_t position, Result<std::size_t> got)>;
+
+/// Reads files by the map of objects, through a cache on the local disk. Thread-safe.
+class DistantData {
+ public:
+  /// Returns the present map of objects. Called again when a file is missing.
+  using LoadMap = std::function<Result<ObjectMap>()>;
+
+  /// Lifetime: `bucket` and `files` outlive the object.
+  DistantData(bucket::Bucket& bucket, io::FileSystem& files, std::string cache_folder,
+              std::uint64_t cache_bytes_max, LoadMap load)
+      : bucket_(bucket),
+        cache_(files, std::move(cache_folder), cache_bytes_max),
+        load_(std::move(load)) {}
+
+  /// Returns a file of the map by its path in the repository. Errors: kNotFound; those of the map.
+  [[nodiscard]] Result<Extents> find(const std::string& path);
+  /// Returns the names of the files in a folder.
+  [[nodiscard]] Result<std::vector<std::string>> list(const std::string& folder);
+  /// Returns the bytes of all files below a folder.
+  [[nodiscard]] Result<std::uint64_t> tree_bytes(const std::string& folder);
+
+  /// Fills `out`. Returns fewer bytes only where the file ends. Errors: those of the bucket.
+  [[nodiscard]] Result<std::size_t> read(const Extents& file, std::uint64_t offset,
+                                         std::span<std::byte> out);
+  /// Reads ranges, in any order, and calls `done` once for each, from this thread or others.
+  /// Requests all missing blocks at once.
+  void read_many(std::vector<DistantRead> reads, const DistantCompletion& done);
+
+ private:
+  struct Batch;
+  struct Piece;
+  struct Run;
+  static void copy_common(const Piece& piece, std::uint64_t offset,
+                          std::span<const std::byte> bytes);
+  /// Returns the pieces of a range, which must lie in the file.
+  static std::vector<Piece> pieces_of(std::size_t read, const std::vector<Extent>& extents,
+                                      std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> load(bool again);
+
+  bucket::Bucket& bucket_;
+  BlockCache cache_;
+  const LoadMap load_;
+
+  std::mutex mutex_;  // Guards the members below.
+  bool loaded_ = false;
+  std::map<std::string, Extents> map_;
+};
+
+}  // namespace varve::replica

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects of a head: reading them, and applying them to a copy of the catalog.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "bucket/bucket.h"
+#include "meta/lmdb.h"
+#include "replica/head.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// Applies the parts of a head's catalog objects to a copy of the catalog, in one transaction.
+[[nodiscard]] Result<void> apply_to_catalog(const meta::Env& copy,
+                                            const std::vector<std::string>& parts, bool replaces);
+/// Reads an object that a head names. Errors: kCorrupt for other bytes; those of the bucket.
+[[nodiscard]] Result<std::string> read_catalog_object(bucket::Bucket& bucket,
+                                                      const CatalogObject& object);
+/// Reads and checks a head. Errors: kNotFound; kCorrupt, also for a head of another repository.
+[[nodiscard]] Result<std::string> read_head(bucket::Bucket& bucket, const std::string& name);
+/// Returns how many objects at the front of the first list are the second list.
+[[nodiscard]] std::size_t common_front(const std::vector<CatalogObject>& a,
+                                       const std::vector<CatalogObject>& b);
+
+}  // namespace varve::replica

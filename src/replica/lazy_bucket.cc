@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replica/lazy_bucket.h"
+
+namespace varve::replica {
+
+// Other calls wait while the store is being opened: they need it, too.
+Result<bucket::Bucket*> LazyBucket::opened() {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return Error(ErrorCode::kInterrupted, place_ + ": the program ends");
+  if (!bucket_) {
+    VARVE_TRY_ASSIGN(bucket_, open_());
+  }
+  return bucket_.get();
+}
+
+Result<void> LazyBucket::put(const std::string& name,
+                             std::span<const std::span<const std::byte>> parts,
+                             const bucket::PutOptions& options) {
+  VARVE_TRY_ASSIGN(auto* const bucket, opened());
+  return bucket->put(name, parts, options);
+}
+
+Result<std::size_t> LazyBucket::get(const std::string& name, std::uint64_t offset,
+                                    std::span<std::byte> out) {
+  VARVE_TRY_ASSIGN(auto* const bucket, opened());
+  return bucket->get(name, offset, out);
+}
+
+Result<std::vector<std::byte>> LazyBucket::get_all(const std::string& name, std::size_t bytes_max) {
+  VARVE_TRY_ASSIGN(auto* const bucket, opened());
+  return bucket->get_all(name, bytes_max);
+}
+
+void LazyBucket::read_many(std::vector<bucket::ObjectRead> reads, bucket::ReadCompletion done) {
+  const auto bucket = opened();
+  if (bucket) return (*bucket)->read_many(std::move(reads), std::move(done));
+  for (std::size_t i = 0; i < reads.size(); ++i) done(i, bucket.error());
+}
+
+Result<bucket::ObjectInfo> LazyBucket::head(const std::string& name) {
+  VARVE_TRY_ASSIGN(auto* const bucket, opened());
+  return bucket->head(name);
+}
+
+Result<bucket::ListPage> LazyBucket::list(const std::string& prefix, const std::string& after,
+                                          std::size_t objects_max) {
+  VARVE_TRY_ASSIGN(auto* const bucket, opened());
+  return bucket->list(prefix, after, objects_max);
+}
+
+Result<void> LazyBucket::remove(const std::string& name) {
+  VARVE_TRY_ASSIGN(auto* const bucket, opened());
+  return bucket->remove(name);
+}
+
+Result<void> LazyBucket::copy_prefix(const std::string& from, std::uint64_t bytes,
+                                     const std::string& to, const bucket::PutOptions& options) {
+  VARVE_TRY_ASSIGN(auto* const bucket, opened());
+  return bucket->copy_prefix(from, bytes, to, options);
+}
+
+Result<void> LazyBucket::remove_unfinished(const std::string& prefix) {
+  VARVE_TRY_ASSIGN(auto* const bucket, opened());
+  return bucket->remove_unfinished(prefix);
+}
+
+void LazyBucket::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  if (bucket_) bucket_->stop();
+}
+
+bucket::Traffic LazyBucket::traffic() const {
+  const std::lock_guard lock(mutex_);
+  return bucket_ ? bucket_->traffic() : bucket::Traffic{};
+}
+
+}  // namespace varve::replica

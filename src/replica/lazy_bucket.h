@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bucket that is opened by its first request.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bucket/bucket.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// Opens another bucket when it is first needed, so that a repository can be used while its store
+/// does not answer. After a failure, the next request tries again. Thread-safe.
+class LazyBucket final : public bucket::Bucket {
+ public:
+  using Open = std::function<Result<std::unique_ptr<bucket::Bucket>>()>;
+  LazyBucket(Open open, std::string place) : open_(std::move(open)), place_(std::move(place)) {}
+
+  [[nodiscard]] Result<void> put(const std::string& name,
+                                 std::span<const std::span<const std::byte>> parts,
+                                 const bucket::PutOptions& options) override;
+  [[nodiscard]] Result<std::size_t> get(const std::string& name, std::uint64_t offset,
+                                        std::span<std::byte> out) override;
+  [[nodiscard]] Result<std::vector<std::byte>> get_all(const std::string& name,
+                                                       std::size_t bytes_max) override;
+  void read_many(std::vector<bucket::ObjectRead> reads, bucket::ReadCompletion done) override;
+  [[nodiscard]] Result<bucket::ObjectInfo> head(const std::string& name) override;
+  [[nodiscard]] Result<bucket::ListPage> list(const std::string& prefix, const std::string& after,
+                                              std::size_t objects_max) override;
+  [[nodiscard]] Result<void> remove(const std::string& name) override;
+  [[nodiscard]] Result<void> copy_prefix(const std::string& from, std::uint64_t bytes,
+                                         const std::string& to,
+                                         const bucket::PutOptions& options) override;
+  [[nodiscard]] Result<void> remove_unfinished(const std::string& prefix) override;
+  void stop() override;
+  [[nodiscard]] bucket::Traffic traffic() const override;
+  [[nodiscard]] std::string describe() const override { return place_; }
+
+ private:
+  [[nodiscard]] Result<bucket::Bucket*> opened();
+
+  const Open open_;
+  const std::string place_;
+  mutable std::mutex mutex_;  // Guards the members below.
+  std::unique_ptr<bucket::Bucket> bucket_;
+  bool stopped_ = false;
+};
+
+}  // namespace varve::replica

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replica/replica_state.h"
+
+#include <array>
+#include <utility>
+
+#include "base/coding.h"
+#include "meta/schema.h"
+
+namespace varve::replica {
+
+namespace {
+
+enum Table : meta::TableIndex { kState = 0, kObjects, kUploaded, kGarbage };
+constexpr std::array<const char*, 4> kTables = {"state", "objects", "uploaded", "garbage"};
+constexpr std::string_view kHeadKey = "head";
+constexpr std::string_view kPendingKey = "pending";
+constexpr std::string_view kFencedKey = "fenced";
+
+std::string folder_of(const std::string& root) { return root + "/replica"; }
+
+Result<meta::Env> open_env(io::FileSystem& files, const std::string& root, const std::string& name,
+                           std::span<const char* const> tables, bool read_only) {
+  const auto folder = folder_of(root) + "/" + name;
+  if (!read_only) {
+    VARVE_TRY(files.make_durable_directory(folder_of(root)));
+    VARVE_TRY(files.make_durable_directory(folder));
+  }
+  meta::EnvOptions options;
+  options.tables = tables;
+  options.read_only = read_only;
+  options.must_exist = read_only;
+  options.writer_lock = store::RepositoryPaths(root).lock();
+  options.without_keys = true;
+  auto env = meta::Env::open(files, folder, options);
+  if (!env) return std::move(env).error().with_context(folder);
+  return env;
+}
+
+}  // namespace
+
+Result<ReplicaState> ReplicaState::open(io::FileSystem& files, const std::string& root,
+                                        bool read_only) {
+  VARVE_TRY_ASSIGN(auto env, open_env(files, root, "state", kTables, read_only));
+  return ReplicaState(std::make_unique<meta::Env>(std::move(env)));
+}
+
+Result<meta::Env> open_copy(io::FileSystem& files, const std::string& root, bool read_only) {
+  return open_env(files, root, "catalog", meta::catalog::kTables, read_only);
+}
+
+Result<bool> has_state(io::FileSystem& files, const std::string& root) {
+  return files.exists(folder_of(root) + "/state/data.mdb");
+}
+
+Result<std::optional<std::string>> ReplicaState::text(std::string_view key) const {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
+  VARVE_TRY_ASSIGN(const auto value, txn.get(kState, key));
+  if (!value) return std::optional<std::string>();
+  return std::optional(std::string(value->view()));
+}
+
+Result<std::optional<std::string>> ReplicaState::head() const { return text(kHeadKey); }
+Result<std::optional<std::string>> ReplicaState::pending() const { return text(kPendingKey); }
+
+Result<std::optional<std::string>> ReplicaState::fenced() const { return text(kFencedKey); }
+
+Result<void> ReplicaState::set_fenced(const std::string& message) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  VARVE_TRY(txn.put(kState, kFencedKey, message));
+  return txn.commit();
+}
+
+Result<void> ReplicaState::set_pending(const std::string& head) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  VARVE_TRY(txn.put(kState, kPendingKey, head));
+  return txn.commit();
+}
+
+Result<ObjectMap> ReplicaState::objects() const {
+  std::map<std::string, std::string> records;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
+  VARVE_TRY(meta::for_each_prefix(
+      txn, kObjects, "", [&](std::string_view key, std::string_view value) -> Result<bool> {
+        records.emplace(key, value);
+        return true;
+      }));
+  return map_of(records);
+}
+
+Result<std::map<std::string, Extent>> ReplicaState::uploaded() const {
+  std::map<std::string, Extent> found;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
+  VARVE_TRY(meta::for_each_prefix(
+      txn, kUploaded, "", [&](std::string_view key, std::string_view value) -> Result<bool> {
+        VARVE_TRY_ASSIGN(auto record, decode_extent(key, value));
+        found.emplace(key, std::move(record.extent));
+        return true;
+      }));
+  return found;
+}
+
+Result<void> ReplicaState::add_uploaded(const std::string& key, const Extent& extent) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  VARVE_TRY(txn.put(kUploaded, key, encode_extent(extent)));
+  return txn.commit();
+}
+
+Result<void> ReplicaState::commit(const std::string& head, const std::vector<std::string>& map,
+                                  bool replaces_map, const std::set<std::string>& dropped,
+                                  std::int64_t seconds) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  if (replaces_map) VARVE_TRY(txn.clear(kObjects));
+  for (const auto& part : map) {
+    VARVE_TRY(for_each_change(part, [&](const Change& change) -> Result<void> {
+      if (change.table != kObjectsTable) return {};
+      if (!change.value) return txn.erase(kObjects, change.key);
+      const auto record = decode_extent(change.key, *change.value);
+      if (!record) return record.error();
+      return txn.put(kObjects, change.key, *change.value);
+    }));
+  }
+  std::string time;
+  base::ByteWriter(time).u64(static_cast<std::uint64_t>(seconds));
+  for (const auto& name : dropped) VARVE_TRY(txn.put(kGarbage, name, time));
+  VARVE_TRY(txn.put(kState, kHeadKey, head));
+  VARVE_TRY(txn.erase(kState, kPendingKey));
+  VARVE_TRY(txn.clear(kUploaded));
+  return txn.commit();
+}
+
+// A longer extent of the same place replaces a shorter one only with the same object.
+Result<void> ReplicaState::add_objects(const std::vector<std::string>& map) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  for (const auto& part : map) {
+    VARVE_TRY(for_each_change(part, [&](const Change& change) -> Result<void> {
+      if (change.table != kObjectsTable || !change.value) return {};
+      VARVE_TRY_ASSIGN(const auto record, decode_extent(change.key, *change.value));
+      if (record.extent.mark != 0) return {};
+      VARVE_TRY_ASSIGN(const auto known, txn.get(kObjects, change.key));
+      if (known) {
+        VARVE_TRY_ASSIGN(const auto present, decode_extent(change.key, *known));
+        if (present.extent.bytes > record.extent.bytes) return {};
+      }
+      return txn.put(kObjects, change.key, *change.value);
+    }));
+  }
+  return txn.commit();
+}
+
+Result<std::vector<std::string>> ReplicaState::garbage(std::int64_t before, std::size_t max) const {
+  std::vector<std::string> names;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
+  VARVE_TRY(meta::for_each_prefix(
+      txn, kGarbage, "", [&](std::string_view key, std::string_view value) -> Result<bool> {
+        base::ByteReader reader(value);
+        const auto dropped = static_cast<std::int64_t>(reader.u64());
+        if (reader.done() && dropped < before) names.emplace_back(key);
+        return names.size() < max;
+      }));
+  return names;
+}
+
+Result<void> ReplicaState::forget_garbage(const std::vector<std::string>& names) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  for (const auto& name : names) VARVE_TRY(txn.erase(kGarbage, name));
+  return txn.commit();
+}
+
+}  // namespace varve::replica

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of a repository in an object store, as a folder knows it: the folder `replica`.
+// docs/FORMAT.md §15.4.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "replica/changes.h"
+#include "replica/head.h"
+#include "store/repository_paths.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// The newest head that the folder knows, and the map of objects of that head. Not thread-safe,
+/// but several processes may read beside one writer.
+class ReplicaState {
+ public:
+  /// Opens the state of the repository at `root`. Unless `read_only`, creates a missing one, and
+  /// the caller holds the repository's lock.
+  /// Lifetime: `files` outlives the state.
+  [[nodiscard]] static Result<ReplicaState> open(io::FileSystem& files, const std::string& root,
+                                                 bool read_only);
+
+  [[nodiscard]] const meta::Env& env() const { return *env_; }
+  /// Returns the text of the newest head, or nullopt before the first one.
+  [[nodiscard]] Result<std::optional<std::string>> head() const;
+  /// Returns the text of a head whose creation was begun and may have happened.
+  [[nodiscard]] Result<std::optional<std::string>> pending() const;
+  /// Notes, durably, that the creation of a head begins.
+  [[nodiscard]] Result<void> set_pending(const std::string& head);
+  /// Notes that another writer has created heads, and returns that note; nullopt if there is none.
+  [[nodiscard]] Result<void> set_fenced(const std::string& message);
+  [[nodiscard]] Result<std::optional<std::string>> fenced() const;
+  /// Returns the map of objects of the newest head.
+  [[nodiscard]] Result<ObjectMap> objects() const;
+
+  /// Returns extents that were uploaded since the newest head, by their keys in the map.
+  [[nodiscard]] Result<std::map<std::string, Extent>> uploaded() const;
+  [[nodiscard]] Result<void> add_uploaded(const std::string& key, const Extent& extent);
+
+  /// Notes that the pending head exists: it is the newest one from now on. `map` has the changes of
+  /// the map, and `dropped` the names of objects that the head does not name any more.
+  [[nodiscard]] Result<void> commit(const std::string& head, const std::vector<std::string>& map,
+                                    bool replaces_map, const std::set<std::string>& dropped,
+                                    std::int64_t seconds);
+
+  /// Adds the segments and volumes that the parts of a head add to the map, and removes none.
+  [[nodiscard]] Result<void> add_objects(const std::vector<std::string>& map);
+
+  /// Returns at most `max` objects that no head has named since `before`, in seconds.
+  [[nodiscard]] Result<std::vector<std::string>> garbage(std::int64_t before,
+                                                         std::size_t max) const;
+  [[nodiscard]] Result<void> forget_garbage(const std::vector<std::string>& names);
+
+ private:
+  explicit ReplicaState(std::unique_ptr<meta::Env> env) : env_(std::move(env)) {}
+  [[nodiscard]] Result<std::optional<std::string>> text(std::string_view key) const;
+
+  std::unique_ptr<meta::Env> env_;
+};
+
+/// Opens the copy of the catalog of the newest head, in `replica/catalog`. Its records are as the
+/// catalog stores them, and need no key.
+[[nodiscard]] Result<meta::Env> open_copy(io::FileSystem& files, const std::string& root,
+                                          bool read_only);
+/// Returns whether the folder has a state.
+[[nodiscard]] Result<bool> has_state(io::FileSystem& files, const std::string& root);
+
+}  // namespace varve::replica

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replica/replicator.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/coding.h"
+#include "base/log.h"
+#include "crypto/secret_key.h"
+#include "format/key_slot_text.h"
+#include "meta/schema.h"
+#include "meta/stored_records.h"
+#include "replica/head_objects.h"
+
+namespace varve::replica {
+
+namespace {
+
+constexpr std::int64_t kGarbageSeconds = 24 * 60 * 60;
+constexpr std::size_t kGarbageAtOnce = 1000;
+constexpr std::size_t kDeltasMax = 200;
+constexpr int kSnapshotsMax = 5;
+constexpr std::string_view kCatalogIdKey = "catalog_id";  // In the settings.
+
+Error gone_meanwhile(const std::string& path) {
+  return {ErrorCode::kStale, path + " was changed while it was uploaded"};
+}
+
+// Returns the objects that a map names.
+std::set<std::string> names_in(const ObjectMap& map) {
+  std::set<std::string> names;
+  for (const auto& [path, extents] : map) {
+    for (const auto& extent : extents) {
+      if (!extent.object.empty()) names.insert(extent.object);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+// One replication: a snapshot of the catalog, and the work that follows from it.
+struct Replicator::Round {
+  std::uint64_t commit = 0;
+  std::string superblock;
+  std::vector<ReplicaFile> files;
+  ChangeWriter changes;
+  bool is_base = false;
+  bool catalog_changed = false;
+  bool is_rebuilt = false;         // The catalog is another one than before.
+  ObjectMap objects;               // The map after the round.
+  std::vector<std::string> parts;  // The content of the catalog objects to upload.
+  ReplicateReport report;
+};
+
+Replicator::Replicator(ReplicatorParts parts, ReplicaState state, meta::Env copy,
+                       std::string holder)
+    : parts_(std::move(parts)),
+      state_(std::move(state)),
+      copy_(std::move(copy)),
+      holder_(std::move(holder)) {}
+
+Result<std::unique_ptr<Replicator>> Replicator::open(ReplicatorParts parts) {
+  VARVE_TRY_ASSIGN(auto state, ReplicaState::open(*parts.files, parts.root, false));
+  VARVE_TRY_ASSIGN(auto copy, open_copy(*parts.files, parts.root, false));
+  std::array<std::byte, 8> random{};
+  VARVE_TRY(crypto::fill_random(random));
+  std::unique_ptr<Replicator> made(new Replicator(std::move(parts), std::move(state),
+                                                  std::move(copy), format::hex_text(random)));
+  VARVE_TRY(made->load());
+  return made;
+}
+
+Result<void> Replicator::load() {
+  VARVE_TRY_ASSIGN(const auto text, state_.head());
+  if (text) {
+    VARVE_TRY_ASSIGN(head_, decode_head(*text));
+    head_text_ = *text;
+  }
+  VARVE_TRY_ASSIGN(objects_, state_.objects());
+  commit_ = head_.commit;
+  base_bytes_ = 0;
+  delta_bytes_ = 0;
+  for (std::size_t i = 0; i < head_.catalog.size(); ++i) {
+    (i < head_.base_objects ? base_bytes_ : delta_bytes_) += head_.catalog[i].bytes;
+  }
+  loaded_ = true;
+  return {};
+}
+
+std::string Replicator::new_name(const char* folder) {
+  return fmt::format("{}/{}/{}-{:08x}", parts_.repository_id, folder, holder_, next_object_++);
+}
+
+Error Replicator::fenced(const std::string& text) {
+  const auto decoded = decode_head(text);
+  if (!decoded) return decoded.error();
+  const auto& other = *decoded;
+  const Timestamp time{other.seconds, 0};
+  fenced_ = Error(
+      ErrorCode::kLocked,
+      fmt::format("{}: another folder writes to this repository (writer {}, head {}, {}). Nothing "
+                  "more is uploaded from {}; its versions stay there",
+                  parts_.bucket->describe(), other.holder, other.number,
+                  base::local_time_text(time), parts_.root));
+  const auto noted = state_.set_fenced(fenced_->message());
+  if (!noted) base::log(base::LogLevel::kWarning, noted.error().message());
+  return *fenced_;
+}
+
+Result<ReplicateReport> Replicator::replicate() {
+  const std::lock_guard lock(mutex_);
+  if (fenced_) return *fenced_;
+  if (!loaded_) VARVE_TRY(load());
+  VARVE_TRY(resolve_pending());
+  for (int snapshots = 1;; ++snapshots) {
+    Round round;
+    VARVE_TRY_ASSIGN(const bool changed, take_snapshot(round));
+    round.report.head = head_.number;
+    if (!changed) return round.report;
+    VARVE_TRY(check_newest());
+    const auto uploaded = upload_files(round);
+    if (!uploaded) {
+      // A file was cut or removed since the snapshot: a newer commit does not need it.
+      const bool again = uploaded.error().code() == ErrorCode::kStale;
+      if (again && snapshots < kSnapshotsMax) continue;
+      return uploaded.error();
+    }
+    VARVE_TRY_ASSIGN(auto head, next_head(round));
+    VARVE_TRY(upload_catalog(round, head));
+    const auto text = encode_head(head, parts_.keys.get());
+    VARVE_TRY(state_.set_pending(text));  // O46
+    VARVE_TRY(create_head(text));
+    VARVE_TRY(adopt(text, std::move(round.parts)));
+    round.report.head = head_.number;
+    round.report.committed = true;
+    return round.report;
+  }
+}
+
+// Looks for the known head and for the one after it. An older copy of the folder, and a second
+// folder, find a head that they do not know. Needs no list, which a store may show late.
+Result<void> Replicator::check_newest() {
+  if (checked_) return {};
+  if (head_.number != 0) {
+    const auto text = read_head(*parts_.bucket, head_name(parts_.repository_id, head_.number));
+    if (!text && text.error().code() == ErrorCode::kNotFound) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{} lacks the head {} that was created from {}",
+                               parts_.bucket->describe(), head_.number, parts_.root));
+    }
+    if (!text) return text.error();
+    if (*text != head_text_) return fenced(*text);
+  }
+  const auto next = read_head(*parts_.bucket, head_name(parts_.repository_id, head_.number + 1));
+  if (next) return fenced(*next);
+  if (next.error().code() != ErrorCode::kNotFound) return next.error();
+  checked_ = true;
+  return {};
+}
+
+// A head whose creation was begun may exist, or come to exist later. So the same head is created
+// again before any other of its number.
+Result<void> Replicator::resolve_pending() {
+  VARVE_TRY_ASSIGN(const auto pending, state_.pending());
+  if (!pending) return {};
+  VARVE_TRY_ASSIGN(const auto head, decode_head(*pending));
+  if (head.number != head_.number + 1) {
+    return Error(ErrorCode::kCorrupt, parts_.root + "/replica: the heads do not fit together");
+  }
+  VARVE_TRY(create_head(*pending));
+  std::vector<std::string> parts;
+  for (std::size_t i = common_front(head.catalog, head_.catalog); i < head.catalog.size(); ++i) {
+    VARVE_TRY_ASSIGN(auto part, read_catalog_object(*parts_.bucket, head.catalog[i]));
+    parts.push_back(std::move(part));
+  }
+  return adopt(*pending, std::move(parts));
+}
+
+// A rebuilt catalog has another identity. It counts its commits again, and may give numbers of
+// files again that an earlier one has removed.
+Result<bool> Replicator::is_rebuilt(const meta::Txn& catalog) const {
+  if (head_.number == 0) return false;
+  const auto* const table = meta::catalog::kTables[meta::catalog::kSettings];
+  VARVE_TRY_ASSIGN(const auto known, meta::ReadTxn::begin(copy_));
+  VARVE_TRY_ASSIGN(const auto here, meta::find_stored(catalog, table, kCatalogIdKey));
+  VARVE_TRY_ASSIGN(const auto there, meta::find_stored(known, table, kCatalogIdKey));
+  return here != there;
+}
+
+Result<bool> Replicator::take_snapshot(Round& round) {
+  VARVE_TRY_ASSIGN(round.superblock, parts_.superblock());
+  for (int looks = 1;; ++looks) {
+    // The other files first: labels of a later commit would not fit the snapshot.
+    std::vector<ReplicaFile> others;
+    std::uint64_t before = 0;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+      before = txn.id();
+      VARVE_TRY_ASSIGN(others, other_files(*parts_.files, parts_.root, txn));
+    }
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    if (txn.id() != before && looks < kSnapshotsMax) continue;
+    round.commit = txn.id();
+    VARVE_TRY_ASSIGN(round.is_rebuilt, is_rebuilt(txn));
+    round.catalog_changed = head_.number == 0 || round.commit != head_.commit || round.is_rebuilt;
+    VARVE_TRY_ASSIGN(round.files, data_files(txn));
+    round.files.insert(round.files.end(), others.begin(), others.end());
+    const bool same_files = std::ranges::all_of(round.files, [&](const ReplicaFile& file) {
+      const auto known = objects_.find(file.path);
+      return known != objects_.end() && bytes_of(known->second) == file.bytes &&
+             known->second.front().mark == file.mark;
+    });
+    const bool changed = round.catalog_changed || !same_files ||
+                         round.files.size() != objects_.size() ||
+                         round.superblock != head_.superblock;
+    if (!changed) return false;
+    const auto deltas = head_.catalog.size() - head_.base_objects;
+    round.is_base = head_.number == 0 || deltas >= kDeltasMax ||
+                    delta_bytes_ > std::max(base_bytes_, parts_.delta_bytes_min);
+    if (round.is_base) {
+      VARVE_TRY(write_catalog(txn, round.changes));
+      return true;
+    }
+    if (!round.catalog_changed) return true;
+    VARVE_TRY_ASSIGN(const auto known, meta::ReadTxn::begin(copy_));
+    VARVE_TRY(compare_catalogs(known, txn, round.changes));
+    return true;
+  }
+}
+
+Result<void> Replicator::upload_files(Round& round) {
+  VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
+  for (const auto& file : round.files) {
+    auto& extents = round.objects[file.path];
+    const auto known = objects_.find(file.path);
+    if (known != objects_.end() && !known->second.empty() &&
+        known->second.front().mark == file.mark) {
+      // The front that stays; a file is only cut at its end.
+      std::uint64_t at = 0;
+      for (auto extent : known->second) {
+        if (at >= file.bytes) break;
+        extent.bytes = std::min(extent.bytes, file.bytes - at);
+        at += extent.bytes;
+        extents.push_back(std::move(extent));
+      }
+      if (file.mark != 0 && at != file.bytes) extents.clear();
+      if (round.is_rebuilt) VARVE_TRY(keep_equal_front(file, extents));
+    }
+    // Extents that an interrupted replication has uploaded.
+    while (file.mark == 0 && !round.is_rebuilt) {
+      const auto at = bytes_of(extents);
+      const auto more = uploaded.find(extent_key(file.path, at));
+      if (more == uploaded.end() || at + more->second.bytes > file.bytes) break;
+      extents.push_back(more->second);
+    }
+    VARVE_TRY(upload_file(round, file));
+  }
+  return {};
+}
+
+// Drops the extents from the first one on that the file may not have, byte for byte.
+Result<void> Replicator::keep_equal_front(const ReplicaFile& file, std::vector<Extent>& extents) {
+  auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
+  if (!opened && opened.error().code() == ErrorCode::kNotFound) return gone_meanwhile(file.path);
+  if (!opened) return std::move(opened).error();
+  std::uint64_t at = 0;
+  for (auto extent = extents.begin(); extent != extents.end(); ++extent) {
+    std::vector<std::byte> bytes(extent->bytes);
+    VARVE_TRY_ASSIGN(const auto got, (*opened)->read_at(at, bytes));
+    const bool equal = got == bytes.size() && extent->bytes == extent->object_bytes &&
+                       XXH3_64bits(bytes.data(), bytes.size()) == extent->checksum;
+    if (!equal) {
+      extents.erase(extent, extents.end());
+      return {};
+    }
+    at += extent->bytes;
+  }
+  return {};
+}
+
+Result<bool> Replicator::upload_file(Round& round, const ReplicaFile& file) {
+  auto& extents = round.objects[file.path];
+  const bool is_data = file.mark == 0;
+  if (file.bytes == 0 && extents.empty()) {
+    extents.push_back({.mark = file.mark});
+    return true;
+  }
+  if (bytes_of(extents) == file.bytes) return false;
+  auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
+  if (!opened && opened.error().code() == ErrorCode::kNotFound) return gone_meanwhile(file.path);
+  if (!opened) return std::move(opened).error();
+  const char* folder = !is_data                                           ? "other"
+                       : file.path.find("/volumes/") != std::string::npos ? "vol"
+                                                                          : "seg";
+  for (auto at = bytes_of(extents); at < file.bytes;) {
+    const auto bytes = std::min(file.bytes - at, parts_.extent_bytes_max);
+    auto extent = upload_extent(**opened, folder, at, bytes, round.report);
+    if (!extent) return std::move(extent).error().with_context(file.path);
+    extent->mark = file.mark;
+    if (is_data) VARVE_TRY(state_.add_uploaded(extent_key(file.path, at), *extent));
+    extents.push_back(*std::move(extent));
+    at += bytes;
+  }
+  return true;
+}
+
+Result<Extent> Replicator::upload_extent(io::File& file, const std::string& folder,
+                                         std::uint64_t offset, std::uint64_t bytes,
+                                         ReplicateReport& report) {
+  std::vector<std::byte> buffer(bytes);
+  VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, buffer));
+  if (got != bytes) return gone_meanwhile("the file");
+  Extent extent;
+  extent.object = new_name(folder.c_str());
+  extent.bytes = bytes;
+  extent.object_bytes = bytes;
+  extent.checksum = XXH3_64bits(buffer.data(), buffer.size());
+  const std::array<std::span<const std::byte>, 1> parts{buffer};
+  doubtful_.insert(extent.object);
+  VARVE_TRY(parts_.bucket->put(extent.object, parts, {}));  // O44
+  ++report.objects;
+  report.bytes += bytes;
+  return extent;
+}
+
+Result<Head> Replicator::next_head(const Round& round) const {
+  Head head;
+  head.repository_id = parts_.repository_id;
+  head.number = head_.number + 1;
+  head.epoch = head_.holder == holder_ ? head_.epoch : head_.epoch + 1;
+  head.holder = holder_;
+  head.seconds = parts_.clock->now().seconds;
+  if (!head_text_.empty()) head.previous = digest_of(head_text_);
+  head.commit = round.commit;
+  head.superblock = round.superblock;
+  return head;
+}
+
+// Uploads the changes, and completes the round and the head.
+Result<void> Replicator::upload_catalog(Round& round, Head& head) {
+  const auto was = round.is_base ? std::map<std::string, std::string>() : records_of(objects_);
+  const auto is = records_of(round.objects);
+  for (const auto& [key, value] : was) {
+    if (!is.contains(key)) round.changes.add({kObjectsTable, key, std::nullopt});
+  }
+  for (const auto& [key, value] : is) {
+    const auto known = was.find(key);
+    if (known == was.end() || known->second != value) {
+      round.changes.add({kObjectsTable, key, value});
+    }
+  }
+  round.parts = round.changes.finish();
+  if (!round.is_base) head.catalog = head_.catalog;
+  for (const auto& part : round.parts) {
+    CatalogObject object{new_name("cat"), part.size(), digest_of(part)};
+    const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(part)};
+    doubtful_.insert(object.name);
+    VARVE_TRY(parts_.bucket->put(object.name, bytes, {}));  // O44
+    ++round.report.objects;
+    round.report.bytes += part.size();
+    head.catalog.push_back(std::move(object));
+  }
+  head.base_objects = round.is_base ? head.catalog.size() : head_.base_objects;
+  return {};
+}
+
+// Creates a head, or finds out that it was created before.
+Result<void> Replicator::create_head(const std::string& text) {
+  VARVE_TRY_ASSIGN(const auto head, decode_head(text));
+  const auto name = head_name(parts_.repository_id, head.number);
+  const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(text)};
+  const auto put =
+      parts_.bucket->put(name, bytes, {.condition = bucket::PutCondition::kIfAbsent});  // O45
+  if (put) return {};
+  if (put.error().code() != ErrorCode::kExists) return put.error();
+  VARVE_TRY_ASSIGN(const auto present, read_head(*parts_.bucket, name));
+  if (present == text) return {};
+  return fenced(present);
+}
+
+// O47: first the copy of the catalog, then the state that names the head. Both may happen twice.
+Result<void> Replicator::adopt(const std::string& text, std::vector<std::string> parts) {
+  loaded_ = false;  // After an error, what is on disk counts.
+  VARVE_TRY_ASSIGN(const auto head, decode_head(text));
+  const auto front = common_front(head.catalog, head_.catalog);
+  const bool replaces = front < head_.catalog.size() || head_.number == 0;
+  std::set<std::string> dropped;
+  VARVE_TRY(apply_to_catalog(copy_, parts, replaces));
+  VARVE_TRY_ASSIGN(const auto after, map_after(objects_, parts, replaces));
+  auto has = names_in(after);
+  for (const auto& object : head.catalog) has.insert(object.name);
+  for (const auto& object : head_.catalog) {
+    if (!has.contains(object.name)) dropped.insert(object.name);
+  }
+  for (const auto& object : names_in(objects_)) {
+    if (!has.contains(object)) dropped.insert(object);
+  }
+  for (const auto& object : doubtful_) {
+    if (!has.contains(object)) dropped.insert(object);
+  }
+  // Uploaded for an earlier snapshot, and not needed any more.
+  VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
+  for (const auto& [key, extent] : uploaded) {
+    if (!has.contains(extent.object)) dropped.insert(extent.object);
+  }
+  VARVE_TRY(state_.commit(text, parts, replaces, dropped, parts_.clock->now().seconds));
+  checked_ = true;
+  doubtful_.clear();
+  return load();
+}
+
+Result<std::uint64_t> Replicator::remove_garbage() {
+  const std::lock_guard lock(mutex_);
+  // Only the writer of the newest head removes objects.
+  if (fenced_ || head_.holder != holder_ || !loaded_) return std::uint64_t{0};
+  const auto before = parts_.clock->now().seconds - kGarbageSeconds;
+  VARVE_TRY_ASSIGN(const auto names, state_.garbage(before, kGarbageAtOnce));
+  for (const auto& name : names) VARVE_TRY(parts_.bucket->remove(name));  // O48
+  if (!names.empty()) VARVE_TRY(state_.forget_garbage(names));
+  return std::uint64_t{names.size()};
+}
+
+}  // namespace varve::replica

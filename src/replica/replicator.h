@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings a repository's sealed data into its object store. docs/ORDERING.md, "The object store".
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "bucket/bucket.h"
+#include "crypto/key_ring.h"
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "replica/changes.h"
+#include "replica/head.h"
+#include "replica/replica_files.h"
+#include "replica/replica_state.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// The objects that a repository lends to its replicator.
+/// Lifetime: everything outlives the replicator.
+struct ReplicatorParts {
+  std::string root{};               ///< The repository's folder.
+  io::FileSystem* files = nullptr;  ///< Shows files as they are on disk, encrypted ones too.
+  const meta::Env* catalog = nullptr;
+  bucket::Bucket* bucket = nullptr;
+  const base::Clock* clock = nullptr;
+  std::string repository_id{};
+  std::function<Result<std::string>()> superblock{};         ///< Returns the text of `varve.repo`.
+  std::shared_ptr<const crypto::KeyRing> keys{};             ///< Null in a plain repository.
+  std::uint64_t extent_bytes_max = std::uint64_t{64} << 20;  ///< Limit of one data object.
+  /// Bytes of changes that are always kept before a new base.
+  std::uint64_t delta_bytes_min = std::uint64_t{4} << 20;
+};
+
+/// The work of one call of replicate().
+struct ReplicateReport {
+  std::uint64_t head = 0;     ///< The newest head.
+  bool committed = false;     ///< A head was created.
+  std::uint64_t objects = 0;  ///< Objects that were uploaded, without the head.
+  std::uint64_t bytes = 0;    ///< Their bytes.
+};
+
+/// Replicates the state of a repository that this process has open for writing. Thread-safe: calls
+/// run one after the other.
+///
+/// A head is created only with the number after the newest known one, and only if no such head
+/// exists. So of two writers that begin at one state only the first one goes on; the other one is
+/// fenced: it uploads nothing more, and its local data stays.
+class Replicator {
+ public:
+  /// Opens the folder's state. Errors: those of ReplicaState::open().
+  [[nodiscard]] static Result<std::unique_ptr<Replicator>> open(ReplicatorParts parts);
+
+  /// Replicates the catalog's last commit, and all files that it names. Does nothing, without a
+  /// request, if nothing has changed since the newest head. After any error, another call goes on
+  /// with what was left.
+  /// Errors: kLocked if another writer has created heads; those of the bucket, the disk and the
+  /// catalog.
+  [[nodiscard]] Result<ReplicateReport> replicate();
+
+  /// Removes objects that no head has named for a day. Errors: those of the bucket.
+  [[nodiscard]] Result<std::uint64_t> remove_garbage();
+
+  /// Returns the catalog's commit that the newest head has; 0 before the first one. Thread-safe.
+  [[nodiscard]] std::uint64_t replicated_commit() const { return commit_; }
+
+ private:
+  explicit Replicator(ReplicatorParts parts, ReplicaState state, meta::Env copy,
+                      std::string holder);
+  struct Round;
+
+  [[nodiscard]] Result<void> load();
+  [[nodiscard]] Result<void> resolve_pending();
+  [[nodiscard]] Result<void> check_newest();
+  [[nodiscard]] Error fenced(const std::string& text);
+  [[nodiscard]] Result<bool> is_rebuilt(const meta::Txn& catalog) const;
+  [[nodiscard]] Result<bool> take_snapshot(Round& round);
+  [[nodiscard]] Result<void> upload_files(Round& round);
+  [[nodiscard]] Result<void> keep_equal_front(const ReplicaFile& file,
+                                              std::vector<Extent>& extents);
+  [[nodiscard]] Result<bool> upload_file(Round& round, const ReplicaFile& file);
+  [[nodiscard]] Result<Extent> upload_extent(io::File& file, const std::string& folder,
+                                             std::uint64_t offset, std::uint64_t bytes,
+                                             ReplicateReport& report);
+  [[nodiscard]] Result<void> upload_catalog(Round& round, Head& head);
+  [[nodiscard]] Result<Head> next_head(const Round& round) const;
+  [[nodiscard]] Result<void> create_head(const std::string& text);
+  /// Makes a head that exists the newest known one.
+  [[nodiscard]] Result<void> adopt(const std::string& text, std::vector<std::string> parts);
+  [[nodiscard]] std::string new_name(const char* folder);
+
+  const ReplicatorParts parts_;
+  ReplicaState state_;
+  meta::Env copy_;  // The catalog as the newest head has it.
+  const std::string holder_;
+  std::atomic<std::uint64_t> commit_ = 0;
+
+  std::mutex mutex_;  // Guards the members below.
+  bool loaded_ = false;
+  bool checked_ = false;  // The newest head of the store is the known one.
+  std::optional<Error> fenced_;
+  std::string head_text_;  // Empty before the first head.
+  Head head_;
+  ObjectMap objects_;
+  std::set<std::string> doubtful_;  // Objects whose upload this process has begun.
+  std::uint64_t next_object_ = 1;
+  std::uint64_t base_bytes_ = 0;  // Of the head's catalog objects.
+  std::uint64_t delta_bytes_ = 0;
+};
+
+}  // namespace varve::replica

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of an open repository that has to do with its object store.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "bucket/bucket.h"
+#include "crypto/key_ring.h"
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "replica/bucket_config.h"
+#include "replica/distant_data.h"
+#include "replica/replicator.h"
+#include "store/segment_store.h"
+#include "varve/options.h"
+#include "varve/result.h"
+
+namespace varve::repo {
+
+/// How repositories in object stores are opened. Tests put others here.
+struct BucketHooks {
+  replica::BucketOpener open{};
+  const base::Clock* clock = nullptr;  ///< Null for the system's clock.
+  /// True to replicate in a thread after each seal and deletion, false at closing only.
+  bool in_background = true;
+  /// False to return kUnavailable from close() at once when the store does not answer.
+  bool waits_for_store = true;
+  std::uint64_t extent_bytes_max = std::uint64_t{64} << 20;
+  std::uint64_t delta_bytes_min = std::uint64_t{4} << 20;
+};
+/// Returns the hooks of the program: S3-compatible stores.
+[[nodiscard]] const BucketHooks& default_bucket_hooks();
+
+/// The object store of an open repository. Thread-safe once it is started.
+class BucketSide {
+ public:
+  /// Returns null for a local repository. Errors: kReadOnly to write in an attached folder.
+  [[nodiscard]] static Result<std::unique_ptr<BucketSide>> open(const std::string& path,
+                                                                const OpenOptions& options,
+                                                                const BucketHooks& hooks);
+  ~BucketSide();
+
+  /// Brings an attached folder to the newest head, if the store answers and no other process does
+  /// so. Call it before the catalog is opened.
+  [[nodiscard]] Result<void> refresh(const crypto::KeyRing* keys);
+  /// Returns the file system of the repository: that of an attached folder reads segments and
+  /// volumes from the store.
+  [[nodiscard]] std::unique_ptr<io::FileSystem> wrap(std::unique_ptr<io::FileSystem> files);
+  /// Returns the segment store in a folder; null if it is an ordinary one.
+  [[nodiscard]] std::unique_ptr<store::SegmentStore> segments(io::FileSystem& files,
+                                                              const std::string& directory);
+
+  /// Begins to replicate a repository that is open for writing.
+  /// Lifetime: `catalog` outlives stop().
+  [[nodiscard]] Result<void> start(const meta::Env& catalog, const std::string& repository_id,
+                                   std::shared_ptr<const crypto::KeyRing> keys);
+  /// Asks for a replication in the background.
+  void notify();
+  /// Ends the thread, then replicates what is sealed, and waits for it. Errors: those of
+  /// Replicator::replicate().
+  [[nodiscard]] Result<void> finish();
+  /// Ends the thread, and all requests.
+  void stop();
+
+  [[nodiscard]] bool reads_only() const { return config_.reads_only; }
+  [[nodiscard]] const replica::BucketConfig& config() const { return config_; }
+  [[nodiscard]] bucket::Bucket& bucket() { return *bucket_; }
+
+ private:
+  BucketSide(std::string path, replica::BucketConfig config, const BucketHooks& hooks)
+      : path_(std::move(path)), config_(std::move(config)), hooks_(hooks) {}
+  void end_thread(bool at_once);
+  void replicate_in_background(const std::stop_token& stop);
+  [[nodiscard]] const base::Clock& clock() const;
+
+  const std::string path_;
+  const replica::BucketConfig config_;
+  const BucketHooks hooks_;
+  const base::SystemClock system_clock_;
+  std::unique_ptr<io::FileSystem> files_;  // As they are on disk.
+  std::unique_ptr<bucket::Bucket> bucket_;
+  std::unique_ptr<replica::DistantData> data_;
+  std::unique_ptr<replica::Replicator> replicator_;
+
+  std::mutex mutex_;  // Guards the members below.
+  std::condition_variable_any wake_;
+  bool wanted_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace varve::repo

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creates a repository in an object store, and attaches folders to it.
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/coding.h"
+#include "bucket/abilities.h"
+#include "format/superblock.h"
+#include "ingest/parameters.h"
+#include "io/posix_file_system.h"
+#include "meta/schema.h"
+#include "meta/stored_records.h"
+#include "replica/attachment.h"
+#include "replica/bucket_config.h"
+#include "replica/head.h"
+#include "replica/replica_state.h"
+#include "repo/bucket_side.h"
+#include "repo/store_repository.h"
+#include "repo/superblock_file.h"
+#include "store/repository_paths.h"
+#include "varve/replication.h"
+#include "varve/repository.h"
+
+namespace varve::repo {
+
+namespace {
+
+constexpr std::size_t kStoredSuperblockBytesMax = 64U << 10;
+constexpr const char* kUnfinished = "attaching.tmp";
+
+replica::BucketConfig config_of(const StorePlace& place, bool reads_only) {
+  replica::BucketConfig config;
+  config.place = place.place;
+  config.endpoint = place.endpoint;
+  config.region = place.region;
+  config.reads_only = reads_only;
+  return config;
+}
+
+Result<std::optional<std::string>> superblock_in(bucket::Bucket& bucket) {
+  const auto bytes = bucket.get_all(replica::kSuperblockName, kStoredSuperblockBytesMax);
+  if (bytes) return std::optional(std::string(base::as_text(*bytes)));
+  if (bytes.error().code() == ErrorCode::kNotFound) return std::optional<std::string>();
+  return bytes.error();
+}
+
+Error taken(const bucket::Bucket& bucket) {
+  return {ErrorCode::kExists,
+          bucket.describe() + " has a Varve repository already; `varve attach` reads it"};
+}
+
+// Returns whether the folder is a repository that an interrupted creation left unconnected.
+Result<bool> is_unconnected(const std::string& folder, bool trust_owner) {
+  const auto files = open_folder(folder, trust_owner);
+  if (!files && files.error().code() == ErrorCode::kNoRepository) return false;
+  if (!files) return files.error();
+  VARVE_TRY_ASSIGN(const bool exists,
+                   (*files)->exists(store::RepositoryPaths(folder).superblock()));
+  if (!exists) return false;
+  VARVE_TRY_ASSIGN(const auto config, replica::read_config(**files, folder));
+  if (config) return Error(ErrorCode::kExists, folder + " is a repository in " + config->place);
+  VARVE_TRY_ASSIGN(const bool used, (*files)->exists(folder + "/series/00000001"));
+  if (used) return Error(ErrorCode::kExists, folder + " is a Varve repository already");
+  return true;
+}
+
+}  // namespace
+
+Result<void> create_in_store(const StorePlace& place, const std::string& folder,
+                             const RepositoryParameters& parameters, const CreateOptions& options,
+                             const BucketHooks& hooks) {
+  const auto config = config_of(place, false);
+  VARVE_TRY_ASSIGN(const auto bucket, hooks.open(config));
+  VARVE_TRY_ASSIGN(const auto present, superblock_in(*bucket));
+  VARVE_TRY_ASSIGN(const bool unconnected, is_unconnected(folder, options.trust_owner));
+  if (present && !unconnected) return taken(*bucket);
+  if (!present) {
+    VARVE_TRY_ASSIGN(const auto abilities, bucket::probe_abilities(*bucket, "probe/"));
+    if (abilities.conditions != bucket::Conditions::kHonoured) {
+      return Error(ErrorCode::kUnsupported,
+                   bucket->describe() +
+                       " does not honour conditional requests (If-None-Match), so two writers "
+                       "could harm each other; use another store");
+    }
+  }
+  if (!unconnected) VARVE_TRY(Repository::create(folder, parameters, options));
+  VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files, folder));
+  const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(text)};
+  const auto put = bucket->put(replica::kSuperblockName, bytes,
+                               {.condition = bucket::PutCondition::kIfAbsent});  // O45
+  if (!put && put.error().code() != ErrorCode::kExists) return put;
+  VARVE_TRY_ASSIGN(const auto now, superblock_in(*bucket));
+  if (now != text) return taken(*bucket);
+  return replica::write_config(*files, folder, config);
+}
+
+Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
+                             const OpenOptions& options, const BucketHooks& hooks) {
+  const auto config = config_of(place, true);
+  VARVE_TRY_ASSIGN(const auto bucket, hooks.open(config));
+  VARVE_TRY_ASSIGN(const auto first, superblock_in(*bucket));
+  if (!first) {
+    return Error(ErrorCode::kNoRepository, bucket->describe() + " has no Varve repository");
+  }
+  VARVE_TRY_ASSIGN(const auto original, ingest::read_superblock(*first));
+  VARVE_TRY_ASSIGN(const auto newest, replica::newest_head(*bucket, original.repository_id));
+  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
+  // The head has the present key slots.
+  VARVE_TRY_ASSIGN(const auto superblock, ingest::read_superblock(head.superblock));
+  if (superblock.repository_id != original.repository_id ||
+      head.repository_id != original.repository_id) {
+    return Error(ErrorCode::kCorrupt, bucket->describe() + " mixes two repositories");
+  }
+  VARVE_TRY_ASSIGN(const auto keys, format::unlock_superblock(superblock, head.superblock,
+                                                              options.key, options.encrypted_only));
+  VARVE_TRY(replica::authenticate_head(newest, keys.get()));
+
+  std::error_code failed;
+  const auto parent = std::filesystem::path(folder).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, failed);
+  VARVE_TRY(io::make_posix_file_system()->make_directory(folder));
+  VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
+  const store::RepositoryPaths paths(folder);
+  VARVE_TRY_ASSIGN(const bool exists, files->exists(paths.superblock()));
+  if (exists) return Error(ErrorCode::kExists, folder + " is a Varve repository already");
+  VARVE_TRY_ASSIGN(const bool unfinished, files->exists(folder + "/" + kUnfinished));
+  if (!unfinished) {
+    VARVE_TRY_ASSIGN(const auto names, files->list(folder));
+    for (const auto& name : names) {
+      if (name == "lost+found") continue;
+      return Error(ErrorCode::kNotEmpty, folder + " is not empty; choose an empty or a new folder");
+    }
+    VARVE_TRY(files->write_file_atomically(folder, kUnfinished, {}));
+  }
+  VARVE_TRY_ASSIGN(const auto lock, files->lock(paths.lock()));
+  for (const auto& one : {paths.all_series(), paths.all_staging()}) {
+    VARVE_TRY(files->make_durable_directory(one));
+  }
+  VARVE_TRY(replica::advance_to(*bucket, *files, folder, newest));
+  VARVE_TRY(replica::write_config(*files, folder, config));
+  const auto bytes = base::as_bytes(head.superblock);
+  if (keys) VARVE_TRY(files->write_file_atomically(folder, "varve.keys", bytes));
+  // Last: a folder without this file is not a repository.
+  VARVE_TRY(files->write_file_atomically(folder, "varve.repo", bytes));
+  VARVE_TRY(files->remove(folder + "/" + kUnfinished));
+  return files->sync_directory(folder);
+}
+
+Result<void> refuse_attached(const std::string& folder, bool trust_owner) {
+  VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trust_owner));
+  if (!info || !info->reads_only) return {};
+  return Error(ErrorCode::kReadOnly,
+               folder + " only reads " + info->place +
+                   "; if the folder is damaged, attach another one and remove this one");
+}
+
+}  // namespace varve::repo
+
+namespace varve {
+
+Result<void> create_in_store(const StorePlace& place, const std::string& folder,
+                             const RepositoryParameters& parameters, const CreateOptions& options) {
+  return repo::create_in_store(place, folder, parameters, options, repo::default_bucket_hooks());
+}
+
+Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
+                             const OpenOptions& options) {
+  return repo::attach_to_store(place, folder, options, repo::default_bucket_hooks());
+}
+
+Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
+                                                        bool trust_owner) {
+  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
+  if (!config) return std::optional<ReplicationInfo>();
+  ReplicationInfo info;
+  info.place = config->place;
+  info.reads_only = config->reads_only;
+  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
+  if (!any) return std::optional(info);
+  VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files, folder, true));
+  VARVE_TRY_ASSIGN(const auto fenced, state.fenced());
+  info.fenced = fenced.value_or("");
+  VARVE_TRY_ASSIGN(const auto text, state.head());
+  if (!text) return std::optional(info);
+  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
+  info.head = head.number;
+  info.replicated_at = {head.seconds, 0};
+  return std::optional(info);
+}
+
+namespace {
+
+// The catalog of a folder, and its copy of the catalog that the object store has.
+struct BothCatalogs {
+  meta::Env here;
+  meta::Env there;
+};
+
+Result<std::optional<BothCatalogs>> open_catalogs(const std::string& folder, bool trust_owner) {
+  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
+  if (!any) return std::optional<BothCatalogs>();
+  VARVE_TRY_ASSIGN(auto there, replica::open_copy(*files, folder, true));
+  meta::EnvOptions options;
+  options.tables = meta::catalog::kTables;
+  options.optional_tables = meta::catalog::kTablesOptional;
+  options.read_only = true;
+  options.must_exist = true;
+  options.writer_lock = store::RepositoryPaths(folder).lock();
+  options.without_keys = true;
+  VARVE_TRY_ASSIGN(auto here, meta::Env::open(*files, folder + "/catalog", options));
+  return std::optional<BothCatalogs>(BothCatalogs{std::move(here), std::move(there)});
+}
+
+constexpr const char* kVersionsTable = meta::catalog::kTables[meta::catalog::kVersions];
+
+}  // namespace
+
+Result<std::vector<VersionId>> unreplicated_versions(const std::string& folder, bool trust_owner) {
+  std::vector<VersionId> found;
+  VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trust_owner));
+  if (!info || info->reads_only) return found;
+  VARVE_TRY_ASSIGN(const auto both, open_catalogs(folder, trust_owner));
+  if (!both) return found;
+  VARVE_TRY_ASSIGN(const auto here, meta::ReadTxn::begin(both->here));
+  VARVE_TRY_ASSIGN(const auto there, meta::ReadTxn::begin(both->there));
+  VARVE_TRY_ASSIGN(auto cursor, meta::StoredCursor::open(here, kVersionsTable));
+  VARVE_TRY_ASSIGN(auto record, cursor.next());
+  while (record) {
+    VARVE_TRY_ASSIGN(const auto replicated, meta::find_stored(there, kVersionsTable, record->key));
+    if (replicated != record->value && record->key.size() == 8) {
+      found.push_back({static_cast<SeriesId>(base::load_be32(record->key)),
+                       static_cast<VersionNumber>(base::load_be32(record->key.substr(4)))});
+    }
+    VARVE_TRY_ASSIGN(record, cursor.next());
+  }
+  return found;
+}
+
+Result<bool> is_replicated(const std::string& folder, SeriesId series, VersionNumber number,
+                           bool trust_owner) {
+  VARVE_TRY_ASSIGN(const auto both, open_catalogs(folder, trust_owner));
+  if (!both) return false;
+  VARVE_TRY_ASSIGN(const auto here, meta::ReadTxn::begin(both->here));
+  VARVE_TRY_ASSIGN(const auto there, meta::ReadTxn::begin(both->there));
+  const auto key = meta::version_key(series, number);
+  VARVE_TRY_ASSIGN(const auto wanted, meta::find_stored(here, kVersionsTable, key));
+  if (!wanted) return Error(ErrorCode::kNotFound, "there is no such version");
+  VARVE_TRY_ASSIGN(const auto found, meta::find_stored(there, kVersionsTable, key));
+  return found == wanted;
+}
+
+}  // namespace varve

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of varve/replication.h with another access to object stores.
+#pragma once
+
+#include <string>
+
+#include "repo/bucket_side.h"
+#include "varve/options.h"
+#include "varve/replication.h"
+#include "varve/result.h"
+
+namespace varve::repo {
+
+[[nodiscard]] Result<void> create_in_store(const StorePlace& place, const std::string& folder,
+                                           const RepositoryParameters& parameters,
+                                           const CreateOptions& options, const BucketHooks& hooks);
+[[nodiscard]] Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
+                                           const OpenOptions& options, const BucketHooks& hooks);
+
+/// Returns success unless the folder is attached: it has no segments of its own, so it cannot be
+/// repaired, or checked without the store.
+/// Errors: kReadOnly for an attached folder; those of reading the folder.
+[[nodiscard]] Result<void> refuse_attached(const std::string& folder, bool trust_owner);
+
+}  // namespace varve::repo

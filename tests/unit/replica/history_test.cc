@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Histories of a repository in an object store. At every request of such a history, the store
+// fails, loses its answer or answers late, or the process is killed. In all cases, each version
+// whose replication was acknowledged is in the store, with its bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "world.h"
+
+namespace varve::test {
+namespace {
+
+void play(World& world) {
+  world.run([&] { return world.create(); });
+  world.store("v1", tree_of(10));
+  world.store("v2", tree_of(11));
+  world.store("v3", tree_of(12));
+  world.arrange();
+  world.erase({"v1"});
+  world.rename("v2", "second");
+  world.store("v4", tree_of(14));
+  world.arrange();
+  world.erase({"second", "v3"});
+  world.clock().seconds += 2 * 24 * 3600;
+  world.store("v5", tree_of(15));
+  world.expect_versions();
+  world.expect_chain();
+}
+
+std::uint64_t stride() {
+  const char* const wanted = std::getenv("VARVE_TEST_REQUESTS");
+  return wanted == nullptr ? 13 : std::max<std::uint64_t>(std::strtoull(wanted, nullptr, 10), 1);
+}
+
+class ReplicaHistory : public testing::TestWithParam<bool> {};
+
+TEST_P(ReplicaHistory, WithoutMishapAllIsReplicated) {
+  World world(GetParam(), Mishap::kNone, 0);
+  play(world);
+  EXPECT_GT(world.requests(), 50U);
+  // A fresh machine reads exactly the versions that are left.
+  EXPECT_EQ(world.attached().size(), 2U);
+}
+
+TEST(ReplicaPool, IsReplicatedToo) {
+  World world(false, Mishap::kNone, 0, Placement::kLineagePool);
+  play(world);
+}
+
+// VARVE_TEST_REQUESTS=1 tries every request.
+TEST_P(ReplicaHistory, NoRequestLosesAVersion) {
+  World whole(GetParam(), Mishap::kNone, 0);
+  play(whole);
+  std::uint64_t first = 0;
+  for (const auto mishap : {Mishap::kBefore, Mishap::kLost, Mishap::kLater, Mishap::kKilledBefore,
+                            Mishap::kKilledAfter}) {
+    for (auto at = first++ % stride(); at < whole.requests(); at += stride()) {
+      World world(GetParam(), mishap, at);
+      SCOPED_TRACE(world.where());
+      play(world);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plain, ReplicaHistory, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(Encrypted, ReplicaHistory, testing::Values(true));
+
+}  // namespace
+}  // namespace varve::test

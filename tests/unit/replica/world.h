@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine with a repository in an object store in memory, which fails at a chosen request.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "replica/head.h"
+#include "repo/repository_impl.h"
+#include "repo/store_repository.h"
+#include "support/memory_bucket.h"
+#include "support/prefer_memory.h"
+#include "support/temp_repository.h"
+#include "varve/arrange.h"
+#include "varve/check.h"
+#include "varve/retention.h"
+
+namespace varve::test {
+
+/// Files by name.
+using Tree = std::map<std::string, std::string>;
+/// Sealed versions by name.
+using Versions = std::map<std::string, Tree>;
+
+/// Lends a bucket that lives longer than its repository: late changes still happen in it.
+class LentBucket final : public bucket::Bucket {
+ public:
+  explicit LentBucket(std::shared_ptr<MemoryBucket> bucket) : bucket_(std::move(bucket)) {}
+  Result<void> put(const std::string& name, std::span<const std::span<const std::byte>> parts,
+                   const bucket::PutOptions& options) override {
+    return bucket_->put(name, parts, options);
+  }
+  Result<std::size_t> get(const std::string& name, std::uint64_t offset,
+                          std::span<std::byte> out) override {
+    return bucket_->get(name, offset, out);
+  }
+  Result<std::vector<std::byte>> get_all(const std::string& name, std::size_t max) override {
+    return bucket_->get_all(name, max);
+  }
+  void read_many(std::vector<bucket::ObjectRead> reads, bucket::ReadCompletion done) override {
+    bucket_->read_many(std::move(reads), std::move(done));
+  }
+  Result<bucket::ObjectInfo> head(const std::string& name) override { return bucket_->head(name); }
+  Result<bucket::ListPage> list(const std::string& prefix, const std::string& after,
+                                std::size_t max) override {
+    return bucket_->list(prefix, after, max);
+  }
+  Result<void> remove(const std::string& name) override { return bucket_->remove(name); }
+  Result<void> copy_prefix(const std::string& from, std::uint64_t bytes, const std::string& to,
+                           const bucket::PutOptions& options) override {
+    return bucket_->copy_prefix(from, bytes, to, options);
+  }
+  Result<void> remove_unfinished(const std::string& prefix) override {
+    return bucket_->remove_unfinished(prefix);
+  }
+  void stop() override { bucket_->stop(); }
+  [[nodiscard]] bucket::Traffic traffic() const override { return bucket_->traffic(); }
+  [[nodiscard]] std::string describe() const override { return bucket_->describe(); }
+
+ private:
+  const std::shared_ptr<MemoryBucket> bucket_;
+};
+
+class TestClock final : public base::Clock {
+ public:
+  [[nodiscard]] Timestamp now() const override { return {seconds, 0}; }
+  std::int64_t seconds = 1'700'000'000;
+};
+
+enum class Mishap : std::uint8_t { kNone, kBefore, kLost, kLater, kKilledBefore, kKilledAfter };
+
+/// One machine's folder, its object store, and what must be in both.
+class World {
+ public:
+  World(bool is_encrypted, Mishap mishap, std::uint64_t at,
+        Placement placement = Placement::kLineage)
+      : is_encrypted_(is_encrypted), mishap_(mishap), at_(at), placement_(placement) {
+    hooks_.open = [this](const replica::BucketConfig&) { return open_bucket(); };
+    hooks_.clock = &clock_;
+    hooks_.in_background = false;
+    hooks_.waits_for_store = false;
+    hooks_.extent_bytes_max = 100'000;
+    hooks_.delta_bytes_min = 6000;  // So some heads have a new base.
+  }
+
+  /// Runs a step until it succeeds. A step may run again after a failure.
+  void run(const std::function<Result<void>()>& step) {
+    constexpr int kAttempts = 4;
+    for (int attempt = 1;; ++attempt) {
+      const auto done = step();
+      for (const auto& bucket : buckets_) bucket->apply_late();
+      if (killed_) restart();
+      expect_consistent();
+      const bool repeats = std::exchange(repeats_, false);
+      if (done && !repeats) break;
+      if (attempt == kAttempts) throw std::runtime_error("no attempt succeeds: " + said(done));
+    }
+    replicated_ = local_;
+    expect_consistent();
+  }
+
+  Result<void> create() {
+    CreateOptions options;
+    if (is_encrypted_) options = encrypted();
+    auto parameters = small_chunks(Codec::kNone);
+    parameters.placement = placement_;
+    return repo::create_in_store({.place = "s3://memory/p"}, path_, parameters, options, hooks_);
+  }
+
+  /// Opens the repository, runs `work`, and closes it.
+  Result<void> with(const std::function<void(Repository&)>& work) {
+    {
+      auto opened = repo::RepositoryImpl::open(path_, options(), hooks_);
+      if (!opened) return opened.error();
+      work(**opened);
+      const auto closed = (*opened)->close();
+      if (!closed) return closed;
+    }
+    return {};
+  }
+
+  void store(const std::string& name, const Tree& tree) {
+    run([&] {
+      return with([&](Repository& repository) {
+        auto series = repository.find_series("s");
+        if (!series) series = repository.create_series("s");
+        const auto id = must(std::move(series)).id;
+        if (repository.find_version(id, name)) return;
+        const auto number = must(repository.open_version(id, name, folder())).number;
+        const auto writer = must(repository.writer(id));
+        for (const auto& [file, bytes] : tree) write_file(*writer, kRootIno, file, bytes);
+        must(repository.seal(id, number, ""));
+        local_[name] = tree;
+      });
+    });
+  }
+
+  void erase(const std::set<std::string>& names) {
+    run([&] {
+      return with([&](Repository& repository) {
+        const auto id = must(repository.find_series("s")).id;
+        std::vector<VersionNumber> numbers;
+        for (const auto& name : names) {
+          const auto found = repository.find_version(id, name);
+          if (found) numbers.push_back(found->number);
+        }
+        if (!numbers.empty()) must(repository.delete_versions(id, numbers));
+        for (const auto& name : names) local_.erase(name);
+      });
+    });
+  }
+
+  void rename(const std::string& from, const std::string& to) {
+    run([&] {
+      return with([&](Repository& repository) {
+        const auto id = must(repository.find_series("s")).id;
+        const auto found = repository.find_version(id, from);
+        if (!found) return;
+        must(repository.rename_version(id, found->number, to));
+        local_[to] = local_[from];
+        local_.erase(from);
+      });
+    });
+  }
+
+  void arrange() {
+    run([&] {
+      return with([&](Repository& repository) {
+        const auto id = must(repository.find_series("s")).id;
+        must(repository.arrange(id, {}));
+      });
+    });
+  }
+
+  /// Reads the store from a fresh machine.
+  Versions attached() {
+    const auto folder = temp_.path() + "/attached";
+    std::filesystem::remove_all(folder);
+    const bool spared = std::exchange(spared_, true);
+    Versions found;
+    const auto attached =
+        repo::attach_to_store({.place = "s3://memory/p"}, folder, options(true), hooks_);
+    // Before the first head there is nothing to attach to.
+    if (!attached && attached.error().code() == ErrorCode::kNoRepository) {
+      spared_ = spared;
+      return found;
+    }
+    must(attached);
+    {
+      const auto repository = must(repo::RepositoryImpl::open(folder, options(true), hooks_));
+      found = read_all_versions(*repository);
+      const auto report = must(repository->check({}, {}));
+      for (const auto& damage : report.damages)
+        ADD_FAILURE() << damage.where << ": " << damage.what;
+    }
+    spared_ = spared;
+    return found;
+  }
+
+  [[nodiscard]] static Versions read_all_versions(Repository& repository) {
+    Versions found;
+    for (const auto& series : must(repository.series())) {
+      for (const auto& version : must(repository.versions(series.id))) {
+        if (version.state != VersionState::kSealed) continue;
+        const auto reader = must(repository.reader(series.id, version.number));
+        Tree& tree = found[version.name];
+        std::vector<std::string> names;
+        must(reader->list(0, 0, [&](std::uint64_t, std::string_view name, const auto&) {
+          names.emplace_back(name);
+          return true;
+        }));
+        for (const auto& name : names) tree[name] = read_sealed(*reader, name);
+      }
+    }
+    return found;
+  }
+
+  /// Checks that the store has the replicated versions, or already those that are sealed here.
+  void expect_consistent() {
+    // Before the mishap, nothing new is seen; long after it, only the end counts.
+    constexpr int kLooksMax = 5;
+    if (mishap_ != Mishap::kNone && (requests_ <= at_ || ++looks_ > kLooksMax)) return;
+    expect_versions();
+  }
+  void expect_versions() {
+    const auto found = attached();
+    if (found == replicated_ || found == local_) return;
+    ADD_FAILURE() << "the store has other versions: " << names_of(found) << " instead of "
+                  << names_of(replicated_) << " or " << names_of(local_) << where();
+  }
+
+  /// Checks that every head follows the one before it.
+  void expect_chain() const {
+    std::map<std::uint64_t, std::string> heads;
+    for (const auto& [name, object] : objects_->objects) {
+      if (name.find("/head/") == std::string::npos) continue;
+      const std::string text(base::as_text(object.bytes));
+      heads[must(replica::decode_head(text)).number] = text;
+    }
+    std::uint64_t number = 0;
+    std::string before;
+    for (const auto& [at, text] : heads) {
+      const auto head = must(replica::decode_head(text));
+      EXPECT_EQ(at, ++number);
+      EXPECT_EQ(head.previous, before.empty() ? replica::Digest{} : replica::digest_of(before));
+      before = text;
+    }
+  }
+
+  [[nodiscard]] std::uint64_t requests() const { return requests_; }
+  [[nodiscard]] std::string where() const {
+    return " (mishap " + std::to_string(static_cast<int>(mishap_)) + " at request " +
+           std::to_string(at_) + ")";
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] repo::BucketHooks& hooks() { return hooks_; }
+  [[nodiscard]] TestClock& clock() { return clock_; }
+  [[nodiscard]] MemoryObjects& objects() { return *objects_; }
+  [[nodiscard]] const std::shared_ptr<MemoryObjects>& shared_objects() { return objects_; }
+  [[nodiscard]] const Versions& local() const { return local_; }
+  [[nodiscard]] OpenOptions options(bool read_only = false) const {
+    auto options = is_encrypted_ ? with_key(quiet_options()) : quiet_options();
+    options.read_only = read_only;
+    return options;
+  }
+
+ private:
+  static std::string names_of(const Versions& versions) {
+    std::string names;
+    for (const auto& [name, tree] : versions) names += name + " ";
+    return names;
+  }
+  static std::string said(const Result<void>& result) {
+    return result ? "killed" : result.error().message();
+  }
+
+  Result<std::unique_ptr<bucket::Bucket>> open_bucket() {
+    auto bucket = std::make_shared<MemoryBucket>(objects_, "p/", &clock_);
+    if (!spared_) {
+      bucket->set_faults(
+          [this](std::uint64_t, bucket::RequestKind, const std::string&) { return next_fault(); });
+      buckets_.push_back(bucket);
+    }
+    return std::unique_ptr<bucket::Bucket>(std::make_unique<LentBucket>(std::move(bucket)));
+  }
+
+  Fault next_fault() {
+    if (killed_) return Fault::kBefore;  // The process makes no more requests.
+    const auto now = requests_++;
+    if (now != at_) return Fault::kNone;
+    switch (mishap_) {
+      case Mishap::kNone:
+        return Fault::kNone;
+      case Mishap::kBefore:
+        return Fault::kBefore;
+      case Mishap::kLost:
+        return Fault::kLost;
+      case Mishap::kLater:
+        return Fault::kLater;
+      case Mishap::kKilledBefore:
+      case Mishap::kKilledAfter:
+        break;
+    }
+    killed_ = true;
+    if (std::filesystem::exists(path_)) copy_crashed(path_, temp_.path() + "/killed");
+    return mishap_ == Mishap::kKilledBefore ? Fault::kBefore : Fault::kLost;
+  }
+
+  // Puts the folder back as the kill left it.
+  void restart() {
+    killed_ = false;
+    repeats_ = true;
+    std::filesystem::remove_all(path_);
+    if (std::filesystem::exists(temp_.path() + "/killed"))
+      std::filesystem::rename(temp_.path() + "/killed", path_);
+  }
+
+  const bool is_encrypted_;
+  const Mishap mishap_;
+  const std::uint64_t at_;
+  const Placement placement_;
+  PreferMemory in_memory_;
+  TempDirectory temp_;
+  const std::string path_ = temp_.path() + "/here";
+  std::shared_ptr<MemoryObjects> objects_ = std::make_shared<MemoryObjects>();
+  std::vector<std::shared_ptr<MemoryBucket>> buckets_;
+  TestClock clock_;
+  repo::BucketHooks hooks_;
+  Versions local_;
+  Versions replicated_;
+  std::uint64_t requests_ = 0;
+  int looks_ = 0;
+  bool spared_ = false;  // The requests of the reader do not fail.
+  bool killed_ = false;
+  bool repeats_ = false;
+};
+
+inline Tree tree_of(std::uint64_t seed) {
+  return {{"a", noise(150'000, seed)},
+          {"b", noise(60'000, seed / 2)},
+          {"c", "text " + std::to_string(seed)},
+          {"empty", ""}};
+}
+
+}  // namespace varve::test

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several folders of one repository in an object store: two that write, and those that read.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "replica/attachment.h"
+#include "world.h"
+
+namespace varve::test {
+namespace {
+
+// Stores a version from a folder, and returns the result of closing it.
+Result<void> store_from(World& world, const std::string& folder_path, const std::string& name) {
+  const auto repository =
+      must(repo::RepositoryImpl::open(folder_path, world.options(), world.hooks()));
+  const auto id = must(repository->find_series("s")).id;
+  const auto number = must(repository->open_version(id, name, folder())).number;
+  write_file(*must(repository->writer(id)), kRootIno, "a", noise(50'000, 99));
+  must(repository->seal(id, number, ""));
+  return repository->close();
+}
+
+class ReplicaWriters : public testing::TestWithParam<bool> {
+ protected:
+  ReplicaWriters() : world_(GetParam(), Mishap::kNone, 0) {
+    world_.run([&] { return world_.create(); });
+    world_.store("v1", tree_of(1));
+  }
+  World world_;
+};
+
+TEST_P(ReplicaWriters, SecondRepositoryInTheSamePlaceIsRefused) {
+  const auto other = world_.path() + "-other";
+  EXPECT_EQ(code_of(repo::create_in_store({.place = "s3://memory/p"}, other,
+                                          small_chunks(Codec::kNone), {}, world_.hooks())),
+            ErrorCode::kExists);
+}
+
+TEST_P(ReplicaWriters, OlderCopyOfTheFolderIsFenced) {
+  const auto copy = world_.path() + "-copy";
+  copy_crashed(world_.path(), copy);
+  world_.store("v2", tree_of(2));
+  const auto stored = store_from(world_, copy, "other");
+  EXPECT_EQ(code_of(stored), ErrorCode::kLocked);
+  EXPECT_NE(stored.error().message().find("another folder writes"), std::string::npos);
+  // The fenced folder keeps its version, and the first one goes on.
+  EXPECT_EQ(World::read_all_versions(
+                *must(repo::RepositoryImpl::open(copy, world_.options(true), world_.hooks())))
+                .count("other"),
+            1U);
+  world_.store("v3", tree_of(3));
+  world_.expect_chain();
+}
+
+TEST_P(ReplicaWriters, OnlyTheFirstOfTwoEqualFoldersGoesOn) {
+  const auto copy = world_.path() + "-copy";
+  copy_crashed(world_.path(), copy);
+  must(store_from(world_, copy, "first"));
+  EXPECT_EQ(code_of(store_from(world_, world_.path(), "second")), ErrorCode::kLocked);
+  const auto found = world_.attached();
+  EXPECT_TRUE(found.contains("first"));
+  EXPECT_FALSE(found.contains("second"));
+  world_.expect_chain();
+}
+
+TEST_P(ReplicaWriters, ObjectsAreRemovedADayAfterTheLastHeadNamedThem) {
+  const auto has_data = [&](std::size_t count) {
+    std::size_t found = 0;
+    for (const auto& [name, object] : world_.objects().objects) {
+      found += name.find("/seg/") != std::string::npos || name.find("/vol/") != std::string::npos;
+    }
+    EXPECT_EQ(found > count, true) << found;
+    return found;
+  };
+  world_.store("v2", tree_of(20));
+  world_.store("v3", tree_of(30));
+  const auto before = has_data(0);
+  world_.erase({"v1", "v2"});
+  EXPECT_EQ(has_data(0), before);  // Readers of yesterday's heads still need them.
+  world_.clock().seconds += 24 * 3600 + 1;
+  world_.store("v4", tree_of(31));
+  std::size_t left = 0;
+  for (const auto& [name, object] : world_.objects().objects) {
+    left += name.find("/seg/") != std::string::npos || name.find("/vol/") != std::string::npos;
+  }
+  EXPECT_LT(left, before + 2);
+  world_.expect_versions();
+}
+
+TEST_P(ReplicaWriters, AttachedFolderFollowsTheHeads) {
+  const auto reader = world_.path() + "-reader";
+  must(repo::attach_to_store({.place = "s3://memory/p"}, reader, world_.options(true),
+                             world_.hooks()));
+  for (std::uint64_t i = 2; i < 8; ++i) {
+    world_.store("v" + std::to_string(i), tree_of(i));
+    if (i > 3) world_.erase({"v" + std::to_string(i - 2)});
+    world_.arrange();
+    const auto repository =
+        must(repo::RepositoryImpl::open(reader, world_.options(true), world_.hooks()));
+    EXPECT_EQ(World::read_all_versions(*repository), world_.local());
+    EXPECT_TRUE(must(repository->check({}, {})).damages.empty());
+  }
+}
+
+TEST_P(ReplicaWriters, AttachedFolderRefusesToBeWritten) {
+  const auto reader = world_.path() + "-reader";
+  must(repo::attach_to_store({.place = "s3://memory/p"}, reader, world_.options(true),
+                             world_.hooks()));
+  EXPECT_EQ(code_of(repo::RepositoryImpl::open(reader, world_.options(), world_.hooks())),
+            ErrorCode::kReadOnly);
+}
+
+// At each request of an attachment and of its later refresh, the store fails. The next attempt
+// completes the folder.
+TEST_P(ReplicaWriters, InterruptedReadersAreCompleted) {
+  world_.store("v2", tree_of(2));
+  for (std::uint64_t at = 0;; at += 2) {
+    const auto reader = world_.path() + "-reader" + std::to_string(at);
+    std::uint64_t requests = 0;
+    bool failed = false;
+    auto hooks = world_.hooks();
+    hooks.open = [&](const replica::BucketConfig&) -> Result<std::unique_ptr<bucket::Bucket>> {
+      auto bucket = std::make_unique<MemoryBucket>(world_.shared_objects(), "p/");
+      bucket->set_faults([&](std::uint64_t, bucket::RequestKind, const std::string&) {
+        if (requests++ != at) return Fault::kNone;
+        failed = true;
+        return Fault::kBefore;
+      });
+      return std::unique_ptr<bucket::Bucket>(std::move(bucket));
+    };
+    const auto read = [&] {
+      const auto repository = must(repo::RepositoryImpl::open(reader, world_.options(true), hooks));
+      return World::read_all_versions(*repository);
+    };
+    const auto attach = [&] {
+      return repo::attach_to_store({.place = "s3://memory/p"}, reader, world_.options(true), hooks);
+    };
+    if (!attach()) must(attach());
+    EXPECT_TRUE(read() == world_.local() || failed);
+    EXPECT_EQ(read(), world_.local());
+    if (at == 4) world_.store("v3", tree_of(3));
+    if (at == 8) world_.erase({"v1"});
+    EXPECT_TRUE(read() == world_.local() || failed);
+    EXPECT_EQ(read(), world_.local());
+    if (!failed) break;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plain, ReplicaWriters, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(Encrypted, ReplicaWriters, testing::Values(true));
+
+}  // namespace
+}  // namespace varve::test
