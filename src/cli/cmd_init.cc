@@ -10,6 +10,7 @@
 #include "cli/key_options.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/replication.h"
 #include "cli/repository_access.h"
 #include "control/key_source.h"
 #include "control/mounted_path.h"
@@ -35,6 +36,8 @@ struct InitArguments {
   bool encrypt = false;
   std::string cipher;
   std::string key_cost;
+  std::string local;  ///< Folder of a repository in an object store.
+  PlaceOptions store;
 };
 
 std::vector<std::string> chunker_names() {
@@ -71,10 +74,25 @@ Result<std::optional<Encryption>> choose_encryption(const InitArguments& options
   return std::optional(std::move(encryption));
 }
 
+/// Takes the place in an object store out of the arguments, if they name one.
+Result<void> take_store(InitArguments& options) {
+  if (!names_store(options.repository)) {
+    if (options.local.empty()) return {};
+    return usage_error("--local names the folder of a repository in s3://BUCKET/PREFIX");
+  }
+  if (options.local.empty()) {
+    return usage_error("give the folder on this machine too: --local=DIR");
+  }
+  options.store.place.place = std::exchange(options.repository, options.local);
+  put_into_environment(options.store);
+  return {};
+}
+
 int run_init(InitArguments options, const Context& context) {
   if (const auto given = take_repository({{"REPO", &options.repository}}); !given) {
     return fail(given.error());
   }
+  if (const auto taken = take_store(options); !taken) return fail(taken.error());
   RepositoryParameters parameters;
   if (!choose_compression(options.compression, parameters)) {
     return fail(usage_error("--compression is " + compression_help()));
@@ -114,7 +132,9 @@ int run_init(InitArguments options, const Context& context) {
   auto encryption = choose_encryption(options);
   if (!encryption) return fail(encryption.error());
   how.encryption = *std::move(encryption);
-  const auto made = Repository::create(options.repository, parameters, how);
+  const auto made = options.local.empty()
+                        ? Repository::create(options.repository, parameters, how)
+                        : create_in_store(options.store.place, options.repository, parameters, how);
   if (!made) return fail(made.error());
   if (options.json) {
     Json object = Json::object();
@@ -164,6 +184,12 @@ void add_init_command(CommandLine& line, const Context& context) {
                   "Parity to keep, as a percentage of the data: 0 (default) to 25; repairs damage "
                   "without a second copy")
       .in(NumberRange<std::uint32_t>{0, kParityPercentMax});
+  command
+      .add_option("--local", options->local,
+                  "Folder on this machine of a repository in an object store (REPO is "
+                  "s3://BUCKET/PREFIX)")
+      .type_name("DIR");
+  add_store_options(command, options->store);
   command.add_json_flag(options->json, "the repository");
   const auto encrypt = command.add_flag("--encrypt", options->encrypt,
                                         "Encrypt all that the repository stores; see varve-key(1)");

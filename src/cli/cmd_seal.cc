@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
 #include "cli/quantity.h"
+#include "cli/replication.h"
 #include "cli/repository_access.h"
 #include "cli/version_target.h"
 #include "varve/backup.h"
@@ -30,6 +31,7 @@ struct SealArguments {
   bool force = false;
   bool keep = false;
   bool no_arrange = false;
+  bool no_wait = false;
   bool json = false;
 };
 
@@ -75,8 +77,8 @@ Result<void> add_waiting(const SealArguments& options, control::SealRequest& req
   return {};
 }
 
-Result<void> seal(const VersionTarget& target, const SealArguments& options,
-                  const Context& context) {
+Result<VersionInfo> seal(const VersionTarget& target, const SealArguments& options,
+                         const Context& context) {
   control::SealRequest request;
   request.version = name_of(target.version);
   request.new_name = options.name;
@@ -101,7 +103,16 @@ Result<void> seal(const VersionTarget& target, const SealArguments& options,
     owed.run(*control, {sealed->sealed.series_name});
   }
   auto closed = control->close();
-  return sealed ? std::move(closed) : sealed.error();
+  if (!sealed) return sealed.error();
+  if (!closed) return std::move(closed).error();
+  return sealed->sealed;
+}
+
+Result<void> seal_and_wait(const VersionTarget& target, const SealArguments& options,
+                           const Context& context) {
+  if (options.no_wait) wait_for_no_store();
+  VARVE_TRY_ASSIGN(const auto version, seal(target, options, context));
+  return wait_for_replication(target.repository, version, context);
 }
 
 int run_seal(SealArguments options, const Context& context) {
@@ -111,7 +122,7 @@ int run_seal(SealArguments options, const Context& context) {
   if (const auto sorted = sort_arguments(options); !sorted) return fail(sorted.error());
   const auto target = find_target(options.first, options.second);
   if (!target) return fail(target.error());
-  const auto sealed = seal(*target, options, context);
+  const auto sealed = seal_and_wait(*target, options, context);
   return sealed ? kExitOk : fail(sealed.error());
 }
 
@@ -140,6 +151,7 @@ void add_seal_command(CommandLine& line, const Context& context) {
                    "Seal even if programs have files open for writing; the version contains the "
                    "data written so far, and later writes fail");
   add_no_arrange_flag(command, options->no_arrange);
+  add_no_wait_flag(command, options->no_wait);
   command.add_json_flag(options->json, "the sealed version, then the version that stays open");
   command.run([options, &context] { return run_seal(*options, context); });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,13 +46,17 @@ Result<StatusLimits> parse_limits(const StatusArguments& options) {
 }
 
 Result<SeriesStatus> look_at_series(Repository& repository, control::OpenVersions& open_versions,
-                                    const SeriesInfo& series) {
+                                    const SeriesInfo& series,
+                                    const std::vector<VersionId>& missing) {
   SeriesStatus status;
   status.name = series.name;
   VARVE_TRY_ASSIGN(auto versions, repository.versions(series.id));
   for (VersionInfo& version : versions) {
     if (version.state != VersionState::kSealed) continue;
     ++status.versions;
+    status.unreplicated += std::ranges::count_if(missing, [&](const VersionId& id) {
+      return id.series == series.id && id.number == version.number;
+    });
     status.newest = std::move(version);
   }
   VARVE_TRY_ASSIGN(status.open, open_versions.of(series));
@@ -62,12 +67,16 @@ Result<SeriesStatus> look_at_series(Repository& repository, control::OpenVersion
 Result<RepositoryStatus> look(const std::vector<std::string>& words, const Instance& instance) {
   VARVE_TRY_ASSIGN(NamedPlaces named, find_places(words, {}));
   add_series_of(instance, named);
+  RepositoryStatus status;
+  // Before the repository is opened: a process opens a catalog only once at a time.
+  VARVE_TRY_ASSIGN(const auto folder, repository_at(named.repository, control::Purpose::kLook));
+  VARVE_TRY_ASSIGN(status.replication, replication_info(folder, is_trusted(folder)));
+  VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));
-  RepositoryStatus status;
   control::OpenVersions open_versions(*repository);
   for (const SeriesInfo& series : all) {
-    VARVE_TRY_ASSIGN(auto one, look_at_series(*repository, open_versions, series));
+    VARVE_TRY_ASSIGN(auto one, look_at_series(*repository, open_versions, series, missing));
     status.series.push_back(std::move(one));
   }
   status.checks = repository->earlier_checks();
@@ -128,6 +137,14 @@ void print_as_text(const RepositoryStatus& status, const std::vector<Concern>& c
          open_names(series)});
   }
   if (rows.size() > 1) print("\n" + table(rows, "lrlrrl"));
+  if (status.replication) {
+    const auto& store = *status.replication;
+    const std::string text =
+        store.head == 0 ? std::string("nothing yet")
+                        : fmt::format("state {}, {} ago", store.head,
+                                      age_text(seconds_since(store.replicated_at, status.now)));
+    print("\n" + table({{store.place, text}}, "ll"));
+  }
   rows = {{"last checks", check_text(status)},
           {"free", fmt::format("{} of {}", size_text(free_bytes(status.space), false),
                                size_text(status.space.blocks * status.space.block_bytes, false))}};
@@ -138,7 +155,8 @@ void print_as_text(const RepositoryStatus& status, const std::vector<Concern>& c
 Json series_json(const SeriesStatus& series, const Timestamp& now) {
   Json object{{"versions", series.versions},
               {"dead_bytes", series.debt.dead_bytes},
-              {"departing_bytes", series.debt.departing_bytes}};
+              {"departing_bytes", series.debt.departing_bytes},
+              {"unreplicated", series.unreplicated}};
   put_name(object, "series", series.name);
   if (series.newest) {
     put_name(object, "newest", series.newest->name);
@@ -164,6 +182,15 @@ void print_as_json(const RepositoryStatus& status, const std::vector<Concern>& c
     Json object{{"depth", name_of(check.depth)}, {"damages", check.damages}};
     put_time(object, "ended_at", {check.ended_at, 0});
     print_json("check", std::move(object));
+  }
+  if (status.replication) {
+    Json object{{"place", status.replication->place},
+                {"head", status.replication->head},
+                {"reads_only", status.replication->reads_only}};
+    if (status.replication->head != 0) {
+      put_time(object, "replicated_at", status.replication->replicated_at);
+    }
+    print_json("object_store", std::move(object));
   }
   for (const Concern& concern : concerns) {
     print_json("concern", {{"state", name_of(concern.health)}, {"text", concern.text}});

@@ -26,6 +26,7 @@
 #include "cli/own_mounts.h"
 #include "cli/progress.h"
 #include "cli/quantity.h"
+#include "cli/replication.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/store_source.h"
@@ -56,6 +57,7 @@ struct StoreArguments {
   bool seal = false;
   bool keep_open = false;
   bool no_arrange = false;
+  bool no_wait = false;
   bool checksum = false;
   bool progress = false;
   bool json = false;
@@ -198,7 +200,7 @@ Result<TransferReport> store_in_daemon(const StoreArguments& options, control::S
   if (!options.time.empty()) {
     VARVE_TRY_ASSIGN(task.time, parse_time(options.time));
   }
-  VARVE_TRY_ASSIGN(const auto daemon, open_control(options.repository));
+  VARVE_TRY_ASSIGN(auto daemon, open_control(options.repository));
   auto stored = daemon->store(task, stop, [&](const TransferProgress& done) {
     progress.update(done.bytes_done, done.bytes_total, done.files_done);
   });
@@ -207,6 +209,8 @@ Result<TransferReport> store_in_daemon(const StoreArguments& options, control::S
   VARVE_TRY_ASSIGN(auto reply, close_after(*daemon, std::move(stored)));
   for (const std::string& folder : reply.left_out) report_left_out(folder);
   print_stored(reply.version, reply.report, options, context);
+  daemon.reset();  // A process opens the catalog only once at a time.
+  VARVE_TRY(wait_for_replication(options.repository, reply.version, context));
   return std::move(reply.report);
 }
 
@@ -341,6 +345,7 @@ Result<void> take_arguments(StoreArguments& options, const Instance& instance) {
 }
 
 int run_store(StoreArguments options, const Context& context) {
+  if (options.no_wait) wait_for_no_store();
   if (const auto given = take_arguments(options, context.instance); !given)
     return fail(given.error());
   const auto report = store(options, context);
@@ -405,6 +410,7 @@ void add_store_command(CommandLine& line, const Context& context) {
                    "Read every file, also those that seem unchanged since the last store");
   add_source_options(command, options->source);
   add_no_arrange_flag(command, options->no_arrange);
+  add_no_wait_flag(command, options->no_wait);
   command.add_json_flag(options->json, "one for the version");
   command.add_progress_flag(options->progress);
   command.add_alias("backup");

@@ -93,6 +93,8 @@ struct Positional {
 [[nodiscard]] Error no_repository_named();
 
 void add_init_command(CommandLine& line, const Context& context);
+void add_attach_command(CommandLine& line, const Context& context);
+void add_wait_command(CommandLine& line, const Context& context);
 void add_mount_command(CommandLine& line, const Context& context);   // cmd_mount.cc
 void add_umount_command(CommandLine& line, const Context& context);  // cmd_umount.cc
 void add_seal_command(CommandLine& line, const Context& context);

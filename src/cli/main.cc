@@ -16,6 +16,7 @@
 #include "cli/key_options.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/replication.h"
 #include "control/client_state.h"
 #include "fs/mount_main.h"
 
@@ -31,6 +32,7 @@ constexpr const char* kFooter =
 
 void add_commands(CommandLine& line, const Context& context) {
   add_init_command(line, context);
+  add_attach_command(line, context);
   add_mount_command(line, context);
   add_umount_command(line, context);
   add_seal_command(line, context);
@@ -55,6 +57,7 @@ void add_commands(CommandLine& line, const Context& context) {
   add_lock_command(line, context);
   add_key_command(line, context);
   add_config_command(line, context);
+  add_wait_command(line, context);
   add_arrange_command(line, context);
   add_stats_command(line, context);
   add_status_command(line, context);
@@ -131,6 +134,7 @@ std::string_view base_name(std::string_view path) {
 
 int main(int argc, char** argv) {
   varve::base::bound_free_memory();
+  varve::cli::reach_stores_by_environment();
   try {
     // mount(8) calls this program by these names, with its own order of arguments.
     const std::string_view name = varve::cli::base_name(argc > 0 ? argv[0] : "varve");

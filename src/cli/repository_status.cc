@@ -137,6 +137,25 @@ const EarlierCheck* newest_data_check(const std::vector<EarlierCheck>& checks) {
   return newest;
 }
 
+namespace {
+
+// Another writer is the worst state: nothing more reaches the store.
+void add_replication_concern(const RepositoryStatus& status, std::vector<Concern>& concerns) {
+  if (!status.replication) return;
+  if (!status.replication->fenced.empty()) {
+    concerns.push_back({Health::kCritical, status.replication->fenced});
+  }
+  std::uint64_t missing = 0;
+  for (const SeriesStatus& series : status.series) missing += series.unreplicated;
+  if (missing == 0) return;
+  concerns.push_back(
+      {Health::kWarning, fmt::format("{} {} not in {} yet; `varve wait` uploads {}", missing,
+                                     missing == 1 ? "version is" : "versions are",
+                                     status.replication->place, missing == 1 ? "it" : "them")});
+}
+
+}  // namespace
+
 std::vector<Concern> find_concerns(const RepositoryStatus& status, const StatusLimits& limits) {
   std::vector<Concern> concerns;
   add_check_concerns(status, limits, concerns);
@@ -144,6 +163,7 @@ std::vector<Concern> find_concerns(const RepositoryStatus& status, const StatusL
     add_age_concerns(series, status.now, limits, concerns);
     add_debt_concern(series, concerns);
   }
+  add_replication_concern(status, concerns);
   add_space_concern(status.space, limits, concerns);
   std::ranges::stable_sort(concerns, std::ranges::greater(), &Concern::health);
   return concerns;

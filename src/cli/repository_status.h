@@ -9,6 +9,7 @@
 
 #include "varve/arrange.h"
 #include "varve/check.h"
+#include "varve/replication.h"
 #include "varve/types.h"
 
 namespace varve::cli {
@@ -26,6 +27,7 @@ struct SeriesStatus {
   std::optional<VersionInfo> newest;  ///< The newest sealed version.
   std::vector<VersionInfo> open;
   ArrangingDebt debt;
+  std::uint64_t unreplicated = 0;  ///< Sealed versions that the object store lacks.
 };
 
 /// A repository, as `varve status` sees it.
@@ -35,6 +37,7 @@ struct RepositoryStatus {
   SpaceInfo space;
   std::optional<std::uint64_t> sequence{};  ///< See Repository::sequence().
   Timestamp now;
+  std::optional<ReplicationInfo> replication{};  ///< nullopt without an object store.
 };
 
 /// The limits that the user has set.

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/replication.h"
+#include "cli/repository_access.h"
+
+namespace varve::cli {
+namespace {
+
+struct AttachArguments {
+  PlaceOptions store;
+  std::string folder;
+  bool json = false;
+};
+
+int run_attach(const AttachArguments& options, const Context& context) {
+  if (!names_store(options.store.place.place)) {
+    return fail(
+        usage_error(options.store.place.place + " is no object store; give s3://BUCKET/PREFIX"));
+  }
+  put_into_environment(options.store);
+  auto how = options_to_write(options.folder);
+  how.read_only = true;
+  const auto attached = attach_to_store(options.store.place, options.folder, how);
+  if (!attached) return fail(attached.error());
+  if (options.json) {
+    Json object = Json::object();
+    put_name(object, "repository", options.folder);
+    print_json("repository", std::move(object));
+  } else {
+    note(context, options.folder + " reads the repository in " + options.store.place.place);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_attach_command(CommandLine& line, const Context& context) {
+  auto options = std::make_shared<AttachArguments>();
+  auto command =
+      line.add_command("attach", "Make a folder that reads a repository in an object store");
+  command.add_option("STORE", options->store.place.place, "s3://BUCKET/PREFIX").required();
+  command.add_option("DIR", options->folder, "An empty or new folder").required();
+  add_store_options(command, options->store);
+  command.add_json_flag(options->json, "the folder");
+  command.run([options, &context] { return run_attach(*options, context); });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/named_places.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/replication.h"
+#include "cli/repository_access.h"
+
+namespace varve::cli {
+namespace {
+
+struct WaitArguments {
+  std::vector<std::string> words;
+  bool json = false;
+};
+
+Result<void> wait(const WaitArguments& options, const Context& context) {
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 1}));
+  std::vector<VersionInfo> versions;
+  {
+    VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
+    for (const VersionPath& place : named.places) {
+      VARVE_TRY_ASSIGN(VersionInfo version, find_whole_version(*repository, place));
+      if (version.state != VersionState::kSealed) {
+        return Error(ErrorCode::kInvalid, version.series_name + "/" + version.name +
+                                              " is not sealed yet; see varve-seal(1)");
+      }
+      versions.push_back(std::move(version));
+    }
+  }
+  for (const VersionInfo& version : versions) {
+    VARVE_TRY(wait_for_replication(named.repository, version, context));
+    if (options.json) print_json("version", version_json(version));
+  }
+  return {};
+}
+
+int run_wait(const WaitArguments& options, const Context& context) {
+  const auto waited = wait(options, context);
+  return waited ? kExitOk : fail(waited.error());
+}
+
+}  // namespace
+
+void add_wait_command(CommandLine& line, const Context& context) {
+  auto options = std::make_shared<WaitArguments>();
+  auto command = line.add_command("wait", "Wait until the object store has versions");
+  command.add_places(options->words, "SERIES/VERSION, one or more");
+  command.add_json_flag(options->json, "the versions");
+  command.run([options, &context] { return run_wait(*options, context); });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of commands that have to do with object stores.
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "varve/replication.h"
+#include "varve/result.h"
+
+namespace varve::cli {
+
+/// Returns whether a word of the command line names an object store: whether it begins with s3://.
+[[nodiscard]] bool names_store(const std::string& word);
+
+/// The options that say how to reach an object store.
+struct PlaceOptions {
+  StorePlace place{};
+  std::string credentials_command{};
+};
+/// Adds --endpoint, --region and --credentials-command.
+void add_store_options(Command& command, PlaceOptions& options);
+/// Puts --credentials-command where reach_stores_by_environment() looks for it.
+void put_into_environment(const PlaceOptions& options);
+/// Makes all repositories of this process reach their object stores as the environment and the
+/// files of AWS say.
+void reach_stores_by_environment();
+
+/// Adds --no-wait.
+void add_no_wait_flag(Command& command, bool& value);
+/// Makes this process end without waiting for an object store.
+void wait_for_no_store();
+
+/// Waits until the object store of a repository, given by its folder or a mount of it, has a sealed
+/// version. Replicates it itself if no other process has the repository open. Returns at once for
+/// an open version or a local repository, and after wait_for_no_store().
+/// Errors: kNotFound without the version; those of Repository::open() and close().
+[[nodiscard]] Result<void> wait_for_replication(const std::string& named,
+                                                const VersionInfo& version, const Context& context);
+
+}  // namespace varve::cli
