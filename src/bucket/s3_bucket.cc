@@ -165,7 +165,15 @@ Result<std::vector<std::byte>> S3Bucket::get_all(const std::string& name, std::s
 }
 
 Result<S3Answer> S3Bucket::head_answer(const std::string& name) {
-  return client_->call(request(RequestKind::kHead, "HEAD", name));
+  const auto head = request(RequestKind::kHead, "HEAD", name);
+  auto answer = client_->call(head);
+  const bool may_be_refused = !answer && (answer.error().code() == ErrorCode::kNotPermitted ||
+                                          answer.error().code() == ErrorCode::kIo);
+  if (!may_be_refused) return answer;
+  // An answer to HEAD cannot say why the store refuses it. A list can: the client then follows the
+  // store's clock, or gets other credentials.
+  VARVE_TRY(list({}, {}, 1));
+  return client_->call(head);
 }
 
 Result<ObjectInfo> S3Bucket::head(const std::string& name) {

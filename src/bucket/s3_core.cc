@@ -23,6 +23,9 @@ constexpr unsigned kTriesBeforeReport = 3;
 constexpr std::int64_t kRenewBeforeSeconds = 60;
 // The slowest transfer that is not given up, in bytes per second.
 constexpr std::uint64_t kSlowestRate = 16384;
+constexpr int kChangeStalls = 4;
+// Renewing credentials failed: the wait is that after so many tries of a request.
+constexpr unsigned kTriesOfRenewal = 6;
 const char* const kDefaultRegion = "us-east-1";
 
 Error stopped() { return {ErrorCode::kInterrupted, "the bucket was stopped"}; }
@@ -151,6 +154,8 @@ Result<HttpRequest> S3Client::Core::signed_request(const S3Request& request) con
   VARVE_TRY_ASSIGN(auto signature, authorization(parts, *credentials_, region_, time));
   const auto query = query_text(request.query);
   const auto bytes = request.body_bytes + (request.out ? request.out->size() : 0);
+  // A store may work on a change for long before it answers.
+  const auto stall = request.is_change ? kChangeStalls * tuning_.stall : tuning_.stall;
   HttpRequest http{
       .method = request.method,
       .url = fmt::format("{}://{}{}{}{}", endpoint_.scheme(), host, uri_encode(parts.path, true),
@@ -160,8 +165,8 @@ Result<HttpRequest> S3Client::Core::signed_request(const S3Request& request) con
       .body_bytes = request.body_bytes,
       .has_body = request.has_body,
       .answer_bytes_max = request.answer_bytes_max,
-      .stall = tuning_.stall,
-      .timeout = 4 * tuning_.stall + std::chrono::seconds(bytes / kSlowestRate)};
+      .stall = stall,
+      .timeout = 2 * stall + std::chrono::seconds(bytes / kSlowestRate)};
   http.headers.emplace_back("authorization", std::move(signature));
   return http;
 }
@@ -325,7 +330,17 @@ void S3Client::Core::take_credentials(Result<StoreCredentials> credentials) {
     credentials_->expires.reset();  // The store will say when they have expired.
   } else {
     const auto waiting = std::exchange(ready_, {});
-    for (const auto& call : waiting) end(call, credentials.error());
+    for (const auto& call : waiting) {
+      if (call->has_ended) continue;
+      // The first credentials tell whether the source works; later failures may pass.
+      if (!credentials_) {
+        end(call, credentials.error());
+        continue;
+      }
+      call->last_error = credentials.error();
+      report(credentials.error().message());
+      repeat_after(call, backoff_.wait_after(kTriesOfRenewal));
+    }
   }
   start_ready();
 }

@@ -151,7 +151,7 @@ Judgement judge(const S3Request& request, const HttpAnswer& answer, const std::s
   }
   if (answer.outcome != HttpOutcome::kAnswered) return judge_failure(answer, place);
   const bool is_success = answer.status >= 200 && answer.status <= 299;
-  if (is_success || answer.status == request.accepted) {
+  if (is_success || (answer.status == request.accepted && answer.status != 0)) {
     return judge_success(request, answer, place);
   }
 

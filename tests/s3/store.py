@@ -11,7 +11,8 @@ input, each answered by a line:
   requests                prints the number of requests since the last `fault`
   objects                 prints the number of objects and of unfinished uploads
   most                    prints how many requests were in progress at once since the last `fault`
-It ends with its standard input.
+It ends with its standard input. With the argument --tls, it speaks HTTPS with a certificate for
+127.0.0.1 that no authority has signed, test-certificate.pem.
 """
 
 import base64
@@ -20,7 +21,9 @@ import email.utils
 import hashlib
 import hmac
 import http.server
+import pathlib
 import re
+import ssl
 import sys
 import threading
 import time
@@ -209,7 +212,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             store.most = max(store.most, store.running)
         try:
             self.handle_one()
-        except ConnectionError:
+        except (ConnectionError, ssl.SSLError):
             self.close_connection = True
         finally:
             with store.lock:
@@ -362,10 +365,19 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
+    def handle_error(self, *_):
+        """Says nothing about clients that break a connection off, as those of the tests do."""
+
 
 def main():
     store = Handler.store = Store()
     server = Server(("127.0.0.1", 0), Handler)
+    if sys.argv[1:] == ["--tls"]:
+        folder = pathlib.Path(__file__).parent
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "test-certificate.pem", folder / "test-key.pem")
+        server.socket = context.wrap_socket(server.socket, server_side=True,
+                                            do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"port {server.server_port}", flush=True)
     for line in sys.stdin:

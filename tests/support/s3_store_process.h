@@ -28,21 +28,22 @@ inline StoreCredentials store_credentials(const std::string& id, const std::stri
           .session_token = std::move(token)};
 }
 
-/// Short waits, so that a test of a failure ends soon.
+/// Short waits between tries, so that a test of a failure ends soon, and much patience, for a busy
+/// machine.
 inline bucket::S3Tuning quick_tuning() {
   using std::chrono::milliseconds;
   return {.wait_first = milliseconds(2),
           .wait_most = milliseconds(20),
-          .read_patience = milliseconds(20000),
-          .change_patience = milliseconds(20000),
-          .stall = milliseconds(5000)};
+          .read_patience = milliseconds(200000),
+          .change_patience = milliseconds(200000),
+          .stall = milliseconds(30000)};
 }
 
 /// An object store in another process, on the loopback interface, without objects. The test's
 /// environment names the script in VARVE_TEST_S3_STORE.
 class S3StoreProcess {
  public:
-  S3StoreProcess() {
+  explicit S3StoreProcess(bool has_tls = false) : has_tls_(has_tls) {
     const char* const script = std::getenv("VARVE_TEST_S3_STORE");
     std::array<int, 2> in{};
     std::array<int, 2> out{};
@@ -54,7 +55,8 @@ class S3StoreProcess {
     ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     std::string name = script;
     std::string python = "python3";
-    std::array<char*, 3> words{python.data(), name.data(), nullptr};
+    std::string tls = "--tls";
+    std::array<char*, 4> words{python.data(), name.data(), has_tls ? tls.data() : nullptr, nullptr};
     if (::posix_spawnp(&child_, "python3", &actions, nullptr, words.data(), ::environ) != 0) {
       child_ = -1;
     }
@@ -82,8 +84,14 @@ class S3StoreProcess {
     return read_line();
   }
   [[nodiscard]] ObjectStoreOptions options() const {
-    return {.endpoint = "http://127.0.0.1:" + std::to_string(port_),
-            .credentials = [] { return store_credentials("AKIDTEST", "secret/of+the=test"); }};
+    return {
+        .endpoint = (has_tls_ ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(port_),
+        .credentials = [] { return store_credentials("AKIDTEST", "secret/of+the=test"); }};
+  }
+  /// Returns the path of the certificate of a store with TLS.
+  [[nodiscard]] static std::string certificate() {
+    const std::string script = std::getenv("VARVE_TEST_S3_STORE");
+    return script.substr(0, script.rfind('/') + 1) + "test-certificate.pem";
   }
   /// Returns a bucket of the store.
   [[nodiscard]] std::unique_ptr<bucket::S3Bucket> open(
@@ -107,6 +115,7 @@ class S3StoreProcess {
     return text;
   }
 
+  const bool has_tls_;
   pid_t child_ = -1;
   std::FILE* commands_ = nullptr;
   std::FILE* answers_ = nullptr;

@@ -127,7 +127,8 @@ TEST_F(S3Faults, AnUnansweredReadIsUnavailable) {
   auto tuning = test::quick_tuning();
   tuning.read_patience = milliseconds(100);
   const auto bucket = store_.open("p/", tuning);
-  ASSERT_TRUE(put(*bucket, "x", bytes_of(10, 1)));
+  const auto patient = store_.open("p/");
+  ASSERT_TRUE(put(*patient, "x", bytes_of(10, 1)));
   Bytes out(10);
   for (const auto* kind : {"busy", "reset", "hang"}) {
     fault(kind, 0, 1000000);
@@ -136,12 +137,12 @@ TEST_F(S3Faults, AnUnansweredReadIsUnavailable) {
     EXPECT_EQ(got.error().code(), ErrorCode::kUnavailable) << got.error().message();
   }
   fault("busy", 0, 0);
-  EXPECT_TRUE(bucket->get("x", 0, out));
+  EXPECT_TRUE(patient->get("x", 0, out));
 }
 
 TEST_F(S3Faults, ARequestThatHangsIsRepeated) {
   auto tuning = test::quick_tuning();
-  tuning.stall = milliseconds(100);
+  tuning.stall = milliseconds(1000);
   const auto bucket = store_.open("p/", tuning);
   fault("hang", 0);
   EXPECT_TRUE(put(*bucket, "x", bytes_of(10, 1)));
@@ -282,6 +283,24 @@ TEST_F(S3Faults, WrongSettingsEndTheOpeningWithAdvice) {
   EXPECT_EQ(error(options, "varve-test").code(), ErrorCode::kInvalid);
   options.credentials = {};
   EXPECT_EQ(error(options, "varve-test").code(), ErrorCode::kNotPermitted);
+}
+
+TEST(S3Certificates, MustBeTrustedAndNameTheHost) {
+  const test::S3StoreProcess store(true);
+  ASSERT_TRUE(store.is_running());
+  auto options = store.options();
+  const auto open = [&] {
+    auto opened =
+        open_bucket({.bucket = "varve-test", .prefix = "p/"}, options, test::quick_tuning());
+    return opened ? std::string() : opened.error().message();
+  };
+  EXPECT_NE(open().find("certificate is not valid"), std::string::npos) << open();
+  options.ca_file = test::S3StoreProcess::certificate();
+  EXPECT_EQ(open(), "");
+  options.endpoint.replace(options.endpoint.find("127.0.0.1"), 9, "localhost");
+  EXPECT_NE(open().find("certificate is not valid"), std::string::npos) << open();
+  options.ca_file = "/nonexistent";
+  EXPECT_NE(open().find("certificate is not valid"), std::string::npos) << open();
 }
 
 TEST_F(S3Faults, AProbeTellsWhatTheStoreLacks) {
