@@ -8,6 +8,7 @@
 
 #include "base/coding.h"
 #include "base/id_runs.h"
+#include "bucket_targets.h"
 #include "catalog/link_table.h"
 #include "catalog/location_table.h"
 #include "catalog_values.h"
@@ -371,6 +372,8 @@ constexpr Target kTargets[] = {
     {"copy_answer", copy_answer, copy_answer_seeds},
     {"sealed_value", sealed_value, sealed_value_seeds},
     {"staging_log", staging_log, staging_log_seeds, 4},
+    {"store_document", store_document, store_document_seeds},
+    {"store_answer", store_answer, store_answer_seeds},
 };
 
 }  // namespace
