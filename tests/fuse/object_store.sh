@@ -53,16 +53,16 @@ mount_repo
 "$VARVE" clone "$mnt/s/one" "$mnt/s/two.partial" >/dev/null
 head -c 2M /dev/urandom >"$work/source/more"
 echo changed >>"$work/source/dir/passwd"
-rsync -aHAX --delete "$work/source/" "$mnt/s/two.partial/"
+rsync -aHAX --modify-window=-1 --delete "$work/source/" "$mnt/s/two.partial/"
 "$VARVE" -q seal "$mnt/s/two.partial"
 keep two
 attached_has one two
 ok "a version that rsync wrote to a mount is in the store when seal ends"
 
 cp -a "$work/source" "$mnt/s/three.partial"
-rm "$mnt/s/three.partial/big"
+rm "$work/source/big" "$mnt/s/three.partial/big"
+touch -r "$work/source" "$mnt/s/three.partial"
 mv -T "$mnt/s/three.partial" "$mnt/s/three"
-rm "$work/source/big"
 keep three
 "$VARVE" -q wait "$repo" s/three
 attached_has one two three
