@@ -94,6 +94,13 @@ touch repo/series/00000001/active/strange
 echo damage | tee -a repo/series/00000001/labels >repo/series/00000001/beside
 segment=$(find repo/series/00000001/active repo/pool/active -name '*.seg' -size +20k | head -n 1)
 printf 'xxxxxxxxxxxxxxxx' | dd of="$segment" bs=1 seek=20000 conv=notrunc status=none
+start_store
+(export HOME=$work
+  "$VARVE" -q init "$place" --local=distant
+  "$VARVE" -q store distant s/one src)
+json wait distant s/one
+json status distant
+json attach "$place" attached
 (umask 077 && echo secret >pass)
 "$VARVE" -q init --encrypt --passphrase-file pass --key-cost 64K:1:2 sealed
 json key --passphrase-file pass recovery sealed

@@ -203,3 +203,14 @@ repo_on_disk() {  # MIB
   mount -o loop "$work/image" "$work/disk" 2>/dev/null || skip "no loop device here"
   repo=$work/disk/repo
 }
+
+# Starts an object store on the loopback interface and gives its access to all programs. Sets $place.
+start_store() {
+  coproc STORE { exec python3 "$here/../s3/store.py"; }
+  local port
+  read -r _ port <&"${STORE[0]}"
+  export AWS_ENDPOINT_URL=http://127.0.0.1:$port
+  export AWS_ACCESS_KEY_ID=AKIDTEST AWS_SECRET_ACCESS_KEY=secret/of+the=test
+  unset AWS_PROFILE AWS_SESSION_TOKEN AWS_REGION
+  place=s3://varve-test/machines/laptop
+}

@@ -7,14 +7,7 @@ limit_s=180
 . "$(dirname "$0")/lib.sh"
 
 place=${VARVE_TEST_STORE:-}
-if [ -z "$place" ]; then
-  coproc STORE { exec python3 "$here/../s3/store.py"; }
-  read -r _ port <&"${STORE[0]}"
-  export AWS_ENDPOINT_URL=http://127.0.0.1:$port
-  export AWS_ACCESS_KEY_ID=AKIDTEST AWS_SECRET_ACCESS_KEY=secret/of+the=test
-  unset AWS_PROFILE AWS_SESSION_TOKEN AWS_REGION
-  place=s3://varve-test/machines/laptop
-fi
+[ -n "$place" ] || start_store
 export HOME=$work  # No files of AWS.
 
 # Attaches a fresh folder and compares all versions of the series s with $work/versions.
