@@ -458,7 +458,7 @@ def check_superblock(path):  # refuses a repository of another format (§2)
     lines = dict(line.split(b" = ", 1) for line in body.split(b"\n") if b" = " in line)
     need(check == b"%016x\n" % xxh3(body), path + " is damaged")
     unknown = set(lines.get(b"features_required", b"").split(b" ")) - {b"none", b"pool", b"pool-aliases"}
-    if unknown or lines.get(b"format_version") != b"1": fail(1, path + " is encrypted, or newer than this program")
+    if unknown or lines.get(b"format_version") != b"1": fail(1, path + " is encrypted (varve-read-encrypted.py), or newer")
 def by_name(things, name_of):  # returns name -> thing; one without a name of its own has #NUMBER
     names = {number: name_of(things[number]) or b"" for number in sorted(things)}
     uses = collections.Counter(names.values())
