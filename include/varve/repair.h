@@ -32,6 +32,8 @@ struct RepairOptions {
   bool trust_owner = false;
   KeySource key{};
   bool encrypted_only = false;
+  std::string memory_folder;
+  bool accept_older = false;
 };
 
 /// One defect, and the step that repairs it.
@@ -41,6 +43,7 @@ struct RepairStep {
     kCatalog,      ///< Rebuild the catalog.
     kManifest,     ///< Rewrite a manifest, or labels, at the next open of the repository.
     kBeside,       ///< Put a damaged file of names beside versions away, under another name.
+    kDerived,      ///< Remove a damaged file that the next backup builds again, or does without.
     kAliases,      ///< Write the files of the pool's aliases again from the catalog.
     kOpenVersion,  ///< Drop an open version whose staging is missing or damaged.
     kParity,       ///< Restore a damaged container from parity, or remove damaged parity.
@@ -73,7 +76,7 @@ class Repair {
 
   /// Finds the repair steps. With `scan_only`, the caller must not call execute().
   /// Errors: kLocked if a process writes to the repository; kNoRepository if the folder has no
-  /// trace of a repository.
+  /// trace of a repository; kCorrupt if an encrypted one is older than this machine remembers.
   [[nodiscard]] static Result<std::unique_ptr<Repair>> plan(
       const std::string& path, const RepairOptions& options, bool scan_only,
       const std::function<void(const CheckProgress&)>& progress);

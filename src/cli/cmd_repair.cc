@@ -47,6 +47,8 @@ const char* kind_name(RepairStep::Kind kind) {
       return "manifest";
     case RepairStep::Kind::kBeside:
       return "beside";
+    case RepairStep::Kind::kDerived:
+      return "derived";
     case RepairStep::Kind::kAliases:
       return "aliases";
     case RepairStep::Kind::kOpenVersion:
@@ -135,6 +137,9 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
   how.key = control::key_source(
       place, {options.repository, printable(options.repository), how.trust_owner});
   how.encrypted_only = !place.empty();
+  const auto writing = options_to_write(options.repository);
+  how.memory_folder = writing.memory_folder;
+  how.accept_older = writing.accept_older;
   bool lost = false;
   int rounds = 0;
   for (bool again = true; again;) {

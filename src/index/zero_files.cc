@@ -158,24 +158,11 @@ Result<void> ZeroFiles::create(std::uint32_t generation) {
 Result<void> ZeroFiles::load(std::uint32_t generation) {
   const auto path = path_of(generation, kLog);
   VARVE_TRY_ASSIGN(auto log_file, files_.open(path, io::OpenMode::kReadWrite));
-  VARVE_TRY_ASSIGN(const std::uint64_t log_bytes, log_file->size());
-  if (log_bytes > kLogBytesMax) return Error(ErrorCode::kTooLarge, path + ": it is too large");
-  VARVE_TRY_ASSIGN(const auto log, io::read_despite_damage(*log_file, 0, log_bytes));
+  VARVE_TRY_ASSIGN(const auto log, read_log(*log_file, path));
   if (const auto parameter = parameter_of(log); parameter != parameter_) {
-    return parameter ? Error(ErrorCode::kStale, path + ": it has another N")
-                     : Error(ErrorCode::kCorrupt, path + ": its header is damaged");
+    return Error(ErrorCode::kStale, path + ": it has another N");
   }
-  places_.clear();
-  slots_.clear();
-  told_ = {};
-  complete_below_ = {};
-  live_bytes_ = 0;
-  bins_end_ = 0;
-  log_end_ = kLogHeaderBytes;
-  for (std::size_t at = log_file->next_append(log_end_); take_batch(log, at);
-       at = log_file->next_append(log_end_)) {
-    log_end_ = at;
-  }
+  take_batches(*log_file, log);
   if (log_end_ != log.size()) {
     base::log(base::LogLevel::kInfo, path + ": its end is left out");
   }
@@ -188,6 +175,69 @@ Result<void> ZeroFiles::load(std::uint32_t generation) {
   bins_ = std::move(bins_file);
   log_ = std::move(log_file);
   return {};
+}
+
+Result<std::string> ZeroFiles::read_log(io::File& file, const std::string& path) {
+  VARVE_TRY_ASSIGN(const std::uint64_t bytes, file.size());
+  if (bytes > kLogBytesMax) return Error(ErrorCode::kTooLarge, path + ": it is too large");
+  VARVE_TRY_ASSIGN(auto log, io::read_despite_damage(file, 0, bytes));
+  if (!parameter_of(log)) return Error(ErrorCode::kCorrupt, path + ": its header is damaged");
+  return log;
+}
+
+void ZeroFiles::take_batches(io::File& file, std::string_view log) {
+  places_.clear();
+  slots_.clear();
+  told_ = {};
+  complete_below_ = {};
+  live_bytes_ = 0;
+  bins_end_ = 0;
+  log_end_ = kLogHeaderBytes;
+  for (std::size_t at = file.next_append(log_end_); take_batch(log, at);
+       at = file.next_append(log_end_)) {
+    log_end_ = at;
+  }
+}
+
+// A crash leaves a damaged end, but no sound batch behind it.
+bool ZeroFiles::has_damaged_batch(io::File& file, std::string_view log) const {
+  const auto unit = file.append_unit();
+  for (std::size_t at = file.next_append(log_end_) + unit; at < log.size(); at += unit) {
+    base::ByteReader header(log.substr(at));
+    if (header.u32() != kBatchMagic) continue;
+    const auto size = header.u32();
+    const auto checksum = header.u64();
+    if (!header.ok() || size > header.left()) continue;
+    const auto body = log.substr(at + kBatchHeaderBytes, size);
+    if (base::checksum64(base::as_bytes(body)) == checksum) return true;
+  }
+  return false;
+}
+
+// Adds the faults of one generation. Returns whether it is the one that counts.
+Result<bool> ZeroFiles::look_at(std::uint32_t generation, std::vector<IndexFault>& faults) {
+  const auto log_path = path_of(generation, kLog);
+  VARVE_TRY_ASSIGN(const auto log_file, files_.open(log_path, io::OpenMode::kRead));
+  VARVE_TRY_ASSIGN(const auto log_bytes, log_file->size());
+  if (log_bytes == 0) return false;  // A writer has just created it.
+  const auto log = read_log(*log_file, log_path);
+  if (!log) {
+    faults.push_back({log_path, log.error()});
+    return false;
+  }
+  take_batches(*log_file, *log);
+  if (has_damaged_batch(*log_file, *log)) {
+    faults.push_back({log_path, {ErrorCode::kCorrupt, log_path + ": a batch is damaged"}});
+  }
+  generation_ = generation;
+  VARVE_TRY_ASSIGN(bins_, files_.open(path_of(generation, kBins), io::OpenMode::kRead));
+  for (BinNumber bin = 0; bin < places_.size(); ++bin) {
+    const auto content = read(bin);
+    if (content) continue;
+    faults.push_back({path_of(generation, kBins), content.error(), log_path});
+    break;
+  }
+  return true;
 }
 
 // Takes the batch at a place of the log. Returns false if there is none, or a damaged one.

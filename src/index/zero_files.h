@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "index/index_fault.h"
 #include "io/file_system.h"
 #include "varve/result.h"
 
@@ -45,6 +46,10 @@ class ZeroFiles {
                                                                const std::string& directory);
   /// Removes the files. Errors do not matter: other indexes ignore the files.
   static void remove_all(io::FileSystem& files, const std::string& directory);
+  /// Reads the files, and changes none. Returns those that are damaged. The end of a log that a
+  /// crash left incomplete is no fault. A writer may be active.
+  [[nodiscard]] static std::vector<IndexFault> find_faults(io::FileSystem& files,
+                                                           const std::string& directory);
 
   [[nodiscard]] std::uint32_t parameter() const { return parameter_; }
   [[nodiscard]] const std::vector<BinPlace>& places() const { return places_; }
@@ -85,6 +90,13 @@ class ZeroFiles {
   [[nodiscard]] std::string path_of(std::uint32_t generation, std::string_view kind) const;
   [[nodiscard]] Result<void> create(std::uint32_t generation);
   [[nodiscard]] Result<void> load(std::uint32_t generation);
+  /// Returns the text of a log, with zeros for parts that do not open. Errors: kCorrupt for a
+  /// damaged header; kTooLarge.
+  [[nodiscard]] static Result<std::string> read_log(io::File& file, const std::string& path);
+  void take_batches(io::File& file, std::string_view log);
+  /// Returns whether a sound batch follows the first damaged one.
+  [[nodiscard]] bool has_damaged_batch(io::File& file, std::string_view log) const;
+  [[nodiscard]] Result<bool> look_at(std::uint32_t generation, std::vector<IndexFault>& faults);
   [[nodiscard]] bool take_batch(std::string_view log, std::size_t& at);
   [[nodiscard]] std::string encode_batch(const base::IdRuns& told,
                                          VersionNumber complete_below) const;

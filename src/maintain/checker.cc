@@ -89,6 +89,7 @@ Result<CheckReport> Checker::run() {
   }
   if (report_.finished) {
     if (sealed) VARVE_TRY(note_labels(all));
+    check_derived();
     note_strays();
   }
   return std::move(report_);
@@ -100,6 +101,25 @@ void Checker::note_strays() {
   };
   note_unknown_files(files_, path_, note);
   note_trailing_bytes(catalog_, files_, path_, note);
+}
+
+// Damage to these files costs time at the next backup, and nothing else.
+void Checker::check_derived() {
+  if (!helpers_.derived_faults) return;
+  const auto faults = helpers_.derived_faults();
+  if (!faults) return damage(path_, faults.error().message());
+  for (const auto& fault : *faults) {
+    if (fault.after_power_cut) {
+      report_.notes.push_back(
+          {fault.path, fault.error.message() +
+                           "; a power cut may leave this. The next `varve store` reads every file, "
+                           "and `varve repair` removes this one"});
+    } else {
+      damage(fault.path, fault.error.message() +
+                             " (derived data: `varve repair` removes it, and the next backup "
+                             "builds it again)");
+    }
+  }
 }
 
 Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
@@ -286,13 +306,20 @@ void Checker::check_index(const catalog::SeriesRecord& series,
   const auto directory = folder_of(series.id);
   const auto next = static_cast<VersionNumber>(static_cast<std::uint32_t>(newest->number) + 1);
   const auto verified = helpers_.verify_index(series.id, newest->number);
+  if (verified) return;
+  auto where = directory + "/" + store::snapshot_name(newest->number);
+  if (verified.error().code() != ErrorCode::kNotFound) {
+    return damage(std::move(where), verified.error().message() +
+                                        " (derived data: `varve repair` removes it, and the next "
+                                        "backup builds it again)");
+  }
   // After the deletion of newer versions, the index is missing until the next seal.
   const bool was_newest = series.next_number == static_cast<std::uint32_t>(next);
-  if (!verified && verified.error().code() == ErrorCode::kNotFound && !was_newest) return;
-  if (!verified) {
-    damage(directory + "/" + store::snapshot_name(newest->number),
-           verified.error().message() + " (derived data: the next backup rebuilds it)");
-  }
+  if (!was_newest) return;
+  report_.notes.push_back(
+      {std::move(where), verified.error().message() +
+                             "; a part of the index is missing, and the next backup builds it "
+                             "again from containers"});
 }
 
 }  // namespace varve::maintain

@@ -14,6 +14,7 @@
 #include "catalog/series_catalog.h"
 #include "format/data_codecs.h"
 #include "io/file_system.h"
+#include "maintain/derived_faults.h"
 #include "maintain/parallel_verifier.h"
 #include "maintain/tree_checker.h"
 #include "meta/lmdb.h"
@@ -39,6 +40,9 @@ using ReadStaged = std::function<Result<StagedFacts>(SeriesId series, VersionNum
 struct CheckHelpers {
   VerifyIndex verify_index{};
   ReadStaged read_staged{};
+  /// Finds damaged files of the pool's index and states of source files. If empty, the check leaves
+  /// them out.
+  std::function<Result<std::vector<DerivedFault>>()> derived_faults{};
 };
 
 /// Checks a repository. For one use; owns its threads. Works beside a writer: it checks the state
@@ -110,6 +114,7 @@ class Checker {
   void check_name(const std::string& of, const std::string& fault, const std::string& replacement);
   /// Adds notes on things in the repository's folder that do not belong to the repository.
   void note_strays();
+  void check_derived();
   void check_index(const catalog::SeriesRecord& series,
                    const std::vector<catalog::VersionRecord>& versions);
   /// Counts the files that parity covers. With read_data, checks the parity data too.

@@ -8,6 +8,7 @@
 
 #include "base/coding.h"
 #include "base/system_error.h"
+#include "catalog/sequence_record.h"
 #include "catalog/series_catalog.h"
 #include "format/beside.h"
 #include "io/posix_file_system.h"
@@ -55,13 +56,16 @@ void Repairer::step(RepairStep::Kind kind, std::string where, std::string what) 
 
 Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
                                                const RepairOptions& options, bool scan_only,
-                                               const Progress& progress) {
+                                               const Progress& progress,
+                                               const RepairHelpers& helpers) {
   VARVE_TRY_ASSIGN(auto files, io::open_root(path, {.trust_owner = options.trust_owner}));
   VARVE_TRY(store::check_folders(*files, path));
   std::unique_ptr<Repairer> repairer(new Repairer(path, options, std::move(files)));
   VARVE_TRY(repairer->scan_superblock());
   if (!scan_only) VARVE_TRY(repairer->lock());
   VARVE_TRY(repairer->scan_catalog());
+  VARVE_TRY(repairer->compare_sequence(helpers.compare_sequence));
+  if (!scan_only) VARVE_TRY(repairer->remove_settled());
   if (repairer->catalog_lost_) {
     VARVE_TRY(repairer->check_superblock());
     // Needed even without read_data: a writer frees the files that the new catalog does not list.
@@ -73,6 +77,7 @@ Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
   VARVE_TRY(repairer->scan_open_versions());
   VARVE_TRY(repairer->scan_manifests());
   VARVE_TRY(repairer->scan_beside());
+  VARVE_TRY(repairer->scan_derived(helpers.find_derived));
   VARVE_TRY(repairer->scan_aliases());
   if (options.read_data) VARVE_TRY(repairer->scan_data(progress));
   return std::unique_ptr<Repair>(std::move(repairer));
@@ -82,14 +87,48 @@ Result<void> Repairer::lock() {
   auto locked = files_->lock(path_ + "/lock");
   if (locked) {
     lock_ = std::move(*locked);
-    // The next opening completes whatever the repair removes or the user has damaged.
-    const auto removed = files_->remove(store::RepositoryPaths(path_).settled());
-    if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();
-    return removed ? files_->sync_directory(path_) : Result<void>();
+    return {};
   }
   if (locked.error().code() != ErrorCode::kLocked) return std::move(locked).error();
   return Error(ErrorCode::kLocked,
                path_ + " is in use by another process: unmount it, then repair it");
+}
+
+Result<void> Repairer::remove_settled() {
+  const auto removed = files_->remove(store::RepositoryPaths(path_).settled());
+  if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();
+  return removed ? files_->sync_directory(path_) : Result<void>();
+}
+
+// A repair of an older state would write to it, and the next use of it would be refused all the
+// same.
+Result<void> Repairer::compare_sequence(const CompareSequence& compare) {
+  if (!encrypted_ || options_.accept_older) return {};
+  auto same = compare(encrypted_->repository_id, [this] { return present_sequence(); });
+  if (same) return {};
+  return std::move(same).error().with_more(
+      ". The repair changed nothing, and cannot bring newer versions back. If parts of the "
+      "repository are damaged, `varve repair --accept-older` repairs what is left");
+}
+
+Result<std::uint64_t> Repairer::present_sequence() {
+  if (!catalog_lost_) {
+    auto options = catalog_options(path_, true, *codecs_);
+    if (lock_) options.writer_lock.clear();  // This process holds the lock.
+    VARVE_TRY_ASSIGN(const auto env, meta::Env::open(*files_, path_ + "/catalog", options));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(env));
+    return catalog::find_sequence(txn);
+  }
+  std::uint64_t highest = 0;  // As the new catalog will have it.
+  VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
+  for (const auto series : folders) {
+    const auto labels = read_labels(*files_, codecs_->frames(),
+                                    store::RepositoryPaths(path_).series(series), series);
+    if (!labels) continue;
+    const auto sequence = catalog::decode_sequence(labels->setting(catalog::kSequenceSetting));
+    if (sequence) highest = std::max(highest, *sequence);
+  }
+  return highest;
 }
 
 Result<std::optional<std::string>> Repairer::fault_of_catalog() {
@@ -201,6 +240,23 @@ Result<void> Repairer::scan_beside() {
   return {};
 }
 
+Result<void> Repairer::scan_derived(const FindDerivedFaults& find) {
+  VARVE_TRY_ASSIGN(const auto faults, find(*files_, path_, DerivedFiles::kAll));
+  for (const auto& fault : faults) {
+    // Other errors may pass, such as missing rights.
+    const auto code = fault.error.code();
+    const bool damaged = code == ErrorCode::kCorrupt || code == ErrorCode::kTooLarge ||
+                         base::is_device_failure(fault.error);
+    if (!damaged) continue;
+    step(RepairStep::Kind::kDerived, fault.path,
+         fault.error.message() +
+             "; the repair removes it, and the next backup builds it again. No version is touched");
+    derived_.push_back(fault.path);
+    if (!fault.dependent.empty()) derived_.push_back(fault.dependent);
+  }
+  return {};
+}
+
 Result<void> Repairer::put_beside_away(RepairReport& report) {
   for (const auto series : beside_) {
     const auto folder = store::RepositoryPaths(path_).series(series);
@@ -262,12 +318,18 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
     VARVE_TRY(repair_data(report));
     VARVE_TRY(put_beside_away(report));
     if (aliases_lost_) VARVE_TRY(write_aliases());
-    for (const auto& path : manifests_) {
-      const auto removed = files_->remove(path);
-      if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();
-    }
+    VARVE_TRY(remove_files(manifests_));
+    VARVE_TRY(remove_files(derived_));
   }
   return report;
+}
+
+Result<void> Repairer::remove_files(const std::vector<std::string>& paths) {
+  for (const auto& path : paths) {
+    const auto removed = files_->remove(path);
+    if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();
+  }
+  return {};
 }
 
 // Follows docs/ORDERING.md O23.

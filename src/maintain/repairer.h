@@ -16,6 +16,7 @@
 #include "io/file_system.h"
 #include "maintain/data_repairer.h"
 #include "maintain/parity_repairer.h"
+#include "maintain/repair_helpers.h"
 #include "meta/lmdb.h"
 #include "store/folder_store.h"
 #include "varve/check.h"
@@ -32,7 +33,8 @@ class Repairer final : public Repair {
   [[nodiscard]] static Result<std::unique_ptr<Repair>> plan(const std::string& path,
                                                             const RepairOptions& options,
                                                             bool scan_only,
-                                                            const Progress& progress);
+                                                            const Progress& progress,
+                                                            const RepairHelpers& helpers);
 
   [[nodiscard]] const std::vector<RepairStep>& steps() const override { return steps_; }
   [[nodiscard]] Result<RepairReport> execute(const Progress& progress) override;
@@ -41,6 +43,13 @@ class Repairer final : public Repair {
   Repairer(const std::string& path, const RepairOptions& options,
            std::unique_ptr<io::FileSystem> files);
   [[nodiscard]] Result<void> lock();
+  /// Removes the note of a clean close: the next opening completes whatever the repair removes or
+  /// the user has damaged.
+  [[nodiscard]] Result<void> remove_settled();
+  /// Refuses a repository that is older than this machine remembers.
+  [[nodiscard]] Result<void> compare_sequence(const CompareSequence& compare);
+  /// Returns the sequence number of the catalog, or of the labels if a new one is to be built.
+  [[nodiscard]] Result<std::uint64_t> present_sequence();
   [[nodiscard]] Result<void> scan_superblock();
   /// Refuses to build a new catalog under the superblock of another repository.
   [[nodiscard]] Result<void> check_superblock();
@@ -62,6 +71,9 @@ class Repairer final : public Repair {
   [[nodiscard]] Result<std::vector<std::string>> faults_in(const meta::Env& catalog);
   [[nodiscard]] Result<void> scan_manifests();
   [[nodiscard]] Result<void> scan_beside();
+  /// Plans the removal of damaged index files and states of source files.
+  [[nodiscard]] Result<void> scan_derived(const FindDerivedFaults& find);
+  [[nodiscard]] Result<void> remove_files(const std::vector<std::string>& paths);
   [[nodiscard]] Result<void> put_beside_away(RepairReport& report);
   [[nodiscard]] Result<void> scan_open_versions();
   [[nodiscard]] Result<void> drop_open_versions(RepairReport& report);
@@ -99,6 +111,7 @@ class Repairer final : public Repair {
   bool aliases_lost_ = false;           // The files of aliases are not those of the catalog.
   std::vector<std::string> faults_;     // Faults of a readable catalog.
   std::vector<std::string> manifests_;  // Damaged manifests and labels to remove.
+  std::vector<std::string> derived_;    // Damaged derived files to remove.
   std::vector<SeriesId> beside_;        // Series whose files beside versions are damaged.
   std::vector<catalog::VersionRecord> lost_versions_;  // Open versions to drop.
   RepositoryParameters parameters_;

@@ -49,6 +49,16 @@ std::optional<std::uint64_t> parse(std::string_view text) {
   return number;
 }
 
+Error set_back(const std::string& root, std::uint64_t present, std::uint64_t known) {
+  return {ErrorCode::kCorrupt,
+          fmt::format(
+              "{} is older than this machine remembers: its sequence number is {}, and was {}. "
+              "An older state of it was put back, or its newest changes are lost. If you did that "
+              "yourself, give --accept-older once (mount: -o accept_older). Otherwise do not trust "
+              "its storage: newer versions may be missing",
+              root, present, known)};
+}
+
 /// Creates a folder and those above it.
 Result<void> make_folders(const std::string& folder) {
   const auto files = io::make_posix_file_system();
@@ -128,6 +138,13 @@ Result<void> ClientMemory::write(std::uint64_t sequence, bool lower) {
   VARVE_TRY(files->write_file_atomically(folder_, id_, base::as_bytes(text)));
   written_ = sequence;
   return {};
+}
+
+Result<void> refuse_older(const ClientMemory& memory, const std::string& root,
+                          const std::function<Result<std::uint64_t>()>& present) {
+  VARVE_TRY_ASSIGN(const auto known, memory.read());
+  VARVE_TRY_ASSIGN(const auto now, present());
+  return known && *known > now ? set_back(root, now, *known) : Result<void>();
 }
 
 }  // namespace varve::repo

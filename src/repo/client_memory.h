@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -37,5 +38,12 @@ class ClientMemory {
   std::optional<std::uint64_t> written_;  // The number that this object has written last.
   bool has_failed_ = false;               // A failure was logged.
 };
+
+/// Refuses a repository whose sequence number, which `present` returns, is lower than `memory` has.
+/// Reads the memory first: a writer remembers a number only after its commit, so a reader beside it
+/// sees a catalog with that number.
+/// Errors: kCorrupt for a lower number; those of ClientMemory::read() and of `present`.
+[[nodiscard]] Result<void> refuse_older(const ClientMemory& memory, const std::string& root,
+                                        const std::function<Result<std::uint64_t>()>& present);
 
 }  // namespace varve::repo

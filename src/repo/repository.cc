@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "maintain/repairer.h"
+#include "repo/client_memory.h"
+#include "repo/derived_files.h"
 #include "repo/repository_impl.h"
 #include "repo/store_repository.h"
 #include "series/series.h"
@@ -225,7 +227,12 @@ Result<std::unique_ptr<Repair>> Repair::plan(
     const std::string& path, const RepairOptions& options, bool scan_only,
     const std::function<void(const CheckProgress&)>& progress) {
   VARVE_TRY(repo::refuse_attached(path, options.trust_owner));
-  return maintain::Repairer::plan(path, options, scan_only, progress);
+  maintain::RepairHelpers helpers;
+  helpers.find_derived = repo::find_derived_faults;
+  helpers.compare_sequence = [&](const std::string& id, const auto& present) {
+    return repo::refuse_older(repo::ClientMemory(options.memory_folder, id), path, present);
+  };
+  return maintain::Repairer::plan(path, options, scan_only, progress, helpers);
 }
 
 }  // namespace varve

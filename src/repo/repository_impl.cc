@@ -335,25 +335,6 @@ std::string RepositoryImpl::present_path() {
   return *std::move(now);
 }
 
-maintain::CheckHelpers RepositoryImpl::check_helpers() {
-  maintain::CheckHelpers helpers;
-  // Only a writer has the index.
-  const bool has_index = !(bucket_ && bucket_->reads_only());
-  helpers.verify_index = [this, has_index](SeriesId id, VersionNumber newest) -> Result<void> {
-    if (!has_index) return {};
-    VARVE_TRY_ASSIGN(auto* const one, find(id));
-    return one->verify_index(newest);
-  };
-  // A process that may write may have the overlay open, and LMDB's locks belong to the process.
-  if (!options_.read_only) return helpers;
-  helpers.read_staged = [this](SeriesId id, VersionNumber number) -> Result<maintain::StagedFacts> {
-    VARVE_TRY_ASSIGN(auto* const one, find(id));
-    VARVE_TRY_ASSIGN(auto state, one->read_staged_state(number));
-    return maintain::StagedFacts{std::move(state.faults), std::move(state.chunks)};
-  };
-  return helpers;
-}
-
 Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
                                           const CheckObserver& progress) {
   VARVE_TRY_ASSIGN(auto report, maintain::Checker(codecs_, catalog_, *files_, paths_.root(),

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "index/index_faults.h"
 #include "store/repository_names.h"
 
 namespace varve::series {
@@ -19,14 +20,29 @@ std::string snapshot_path(const SeriesParts& parts, VersionNumber number) {
 }
 
 // Verifies a snapshot of layout 1.
-Result<void> verify_old_snapshot(const SeriesParts& parts, VersionNumber number) {
-  const auto path = snapshot_path(parts, number);
-  VARVE_TRY_ASSIGN(const auto file, parts.files->open(path, io::OpenMode::kRead));
-  const auto ids =
-      index::scan_snapshot(*file, parts.id, number,
-                           [](const index::Entry&, std::uint64_t) -> Result<void> { return {}; });
+Result<void> verify_old_snapshot(io::FileSystem& files, const std::string& path, SeriesId series,
+                                 VersionNumber number) {
+  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
+  const auto ids = index::scan_snapshot(
+      *file, series, number, [](const index::Entry&, std::uint64_t) -> Result<void> { return {}; });
   if (!ids) return Error(ids.error()).with_context(path);
   return {};
+}
+
+// Errors: as read_index_snapshot().
+Result<std::vector<index::RunRef>> read_snapshot(io::FileSystem& files, const std::string& path,
+                                                 SeriesId series, VersionNumber number) {
+  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
+  VARVE_TRY_ASSIGN(const auto size, file->size());
+  // The header decides about the layout: a snapshot of layout 1 may be large.
+  const auto wanted = std::min<std::uint64_t>(size, index::kSnapshotBytesMax);
+  std::string bytes(wanted, '\0');
+  VARVE_TRY_ASSIGN(const auto got,
+                   file->read_at(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))));
+  bytes.resize(got);
+  auto runs = index::decode_snapshot(bytes, series, number);
+  if (!runs) return std::move(runs).error().with_context(path);
+  return runs;
 }
 
 Result<void> verify_runs(const SeriesParts& parts, const std::vector<index::RunRef>& runs) {
@@ -43,20 +59,17 @@ index::RunFolder run_folder(const SeriesParts& parts) {
   return {parts.files, parts.directory(), parts.id, store::index_run_name};
 }
 
+index::PoolIndexFolder pool_index_folder(io::FileSystem& files, const std::string& directory) {
+  index::PoolIndexFolder folder;
+  folder.runs = {&files, directory, index::kPoolSeries, store::index_run_name};
+  folder.snapshot_name = store::kPoolSnapshotName;
+  folder.number_of = store::parse_index_run_name;
+  return folder;
+}
+
 Result<std::vector<index::RunRef>> read_index_snapshot(const SeriesParts& parts,
                                                        VersionNumber number) {
-  const std::string path = snapshot_path(parts, number);
-  VARVE_TRY_ASSIGN(const auto file, parts.files->open(path, io::OpenMode::kRead));
-  VARVE_TRY_ASSIGN(const auto size, file->size());
-  // The header decides about the layout: a snapshot of layout 1 may be large.
-  const auto wanted = std::min<std::uint64_t>(size, index::kSnapshotBytesMax);
-  std::string bytes(wanted, '\0');
-  VARVE_TRY_ASSIGN(const auto got,
-                   file->read_at(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))));
-  bytes.resize(got);
-  auto runs = index::decode_snapshot(bytes, parts.id, number);
-  if (!runs) return std::move(runs).error().with_context(path);
-  return runs;
+  return read_snapshot(*parts.files, snapshot_path(parts, number), parts.id, number);
 }
 
 Result<void> write_index_snapshot(const SeriesParts& parts, VersionNumber number,
@@ -69,7 +82,7 @@ Result<void> write_index_snapshot(const SeriesParts& parts, VersionNumber number
 Result<void> verify_index_files(const SeriesParts& parts, VersionNumber number) {
   const auto runs = read_index_snapshot(parts, number);
   if (!runs && runs.error().code() == ErrorCode::kUnsupported) {
-    return verify_old_snapshot(parts, number);
+    return verify_old_snapshot(*parts.files, snapshot_path(parts, number), parts.id, number);
   }
   if (!runs) return runs.error();
   auto verified = verify_runs(parts, *runs);
@@ -79,6 +92,30 @@ Result<void> verify_index_files(const SeriesParts& parts, VersionNumber number) 
   const auto again = read_index_snapshot(parts, number);
   if (!again && again.error().code() == ErrorCode::kNotFound) return {};
   return verified;
+}
+
+Result<std::vector<index::IndexFault>> faults_of_index_files(io::FileSystem& files,
+                                                             const std::string& directory,
+                                                             SeriesId series) {
+  std::vector<index::IndexFault> faults;
+  VARVE_TRY_ASSIGN(const auto names, files.list(directory));
+  const index::RunFolder folder{&files, directory, series, store::index_run_name};
+  for (const auto& name : names) {
+    const auto number = store::parse_snapshot_name(name);
+    if (!number) continue;
+    const auto path = directory + "/" + name;
+    const auto runs = read_snapshot(files, path, series, *number);
+    if (runs) {
+      const auto of_runs = index::faults_of_runs(folder, *runs);
+      faults.insert(faults.end(), of_runs.begin(), of_runs.end());
+      continue;
+    }
+    const bool is_old = runs.error().code() == ErrorCode::kUnsupported;
+    const auto sound =
+        is_old ? verify_old_snapshot(files, path, series, *number) : Result<void>(runs.error());
+    if (!sound) faults.push_back({path, sound.error()});
+  }
+  return faults;
 }
 
 Result<void> remove_other_runs(const SeriesParts& parts, const std::vector<index::RunRef>& runs) {

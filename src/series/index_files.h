@@ -4,10 +4,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "catalog/series_catalog.h"
+#include "index/index_fault.h"
+#include "index/pool_runs.h"
 #include "index/run_set.h"
+#include "io/file_system.h"
 #include "series/series_parts.h"
 #include "varve/result.h"
 
@@ -22,6 +26,9 @@ struct IndexFilesPlan {
 };
 
 [[nodiscard]] index::RunFolder run_folder(const SeriesParts& parts);
+/// Returns the place of the pool's index in the pool's folder. Lifetime: as RunFolder.
+[[nodiscard]] index::PoolIndexFolder pool_index_folder(io::FileSystem& files,
+                                                       const std::string& directory);
 /// Returns the runs that the snapshot of a version names.
 /// Errors: kNotFound; kCorrupt; kUnsupported for a snapshot of layout 1.
 [[nodiscard]] Result<std::vector<index::RunRef>> read_index_snapshot(const SeriesParts& parts,
@@ -32,6 +39,11 @@ struct IndexFilesPlan {
 /// Verifies the snapshot of a version, and every block of its runs. Takes no lock.
 /// Errors: kNotFound, kCorrupt.
 [[nodiscard]] Result<void> verify_index_files(const SeriesParts& parts, VersionNumber number);
+/// Reads every snapshot in a series' folder, and every block of the runs that they name. Returns
+/// the damaged files; a missing one is no fault. Needs no catalog. No writer may be active. Errors:
+/// those of listing the folder.
+[[nodiscard]] Result<std::vector<index::IndexFault>> faults_of_index_files(
+    io::FileSystem& files, const std::string& directory, SeriesId series);
 /// Removes the runs that are not among these.
 [[nodiscard]] Result<void> remove_other_runs(const SeriesParts& parts,
                                              const std::vector<index::RunRef>& runs);

@@ -13,6 +13,7 @@
 #include "index/pool_indexes.h"
 #include "maintain/owners.h"
 #include "meta/schema.h"
+#include "series/index_files.h"
 #include "store/repository_names.h"
 #include "version/open_references.h"
 
@@ -33,14 +34,6 @@ Result<base::IdRuns> stored_chunks(const meta::Txn& txn, ChunkId from) {
     return true;
   }));
   return base::IdRuns::from(std::move(runs));
-}
-
-index::PoolIndexFolder index_folder(const PoolHost& host) {
-  index::PoolIndexFolder folder;
-  folder.runs = {host.files, host.paths->pool(), index::kPoolSeries, store::index_run_name};
-  folder.snapshot_name = store::kPoolSnapshotName;
-  folder.number_of = store::parse_index_run_name;
-  return folder;
 }
 
 }  // namespace
@@ -147,8 +140,9 @@ Result<index::PoolIndex*> Pool::index() {
       VARVE_TRY_ASSIGN(const auto all, stored_chunks(txn, kFirstPoolId));
       return all.size();
     };
-    VARVE_TRY_ASSIGN(auto index, index::open_pool_index(choice, index_folder(host_), *fingerprints,
-                                                        count_chunks, host_.stream_metrics));
+    VARVE_TRY_ASSIGN(auto index, index::open_pool_index(
+                                     choice, pool_index_folder(*host_.files, host_.paths->pool()),
+                                     *fingerprints, count_chunks, host_.stream_metrics));
     VARVE_TRY_ASSIGN(const auto newest, stored_chunks(txn, index->saved_until()));
     const auto missing = index->missing(newest);
     index->add_missing(missing);

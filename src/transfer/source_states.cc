@@ -143,14 +143,7 @@ Result<std::unique_ptr<SourceStates>> SourceStates::open(io::FileSystem& files,
 bool SourceStates::matches(Rank rank, const SourceState& state) {
   if (rank >= header_.entries) return false;
   const std::uint64_t number = 1 + rank / kStatesRecordsPerBlock;
-  if (number != block_number_) {
-    block_.resize(kStatesBlockBytes);
-    block_number_ = 0;
-    const auto got = file_->read_at(number * kStatesBlockBytes, block_);
-    if (!got || *got != kStatesBlockBytes || !is_sound_block(block_, header_.number, number))
-      return false;
-    block_number_ = number;
-  }
+  if (number != block_number_ && !read_block(number)) return false;
   const std::byte* record = block_.data() + rank % kStatesRecordsPerBlock * kStatesRecordBytes;
   const auto ctime = whole_nanoseconds(state.ctime);
   if (!ctime || load_le<std::uint64_t>(record) != state.inode || state.inode == 0 ||
@@ -161,6 +154,25 @@ bool SourceStates::matches(Rank rank, const SourceState& state) {
   // there, two file systems may have equal states by chance.
   return state.ctime.nanoseconds != 0 ||
          load_le<std::uint32_t>(record + 16) == device_stamp(state.device);
+}
+
+Result<void> SourceStates::read_block(std::uint64_t number) {
+  block_.resize(kStatesBlockBytes);
+  block_number_ = 0;
+  VARVE_TRY_ASSIGN(const auto got, file_->read_at(number * kStatesBlockBytes, block_));
+  if (got != kStatesBlockBytes || !is_sound_block(block_, header_.number, number)) {
+    return Error(ErrorCode::kCorrupt, "the states of the source's files are damaged");
+  }
+  block_number_ = number;
+  return {};
+}
+
+Result<void> SourceStates::verify() {
+  for (std::uint64_t number = 1; (number - 1) * kStatesRecordsPerBlock < header_.entries;
+       ++number) {
+    VARVE_TRY(read_block(number));
+  }
+  return {};
 }
 
 Result<std::unique_ptr<SourceStatesWriter>> SourceStatesWriter::create(

@@ -50,10 +50,13 @@ class SourceStates {
   /// Returns whether the file with this rank was stored from this state of the source. Returns
   /// false if its state is unknown or damaged.
   [[nodiscard]] bool matches(Rank rank, const SourceState& state);
+  /// Reads all blocks. Errors: kCorrupt; those of reading.
+  [[nodiscard]] Result<void> verify();
 
  private:
   SourceStates(std::unique_ptr<io::File> file, const SourceStatesHeader& header)
       : file_(std::move(file)), header_(header) {}
+  [[nodiscard]] Result<void> read_block(std::uint64_t number);
 
   const std::unique_ptr<io::File> file_;
   const SourceStatesHeader header_;

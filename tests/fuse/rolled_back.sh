@@ -69,6 +69,9 @@ grep -q '^CRITICAL - .*older than this machine' "$work/stdout"
 expect_status 1 env XDG_STATE_HOME="$work/elsewhere" "$VARVE" check --expect "$new" "$repo"
 grep -q "sequence number is $old, and $new was expected" "$work/stdout"
 expect_status 0 env XDG_STATE_HOME="$work/elsewhere" "$VARVE" check --expect "$old" "$repo"
+refused "$VARVE" repair -n "$repo"
+refused "$VARVE" repair --yes "$repo"
+message_says 'changed nothing'
 [ "$(memory)" = "varve-sequence 1 $new" ]
 diff -r "$master" "$repo" -x lock.mdb -x checked
 ok "a whole repository that was put back is refused, read and written, and stays as it is"
@@ -120,6 +123,21 @@ rm -rf "${repo:?}/catalog"
 store s/v9
 [ "$(sequence)" -gt "$new" ]
 ok "a catalog that is rebuilt from the labels goes on from the highest number"
+
+new=$(sequence)
+mv "$repo" "$work/newer"
+cp -a "$master" "$repo"
+mv "$repo/catalog" "$work/lost"
+cp -a "$repo" "$work/seen"
+refused "$VARVE" repair --yes "$repo"
+diff -r "$work/seen" "$repo"
+"$VARVE" repair --yes --accept-older "$repo" >/dev/null
+[ "$(versions)" -eq 5 ]
+[ "$(sequence)" -lt "$new" ]
+rm -rf "$repo"
+mv "$work/newer" "$repo"
+[ "$(sequence)" -eq "$new" ]
+ok "an older state without its catalog is not repaired until it is accepted"
 
 for round in 1 2 3; do
   mount_as_job

@@ -18,6 +18,8 @@
 #include "support/kernel_tick.h"
 #include "support/temp_repository.h"
 #include "varve/backup.h"
+#include "varve/check.h"
+#include "varve/repair.h"
 #include "varve/repository.h"
 #include "varve/restore.h"
 #include "varve/retention.h"
@@ -328,6 +330,26 @@ TEST_F(SourceMemoryTest, DamagedStatesAreNotUsed) {
     EXPECT_EQ(store("after " + number).unchanged, 0U);
     expect_equal();
   }
+}
+
+TEST_F(SourceMemoryTest, DamagedStatesAreNotedByACheckAndRemovedByARepair) {
+  store("1");
+  EXPECT_TRUE(must(repository_->check({}, {})).notes.empty());
+  const auto file = path_ + "/series/00000001/sources-00000001.dat";
+  auto bytes = content_of(file);
+  bytes[4096 + 30] ^= 1;
+  std::ofstream(file, std::ios::binary) << bytes;
+  const auto report = must(repository_->check({}, {}));
+  EXPECT_TRUE(report.damages.empty());
+  ASSERT_EQ(report.notes.size(), 1U);
+  EXPECT_EQ(report.notes[0].where, file);
+  newest_.reset();
+  repository_.reset();
+  const auto planned = must(Repair::plan(path_, {}, false, {}));
+  ASSERT_EQ(planned->steps().size(), 1U);
+  EXPECT_EQ(planned->steps()[0].kind, RepairStep::Kind::kDerived);
+  must(planned->execute({}));
+  EXPECT_FALSE(fs::exists(file));
 }
 
 TEST_F(SourceMemoryTest, ExcludedEntriesGoAndTheOthersAreNotRead) {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "maintain/derived_faults.h"
+#include "varve/result.h"
+
+namespace varve::maintain {
+
+/// Refuses a repository whose sequence number is lower than this machine remembers. Reads what it
+/// remembers before it calls `present`, which returns the number in the repository.
+using CompareSequence = std::function<Result<void>(
+    const std::string& repository_id, const std::function<Result<std::uint64_t>()>& present)>;
+
+/// The parts of a repair that other rooms do.
+struct RepairHelpers {
+  FindDerivedFaults find_derived{};
+  CompareSequence compare_sequence{};  ///< Called for an encrypted repository, before any write.
+};
+
+}  // namespace varve::maintain

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connects a check with the rooms that know indexes and open versions.
+#include <utility>
+
+#include "repo/derived_files.h"
+#include "repo/repository_impl.h"
+
+namespace varve::repo {
+
+maintain::CheckHelpers RepositoryImpl::check_helpers() {
+  maintain::CheckHelpers helpers;
+  // Only a writer has the index.
+  const bool has_index = !(bucket_ && bucket_->reads_only());
+  helpers.verify_index = [this, has_index](SeriesId id, VersionNumber newest) -> Result<void> {
+    if (!has_index) return {};
+    VARVE_TRY_ASSIGN(auto* const one, find(id));
+    return one->verify_index(newest);
+  };
+  if (has_index) {
+    helpers.derived_faults = [this] {
+      return find_derived_faults(*files_, paths_.root(), maintain::DerivedFiles::kBesideIndex);
+    };
+  }
+  // A process that may write may have the overlay open, and LMDB's locks belong to the process.
+  if (!options_.read_only) return helpers;
+  helpers.read_staged = [this](SeriesId id, VersionNumber number) -> Result<maintain::StagedFacts> {
+    VARVE_TRY_ASSIGN(auto* const one, find(id));
+    VARVE_TRY_ASSIGN(auto state, one->read_staged_state(number));
+    return maintain::StagedFacts{std::move(state.faults), std::move(state.chunks)};
+  };
+  return helpers;
+}
+
+}  // namespace varve::repo
