@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "control/terminal_prompt.h"
 
 namespace varve::cli {
 
@@ -36,6 +37,7 @@ SignalWatch::SignalWatch(Actions actions) : actions_(std::move(actions)) {
 SignalWatch::SignalWatch(Progress& progress)
     : SignalWatch({.stop =
                        [&progress] {
+                         control::show_typed_text();
                          progress.clear();
                          std::fputs("varve: interrupted\n", stderr);
                          std::_Exit(kExitInterrupted);
@@ -62,7 +64,10 @@ void SignalWatch::run() {
         actions_.report();
         continue;
       }
-      if (std::exchange(stopping, true)) std::_Exit(kExitInterrupted);
+      if (std::exchange(stopping, true)) {
+        control::show_typed_text();
+        std::_Exit(kExitInterrupted);
+      }
       actions_.stop();
     }
     if ((waits[1].revents & POLLIN) != 0) return;

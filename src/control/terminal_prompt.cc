@@ -6,7 +6,13 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/system_error.h"
 
@@ -15,42 +21,129 @@ namespace {
 
 constexpr std::size_t kLineBytesMax = 1024;
 
-/// Turns off the echo, the editing of lines and the signals of a terminal until it is destroyed.
-/// With signals, Ctrl-C would end the process and leave the echo off.
-class HiddenInput {
- public:
-  explicit HiddenInput(int fd) : fd_(fd) {
-    works_ = ::tcgetattr(fd_, &before_) == 0;
-    if (!works_) return;
-    auto hidden = before_;
-    hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO | ECHONL | ICANON | ISIG);
-    hidden.c_cc[VMIN] = 1;
-    hidden.c_cc[VTIME] = 0;
-    works_ = ::tcsetattr(fd_, TCSAFLUSH, &hidden) == 0;
-  }
-  HiddenInput(const HiddenInput&) = delete;
-  HiddenInput& operator=(const HiddenInput&) = delete;
-  ~HiddenInput() {
-    if (works_) ::tcsetattr(fd_, TCSAFLUSH, &before_);
-  }
-  [[nodiscard]] bool works() const { return works_; }
-
- private:
-  int fd_;
-  termios before_{};
-  bool works_ = false;
-};
+// Signals that end a process unless it handles them.
+constexpr std::array kEndings{SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,   SIGBUS,
+                              SIGFPE,  SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM,   SIGTERM,
+                              SIGXCPU, SIGXFSZ, SIGPROF, SIGPOLL, SIGSYS,  SIGVTALRM, SIGPWR};
 
 void print(const std::string& text) {
   // A terminal that is gone shows as a failed read.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
+/// The prompt that waits for input. A handler of a signal has no other way to find it.
+struct Prompt {
+  int fd = -1;
+  termios before{};
+  termios hidden{};
+  const std::string* text = nullptr;
+};
+Prompt g_prompt;
+std::atomic<bool> g_waits{false};       // Guards g_prompt: it does not change while this is true.
+std::atomic<bool> g_asks_again{false};  // Set after a stop: the user types from the beginning.
+
+void on_stop(int signal);
+
+void set_handler(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(signal, &action, nullptr);
+}
+
+// The handlers call only functions that are safe in one. The signal is blocked while its handler
+// runs, and has its default effect when the handler returns.
+void on_ending(int signal) {
+  show_typed_text();
+  set_handler(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+void on_stop(int signal) {
+  show_typed_text();
+  set_handler(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+void on_continue(int /*signal*/) {
+  const int error = errno;
+  set_handler(SIGTSTP, on_stop);
+  if (g_waits.load()) {
+    ::tcsetattr(g_prompt.fd, TCSAFLUSH, &g_prompt.hidden);
+    print(*g_prompt.text);
+    g_asks_again.store(true);
+  }
+  errno = error;
+}
+
+/// Handles signals while a prompt waits, and restores their former handlers. Leaves alone those
+/// that the process ignores or handles itself.
+class PromptSignals {
+ public:
+  PromptSignals() {
+    for (const int signal : kEndings) take(signal, on_ending);
+    take(SIGTSTP, on_stop);
+    take(SIGCONT, on_continue);
+  }
+  PromptSignals(const PromptSignals&) = delete;
+  PromptSignals& operator=(const PromptSignals&) = delete;
+  ~PromptSignals() {
+    for (const auto& [signal, former] : former_) ::sigaction(signal, &former, nullptr);
+  }
+
+ private:
+  void take(int signal, void (*handler)(int)) {
+    struct sigaction former {};
+    if (::sigaction(signal, nullptr, &former) != 0) return;
+    if ((former.sa_flags & SA_SIGINFO) != 0 || former.sa_handler != SIG_DFL) return;
+    former_.emplace_back(signal, former);
+    set_handler(signal, handler);
+  }
+  std::vector<std::pair<int, struct sigaction>> former_;
+};
+
+/// Turns off the echo, the editing of lines and the signals of a terminal until it is destroyed, or
+/// until a signal ends or stops the process.
+class HiddenInput {
+ public:
+  HiddenInput(int fd, const std::string& prompt) : fd_(fd) {
+    works_ = ::tcgetattr(fd_, &before_) == 0;
+    if (!works_) return;
+    auto hidden = before_;
+    hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO | ECHONL | ICANON | ISIG);
+    hidden.c_cc[VMIN] = 1;
+    hidden.c_cc[VTIME] = 0;
+    g_prompt = {fd_, before_, hidden, &prompt};
+    g_waits.store(true);
+    signals_ = std::make_unique<PromptSignals>();
+    works_ = ::tcsetattr(fd_, TCSAFLUSH, &hidden) == 0;
+  }
+  HiddenInput(const HiddenInput&) = delete;
+  HiddenInput& operator=(const HiddenInput&) = delete;
+  ~HiddenInput() {
+    if (works_) ::tcsetattr(fd_, TCSAFLUSH, &before_);
+    g_waits.store(false);
+    // on_continue() may have come between.
+    if (works_) ::tcsetattr(fd_, TCSANOW, &before_);
+    signals_.reset();
+  }
+  [[nodiscard]] bool works() const { return works_; }
+
+ private:
+  int fd_;
+  termios before_{};
+  std::unique_ptr<PromptSignals> signals_;
+  bool works_ = false;
+};
+
 Result<std::size_t> read_line(int terminal, std::span<std::byte> out) {
   constexpr char kCtrlC = 3;
   constexpr char kCtrlD = 4;
   constexpr char kBackspace = 8;
   constexpr char kCtrlU = 21;
+  constexpr char kCtrlZ = 26;
+  constexpr char kCtrlBackslash = 28;
   constexpr char kDelete = 127;
   std::size_t have = 0;
   for (;;) {
@@ -58,9 +151,15 @@ Result<std::size_t> read_line(int terminal, std::span<std::byte> out) {
     const ssize_t got = ::read(terminal, &typed, 1);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return base::system_error("the terminal", errno);
+    if (g_asks_again.exchange(false)) have = 0;
     const bool ends = got == 0 || typed == kCtrlD;
     if (typed == kCtrlC || (ends && have == 0)) {
       return Error(ErrorCode::kInterrupted, "no passphrase was given");
+    }
+    if (typed == kCtrlBackslash || typed == kCtrlZ) {
+      // As the terminal would do it. After a stop, on_continue() asks again.
+      ::kill(0, typed == kCtrlZ ? SIGTSTP : SIGQUIT);
+      continue;
     }
     if (ends || typed == '\n' || typed == '\r') return have;
     if (typed == kBackspace || typed == kDelete) {
@@ -79,6 +178,12 @@ Result<std::size_t> read_line(int terminal, std::span<std::byte> out) {
 
 }  // namespace
 
+void show_typed_text() {
+  const int error = errno;
+  if (g_waits.load()) ::tcsetattr(g_prompt.fd, TCSANOW, &g_prompt.before);
+  errno = error;
+}
+
 base::UniqueFd open_terminal() {
   if (::isatty(STDIN_FILENO) == 1) return base::UniqueFd(::dup(STDIN_FILENO));
   struct stat input {};
@@ -93,7 +198,7 @@ base::UniqueFd open_terminal() {
 }
 
 Result<Secret> ask_terminal(const base::UniqueFd& terminal, const std::string& prompt) {
-  const HiddenInput hidden(terminal.get());
+  const HiddenInput hidden(terminal.get(), prompt);
   if (!hidden.works()) return base::system_error("the terminal", errno);
   print(prompt);
   auto secret = Secret::fill_with(
