@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,11 +18,63 @@
 namespace varve::control {
 namespace {
 
-/// Waits for a child. Returns its exit code, or 128 and the signal that ended it.
-int wait_for(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+/// A child process. Its destructor ends it, and waits for that.
+class Child {
+ public:
+  explicit Child(pid_t pid) : pid_(pid) {}
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (pid_ == 0) return;
+    ::kill(pid_, SIGTERM);
+    static_cast<void>(wait());
+  }
+  /// Returns whether the child has ended.
+  bool has_ended() {
+    if (pid_ == 0) return true;
+    const auto got = ::waitpid(pid_, &status_, WNOHANG);
+    if (got == pid_) pid_ = 0;
+    return got == pid_ || pid_ == 0;
+  }
+  /// Waits for the end. Returns the exit code, or 128 and the signal that ended the child.
+  int wait() {
+    while (pid_ != 0 && ::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) continue;
+    pid_ = 0;
+    return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
+  }
+
+ private:
+  pid_t pid_;
+  int status_ = 0;
+};
+
+Error too_long(const std::string& name, std::size_t bytes) {
+  return {ErrorCode::kInvalid, fmt::format("{}: a key has less than {} bytes", name, bytes)};
+}
+
+/// Reads what the child writes, until it closes the pipe or ends. A process that the child left in
+/// the background may keep the pipe open for ever.
+Result<std::size_t> read_while_runs(int fd, Child& child, const std::string& name,
+                                    std::span<std::byte> out) {
+  constexpr int kLookEveryMs = 20;
+  std::size_t have = 0;
+  for (bool ended = false; have < out.size();) {
+    pollfd wait{.fd = fd, .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&wait, 1, ended ? 0 : kLookEveryMs);
+    if (ready < 0 && errno != EINTR) return base::system_error(name, errno);
+    if (ready <= 0) {
+      if (ended) return have;
+      // All that the child wrote before its end is in the pipe now.
+      ended = child.has_ended();
+      continue;
+    }
+    const ssize_t got = ::read(fd, out.data() + have, out.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return base::system_error(name, errno);
+    if (got == 0) return have;
+    have += static_cast<std::size_t>(got);
+  }
+  return too_long(name, out.size());
 }
 
 }  // namespace
@@ -36,8 +89,7 @@ Result<Secret> read_to_end(int fd, const std::string& name) {
       if (got == 0) return have;
       have += static_cast<std::size_t>(got);
     }
-    return Error(ErrorCode::kInvalid,
-                 fmt::format("{}: a key has less than {} bytes", name, out.size()));
+    return too_long(name, out.size());
   });
 }
 
@@ -49,21 +101,30 @@ Result<Secret> output_of_command(const std::string& command, const std::string& 
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
+  // Signals may be blocked here; Ctrl-C is to end the command.
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   std::string shell = "/bin/sh";
   std::string option = "-c";
   std::string text = command;
   const std::array<char*, 4> words{shell.data(), option.data(), text.data(), nullptr};
-  pid_t child = 0;
+  pid_t pid = 0;
   const int failed =
-      ::posix_spawn(&child, shell.c_str(), &actions, nullptr, words.data(), ::environ);
+      ::posix_spawn(&pid, shell.c_str(), &actions, &attributes, words.data(), ::environ);
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return base::system_error("cannot run " + name, failed);
   write_end.reset();
-  auto secret = read_to_end(read_end.get(), name);
-  // A command that prints more than a key blocks on the pipe.
-  if (!secret) ::kill(child, SIGTERM);
-  const int code = wait_for(child);
-  if (!secret) return secret;
+  Child child(pid);
+  auto secret = Secret::fill_with(Secret::kBytesMax, [&](std::span<std::byte> out) {
+    return read_while_runs(read_end.get(), child, name, out);
+  });
+  if (!secret) return secret;  // A command that prints more than a key blocks on the pipe.
+  const int code = child.wait();
   if (code != 0) {
     return Error(ErrorCode::kIo, fmt::format("{} failed with exit code {}", name, code));
   }
