@@ -149,7 +149,7 @@ Result<void> change(const KeyArguments& options, const Context& context) {
 
 /// Checks that the action makes a key of the user's choice, if an option says something about it.
 Result<void> check_new_key(const KeyArguments& options) {
-  VARVE_TRY(check_key_options(options.new_key));
+  VARVE_TRY(check_key_options(options.new_key, "new-"));
   const bool makes = options.action == "add" || options.action == "change";
   if (makes || (options.new_key.empty() && options.cost.empty())) return {};
   return usage_error("`varve key " + options.action +

@@ -108,12 +108,11 @@ void add_target_key_options(Command& command, control::KeyPlace& place) {
       .type_name("COMMAND");
 }
 
-Result<void> check_key_options(const control::KeyPlace& place) {
-  const int named = static_cast<int>(!place.passphrase_file.empty()) +
-                    static_cast<int>(!place.key_file.empty()) +
-                    static_cast<int>(!place.key_command.empty());
-  if (named <= 1) return {};
-  return usage_error("give the key in one way: a passphrase file, a key file or a command");
+Result<void> check_key_options(const control::KeyPlace& place, const std::string& prefix) {
+  const auto file = "--" + prefix + "passphrase-file";
+  const auto key = "--" + prefix + "key-file";
+  const auto command = "--" + prefix + "key-command";
+  return control::check_one_place(place, {file, key, command});
 }
 
 void put_key_into_environment(const control::KeyPlace& place) {

@@ -27,9 +27,11 @@ Option add_key_cost_option(Command& command, std::string& cost);
 /// Adds the options for the key of a second repository, such as --target-key-file.
 void add_target_key_options(Command& command, control::KeyPlace& place);
 
-/// Checks that the command line names one place at most.
+/// Checks that the command line names one place at most. `prefix` begins the names of the options,
+/// such as "new-".
 /// Errors: kUsage.
-[[nodiscard]] Result<void> check_key_options(const control::KeyPlace& place);
+[[nodiscard]] Result<void> check_key_options(const control::KeyPlace& place,
+                                             const std::string& prefix = {});
 
 /// Puts the place that the command line names into the environment, and removes any other one, for
 /// all that opens the repository. Does nothing for an empty place.

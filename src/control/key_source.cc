@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -26,9 +27,11 @@ namespace varve::control {
 namespace {
 
 constexpr int kTriesMax = 3;
+constexpr KeyPlaceNames kVariables = {"VARVE_PASSPHRASE_FILE", "VARVE_KEY_FILE",
+                                      "VARVE_KEY_COMMAND"};
 
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
+std::string variable(std::string_view name) {
+  const char* const value = std::getenv(std::string(name).c_str());
   return value == nullptr ? std::string() : std::string(value);
 }
 
@@ -48,6 +51,25 @@ Result<Secret> without_newline(const Secret& secret) {
   return Secret::copy_of(bytes);
 }
 
+// Pipes and deleted files have no name by which others could open them.
+Result<void> check_private(const std::string& path, const struct stat& status) {
+  if (!S_ISREG(status.st_mode) || status.st_nlink == 0) return {};
+  if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("{}, which has a key, belongs to another user (uid {}), who may read "
+                             "and change it; run `chown {} {}`, then `chmod 600 {}`",
+                             path, status.st_uid, ::geteuid(), path, path));
+  }
+  // systemd gives the unit's user the right to read by an access list, which shows as the group's.
+  const std::string folder = variable("CREDENTIALS_DIRECTORY");
+  const bool is_credential = !folder.empty() && path.starts_with(folder + "/");
+  const mode_t refused = is_credential ? 0037 : 0077;
+  if ((status.st_mode & refused) == 0) return {};
+  return Error(ErrorCode::kInvalid, fmt::format("other users may read or change {}, which has a "
+                                                "key; run `chmod 600 {}`",
+                                                path, path));
+}
+
 Result<Secret> read_secret_file(const std::string& path) {
   if (path == "-") return read_to_end(STDIN_FILENO, "standard input");
   // A FIFO may be a substitution of the shell; a key is never the controlling terminal.
@@ -56,17 +78,14 @@ Result<Secret> read_secret_file(const std::string& path) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return base::system_error(path, errno);
   if (S_ISDIR(status.st_mode)) return Error(ErrorCode::kInvalid, path + " is a directory");
-  const bool is_open_to_others = S_ISREG(status.st_mode) && (status.st_mode & 0007) != 0;
-  if (is_open_to_others) {
-    return Error(ErrorCode::kInvalid, fmt::format("other users may read or change {}, which has a "
-                                                  "key; run `chmod 600 {}`",
-                                                  path, path));
-  }
+  VARVE_TRY(check_private(path, status));
   return read_to_end(fd.get(), path);
 }
 
 /// Reads a key from a place that is not empty.
 Result<UserKey> read_from(const KeyPlace& place) {
+  // Other callers have checked what the command line names.
+  VARVE_TRY(check_one_place(place, kVariables));
   UserKey key;
   if (!place.key_file.empty()) {
     key.kind = KeyKind::kKeyFile;
@@ -107,12 +126,27 @@ void hide_memory() {
 
 }  // namespace
 
+Result<void> check_one_place(const KeyPlace& place, const KeyPlaceNames& names) {
+  std::string first;
+  const std::array<const std::string*, 3> values = {&place.passphrase_file, &place.key_file,
+                                                    &place.key_command};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i]->empty()) continue;
+    if (!first.empty()) {
+      return Error(ErrorCode::kUsage,
+                   fmt::format("{} and {} both name the key; give it in one way", first, names[i]));
+    }
+    first = names[i];
+  }
+  return {};
+}
+
 KeyPlace key_place_of_environment() {
   KeyPlace place;
-  // The first one counts.
-  place.passphrase_file = variable("VARVE_PASSPHRASE_FILE");
-  if (place.empty()) place.key_file = variable("VARVE_KEY_FILE");
-  if (place.empty()) place.key_command = variable("VARVE_KEY_COMMAND");
+  place.passphrase_file = variable(kVariables[0]);
+  place.key_file = variable(kVariables[1]);
+  place.key_command = variable(kVariables[2]);
+  // The first credential counts.
   if (place.empty()) place.passphrase_file = credential("varve.passphrase");
   if (place.empty()) place.key_file = credential("varve.key-file");
   return place;

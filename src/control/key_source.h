@@ -2,14 +2,16 @@
 // Where a program takes the key of an encrypted repository from.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "varve/encryption.h"
 #include "varve/result.h"
 
 namespace varve::control {
 
-/// The places that a user named for a key. At most one of them is set.
+/// The places that a user named for a key. More than one is an error, which read_key() reports.
 struct KeyPlace {
   std::string passphrase_file{};  ///< A file with a passphrase, or "-" for standard input.
   std::string key_file{};         ///< A file whose bytes are the key, or "-" for standard input.
@@ -19,6 +21,11 @@ struct KeyPlace {
     return passphrase_file.empty() && key_file.empty() && key_command.empty();
   }
 };
+
+/// The names of the places, as the user gives them, in the order of KeyPlace.
+using KeyPlaceNames = std::array<std::string_view, 3>;
+/// Checks that at most one place is set. Errors: kUsage, with the names of two that are.
+[[nodiscard]] Result<void> check_one_place(const KeyPlace& place, const KeyPlaceNames& names);
 
 /// Returns what the environment names: VARVE_PASSPHRASE_FILE, VARVE_KEY_FILE or
 /// VARVE_KEY_COMMAND; otherwise the credential `varve.passphrase` or `varve.key-file` of the
@@ -36,9 +43,11 @@ struct AskedRepository {
 /// terminal; see open_terminal(). Asks three times at most, while no key slot takes the answer.
 /// From then on, the process and its children write no core dumps, and other processes of its user
 /// cannot read its memory.
-/// Errors: kWrongKey without a place and a terminal; kInterrupted if the user gives up; kInvalid
-/// for a file that others may read, and for an empty or too large key; kIo if the command fails;
-/// those of opening the file.
+/// A file must belong to the process's user or to root, and be closed to all others; the service
+/// manager may open a credential to the group. Pipes and files without a name are taken as they
+/// are. Errors: kWrongKey without a place and a terminal; kInterrupted if the user gives up;
+/// kInvalid for a file that others may read or change, and for an empty or too large key; kUsage if
+/// the environment names two places; kIo if the command fails; those of opening the file.
 [[nodiscard]] Result<UserKey> read_key(const KeyPlace& place, const AskedRepository& repository);
 /// As read_key(), for a key that a repository gets: asks for a passphrase twice. `options` begins
 /// the names of the options that name the key, such as "new-".

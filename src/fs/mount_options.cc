@@ -121,10 +121,10 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
     options.open.engine = value;
   } else if (name == "passphrase_file" || name == "keyfile" || name == "key_command") {
     if (value.empty()) return bad_value(name, value, "give a file or a command");
-    options.key = {};  // The last one counts.
     (name == "passphrase_file" ? options.key.passphrase_file
      : name == "keyfile"       ? options.key.key_file
-                               : options.key.key_command) = value;
+                               : options.key.key_command) = value;  // The last of one name counts.
+    return control::check_one_place(options.key, {"passphrase_file=", "keyfile=", "key_command="});
   } else if (name == "series" || name == "version") {
     if (value.empty()) return bad_value(name, value, "give a name");
     (name == "series" ? options.series : options.version) = value;
