@@ -375,9 +375,9 @@ Result<void> WriteTxn::commit() {
   }
   const int rc = mdb_txn_commit(std::exchange(txn_, nullptr));
   if (rc != 0) return error_from_lmdb(rc, "commit");
-  // The next writer cuts off what the commit did not need. After a large deletion that would be
-  // much for programs that copy holes.
-  constexpr std::uint64_t kKeptBytes = 4U << 20;
+  // The next writer cuts off what the commit did not need. That may be far away, and programs that
+  // copy holes, or count the lengths of files, take them for content.
+  constexpr std::uint64_t kKeptBytes = 64U << 10;
   const auto after = file_length(env_->raw());
   if (after && after->bytes > after->pages * after->page_bytes + kKeptBytes) {
     static_cast<void>(WriteTxn::begin(*env_));

@@ -192,6 +192,20 @@ TEST_P(LmdbTest, FlippedByteOfAValueIsCorrupt) {
   EXPECT_EQ(get(open(true), 0, "key"), value);
 }
 
+TEST_P(LmdbTest, ACommitLeavesHardlyAHoleAtTheEnd) {
+  const auto env = open();
+  constexpr int kRecords = 60;
+  for (int i = 0; i < kRecords; ++i) put(env, 0, std::to_string(i), "value");
+  {
+    auto txn = must(WriteTxn::begin(env));
+    for (int i = 0; i < kRecords; ++i) must(txn.put(0, std::to_string(i), "other"));
+    must(txn.commit());
+  }
+  constexpr std::uint64_t kHoleMax = 64U << 10;
+  EXPECT_LE(std::filesystem::file_size(directory_.path() + "/data.mdb"),
+            used_bytes(env).bytes + kHoleMax);
+}
+
 TEST_P(LmdbTest, TruncatedFileIsRefused) {
   {
     const auto env = open();
