@@ -23,6 +23,22 @@ bool is_same(const AheadReads::Planned& planned, const format::ContainerHeader& 
          is_same_place(*planned.header, header, slice);
 }
 
+/// Returns whether a sealed container is best read as a whole: if the slices, in ascending order,
+/// need at least half of its windows. A request for the slices would show where frames begin and
+/// end (SealedWindows).
+bool needs_whole(const format::ContainerHeader& header, std::span<const Slice> slices) {
+  constexpr std::size_t kWindow = SealedWindows::kWindowBytes;
+  std::size_t needed = 0;
+  std::size_t next = 0;  // The first window that is not counted.
+  for (const Slice slice : slices) {
+    const std::size_t begin = header.frames[slice.first].offset;
+    const std::size_t first = std::max(begin / kWindow, next);
+    next = std::max((begin + slice_bytes(header, slice) + kWindow - 1) / kWindow, next);
+    needed += next > first ? next - first : 0;
+  }
+  return 2 * needed * kWindow >= data_end(header);
+}
+
 /// Returns the range of both slices, and of the frames between them.
 Slice joined(Slice a, Slice b) { return {std::min(a.first, b.first), std::max(a.last, b.last)}; }
 
@@ -170,6 +186,9 @@ bool AheadReads::assign(State& state, Slot& slot, PlannedSlices::iterator first,
       if (other.first > request.first) add(other);
     }
     for (auto other = others.rbegin(); other != others.rend(); ++other) add(*other);
+    if (header.seal && data_end(header) <= state.request_bytes && needs_whole(header, others)) {
+      request = {0, static_cast<std::uint32_t>(header.frames.size()) - 1};
+    }
   }
   const auto room = find_room(state, layout::room_for(slice_bytes(header, request)));
   if (room.empty()) return false;

@@ -8,24 +8,32 @@
 #include <span>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "format/container.h"
 #include "layout/layout.h"
 #include "varve/result.h"
 
 namespace varve::restore {
 
-/// Reads stored bytes of sealed containers in windows of one size, each by a request of its own.
+/// Reads stored bytes of sealed containers in windows of one size.
 ///
 /// A request for a slice would show the storage where frames begin and end, and so how well each
 /// piece of a file was compressed: a known file is recognised by that (decisions/86). Windows show
 /// only which parts of a container were read. The last windows are kept, so that the next slice
-/// does not read them again. Thread-safe. Lock order: the cache's mutex and that of a window are
-/// never held together.
+/// does not read them again.
+///
+/// A request reads one window, or several if the windows before it were wanted, too: half as many
+/// as were read one after the other up to there, and at most kTogetherMax. So the requests follow
+/// from the windows that were wanted and their order, and tell nothing else about the slices
+/// (decisions/79). Thread-safe. Lock order: the cache's mutex and that of a block are never held
+/// together.
 class SealedWindows {
  public:
   static constexpr std::size_t kWindowBytes = 128U << 10;
   /// The number of windows that are kept: those of a whole container.
   static constexpr std::size_t kWindows = format::kContainerBytesMax / kWindowBytes;
+  /// The most windows that one request reads.
+  static constexpr std::uint32_t kTogetherMax = 4;
 
   /// Numbers of the requests and bytes that a read cost.
   struct Cost {
@@ -46,16 +54,26 @@ class SealedWindows {
 
  private:
   using Salt = decltype(format::ContainerSeal::salt);
-  struct Window;
+  struct Block;
+  // Windows that one request reads.
   struct Entry {
     Salt salt{};
-    std::uint32_t index = 0;
-    std::shared_ptr<Window> window;
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+    std::uint32_t run = 0;  // Windows up to the last one that were read one after the other.
+    std::shared_ptr<Block> block;
   };
-  [[nodiscard]] std::shared_ptr<Window> find(const Salt& salt, std::uint32_t index);
+  [[nodiscard]] Entry find(const Salt& salt, std::uint32_t index, std::uint32_t windows);
+  [[nodiscard]] Entry alone(const Salt& salt, std::uint32_t index);
+  void add(Entry entry, std::vector<std::shared_ptr<Block>>& dropped);
+  void keep_memory(std::vector<std::shared_ptr<Block>> dropped);
+  [[nodiscard]] base::AlignedBuffer memory_for(std::size_t bytes);
 
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;  // The last used at the end.
+  // Memory of blocks that ended, for the next ones: fresh memory costs a page fault for every 4
+  // KiB.
+  std::vector<base::AlignedBuffer> spares_;
 };
 
 }  // namespace varve::restore

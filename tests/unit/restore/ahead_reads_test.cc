@@ -271,5 +271,32 @@ TEST_F(AheadReadsTest, WithoutWorkersThereIsNone) {
   EXPECT_EQ(ahead.bytes(), 0U);
 }
 
+TEST_F(AheadReadsTest, ASealedContainerIsReadAsAWholeIfHalfOfItIsNeeded) {
+  auto sealed = std::make_shared<format::ContainerHeader>(*header_);
+  sealed->seal.emplace();
+  sealed->seal->total_bytes = sealed->header_bytes + sealed->data_bytes;
+  header_ = sealed;
+  base::ThreadPool workers(1, "test");
+  constexpr std::size_t kSlots = 16;
+  {
+    auto ahead = make(kSlots, &workers);
+    ahead.set_request_bytes(kJoinedBytesMax);
+    ahead.plan(0, frames(1, 5, 1), 1);
+    for (std::uint32_t frame = 1; frame < 5; ++frame) {
+      expect_stored(ahead.take(*header_, slice(frame)).bytes(), frame);
+    }
+  }
+  EXPECT_EQ(metrics_.requests.value(), 1U);
+  EXPECT_EQ(metrics_.read_bytes.value(), data_end(*sealed));
+  // Less than half: in windows.
+  auto ahead = make(kSlots, &workers);
+  ahead.set_request_bytes(kJoinedBytesMax);
+  ahead.plan(0, frames(1, 2, 1), 1);
+  expect_stored(ahead.take(*header_, slice(1)).bytes(), 1);
+  const auto in_windows = metrics_.read_bytes.value() - data_end(*sealed);
+  EXPECT_LT(in_windows, data_end(*sealed));
+  EXPECT_EQ(in_windows % SealedWindows::kWindowBytes, 0U);
+}
+
 }  // namespace
 }  // namespace varve::restore

@@ -55,6 +55,7 @@ class NotingSource final : public layout::ChunkSource {
   }
 
   void fail(int reads) { failures_ = reads; }
+  void truncate(std::size_t bytes) { data_.resize(bytes); }
   [[nodiscard]] const std::vector<std::byte>& data() const { return data_; }
   [[nodiscard]] const std::map<Range, int>& ranges() const { return ranges_; }
   [[nodiscard]] const std::vector<Range>& announced() const { return announced_; }
@@ -107,12 +108,17 @@ class SealedReads : public testing::Test {
     const auto begin = source_.data().begin() + header_.frames[slice.first].offset;
     EXPECT_TRUE(std::equal(got.begin(), got.end(), begin)) << slice.first << " to " << slice.last;
   }
-  /// All windows of the container, each read once.
-  [[nodiscard]] std::map<Range, int> all_windows() const {
+  /// The requests that read the container's windows from `first` on, in order: with one window
+  /// each, and then with half as many as were read before.
+  [[nodiscard]] std::map<Range, int> all_windows(std::size_t first = 0) const {
     std::map<Range, int> all;
-    for (std::size_t at = 0; at < source_.data().size(); at += kWindow) {
-      const auto bytes = std::min(kWindow, source_.data().size() - at);
+    const std::size_t end = source_.data().size();
+    for (std::size_t at = first * kWindow; at < end;) {
+      const std::size_t run = at / kWindow - first;
+      const std::size_t count = std::clamp<std::size_t>(run / 2, 1, SealedWindows::kTogetherMax);
+      const auto bytes = std::min(count * kWindow, end - at);
       all[{static_cast<std::uint32_t>(at), bytes}] = 1;
+      at += bytes;
     }
     return all;
   }
@@ -189,6 +195,56 @@ TEST_F(SealedReads, SlicesOfSealedContainersAreNotAnnounced) {
   EXPECT_EQ(source_.announced(), exact);
 }
 
+TEST_F(SealedReads, TheRequestsFollowFromTheWindowsThatAreWanted) {
+  // The same windows in the same order, by slices of other frames.
+  const auto wanted = [&](const std::vector<Slice>& slices) {
+    std::vector<std::uint32_t> windows;
+    for (const Slice slice : slices) {
+      const std::size_t begin = header_.frames[slice.first].offset;
+      for (auto at = begin / kWindow; at <= (begin + slice_bytes(header_, slice) - 1) / kWindow;
+           ++at) {
+        const auto window = static_cast<std::uint32_t>(at);
+        if (windows.empty() || windows.back() < window) windows.push_back(window);
+      }
+    }
+    return windows;
+  };
+  std::vector<Slice> ones;
+  for (std::uint32_t frame = 3; frame < kFrames; ++frame) ones.push_back({frame, frame});
+  const std::vector<Slice> longer{{3, 4}, {5, 8}, {9, kFrames - 1}};
+  ASSERT_EQ(wanted(ones), wanted(longer));
+  for (const Slice slice : ones) ASSERT_NO_FATAL_FAILURE(read(slice));
+  const auto by_ones = source_.ranges();
+  EXPECT_EQ(by_ones, all_windows(wanted(ones).front()));
+  header_.seal->salt.fill(std::byte{11});
+  for (const Slice slice : longer) ASSERT_NO_FATAL_FAILURE(read(slice));
+  for (const auto& [range, times] : source_.ranges()) {
+    EXPECT_EQ(times, 2) << range.first << ", " << range.second;
+    EXPECT_TRUE(by_ones.contains(range)) << range.first << ", " << range.second;
+  }
+}
+
+TEST_F(SealedReads, AnUnreadableWindowDoesNotHideTheOneBeforeIt) {
+  // The fifth window is read with the sixth one, which is behind the file's end.
+  const std::uint32_t first = 4 * kWindow;
+  source_.truncate(first + kWindow);
+  header_.frames = {};
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    format::FrameEntry frame;
+    frame.offset = i * kWindow;
+    frame.stored_bytes = kWindow;
+    header_.frames.push_back(frame);
+  }
+  header_.seal->total_bytes = kHeaderBytes + 6 * kWindow;
+  for (std::uint32_t frame = 0; frame < 5; ++frame) {
+    ASSERT_NO_FATAL_FAILURE(read({frame, frame}));
+  }
+  EXPECT_TRUE(source_.ranges().contains({first, 2 * kWindow}));
+  EXPECT_TRUE(source_.ranges().contains({first, kWindow}));
+  std::vector<std::byte> room(layout::room_for(kWindow));
+  EXPECT_FALSE(reader_.read_once(source_, header_, {5, 5}, room).has_value());
+}
+
 TEST_F(SealedReads, ThreadsShareWindows) {
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < 4; ++i) {
@@ -199,7 +255,15 @@ TEST_F(SealedReads, ThreadsShareWindows) {
     });
   }
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(source_.ranges(), all_windows());
+  // Which windows are read together depends on the order of the threads, but each is read once.
+  std::size_t next = 0;
+  for (const auto& [range, times] : source_.ranges()) {
+    EXPECT_EQ(times, 1);
+    EXPECT_EQ(range.first, next);
+    EXPECT_EQ(range.first % kWindow, 0U);
+    next = range.first + range.second;
+  }
+  EXPECT_EQ(next, source_.data().size());
 }
 
 TEST_F(SealedReads, APlainContainerIsReadAsBefore) {
