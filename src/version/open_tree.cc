@@ -30,6 +30,7 @@ Ino ino_of(std::string_view value) {
 Result<void> OpenTree::load() {
   if (overlay_ == nullptr) {
     entries_ = base_ != nullptr ? base_->end() - 2 : 0;
+    overlay_end_ = 0;  // The overlay that it may get later is a new one.
     return {};
   }
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
@@ -50,6 +51,7 @@ Result<void> OpenTree::load() {
       (last && last->key >= meta::ino_key(next_ino_))) {
     return Error(ErrorCode::kCorrupt, "the open version's counter of inodes is damaged");
   }
+  overlay_end_ = next_ino_;
   return {};
 }
 
@@ -120,7 +122,8 @@ Result<std::optional<Ino>> OpenTree::find(Ino directory, std::string_view name) 
   if (const auto it = names_.find(key); it != names_.end()) {
     return it->second.ino == 0 ? std::optional<Ino>() : std::optional(it->second.ino);
   }
-  if (overlay_ != nullptr) {
+  // A name that a program creates is looked up before, and a new directory has no name there.
+  if (overlay_ != nullptr && directory < overlay_end_) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
     VARVE_TRY_ASSIGN(const auto ino, find_name(txn, directory, name));
     if (ino) return *ino == 0 ? std::optional<Ino>() : ino;
@@ -290,6 +293,7 @@ void OpenTree::evict() {
 Result<OpenTree::Changes> OpenTree::take_changes(
     const std::function<Result<Changes::Record>(OpenInode&)>& encode) {
   Changes changes;
+  overlay_end_ = next_ino_;
   changes.next_ino = next_ino_;
   changes.entries = entries_;
   changes.records.reserve(dirty_.size());

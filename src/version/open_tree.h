@@ -154,6 +154,8 @@ class OpenTree {
   std::uint64_t sequence_ = 0;
   std::size_t evict_at_ = kInodesCached;
   Ino next_ino_;
+  // Inodes from this number on have neither records nor names in the overlay.
+  Ino overlay_end_ = ~Ino{0};
   std::uint64_t entries_ = 0;
   Timestamp changed_at_;
   RewriteCounts rewrite_counts_;
