@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bucket/http_engine.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
 #include <csignal>
 #include <deque>
@@ -13,6 +11,7 @@
 #include <utility>
 
 #include "base/thread_pool.h"
+#include "bucket/curl_library.h"
 #include "bucket/http_transfer.h"
 
 namespace varve::bucket {
@@ -21,21 +20,16 @@ namespace {
 // Longest wait of the thread without any event.
 constexpr int kPollMs = 1000;
 
-bool initialise_curl() {
-  static const bool is_ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-  return is_ready;
-}
-
 }  // namespace
 
 class HttpEngine::Loop {
  public:
   explicit Loop(HttpSettings settings)
-      : settings_(std::move(settings)), multi_(curl_multi_init(), &curl_multi_cleanup) {
+      : settings_(std::move(settings)), multi_(curl().multi_init(), curl().multi_cleanup) {
     if (!multi_) return;
-    curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS,
-                      static_cast<long>(settings_.connections_max));
-    curl_multi_setopt(multi_.get(), CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_NOTHING));
+    curl().multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS,
+                        static_cast<long>(settings_.connections_max));
+    curl().multi_setopt(multi_.get(), CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_NOTHING));
   }
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -44,10 +38,10 @@ class HttpEngine::Loop {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
-    if (multi_) curl_multi_wakeup(multi_.get());
+    if (multi_) curl().multi_wakeup(multi_.get());
     if (thread_.joinable()) thread_.join();
     for (auto& [id, transfer] : transfers_)
-      curl_multi_remove_handle(multi_.get(), transfer->easy());
+      curl().multi_remove_handle(multi_.get(), transfer->easy());
     transfers_.clear();
     idle_.clear();
   }
@@ -67,15 +61,15 @@ class HttpEngine::Loop {
       const std::lock_guard lock(mutex_);
       queue_.push_back(std::move(work));
     }
-    curl_multi_wakeup(multi_.get());
+    curl().multi_wakeup(multi_.get());
   }
   void run_at(Clock::time_point time, Work work) { timers_.emplace(time, std::move(work)); }
 
   RequestId start(const HttpRequest& request, Done done) {
     const auto id = ++last_id_;
-    CurlEasy easy(nullptr, &curl_easy_cleanup);
+    CurlEasy easy(nullptr, curl().easy_cleanup);
     if (idle_.empty()) {
-      easy.reset(curl_easy_init());
+      easy.reset(curl().easy_init());
     } else {
       easy = std::move(idle_.back());
       idle_.pop_back();
@@ -83,7 +77,7 @@ class HttpEngine::Loop {
     auto transfer =
         std::make_unique<HttpTransfer>(std::move(easy), settings_, request, std::move(done));
     const bool is_added =
-        transfer->is_ready() && curl_multi_add_handle(multi_.get(), transfer->easy()) == CURLM_OK;
+        transfer->is_ready() && curl().multi_add_handle(multi_.get(), transfer->easy()) == CURLM_OK;
     if (is_added) {
       transfers_.emplace(id, std::move(transfer));
       return id;
@@ -107,7 +101,7 @@ class HttpEngine::Loop {
   std::unique_ptr<HttpTransfer> remove(Transfers::iterator at) {
     auto transfer = std::move(at->second);
     transfers_.erase(at);
-    curl_multi_remove_handle(multi_.get(), transfer->easy());
+    curl().multi_remove_handle(multi_.get(), transfer->easy());
     if (idle_.size() < settings_.connections_max) idle_.push_back(transfer->take_easy());
     return transfer;
   }
@@ -121,10 +115,10 @@ class HttpEngine::Loop {
     while (run_queue()) {
       run_timers();
       int running = 0;
-      curl_multi_perform(multi_.get(), &running);
+      curl().multi_perform(multi_.get(), &running);
       end_transfers();
       time_out_transfers();
-      curl_multi_poll(multi_.get(), nullptr, 0, wait_ms(), nullptr);
+      curl().multi_poll(multi_.get(), nullptr, 0, wait_ms(), nullptr);
     }
   }
 
@@ -153,7 +147,7 @@ class HttpEngine::Loop {
 
   void end_transfers() {
     int left = 0;
-    while (const auto* message = curl_multi_info_read(multi_.get(), &left)) {
+    while (const auto* message = curl().multi_info_read(multi_.get(), &left)) {
       if (message->msg != CURLMSG_DONE) continue;
       const auto code = message->data.result;
       const auto* const easy = message->easy_handle;
@@ -211,7 +205,7 @@ HttpEngine::HttpEngine(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
 HttpEngine::~HttpEngine() = default;
 
 Result<std::unique_ptr<HttpEngine>> HttpEngine::create(HttpSettings settings) {
-  if (!initialise_curl()) return Error(ErrorCode::kIo, "libcurl cannot start");
+  VARVE_TRY(load_curl());
   auto loop = std::make_unique<Loop>(std::move(settings));
   if (!loop->begin()) return Error(ErrorCode::kIo, "no memory or no thread for requests");
   return std::unique_ptr<HttpEngine>(new HttpEngine(std::move(loop)));

@@ -64,7 +64,7 @@ std::string_view HttpAnswer::header(std::string_view name) const {
 }
 
 std::optional<Timestamp> parse_http_time(const std::string& text) {
-  const auto seconds = curl_getdate(text.c_str(), nullptr);
+  const auto seconds = curl().getdate(text.c_str(), nullptr);
   if (seconds == -1) return std::nullopt;
   return Timestamp{.seconds = seconds};
 }
@@ -86,13 +86,13 @@ HttpTransfer::HttpTransfer(CurlEasy easy, const HttpSettings& settings, HttpRequ
 HttpTransfer::~HttpTransfer() = default;
 
 CurlEasy HttpTransfer::take_easy() {
-  if (easy_) curl_easy_reset(easy_.get());
+  if (easy_) curl().easy_reset(easy_.get());
   return std::move(easy_);
 }
 
 template <typename Value>
 void HttpTransfer::set(CURLoption option, Value value) {
-  if (curl_easy_setopt(easy_.get(), option, value) != CURLE_OK) is_ready_ = false;
+  if (curl().easy_setopt(easy_.get(), option, value) != CURLE_OK) is_ready_ = false;
 }
 
 void HttpTransfer::set_up(const HttpSettings& settings) {
@@ -131,7 +131,7 @@ void HttpTransfer::set_up(const HttpSettings& settings) {
   set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
   curl_slist* lines = nullptr;
   const auto add = [&](const std::string& line) {
-    auto* const longer = curl_slist_append(lines, line.c_str());
+    auto* const longer = curl().slist_append(lines, line.c_str());
     if (longer == nullptr) is_ready_ = false;
     if (longer != nullptr) lines = longer;
   };
@@ -179,7 +179,7 @@ std::size_t HttpTransfer::write_answer(char* from, std::size_t size, std::size_t
   transfer.moved_ = HttpEngine::Clock::now();
   const std::size_t bytes = size * count;
   long status = 0;
-  curl_easy_getinfo(transfer.easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+  curl().easy_getinfo(transfer.easy_.get(), CURLINFO_RESPONSE_CODE, &status);
   if (transfer.request_.out && (status == 200 || status == 206)) {
     const auto out = *transfer.request_.out;
     if (bytes > out.size() - answer.out_bytes) {
@@ -225,10 +225,10 @@ HttpEngine::Clock::time_point HttpTransfer::deadline() const {
 
 void HttpTransfer::count_bytes() {
   curl_off_t bytes = 0;
-  if (curl_easy_getinfo(easy_.get(), CURLINFO_SIZE_UPLOAD_T, &bytes) == CURLE_OK) {
+  if (curl().easy_getinfo(easy_.get(), CURLINFO_SIZE_UPLOAD_T, &bytes) == CURLE_OK) {
     answer_.bytes_sent = static_cast<std::uint64_t>(bytes);
   }
-  if (curl_easy_getinfo(easy_.get(), CURLINFO_SIZE_DOWNLOAD_T, &bytes) == CURLE_OK) {
+  if (curl().easy_getinfo(easy_.get(), CURLINFO_SIZE_DOWNLOAD_T, &bytes) == CURLE_OK) {
     answer_.bytes_received = static_cast<std::uint64_t>(bytes);
   }
 }
@@ -236,7 +236,7 @@ void HttpTransfer::count_bytes() {
 HttpAnswer HttpTransfer::finish(CURLcode code) {
   count_bytes();
   long status = 0;
-  curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+  curl().easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
   answer_.status = static_cast<int>(status);
   answer_.outcome = is_too_long_        ? HttpOutcome::kTooLong
                     : exceeded_.empty() ? outcome_of(code)
@@ -244,7 +244,7 @@ HttpAnswer HttpTransfer::finish(CURLcode code) {
   if (answer_.outcome != HttpOutcome::kAnswered) {
     answer_.trouble = !exceeded_.empty()    ? "an answer with " + exceeded_
                       : trouble_[0] != '\0' ? std::string(trouble_.data())
-                                            : std::string(curl_easy_strerror(code));
+                                            : std::string(curl().easy_strerror(code));
   }
   return std::move(answer_);
 }

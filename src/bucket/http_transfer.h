@@ -2,8 +2,6 @@
 // One request in libcurl: its settings, its body, and the bytes of its answer.
 #pragma once
 
-#include <curl/curl.h>
-
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -11,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "bucket/curl_library.h"
 #include "bucket/http_engine.h"
 
 namespace varve::bucket {
@@ -55,7 +54,7 @@ class HttpTransfer {
   HttpRequest request_;
   HttpEngine::Done done_;
   std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers_{nullptr,
-                                                                       &curl_slist_free_all};
+                                                                       curl().slist_free_all};
   std::array<char, CURL_ERROR_SIZE> trouble_{};
   bool is_ready_ = true;
   const HttpEngine::Clock::time_point started_;
