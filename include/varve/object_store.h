@@ -2,6 +2,7 @@
 // How to reach an S3-compatible object store.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -32,6 +33,32 @@ struct ObjectStoreOptions {
   std::string region{};            ///< Empty for "us-east-1", or the one that the store names.
   CredentialSource credentials{};  ///< Must be set.
   std::string ca_file{};           ///< Certificates to trust instead of the system's, if set.
+};
+
+/// The object store of a repository, and how to reach it. A key is never a part of it.
+struct StorePlace {
+  std::string place{};     ///< s3://BUCKET/PREFIX.
+  std::string endpoint{};  ///< URL of the store; empty for that of the environment.
+  std::string region{};    ///< Empty for that of the environment.
+};
+
+/// Returns how to reach a store, with its credentials. Called from any thread.
+using StoreAccess = std::function<Result<ObjectStoreOptions>(const StorePlace& place)>;
+
+/// The state of a repository that is being closed, while the store does not have all of it yet.
+struct StoreWait {
+  std::string place{};           ///< s3://BUCKET/PREFIX.
+  std::uint64_t bytes_sent = 0;  ///< Bytes that were sent to the store since the opening.
+};
+
+/// How a process that opens a repository uses the repository's object store.
+struct StoreUse {
+  StoreAccess access{};  ///< Without it, no store can be opened.
+  /// Whether closing the repository replicates what is sealed, and waits for the store.
+  bool waits = true;
+  /// Called about five times a second from another thread while closing waits for the store, if
+  /// set. Closing ends with kInterrupted once it returns false.
+  std::function<bool(const StoreWait& wait)> waiting{};
 };
 
 }  // namespace varve

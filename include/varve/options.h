@@ -11,6 +11,7 @@
 
 #include "varve/arrange.h"
 #include "varve/encryption.h"
+#include "varve/object_store.h"
 #include "varve/placement.h"
 #include "varve/pool_index.h"
 #include "varve/rewrite.h"
@@ -82,6 +83,8 @@ struct OpenOptions {
   /// Use an encrypted repository that is older than this machine remembers, and remember its
   /// present sequence number.
   bool accept_older = false;
+  /// How to reach and use the object store of a repository that is in one.
+  StoreUse store{};
 };
 
 /// Settings that a new repository has from its first moment. Unlike the parameters, they can change
@@ -97,6 +100,7 @@ struct CreateOptions {
   bool trust_owner = false;                ///< As in OpenOptions.
   std::optional<Encryption> encryption{};  ///< nullopt: a plain repository.
   FirstSettings settings{};
+  StoreAccess store_access{};  ///< As StoreUse::access; only for create_in_store().
 };
 
 /// Whether a seal leaves an open version beside the sealed one.

@@ -15,19 +15,6 @@
 
 namespace varve {
 
-/// The object store of a repository, and how to reach it. A key is never a part of it.
-struct StorePlace {
-  std::string place{};     ///< s3://BUCKET/PREFIX.
-  std::string endpoint{};  ///< URL of the store; empty for that of the environment.
-  std::string region{};    ///< Empty for that of the environment.
-};
-
-/// Returns how to reach a store, with its credentials.
-using StoreAccess = std::function<Result<ObjectStoreOptions>(const StorePlace& place)>;
-/// Sets how this program reaches object stores. Call it once, before any other function of Varve;
-/// without it, no store can be opened.
-void set_store_access(StoreAccess access);
-
 /// Creates a repository in an empty object store, and its folder on this machine. The folder has a
 /// copy of all data, and is the only one that writes. An interrupted call can be repeated.
 /// Errors: kExists if the place or the folder has a repository; kUnsupported if the store does not

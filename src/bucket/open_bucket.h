@@ -12,6 +12,11 @@
 
 namespace varve::bucket {
 
+/// Returns the bucket of a place, without a request. Errors: kUnsupported in a build without object
+/// stores; kInvalid.
+[[nodiscard]] Result<std::unique_ptr<Bucket>> make_bucket(const Location& location,
+                                                          const ObjectStoreOptions& options,
+                                                          S3Tuning tuning);
 /// Returns the bucket of a place. Lists one object, so that wrong credentials, a missing bucket or
 /// a wrong address end with an error here. Errors: those of Bucket; kUnsupported in a build without
 /// object stores.

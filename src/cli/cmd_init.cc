@@ -14,6 +14,7 @@
 #include "cli/repository_access.h"
 #include "control/key_source.h"
 #include "control/mounted_path.h"
+#include "control/store_access.h"
 #include "varve/choices.h"
 #include "varve/placement.h"
 #include "varve/pool_index.h"
@@ -129,6 +130,7 @@ int run_init(InitArguments options, const Context& context) {
   CreateOptions how;
   how.settings = settings;
   how.trust_owner = is_trusted(options.repository);
+  how.store_access = control::store_access_of_environment();
   auto encryption = choose_encryption(options);
   if (!encryption) return fail(encryption.error());
   how.encryption = *std::move(encryption);

@@ -78,7 +78,7 @@ Result<void> add_waiting(const SealArguments& options, control::SealRequest& req
 }
 
 Result<VersionInfo> seal(const VersionTarget& target, const SealArguments& options,
-                         const Context& context) {
+                         const StoreWaits& waits, const Context& context) {
   control::SealRequest request;
   request.version = name_of(target.version);
   request.new_name = options.name;
@@ -93,7 +93,8 @@ Result<VersionInfo> seal(const VersionTarget& target, const SealArguments& optio
     VARVE_TRY_ASSIGN(claimed, parse_time(options.time));
   }
   OwedArranging owed(!options.no_arrange, context);
-  VARVE_TRY_ASSIGN(const auto control, open_control(target.repository));
+  VARVE_TRY_ASSIGN(const auto control,
+                   open_control(target.repository, control::Purpose::kChange, waits));
   const auto claim = claimed ? control->claim({request.version, *claimed}) : Result<void>();
   const auto sealed = claim ? control->seal(request, control::StopRequest())
                             : Result<control::SealReply>(claim.error());
@@ -110,9 +111,9 @@ Result<VersionInfo> seal(const VersionTarget& target, const SealArguments& optio
 
 Result<void> seal_and_wait(const VersionTarget& target, const SealArguments& options,
                            const Context& context) {
-  if (options.no_wait) wait_for_no_store();
-  VARVE_TRY_ASSIGN(const auto version, seal(target, options, context));
-  return wait_for_replication(target.repository, version, context);
+  const StoreWaits waits{.wanted = !options.no_wait, .shows_progress = !context.quiet};
+  VARVE_TRY_ASSIGN(const auto version, seal(target, options, waits, context));
+  return wait_for_replication(target.repository, version, waits);
 }
 
 int run_seal(SealArguments options, const Context& context) {

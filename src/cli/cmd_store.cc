@@ -193,6 +193,13 @@ const char* word_of(StoreChange change) {
   return "";
 }
 
+StoreWaits waits_of(const StoreArguments& options, const Context& context,
+                    const control::StopRequest& stop) {
+  return {.wanted = !options.no_wait, .shows_progress = !context.quiet, .stopped = [&stop] {
+            return stop.stopped();
+          }};
+}
+
 /// Has the daemon that holds the repository do the task.
 Result<TransferReport> store_in_daemon(const StoreArguments& options, control::StoreTask task,
                                        const Context& context, Progress& progress,
@@ -210,7 +217,8 @@ Result<TransferReport> store_in_daemon(const StoreArguments& options, control::S
   for (const std::string& folder : reply.left_out) report_left_out(folder);
   print_stored(reply.version, reply.report, options, context);
   daemon.reset();  // A process opens the catalog only once at a time.
-  VARVE_TRY(wait_for_replication(options.repository, reply.version, context));
+  VARVE_TRY(
+      wait_for_replication(options.repository, reply.version, waits_of(options, context, stop)));
   return std::move(reply.report);
 }
 
@@ -289,11 +297,11 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
       return store_version(repository, request, on_progress);
     };
   }
-  std::optional<std::uint64_t> index_bytes;
+  WriteChoices choices{.waits = waits_of(options, context, stop)};
   if (!options.index_memory.empty()) {
-    VARVE_TRY_ASSIGN(index_bytes, parse_bytes(options.index_memory));
+    VARVE_TRY_ASSIGN(choices.index_bytes, parse_bytes(options.index_memory));
   }
-  auto repository = open_to_write(options.repository, index_bytes);
+  auto repository = open_to_write(options.repository, choices);
   const bool is_locked = !repository && repository.error().code() == ErrorCode::kLocked;
   if (is_locked) {
     VARVE_TRY_ASSIGN(control::StoreTask task, stream ? stream_task(options, path, stream)
@@ -345,7 +353,6 @@ Result<void> take_arguments(StoreArguments& options, const Instance& instance) {
 }
 
 int run_store(StoreArguments options, const Context& context) {
-  if (options.no_wait) wait_for_no_store();
   if (const auto given = take_arguments(options, context.instance); !given)
     return fail(given.error());
   const auto report = store(options, context);

@@ -16,7 +16,6 @@
 #include "cli/key_options.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/replication.h"
 #include "control/client_state.h"
 #include "fs/mount_main.h"
 
@@ -134,7 +133,6 @@ std::string_view base_name(std::string_view path) {
 
 int main(int argc, char** argv) {
   varve::base::bound_free_memory();
-  varve::cli::reach_stores_by_environment();
   try {
     // mount(8) calls this program by these names, with its own order of arguments.
     const std::string_view name = varve::cli::base_name(argc > 0 ? argv[0] : "varve");

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <functional>
+#include <optional>
 #include <thread>
 
 #include "cli/repository_access.h"
@@ -12,10 +14,7 @@
 namespace varve::cli {
 namespace {
 
-constexpr const char* kCredentialsCommand = "VARVE_CREDENTIALS_COMMAND";
-constexpr const char* kNoWait = "VARVE_NO_WAIT";
 constexpr std::chrono::milliseconds kPause{200};
-constexpr int kPausesBetweenNotes = 150;
 
 }  // namespace
 
@@ -37,16 +36,7 @@ void add_store_options(Command& command, PlaceOptions& options) {
 
 void put_into_environment(const PlaceOptions& options) {
   if (options.credentials_command.empty()) return;
-  ::setenv(kCredentialsCommand, options.credentials_command.c_str(), 1);
-}
-
-void reach_stores_by_environment() {
-  set_store_access([](const StorePlace& place) {
-    const char* const command = std::getenv(kCredentialsCommand);
-    return control::object_store_options({.endpoint = place.endpoint,
-                                          .region = place.region,
-                                          .credentials_command = command ? command : ""});
-  });
+  ::setenv(control::kCredentialsCommandVariable, options.credentials_command.c_str(), 1);
 }
 
 void add_no_wait_flag(Command& command, bool& value) {
@@ -54,20 +44,22 @@ void add_no_wait_flag(Command& command, bool& value) {
                    "End when the version is on this disk, before the object store has it");
 }
 
-void wait_for_no_store() { ::setenv(kNoWait, "1", 1); }
+namespace {
 
-Result<void> wait_for_replication(const std::string& named, const VersionInfo& version,
-                                  const Context& context) {
-  if (std::getenv(kNoWait) != nullptr || version.state != VersionState::kSealed) return {};
-  VARVE_TRY_ASSIGN(const auto folder, repository_at(named, control::Purpose::kLook));
+/// Replicates, or waits until another process did, until `done` returns true.
+Result<void> wait_until(const std::string& folder, const StoreWaits& waits,
+                        const std::function<Result<bool>()>& done) {
   const bool trusted = is_trusted(folder);
-  VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trusted));
-  if (!info || info->reads_only) return {};
-  for (int pauses = 0;; ++pauses) {
-    VARVE_TRY_ASSIGN(const bool replicated,
-                     is_replicated(folder, version.series, version.number, trusted));
-    if (replicated) return {};
-    const auto opened = Repository::open(folder, options_to_write(folder));
+  StoreWaiting waiting(waits);
+  StoreWaits closing = waits;
+  closing.stopped = [&] { return waiting.stopped(); };
+  while (true) {
+    VARVE_TRY_ASSIGN(const bool is_done, done());
+    if (is_done) return {};
+    VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trusted));
+    const auto place = info ? info->place : folder;
+    if (!waiting.goes_on({place, 0})) return wait_interrupted(folder, place);
+    const auto opened = Repository::open(folder, options_to_write(folder, closing));
     if (opened) {
       VARVE_TRY((*opened)->close());  // Replicates what is sealed.
       continue;
@@ -75,11 +67,28 @@ Result<void> wait_for_replication(const std::string& named, const VersionInfo& v
     if (opened.error().code() != ErrorCode::kLocked) return opened.error();
     VARVE_TRY_ASSIGN(const auto now, replication_info(folder, trusted));
     if (now && !now->fenced.empty()) return Error(ErrorCode::kLocked, now->fenced);
-    if (pauses % kPausesBetweenNotes == kPausesBetweenNotes - 1) {
-      note(context, "waiting until " + info->place + " has the version");
-    }
     std::this_thread::sleep_for(kPause);
   }
+}
+
+/// Returns the folder of a repository, if it brings data into an object store.
+Result<std::optional<std::string>> writing_folder(const std::string& named) {
+  VARVE_TRY_ASSIGN(auto folder, repository_at(named, control::Purpose::kLook));
+  VARVE_TRY_ASSIGN(const auto info, replication_info(folder, is_trusted(folder)));
+  if (!info || info->reads_only) return std::optional<std::string>();
+  return std::optional(std::move(folder));
+}
+
+}  // namespace
+
+Result<void> wait_for_replication(const std::string& named, const VersionInfo& version,
+                                  const StoreWaits& waits) {
+  if (!waits.wanted || version.state != VersionState::kSealed) return {};
+  VARVE_TRY_ASSIGN(const auto folder, writing_folder(named));
+  if (!folder) return {};
+  return wait_until(*folder, waits, [&] {
+    return is_replicated(*folder, version.series, version.number, is_trusted(*folder));
+  });
 }
 
 }  // namespace varve::cli

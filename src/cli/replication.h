@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/store_waiting.h"
 #include "varve/replication.h"
 #include "varve/result.h"
 
@@ -21,22 +22,18 @@ struct PlaceOptions {
 };
 /// Adds --endpoint, --region and --credentials-command.
 void add_store_options(Command& command, PlaceOptions& options);
-/// Puts --credentials-command where reach_stores_by_environment() looks for it.
+/// Puts --credentials-command into the environment, where the access to stores looks for it.
 void put_into_environment(const PlaceOptions& options);
-/// Makes all repositories of this process reach their object stores as the environment and the
-/// files of AWS say.
-void reach_stores_by_environment();
 
 /// Adds --no-wait.
 void add_no_wait_flag(Command& command, bool& value);
-/// Makes this process end without waiting for an object store.
-void wait_for_no_store();
 
 /// Waits until the object store of a repository, given by its folder or a mount of it, has a sealed
 /// version. Replicates it itself if no other process has the repository open. Returns at once for
-/// an open version or a local repository, and after wait_for_no_store().
-/// Errors: kNotFound without the version; those of Repository::open() and close().
+/// an open version or a local repository, and if no wait is wanted.
+/// Errors: kNotFound without the version; kInterrupted; those of Repository::open() and close().
 [[nodiscard]] Result<void> wait_for_replication(const std::string& named,
-                                                const VersionInfo& version, const Context& context);
+                                                const VersionInfo& version,
+                                                const StoreWaits& waits);
 
 }  // namespace varve::cli

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "base/file_limit.h"
 #include "base/path_list.h"
@@ -18,7 +19,8 @@
 namespace varve::cli {
 namespace {
 
-OpenOptions options_for(const std::string& path, control::Purpose purpose) {
+OpenOptions options_for(const std::string& path, control::Purpose purpose,
+                        const StoreWaits& waits = {}) {
   OpenOptions options;
   options.read_only = purpose == control::Purpose::kLook;
   options.trust_owner = is_trusted(path);
@@ -28,13 +30,18 @@ OpenOptions options_for(const std::string& path, control::Purpose purpose) {
   options.key = control::key_source(place, {path, printable(path), options.trust_owner});
   options.encrypted_only = !place.empty();
   control::use_client_state(options);
+  options.store = StoreWaiting::use(waits, std::move(options.store.access));
   return options;
 }
 
 }  // namespace
 
-OpenOptions options_to_write(const std::string& path) {
-  return options_for(path, control::Purpose::kChange);
+OpenOptions options_to_write(const std::string& path, const StoreWaits& waits) {
+  return options_for(path, control::Purpose::kChange, waits);
+}
+
+OpenOptions options_to_read(const std::string& path) {
+  return options_for(path, control::Purpose::kLook);
 }
 
 Result<void> check_outside(const std::string& repository, const std::string& directory,
@@ -76,19 +83,20 @@ Result<std::unique_ptr<Repository>> open_to_read(const std::string& named, bool 
 }
 
 Result<std::unique_ptr<Repository>> open_to_write(const std::string& named,
-                                                  std::optional<std::uint64_t> index_bytes) {
+                                                  const WriteChoices& choices) {
   base::raise_file_limit();
   VARVE_TRY_ASSIGN(const std::string path, repository_at(named, control::Purpose::kChange));
-  OpenOptions options = options_to_write(path);
-  options.index_bytes = index_bytes.value_or(options.index_bytes);
+  OpenOptions options = options_to_write(path, choices.waits);
+  options.index_bytes = choices.index_bytes.value_or(options.index_bytes);
   return control::open_when_unlocked(path, [&] { return Repository::open(path, options); });
 }
 
 Result<std::unique_ptr<control::RepositoryControl>> open_control(const std::string& named,
-                                                                 control::Purpose purpose) {
+                                                                 control::Purpose purpose,
+                                                                 const StoreWaits& waits) {
   base::raise_file_limit();
   VARVE_TRY_ASSIGN(const std::string path, repository_at(named, purpose));
-  return control::open_control(path, options_for(path, purpose));
+  return control::open_control(path, options_for(path, purpose, waits));
 }
 
 }  // namespace varve::cli

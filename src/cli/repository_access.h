@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/store_waiting.h"
 #include "control/mounted_path.h"
 #include "control/repository_control.h"
 #include "varve/repository.h"
@@ -16,7 +17,9 @@ namespace varve::cli {
 
 /// Returns the options to open the repository in `path` for a change by this process, with the key
 /// that the environment names.
-[[nodiscard]] OpenOptions options_to_write(const std::string& path);
+[[nodiscard]] OpenOptions options_to_write(const std::string& path, const StoreWaits& waits = {});
+/// Returns the options to open the repository in `path` for reading.
+[[nodiscard]] OpenOptions options_to_read(const std::string& path);
 
 /// Refuses a directory, which may not exist yet, in the folder of a repository: the command would
 /// write among the files of the backups. `advice` ends the message. Compares inodes, which also
@@ -37,15 +40,21 @@ namespace varve::cli {
 /// Opens a repository for reading. Works beside a process that writes.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_read(const std::string& named,
                                                                bool probe_catalog = false);
+/// Choices for a repository that this process writes.
+struct WriteChoices {
+  std::optional<std::uint64_t> index_bytes{};  ///< Memory of the index, instead of the default.
+  StoreWaits waits{};                          ///< How closing it waits for its object store.
+};
 /// Opens a repository for writing in this process. Waits for a daemon that is ending.
 /// Errors: kLocked if another process writes, for example a daemon.
-[[nodiscard]] Result<std::unique_ptr<Repository>> open_to_write(
-    const std::string& named, std::optional<std::uint64_t> index_bytes = {});
+[[nodiscard]] Result<std::unique_ptr<Repository>> open_to_write(const std::string& named,
+                                                                const WriteChoices& choices = {});
 
 /// Opens a repository for the command to change it, here or through the daemon that has it mounted;
 /// see control::open_control(). With kLook, takes no lock and only forecasts changes.
 [[nodiscard]] Result<std::unique_ptr<control::RepositoryControl>> open_control(
-    const std::string& named, control::Purpose purpose = control::Purpose::kChange);
+    const std::string& named, control::Purpose purpose = control::Purpose::kChange,
+    const StoreWaits& waits = {});
 
 /// Closes the repository. Returns `result`, or the error of closing if `result` is no error.
 template <typename Value>

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "control/store_access.h"
+
 namespace varve::control {
 namespace {
 
@@ -29,6 +31,7 @@ std::string state_folder() {
 
 void use_client_state(OpenOptions& options) {
   options.memory_folder = state_folder();
+  options.store.access = store_access_of_environment();
   const char* const accepts = std::getenv(kAcceptOlderVariable);
   options.accept_older = options.accept_older || (accepts != nullptr && *accepts != '\0');
 }

@@ -219,4 +219,12 @@ Result<ObjectStoreOptions> object_store_options(const StoreAccess& access) {
       .ca_file = first_of({environment("AWS_CA_BUNDLE"), setting(settings, "ca_bundle")})};
 }
 
+varve::StoreAccess store_access_of_environment() {
+  return [](const StorePlace& place) {
+    return object_store_options({.endpoint = place.endpoint,
+                                 .region = place.region,
+                                 .credentials_command = environment(kCredentialsCommandVariable)});
+  };
+}
+
 }  // namespace varve::control

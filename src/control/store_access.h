@@ -29,6 +29,11 @@ struct StoreAccess {
 /// Errors: kNotFound if a profile was named that no file has; those of reading a file.
 [[nodiscard]] Result<ObjectStoreOptions> object_store_options(const StoreAccess& access);
 
+/// The environment variable with a command that prints credentials, as credentials_command.
+inline constexpr const char* kCredentialsCommandVariable = "VARVE_CREDENTIALS_COMMAND";
+/// Returns how to reach stores as the environment and the files of AWS say.
+[[nodiscard]] varve::StoreAccess store_access_of_environment();
+
 /// Returns the credentials in the JSON that a credential_process prints: Version 1, AccessKeyId,
 /// SecretAccessKey, and optionally SessionToken and Expiration.
 /// Errors: kInvalid for any other text.

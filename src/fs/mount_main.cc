@@ -110,6 +110,8 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
   block_ending_signals();
   auto how = options.open;
   how.trust_owner = how.trust_owner || base::is_listed_path("VARVE_TRUST", repository_path);
+  // A signal while the closing waits for an object store ends the wait: `varve umount --no-wait`.
+  how.store.waiting = [](const StoreWait& /*wait*/) { return !ending_signal_waits(); };
   VARVE_TRY_ASSIGN(const auto repository, control::open_when_unlocked(repository_path, [&] {
                      return Repository::open(repository_path, how);
                    }));

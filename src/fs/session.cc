@@ -193,6 +193,14 @@ void block_ending_signals() {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
+bool ending_signal_waits() {
+  sigset_t pending;
+  if (::sigpending(&pending) != 0) return false;
+  sigset_t waiting;
+  const sigset_t ending = ending_signals();
+  return ::sigandset(&waiting, &pending, &ending) == 0 && ::sigisemptyset(&waiting) == 0;
+}
+
 Result<void> serve_mount(Repository& repository, const std::string& directory,
                          const MountOptions& options, const std::function<void()>& ready) {
   FrontEnd front_end(repository, show_options(options));

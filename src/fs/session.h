@@ -23,5 +23,7 @@ namespace varve::fs {
 /// Blocks the signals that end a mount, in this thread and in those that it starts. Must be called
 /// before the first thread starts and before serve_mount().
 void block_ending_signals();
+/// Returns whether such a signal has come that no thread has taken yet.
+[[nodiscard]] bool ending_signal_waits();
 
 }  // namespace varve::fs

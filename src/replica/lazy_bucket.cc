@@ -9,6 +9,12 @@ Result<bucket::Bucket*> LazyBucket::opened() {
   if (stopped_) return Error(ErrorCode::kInterrupted, place_ + ": the program ends");
   if (!bucket_) {
     VARVE_TRY_ASSIGN(bucket_, open_());
+    made_ = bucket_.get();
+    if (stopped_) bucket_->stop();  // stop() may have missed it.
+  }
+  if (!is_reached_) {
+    VARVE_TRY(bucket_->list({}, {}, 1));  // Its errors say more than those of other requests.
+    is_reached_ = true;
   }
   return bucket_.get();
 }
@@ -64,15 +70,15 @@ Result<void> LazyBucket::remove_unfinished(const std::string& prefix) {
   return bucket->remove_unfinished(prefix);
 }
 
+// Without the mutex, which a call holds while it waits for the store.
 void LazyBucket::stop() {
-  const std::lock_guard lock(mutex_);
   stopped_ = true;
-  if (bucket_) bucket_->stop();
+  if (auto* const made = made_.load()) made->stop();
 }
 
 bucket::Traffic LazyBucket::traffic() const {
-  const std::lock_guard lock(mutex_);
-  return bucket_ ? bucket_->traffic() : bucket::Traffic{};
+  const auto* const made = made_.load();
+  return made != nullptr ? made->traffic() : bucket::Traffic{};
 }
 
 }  // namespace varve::replica

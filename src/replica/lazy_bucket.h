@@ -2,6 +2,7 @@
 // A bucket that is opened by its first request.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@ namespace varve::replica {
 /// does not answer. After a failure, the next request tries again. Thread-safe.
 class LazyBucket final : public bucket::Bucket {
  public:
+  /// Makes the bucket, and need not reach the store.
   using Open = std::function<Result<std::unique_ptr<bucket::Bucket>>()>;
   LazyBucket(Open open, std::string place) : open_(std::move(open)), place_(std::move(place)) {}
 
@@ -46,9 +48,11 @@ class LazyBucket final : public bucket::Bucket {
 
   const Open open_;
   const std::string place_;
-  mutable std::mutex mutex_;  // Guards the members below.
+  std::atomic<bool> stopped_ = false;
+  std::atomic<bucket::Bucket*> made_ = nullptr;  // Is bucket_ once that is set.
+  std::mutex mutex_;                             // Guards the members below.
   std::unique_ptr<bucket::Bucket> bucket_;
-  bool stopped_ = false;
+  bool is_reached_ = false;  // The store has answered.
 };
 
 }  // namespace varve::replica

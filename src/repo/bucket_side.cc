@@ -27,43 +27,39 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kWaitFirst{500};
 constexpr milliseconds kWaitMax{20000};
+constexpr milliseconds kWaitLook{200};
 constexpr std::uint64_t kCacheBytesMax = std::uint64_t{4} << 30;
 
 bool is_passing(const Error& error) {
   return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kStale;
 }
 
-}  // namespace
-
-namespace {
-
-// Set before any thread starts. The program decides where credentials come from, and each opening
-// of a repository may need them.
-StoreAccess& store_access() {
-  static StoreAccess access;
-  return access;
-}
-
-Result<std::unique_ptr<bucket::Bucket>> open_store(const replica::BucketConfig& config) {
-  if (!store_access()) {
+Result<std::unique_ptr<bucket::Bucket>> open_store(const replica::BucketConfig& config,
+                                                   const StoreAccess& access) {
+  if (!access) {
     return Error(ErrorCode::kUnsupported, "this program has no access to object stores");
   }
   VARVE_TRY_ASSIGN(const auto location, bucket::parse_location(config.place));
-  VARVE_TRY_ASSIGN(const auto options,
-                   store_access()({config.place, config.endpoint, config.region}));
+  VARVE_TRY_ASSIGN(const auto options, access({config.place, config.endpoint, config.region}));
   bucket::S3Tuning tuning;
   tuning.trouble = [place = config.place](const std::string& trouble) {
     if (trouble.empty()) return;
     base::log(base::LogLevel::kWarning, place + ": " + trouble + "; trying again");
   };
-  return bucket::open_bucket(location, options, tuning);
+  return bucket::make_bucket(location, options, tuning);
+}
+
+std::uint64_t bytes_sent(const bucket::Bucket& bucket) {
+  std::uint64_t bytes = 0;
+  for (const auto& counts : bucket.traffic()) bytes += counts.bytes_sent;
+  return bytes;
 }
 
 }  // namespace
 
-const BucketHooks& default_bucket_hooks() {
-  static const BucketHooks hooks{.open = open_store};
-  return hooks;
+replica::BucketOpener bucket_opener(const BucketHooks& hooks, const StoreAccess& access) {
+  if (hooks.open) return hooks.open;
+  return [access](const replica::BucketConfig& config) { return open_store(config, access); };
 }
 
 Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
@@ -77,12 +73,14 @@ Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
                  path + " is attached to " + config->place +
                      " for reading only; the folder that the repository was made in writes");
   }
-  std::unique_ptr<BucketSide> side(new BucketSide(path, *std::move(config), hooks));
+  std::unique_ptr<BucketSide> side(new BucketSide(path, *std::move(config), options.store, hooks));
   side->files_ = std::move(files);
   // A reader of the writer's folder needs no request.
   if (!side->config_.reads_only && options.read_only) return side;
-  side->bucket_ = std::make_unique<replica::LazyBucket>(
-      [open = hooks.open, config = side->config_] { return open(config); }, side->config_.place);
+  side->bucket_ =
+      std::make_unique<replica::LazyBucket>([open = bucket_opener(hooks, options.store.access),
+                                             config = side->config_] { return open(config); },
+                                            side->config_.place);
   if (!side->config_.reads_only) return side;
   const auto load = [files = side->files_.get(), path]() -> Result<replica::ObjectMap> {
     VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files, path, true));
@@ -203,17 +201,44 @@ void BucketSide::replicate_in_background(const std::stop_token& stop) {
 
 Result<void> BucketSide::finish() {
   if (!replicator_) return {};
+  std::jthread watch;
+  if (use_.waiting) {
+    watch = std::jthread([this](const std::stop_token& stop) {
+      base::name_this_thread("varve-waiting");
+      std::mutex mutex;
+      std::condition_variable_any ended;
+      std::unique_lock lock(mutex);
+      while (!ended.wait_for(lock, stop, kWaitLook, [&] { return stop.stop_requested(); })) {
+        if (use_.waiting({config_.place, bytes_sent(*bucket_)})) continue;
+        gives_up_ = true;
+        bucket_->stop();
+        return;
+      }
+    });
+  }
   end_thread(false);
+  return replicate_all();
+}
+
+Result<void> BucketSide::replicate_all() {
   auto wait = kWaitFirst;
   while (true) {
     const auto done = replicator_->replicate();
     if (done) break;
+    if (gives_up_) {
+      return Error(ErrorCode::kInterrupted, "interrupted; what is sealed in " + path_ +
+                                                " is safe there, and not all of it is in " +
+                                                config_.place + " yet: `varve wait " + path_ +
+                                                "` goes on");
+    }
     if (!is_passing(done.error()) || !hooks_.waits_for_store) {
       return Error(done.error()).with_more("; what is sealed in " + path_ + " is safe there");
     }
     base::log(base::LogLevel::kWarning,
               done.error().message() + "; not replicated yet, trying again");
-    std::this_thread::sleep_for(wait);
+    for (auto left = wait; left.count() > 0 && !gives_up_; left -= kWaitLook) {
+      std::this_thread::sleep_for(std::min(left, kWaitLook));
+    }
     wait = std::min(wait * 2, kWaitMax);
   }
   const auto removed = replicator_->remove_garbage();
@@ -236,9 +261,3 @@ void BucketSide::end_thread(bool at_once) {
 }
 
 }  // namespace varve::repo
-
-namespace varve {
-
-void set_store_access(StoreAccess access) { repo::store_access() = std::move(access); }
-
-}  // namespace varve

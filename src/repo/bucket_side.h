@@ -2,6 +2,7 @@
 // The part of an open repository that has to do with its object store.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "replica/distant_data.h"
 #include "replica/replicator.h"
 #include "store/segment_store.h"
+#include "varve/object_store.h"
 #include "varve/options.h"
 #include "varve/result.h"
 
@@ -25,7 +27,7 @@ namespace varve::repo {
 
 /// How repositories in object stores are opened. Tests put others here.
 struct BucketHooks {
-  replica::BucketOpener open{};
+  replica::BucketOpener open{};        ///< Empty for S3-compatible stores.
   const base::Clock* clock = nullptr;  ///< Null for the system's clock.
   /// True to replicate in a thread after each seal and deletion, false at closing only.
   bool in_background = true;
@@ -34,8 +36,9 @@ struct BucketHooks {
   std::uint64_t extent_bytes_max = std::uint64_t{64} << 20;
   std::uint64_t delta_bytes_min = std::uint64_t{4} << 20;
 };
-/// Returns the hooks of the program: S3-compatible stores.
-[[nodiscard]] const BucketHooks& default_bucket_hooks();
+/// Returns how to open a repository's store: that of the hooks, otherwise with `access`.
+[[nodiscard]] replica::BucketOpener bucket_opener(const BucketHooks& hooks,
+                                                  const StoreAccess& access);
 
 /// The object store of an open repository. Thread-safe once it is started.
 class BucketSide {
@@ -63,7 +66,7 @@ class BucketSide {
   /// Asks for a replication in the background.
   void notify();
   /// Ends the thread, then replicates what is sealed, and waits for it. Errors: those of
-  /// Replicator::replicate().
+  /// Replicator::replicate(); kInterrupted after StoreUse::waiting returned false.
   [[nodiscard]] Result<void> finish();
   /// Ends the thread, and all requests.
   void stop();
@@ -73,14 +76,16 @@ class BucketSide {
   [[nodiscard]] bucket::Bucket& bucket() { return *bucket_; }
 
  private:
-  BucketSide(std::string path, replica::BucketConfig config, const BucketHooks& hooks)
-      : path_(std::move(path)), config_(std::move(config)), hooks_(hooks) {}
+  BucketSide(std::string path, replica::BucketConfig config, StoreUse use, const BucketHooks& hooks)
+      : path_(std::move(path)), config_(std::move(config)), use_(std::move(use)), hooks_(hooks) {}
   void end_thread(bool at_once);
+  [[nodiscard]] Result<void> replicate_all();
   void replicate_in_background(const std::stop_token& stop);
   [[nodiscard]] const base::Clock& clock() const;
 
   const std::string path_;
   const replica::BucketConfig config_;
+  const StoreUse use_;
   const BucketHooks hooks_;
   const base::SystemClock system_clock_;
   std::unique_ptr<io::FileSystem> files_;  // As they are on disk.
@@ -92,6 +97,7 @@ class BucketSide {
   std::condition_variable_any wake_;
   bool wanted_ = false;
   std::jthread thread_;
+  std::atomic<bool> gives_up_ = false;  // StoreUse::waiting returned false.
 };
 
 }  // namespace varve::repo

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <thread>
 
@@ -203,8 +202,7 @@ Result<void> RepositoryImpl::end_work() {
 // The catalog may be replaced after this.
 Result<void> RepositoryImpl::end_replication() {
   if (!bucket_) return {};
-  const bool waits = std::getenv("VARVE_NO_WAIT") == nullptr;
-  const auto done = waits ? bucket_->finish() : Result<void>();
+  const auto done = options_.store.waits ? bucket_->finish() : Result<void>();
   bucket_->stop();
   return done;
 }

@@ -50,9 +50,9 @@ namespace varve::repo {
 /// called with either of them held.
 class RepositoryImpl final : public Repository {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<Repository>> open(
-      const std::string& path, const OpenOptions& options,
-      const BucketHooks& hooks = default_bucket_hooks());
+  [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
+                                                                const OpenOptions& options,
+                                                                const BucketHooks& hooks = {});
   ~RepositoryImpl() override;
 
   [[nodiscard]] Result<void> close() override;

@@ -79,7 +79,8 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                              const RepositoryParameters& parameters, const CreateOptions& options,
                              const BucketHooks& hooks) {
   const auto config = config_of(place, false);
-  VARVE_TRY_ASSIGN(const auto bucket, hooks.open(config));
+  VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store_access)(config));
+  VARVE_TRY(bucket->list({}, {}, 1));  // Its errors say more than those of other requests.
   VARVE_TRY_ASSIGN(const auto present, superblock_in(*bucket));
   VARVE_TRY_ASSIGN(const bool unconnected, is_unconnected(folder, options.trust_owner));
   if (present && !unconnected) return taken(*bucket);
@@ -107,7 +108,8 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
 Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                              const OpenOptions& options, const BucketHooks& hooks) {
   const auto config = config_of(place, true);
-  VARVE_TRY_ASSIGN(const auto bucket, hooks.open(config));
+  VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(config));
+  VARVE_TRY(bucket->list({}, {}, 1));  // Its errors say more than those of other requests.
   VARVE_TRY_ASSIGN(const auto first, superblock_in(*bucket));
   if (!first) {
     return Error(ErrorCode::kNoRepository, bucket->describe() + " has no Varve repository");
@@ -170,12 +172,12 @@ namespace varve {
 
 Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                              const RepositoryParameters& parameters, const CreateOptions& options) {
-  return repo::create_in_store(place, folder, parameters, options, repo::default_bucket_hooks());
+  return repo::create_in_store(place, folder, parameters, options, {});
 }
 
 Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                              const OpenOptions& options) {
-  return repo::attach_to_store(place, folder, options, repo::default_bucket_hooks());
+  return repo::attach_to_store(place, folder, options, {});
 }
 
 Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
