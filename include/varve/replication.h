@@ -2,10 +2,12 @@
 // Repositories whose sealed data is in an object store (s3://BUCKET/PREFIX).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "varve/object_store.h"
@@ -14,6 +16,8 @@
 #include "varve/types.h"
 
 namespace varve {
+
+class Repository;
 
 /// Creates a repository in an empty object store, and its folder on this machine. The folder has a
 /// copy of all data, and is the only one that writes. An interrupted call can be repeated.
@@ -30,6 +34,40 @@ namespace varve {
 /// kWrongKey; those of the store and the disk.
 [[nodiscard]] Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                                            const OpenOptions& options);
+
+/// A folder of this machine that belongs to a place in an object store.
+struct StoreFolder {
+  std::string folder{};
+  StorePlace place{};
+  bool reads_only = false;  ///< The folder was attached.
+};
+/// Returns what the folder's own file `bucket` says; nullopt if it is no repository, or in no
+/// object store.
+/// Errors: those of reading the folder.
+[[nodiscard]] Result<std::optional<StoreFolder>> store_folder_at(const std::string& folder,
+                                                                 bool trust_owner = false);
+
+/// Returns the text of a place in one form: "s3://BUCKET/PREFIX" without a last slash.
+/// Errors: kInvalid with advice.
+[[nodiscard]] Result<std::string> normalized_place(std::string_view text);
+
+/// Remembers on this machine that a folder belongs to a place. `memory_folder` is that of
+/// OpenOptions. Logs errors: commands then need the name of the folder.
+void remember_store_folder(const std::string& memory_folder, const std::string& place,
+                           const std::string& folder);
+/// Returns the remembered folders of a place, those that write first, without those that do not
+/// belong to it any more. `trusts` decides about OpenOptions::trust_owner.
+[[nodiscard]] std::vector<StoreFolder> known_store_folders(
+    const std::string& memory_folder, std::string_view place,
+    const std::function<bool(const std::string& folder)>& trusts);
+/// Returns all places that this machine remembers.
+[[nodiscard]] std::vector<std::string> known_places(const std::string& memory_folder);
+
+/// Keeps an attached folder that is open as a repository up to date: looks for a newer replicated
+/// state every `interval`. While the store fails, the folder stays as it is. Does nothing for other
+/// repositories, and on a read-only disk.
+/// Errors: those of opening the folder's state for writing.
+[[nodiscard]] Result<void> follow_store(Repository& repository, std::chrono::milliseconds interval);
 
 /// The state of a folder of a repository in an object store.
 struct ReplicationInfo {

@@ -147,11 +147,10 @@ Result<std::string> newest_head(bucket::Bucket& bucket, const std::string& repos
 
 // O49: first the new objects, then the catalog that needs them, then the small files. The old
 // objects leave the map last.
-Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files, const std::string& root,
-                        const std::string& text) {
+Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
+                     const std::string& text) {
   VARVE_TRY_ASSIGN(const auto head, decode_head(text));
-  VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, root, false));
-  VARVE_TRY_ASSIGN(const auto known_text, state.head());
+  VARVE_TRY_ASSIGN(const auto known_text, folder.state->head());
   if (known_text && *known_text == text) return false;
   Head known;
   if (known_text) {
@@ -159,7 +158,7 @@ Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files, const std
   }
   if (known.number > head.number) {
     return Error(ErrorCode::kCorrupt, "the newest head in " + bucket.describe() +
-                                          " is older than the one that " + root + " has");
+                                          " is older than the one that " + folder.root + " has");
   }
   const auto front = common_front(head.catalog, known.catalog);
   const bool replaces = front < known.catalog.size() || !known_text;
@@ -168,21 +167,33 @@ Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files, const std
     VARVE_TRY_ASSIGN(auto part, read_catalog_object(bucket, head.catalog[i]));
     parts.push_back(std::move(part));
   }
-  VARVE_TRY_ASSIGN(const auto was, state.objects());
-  VARVE_TRY(state.add_objects(parts));
-  {
-    VARVE_TRY(files.make_durable_directory(root + "/catalog"));
-    meta::EnvOptions options;
-    options.tables = meta::catalog::kTables;
-    options.writer_lock = store::RepositoryPaths(root).lock();
-    options.without_keys = true;
-    VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(files, root + "/catalog", options));
-    VARVE_TRY(apply_to_catalog(catalog, parts, replaces));
-  }
+  VARVE_TRY_ASSIGN(const auto was, folder.state->objects());
+  VARVE_TRY(folder.state->add_objects(parts));
+  if (folder.objects_added) VARVE_TRY(folder.objects_added());
+  VARVE_TRY(apply_to_catalog(*folder.catalog, parts, replaces));
   VARVE_TRY_ASSIGN(const auto is, map_after(was, parts, replaces));
-  VARVE_TRY(update_small_files(bucket, files, root, was, is));
-  VARVE_TRY(state.commit(text, parts, replaces, {}, base::SystemClock().now().seconds));
+  VARVE_TRY(update_small_files(bucket, *folder.files, folder.root, was, is));
+  VARVE_TRY(folder.state->commit(text, parts, replaces, {}, base::SystemClock().now().seconds));
   return true;
+}
+
+Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files, const std::string& root,
+                        const std::string& text) {
+  VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, root, false));
+  VARVE_TRY_ASSIGN(const auto known, state.head());
+  if (known && *known == text) return false;
+  VARVE_TRY(files.make_durable_directory(root + "/catalog"));
+  meta::EnvOptions options;
+  options.tables = meta::catalog::kTables;
+  options.writer_lock = store::RepositoryPaths(root).lock();
+  options.without_keys = true;
+  VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(files, root + "/catalog", options));
+  AttachedFolder folder;
+  folder.files = &files;
+  folder.root = root;
+  folder.state = &state;
+  folder.catalog = &catalog;
+  return advance(bucket, folder, text);
 }
 
 }  // namespace varve::replica

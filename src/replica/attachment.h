@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "bucket/bucket.h"
 #include "crypto/key_ring.h"
 #include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "replica/replica_state.h"
 #include "varve/result.h"
 
 namespace varve::replica {
@@ -17,6 +20,20 @@ namespace varve::replica {
 [[nodiscard]] Result<std::string> newest_head(bucket::Bucket& bucket,
                                               const std::string& repository_id,
                                               std::uint64_t known = 1);
+
+/// The open parts of an attached folder.
+struct AttachedFolder {
+  io::FileSystem* files = nullptr;  ///< Shows files as they are on disk.
+  std::string root{};
+  ReplicaState* state = nullptr;
+  const meta::Env* catalog = nullptr;
+  /// Called once the map has the objects of the new head, before the catalog needs them. May be
+  /// empty.
+  std::function<Result<void>()> objects_added{};
+};
+/// Does as advance_to() in a folder that this process has open for reading.
+[[nodiscard]] Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
+                                   const std::string& head);
 
 /// Brings the catalog, the map of objects and the small files in the folder at `root` to a head.
 /// Readers see the old or the new catalog at every moment, also after a crash; another call

@@ -106,6 +106,17 @@ Result<Extents> DistantData::find(const std::string& path) {
   return Error(ErrorCode::kNotFound, path + " is not in the object store");
 }
 
+Extents DistantData::known(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const auto found = map_.find(path);
+  return found == map_.end() ? Extents() : found->second;
+}
+
+Result<void> DistantData::reload() {
+  const std::lock_guard lock(mutex_);
+  return load(true);
+}
+
 Result<std::vector<std::string>> DistantData::list(const std::string& folder) {
   const std::lock_guard lock(mutex_);
   VARVE_TRY(load(true));

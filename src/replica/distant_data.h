@@ -47,6 +47,10 @@ class DistantData {
 
   /// Returns a file of the map by its path in the repository. Errors: kNotFound; those of the map.
   [[nodiscard]] Result<Extents> find(const std::string& path);
+  /// Returns the present extents of a file, without loading the map; null if it has none.
+  [[nodiscard]] Extents known(const std::string& path);
+  /// Loads the map again.
+  [[nodiscard]] Result<void> reload();
   /// Returns the names of the files in a folder.
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& folder);
   /// Returns the bytes of all files below a folder.

@@ -135,16 +135,24 @@ class DistantFiles final : public io::FileSystem {
 
 class OpenDistant final : public store::OpenSegment {
  public:
-  OpenDistant(DistantData& data, Extents extents) : data_(data), extents_(std::move(extents)) {}
+  OpenDistant(DistantData& data, std::string path, Extents extents)
+      : data_(data), path_(std::move(path)), extents_(std::move(extents)) {}
   Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
-    return data_.read(extents_, offset, out);
+    return data_.read(extents(offset + out.size()), offset, out);
   }
-  Result<std::uint64_t> size() override { return bytes_of(*extents_); }
-  [[nodiscard]] const Extents& extents() const { return extents_; }
+  Result<std::uint64_t> size() override { return bytes_of(*extents(0)); }
+  /// Returns the extents to read the bytes before `end` from. A newer head may have a longer file,
+  /// or none: the objects of the older head stay for a day.
+  [[nodiscard]] Extents extents(std::uint64_t end) const {
+    auto now = data_.known(path_);
+    if (!now || (bytes_of(*now) < end && bytes_of(*now) < bytes_of(*extents_))) return extents_;
+    return now;
+  }
 
  private:
   DistantData& data_;
-  const Extents extents_;
+  const std::string path_;
+  const Extents extents_;  // Those of the opening.
 };
 
 class DistantStore final : public store::SegmentStore {
@@ -160,7 +168,7 @@ class DistantStore final : public store::SegmentStore {
     if (!distant) return folder_.open(file, mode);  // Parity is on the local disk.
     VARVE_TRY_ASSIGN(auto extents, data_.find(*distant));
     return std::shared_ptr<store::OpenSegment>(
-        std::make_shared<OpenDistant>(data_, std::move(extents)));
+        std::make_shared<OpenDistant>(data_, *distant, std::move(extents)));
   }
   void read_many(std::vector<store::RangeRead> ranges, store::ReadCompletion done) override {
     std::vector<DistantRead> reads;
@@ -171,7 +179,8 @@ class DistantStore final : public store::SegmentStore {
         done(i, ranges[i].file->read_at(ranges[i].offset, ranges[i].out));
         continue;
       }
-      reads.push_back({distant->extents(), ranges[i].offset, ranges[i].out});
+      const auto end = ranges[i].offset + ranges[i].out.size();
+      reads.push_back({distant->extents(end), ranges[i].offset, ranges[i].out});
       positions.push_back(i);
     }
     data_.read_many(std::move(reads), [positions = std::move(positions), done = std::move(done)](

@@ -19,8 +19,9 @@
 
 namespace varve::replica {
 
-/// The newest head that the folder knows, and the map of objects of that head. Not thread-safe,
-/// but several processes may read beside one writer.
+/// The newest head that the folder knows, and the map of objects of that head. Thread-safe: each
+/// call is one transaction. Several processes may read beside one writer, but a process opens the
+/// state only once at a time.
 class ReplicaState {
  public:
   /// Opens the state of the repository at `root`. Unless `read_only`, creates a missing one, and

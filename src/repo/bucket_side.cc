@@ -82,8 +82,11 @@ Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
                                              config = side->config_] { return open(config); },
                                             side->config_.place);
   if (!side->config_.reads_only) return side;
-  const auto load = [files = side->files_.get(), path]() -> Result<replica::ObjectMap> {
-    VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files, path, true));
+  const auto load = [self = side.get()]() -> Result<replica::ObjectMap> {
+    const std::lock_guard lock(self->state_mutex_);
+    if (self->state_) return self->state_->objects();
+    VARVE_TRY_ASSIGN(const auto state,
+                     replica::ReplicaState::open(*self->files_, self->path_, true));
     return state.objects();
   };
   side->data_ = std::make_unique<replica::DistantData>(*side->bucket_, *side->files_,
@@ -119,11 +122,8 @@ Result<void> BucketSide::refresh(const crypto::KeyRing* keys) {
     VARVE_TRY(replica::authenticate_head(newest, keys));
     VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
     VARVE_TRY_ASSIGN(const bool advanced, replica::advance_to(*bucket_, *files_, path_, newest));
-    if (!advanced || head.superblock == text) return {};
-    const auto bytes = base::as_bytes(head.superblock);
-    VARVE_TRY(files_->write_file_atomically(path_, "varve.repo", bytes));
-    if (keys == nullptr) return {};
-    return files_->write_file_atomically(path_, "varve.keys", bytes);
+    if (!advanced) return {};
+    return adopt_superblock(*files_, path_, head.superblock, keys != nullptr);
   };
   const auto done = work();
   if (done) return {};
@@ -246,7 +246,33 @@ Result<void> BucketSide::replicate_all() {
   return {};
 }
 
-void BucketSide::stop() { end_thread(true); }
+Result<void> BucketSide::follow(const meta::Env& catalog,
+                                std::shared_ptr<const crypto::KeyRing> keys,
+                                std::chrono::milliseconds interval) {
+  if (!data_ || follower_) return {};
+  {
+    const std::lock_guard lock(state_mutex_);
+    VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(*files_, path_, false));
+    state_ = std::make_unique<replica::ReplicaState>(std::move(state));
+  }
+  FollowedFolder folder;
+  folder.root = path_;
+  folder.files = files_.get();
+  folder.bucket = bucket_.get();
+  folder.data = data_.get();
+  folder.state = state_.get();
+  folder.catalog = &catalog;
+  folder.keys = std::move(keys);
+  follower_ = std::make_unique<HeadFollower>(std::move(folder), interval);
+  return {};
+}
+
+void BucketSide::stop() {
+  end_thread(true);
+  if (!follower_) return;
+  bucket_->stop();
+  follower_.reset();
+}
 
 void BucketSide::end_thread(bool at_once) {
   std::jthread ended;

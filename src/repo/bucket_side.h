@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -17,7 +18,9 @@
 #include "meta/lmdb.h"
 #include "replica/bucket_config.h"
 #include "replica/distant_data.h"
+#include "replica/replica_state.h"
 #include "replica/replicator.h"
+#include "repo/head_follower.h"
 #include "store/segment_store.h"
 #include "varve/object_store.h"
 #include "varve/options.h"
@@ -68,7 +71,13 @@ class BucketSide {
   /// Ends the thread, then replicates what is sealed, and waits for it. Errors: those of
   /// Replicator::replicate(); kInterrupted after StoreUse::waiting returned false.
   [[nodiscard]] Result<void> finish();
-  /// Ends the thread, and all requests.
+  /// Brings an attached folder to newer heads every `interval`. Does nothing in a writer's folder.
+  /// Lifetime: `catalog`, which is open for writing, outlives stop().
+  /// Errors: those of opening the folder's state for writing.
+  [[nodiscard]] Result<void> follow(const meta::Env& catalog,
+                                    std::shared_ptr<const crypto::KeyRing> keys,
+                                    std::chrono::milliseconds interval);
+  /// Ends the threads, and all requests.
   void stop();
 
   [[nodiscard]] bool reads_only() const { return config_.reads_only; }
@@ -92,6 +101,9 @@ class BucketSide {
   std::unique_ptr<bucket::Bucket> bucket_;
   std::unique_ptr<replica::DistantData> data_;
   std::unique_ptr<replica::Replicator> replicator_;
+  std::mutex state_mutex_;                        // Guards state_ while it is set.
+  std::unique_ptr<replica::ReplicaState> state_;  // Set by follow().
+  std::unique_ptr<HeadFollower> follower_;
 
   std::mutex mutex_;  // Guards the members below.
   std::condition_variable_any wake_;

@@ -5,15 +5,14 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <chrono>
 #include <memory>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "base/coding.h"
 #include "base/log.h"
 #include "io/posix_file_system.h"
+#include "repo/memory_folder.h"
 
 namespace varve::repo {
 
@@ -21,23 +20,6 @@ namespace {
 
 constexpr std::string_view kMemoryPrefix = "varve-sequence 1 ";
 constexpr std::size_t kMemoryBytesMax = 64;
-constexpr const char* kLockName = "lock";
-constexpr int kLockTries = 200;
-constexpr std::chrono::milliseconds kLockPause{5};
-
-/// Returns whether the machine has no place for the file, or it may not be used. That is no reason
-/// to refuse a repository.
-bool is_unusable(const Error& error) {
-  switch (error.code()) {
-    case ErrorCode::kNotFound:
-    case ErrorCode::kNotDirectory:
-    case ErrorCode::kNotPermitted:
-    case ErrorCode::kReadOnly:
-      return true;
-    default:
-      return false;
-  }
-}
 
 std::optional<std::uint64_t> parse(std::string_view text) {
   if (!text.starts_with(kMemoryPrefix) || !text.ends_with('\n')) return std::nullopt;
@@ -59,25 +41,6 @@ Error set_back(const std::string& root, std::uint64_t present, std::uint64_t kno
               root, present, known)};
 }
 
-/// Creates a folder and those above it.
-Result<void> make_folders(const std::string& folder) {
-  const auto files = io::make_posix_file_system();
-  for (auto end = folder.find('/', 1);; end = folder.find('/', end + 1)) {
-    VARVE_TRY(files->make_directory(folder.substr(0, end)));
-    if (end == std::string::npos) return {};
-  }
-}
-
-/// Takes the lock of the folder. Another process holds it for a moment only.
-Result<std::unique_ptr<io::FileLock>> lock_folder(io::FileSystem& files, const std::string& path) {
-  for (int tries = 1;; ++tries) {
-    auto lock = files.lock(path);
-    const bool waits = !lock && lock.error().code() == ErrorCode::kLocked && tries < kLockTries;
-    if (!waits) return lock;
-    std::this_thread::sleep_for(kLockPause);
-  }
-}
-
 }  // namespace
 
 ClientMemory::ClientMemory(std::string folder, std::string id)
@@ -90,7 +53,7 @@ Result<std::optional<std::uint64_t>> ClientMemory::read() const {
     VARVE_TRY_ASSIGN(const auto files, io::open_root(folder_, {}));
     return files->read_file(path, kMemoryBytesMax);
   }();
-  if (!text && is_unusable(text.error())) {
+  if (!text && is_unusable_memory(text.error())) {
     if (text.error().code() == ErrorCode::kNotPermitted) {
       base::log(base::LogLevel::kWarning,
                 "a repository that was set back would not be seen: " + text.error().message());
@@ -112,7 +75,7 @@ void ClientMemory::remember(std::uint64_t sequence) {
   if (written_ && *written_ >= sequence) return;
   const auto done = write(sequence, false);
   if (done) return;
-  const bool says_so = !is_unusable(done.error()) && !std::exchange(has_failed_, true);
+  const bool says_so = !is_unusable_memory(done.error()) && !std::exchange(has_failed_, true);
   const auto level = says_so ? base::LogLevel::kWarning : base::LogLevel::kDebug;
   base::log(level, "the repository's sequence number is not remembered: " + done.error().message());
 }
@@ -124,9 +87,7 @@ Result<void> ClientMemory::accept(std::uint64_t sequence) {
 }
 
 Result<void> ClientMemory::write(std::uint64_t sequence, bool lower) {
-  VARVE_TRY(make_folders(folder_));
-  VARVE_TRY_ASSIGN(const auto files, io::open_root(folder_, {}));
-  VARVE_TRY_ASSIGN(const auto lock, lock_folder(*files, folder_ + "/" + kLockName));
+  VARVE_TRY_ASSIGN(const auto memory, lock_memory(folder_));
   if (!lower) {
     VARVE_TRY_ASSIGN(const auto present, read());
     if (present && *present >= sequence) {
@@ -135,7 +96,7 @@ Result<void> ClientMemory::write(std::uint64_t sequence, bool lower) {
     }
   }
   const std::string text = fmt::format("{}{}\n", kMemoryPrefix, sequence);
-  VARVE_TRY(files->write_file_atomically(folder_, id_, base::as_bytes(text)));
+  VARVE_TRY(memory.files->write_file_atomically(folder_, id_, base::as_bytes(text)));
   written_ = sequence;
   return {};
 }

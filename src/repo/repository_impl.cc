@@ -104,11 +104,20 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   env.keys.ring = *keys;
   env.writer_lock = paths.lock();
   VARVE_TRY(store::check_folders(*files, path));
-  auto catalog = open_catalog(*files, paths, env, options.probe_catalog);
+  // follow() writes the catalog of an attached folder, unless the disk is read-only.
+  const bool is_attached = bucket && bucket->reads_only();
+  env.read_only = false;
+  auto writable = is_attached ? open_catalog(*files, paths, env, options.probe_catalog)
+                              : Result<meta::Env>(Error(ErrorCode::kReadOnly, ""));
+  const bool may_follow = writable.has_value();
+  if (!may_follow) env.read_only = options.read_only;
+  auto catalog =
+      may_follow ? std::move(writable) : open_catalog(*files, paths, env, options.probe_catalog);
   if (!catalog) return std::move(catalog).error();
   std::unique_ptr<RepositoryImpl> repository(
       new RepositoryImpl(path, options, std::move(bucket), std::move(*superblock), *std::move(keys),
                          std::move(files), std::move(lock), std::move(*catalog)));
+  repository->may_follow_ = may_follow;
   VARVE_TRY(repository->start());
   repository->arrange_what_is_owed();
   return std::unique_ptr<Repository>(std::move(repository));
@@ -199,14 +208,6 @@ Result<void> RepositoryImpl::end_work() {
   return std::move(synced).error().with_context(paths_.root() + ": lost at the end");
 }
 
-// The catalog may be replaced after this.
-Result<void> RepositoryImpl::end_replication() {
-  if (!bucket_) return {};
-  const auto done = options_.store.waits ? bucket_->finish() : Result<void>();
-  bucket_->stop();
-  return done;
-}
-
 Result<void> RepositoryImpl::close() {
   if (catalog_replaced_) return {};
   VARVE_TRY(end_work());
@@ -256,11 +257,6 @@ Result<series::Pool*> RepositoryImpl::pool() {
 series::Pool* RepositoryImpl::opened_pool() {
   const std::lock_guard lock(pool_mutex_);
   return pool_.get();
-}
-
-std::unique_ptr<store::SegmentStore> RepositoryImpl::segments(const std::string& directory) {
-  if (!bucket_) return nullptr;
-  return bucket_->segments(*files_, directory);
 }
 
 Result<series::Series*> RepositoryImpl::find(SeriesId id) {

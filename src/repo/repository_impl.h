@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -95,6 +96,10 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<SpaceInfo> space() override;
   [[nodiscard]] base::Metrics& metrics_registry() override { return metrics_; }
   [[nodiscard]] io::FileSystem& file_system() override { return *files_; }
+
+  /// Brings an attached folder to newer heads every `interval`, unless its disk is read-only. Does
+  /// nothing for other repositories.
+  [[nodiscard]] Result<void> follow(std::chrono::milliseconds interval);
 
   // Key slots of an encrypted repository. repository_keys.cc. For one thread.
   [[nodiscard]] bool is_encrypted() const { return codecs_.keys() != nullptr; }
@@ -206,6 +211,7 @@ class RepositoryImpl final : public Repository {
   const format::DataCodecs codecs_;
   ClientMemory memory_;
   const std::unique_ptr<io::FileLock> lock_;
+  bool may_follow_ = false;  // The folder is attached, and its catalog open for writing.
   std::atomic<bool> catalog_replaced_ = false;      // The open catalog may have no name any more.
   SettledMark settled_{*files_, paths_.settled()};  // Outlives the catalog.
   meta::Env catalog_;

@@ -24,6 +24,7 @@
 #include "replica/head.h"
 #include "replica/replica_state.h"
 #include "repo/bucket_side.h"
+#include "repo/repository_impl.h"
 #include "repo/store_repository.h"
 #include "repo/superblock_file.h"
 #include "store/repository_paths.h"
@@ -178,6 +179,11 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
 Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                              const OpenOptions& options) {
   return repo::attach_to_store(place, folder, options, {});
+}
+
+Result<void> follow_store(Repository& repository, std::chrono::milliseconds interval) {
+  auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
+  return opened == nullptr ? Result<void>() : opened->follow(interval);
 }
 
 Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,

@@ -72,6 +72,16 @@ Result<void> write_superblock(io::FileSystem& files, const std::string& director
   return write_copy(files, directory, superblock, keys);
 }
 
+Result<void> adopt_superblock(io::FileSystem& files, const std::string& directory,
+                              const std::string& text, bool has_keys) {
+  VARVE_TRY_ASSIGN(const auto present, read_superblock_text(files, directory));
+  if (present == text) return {};
+  const auto bytes = base::as_bytes(text);
+  VARVE_TRY(files.write_file_atomically(directory, "varve.repo", bytes));
+  if (!has_keys) return {};
+  return files.write_file_atomically(directory, "varve.keys", bytes);
+}
+
 Result<void> write_copy(io::FileSystem& files, const std::string& directory,
                         const format::Superblock& superblock, const crypto::KeyRing* keys) {
   if (keys == nullptr) return {};

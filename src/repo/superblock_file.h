@@ -34,6 +34,11 @@ namespace varve::repo {
                                             const format::Superblock& superblock,
                                             const crypto::KeyRing* keys);
 
+/// Writes a text that another folder of the repository has as `varve.repo`, and as its copy if the
+/// repository has keys.
+[[nodiscard]] Result<void> adopt_superblock(io::FileSystem& files, const std::string& directory,
+                                            const std::string& text, bool has_keys);
+
 /// Writes only the copy `varve.keys`. Does nothing in a plain repository.
 [[nodiscard]] Result<void> write_copy(io::FileSystem& files, const std::string& directory,
                                       const format::Superblock& superblock,

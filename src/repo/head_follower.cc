@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "repo/head_follower.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "base/coding.h"
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "replica/attachment.h"
+#include "replica/bucket_config.h"
+#include "replica/head.h"
+#include "replica/head_objects.h"
+#include "repo/superblock_file.h"
+#include "store/repository_paths.h"
+
+namespace varve::repo {
+
+namespace {
+
+// A look at the next head costs the cheapest request. Should that head be gone, a list finds the
+// ones after it.
+constexpr unsigned kLooksPerList = 60;
+
+}  // namespace
+
+HeadFollower::HeadFollower(FollowedFolder folder, std::chrono::milliseconds interval)
+    : folder_(std::move(folder)), interval_(interval) {
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    base::name_this_thread("varve-follow");
+    run(stop);
+  });
+}
+
+HeadFollower::~HeadFollower() {
+  thread_.request_stop();
+  thread_.join();
+}
+
+void HeadFollower::run(const std::stop_token& stop) {
+  std::string trouble;
+  for (unsigned looks = 1;; ++looks) {
+    {
+      std::unique_lock lock(mutex_);
+      static_cast<void>(wake_.wait_for(lock, stop, interval_, [] { return false; }));
+    }
+    if (stop.stop_requested()) return;
+    const auto looked = look(looks % kLooksPerList == 0);
+    if (stop.stop_requested()) return;
+    if (looked && !*looked) return;
+    const auto now = looked ? std::string() : looked.error().message();
+    if (!now.empty() && now != trouble) {
+      base::log(base::LogLevel::kWarning, now + "; older versions are shown until it works again");
+    }
+    trouble = now;
+  }
+}
+
+Result<bool> HeadFollower::look(bool lists) {
+  VARVE_TRY_ASSIGN(const auto config, replica::read_config(*folder_.files, folder_.root));
+  if (!config || !config->reads_only) return false;
+  VARVE_TRY_ASSIGN(const auto known_text, folder_.state->head());
+  if (!known_text) return true;
+  VARVE_TRY_ASSIGN(const auto known, replica::decode_head(*known_text));
+  if (!lists) {
+    const auto next = replica::read_head(*folder_.bucket,
+                                         replica::head_name(known.repository_id, known.number + 1));
+    if (!next && next.error().code() == ErrorCode::kNotFound) return true;
+    if (!next) return next.error();
+  }
+  // Another process may bring the folder up to date meanwhile; the next look sees it.
+  const auto lock = folder_.files->lock(store::RepositoryPaths(folder_.root).lock());
+  if (!lock && lock.error().code() == ErrorCode::kLocked) return true;
+  if (!lock) return lock.error();
+  VARVE_TRY_ASSIGN(const auto newest,
+                   replica::newest_head(*folder_.bucket, known.repository_id, known.number));
+  VARVE_TRY(replica::authenticate_head(newest, folder_.keys.get()));
+  replica::AttachedFolder attached;
+  attached.files = folder_.files;
+  attached.root = folder_.root;
+  attached.state = folder_.state;
+  attached.catalog = folder_.catalog;
+  attached.objects_added = [this] { return folder_.data->reload(); };
+  VARVE_TRY_ASSIGN(const bool advanced, replica::advance(*folder_.bucket, attached, newest));
+  if (!advanced) return true;
+  VARVE_TRY(folder_.data->reload());
+  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
+  base::log(base::LogLevel::kInfo,
+            fmt::format("{} shows head {} of {}", folder_.root, head.number, config->place));
+  VARVE_TRY(
+      adopt_superblock(*folder_.files, folder_.root, head.superblock, folder_.keys != nullptr));
+  return true;
+}
+
+}  // namespace varve::repo

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "bucket/bucket.h"
+#include "crypto/key_ring.h"
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "replica/distant_data.h"
+#include "replica/replica_state.h"
+#include "varve/result.h"
+
+namespace varve::repo {
+
+/// The parts of an open repository whose folder is attached.
+/// Lifetime: all outlive the follower.
+struct FollowedFolder {
+  std::string root{};
+  io::FileSystem* files = nullptr;  ///< Shows files as they are on disk.
+  bucket::Bucket* bucket = nullptr;
+  replica::DistantData* data = nullptr;
+  replica::ReplicaState* state = nullptr;  ///< Open for writing.
+  const meta::Env* catalog = nullptr;      ///< Open for writing.
+  std::shared_ptr<const crypto::KeyRing> keys{};
+};
+
+/// Brings an attached folder to newer heads while this process shows it. If the store fails, the
+/// folder stays as it is, and the reason is logged once.
+class HeadFollower {
+ public:
+  /// Starts a thread that looks every `interval`.
+  HeadFollower(FollowedFolder folder, std::chrono::milliseconds interval);
+  HeadFollower(const HeadFollower&) = delete;
+  HeadFollower& operator=(const HeadFollower&) = delete;
+  /// Ends the thread. The caller has stopped the bucket.
+  ~HeadFollower();
+
+ private:
+  void run(const std::stop_token& stop);
+  /// Looks once. Returns false if the folder is not a reader any more.
+  [[nodiscard]] Result<bool> look(bool lists);
+
+  const FollowedFolder folder_;
+  const std::chrono::milliseconds interval_;
+  std::mutex mutex_;  // For the waits.
+  std::condition_variable_any wake_;
+  std::jthread thread_;
+};
+
+}  // namespace varve::repo

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a repository that has to do with its object store.
+#include <memory>
+#include <string>
+
+#include "repo/repository_impl.h"
+
+namespace varve::repo {
+
+// The catalog may be replaced after this.
+Result<void> RepositoryImpl::end_replication() {
+  if (!bucket_) return {};
+  const auto done = options_.store.waits ? bucket_->finish() : Result<void>();
+  bucket_->stop();
+  return done;
+}
+
+Result<void> RepositoryImpl::follow(std::chrono::milliseconds interval) {
+  if (!may_follow_) return {};
+  return bucket_->follow(catalog_, codecs_.keys(), interval);
+}
+
+std::unique_ptr<store::SegmentStore> RepositoryImpl::segments(const std::string& directory) {
+  if (!bucket_) return nullptr;
+  return bucket_->segments(*files_, directory);
+}
+
+}  // namespace varve::repo
