@@ -46,7 +46,8 @@ Result<ScrubReport> scrub(const PartOptions& options, const Context& context) {
 }  // namespace
 
 int check_in_parts(PartOptions options, const Context& context) {
-  if (const auto given = take_repository({{"REPO", &options.repository}}); !given) {
+  if (const auto given = take_repository({{"REPO", &options.repository}}, control::Purpose::kLook);
+      !given) {
     return fail(given.error());
   }
   const auto report = scrub(options, context);

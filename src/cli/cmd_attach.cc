@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/replication.h"
 #include "cli/repository_access.h"
+#include "control/place_folder.h"
 
 namespace varve::cli {
 namespace {
@@ -18,7 +19,7 @@ struct AttachArguments {
 };
 
 int run_attach(const AttachArguments& options, const Context& context) {
-  if (!names_store(options.store.place.place)) {
+  if (!control::names_store(options.store.place.place)) {
     return fail(
         usage_error(options.store.place.place + " is no object store; give s3://BUCKET/PREFIX"));
   }
@@ -27,6 +28,7 @@ int run_attach(const AttachArguments& options, const Context& context) {
   how.read_only = true;
   const auto attached = attach_to_store(options.store.place, options.folder, how);
   if (!attached) return fail(attached.error());
+  remember_store_folder(how.memory_folder, options.store.place.place, options.folder);
   if (options.json) {
     Json object = Json::object();
     put_name(object, "repository", options.folder);

@@ -91,7 +91,8 @@ int resume_check(const CheckArguments& options, const Context& context) {
 
 int run_check(CheckArguments options, const Context& context) {
   if (options.resume) return resume_check(options, context);
-  if (const auto given = take_repository({{"REPO", &options.repository}}); !given) {
+  if (const auto given = take_repository({{"REPO", &options.repository}}, control::Purpose::kLook);
+      !given) {
     return fail(given.error());
   }
   const auto report = check(options, context);

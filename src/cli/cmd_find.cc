@@ -173,7 +173,8 @@ Result<std::string> take_repository_word(std::vector<std::string>& words) {
 }
 
 Result<std::uint64_t> find(FindArguments& options) {
-  VARVE_TRY_ASSIGN(const std::string path, take_repository_word(options.words));
+  VARVE_TRY_ASSIGN(std::string path, take_repository_word(options.words));
+  VARVE_TRY(use_folder_of_place(path, control::Purpose::kLook));
   std::vector<base::PathGlob> globs;
   for (const std::string& word : options.words) {
     VARVE_TRY_ASSIGN(auto glob, as_usage(base::PathGlob::parse(word)));

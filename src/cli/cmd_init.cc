@@ -14,6 +14,7 @@
 #include "cli/repository_access.h"
 #include "control/key_source.h"
 #include "control/mounted_path.h"
+#include "control/place_folder.h"
 #include "control/store_access.h"
 #include "varve/choices.h"
 #include "varve/placement.h"
@@ -77,7 +78,7 @@ Result<std::optional<Encryption>> choose_encryption(const InitArguments& options
 
 /// Takes the place in an object store out of the arguments, if they name one.
 Result<void> take_store(InitArguments& options) {
-  if (!names_store(options.repository)) {
+  if (!control::names_store(options.repository)) {
     if (options.local.empty()) return {};
     return usage_error("--local names the folder of a repository in s3://BUCKET/PREFIX");
   }
@@ -90,7 +91,7 @@ Result<void> take_store(InitArguments& options) {
 }
 
 int run_init(InitArguments options, const Context& context) {
-  if (const auto given = take_repository({{"REPO", &options.repository}}); !given) {
+  if (const auto given = take_words({{"REPO", &options.repository}}); !given) {
     return fail(given.error());
   }
   if (const auto taken = take_store(options); !taken) return fail(taken.error());
@@ -138,6 +139,10 @@ int run_init(InitArguments options, const Context& context) {
                         ? Repository::create(options.repository, parameters, how)
                         : create_in_store(options.store.place, options.repository, parameters, how);
   if (!made) return fail(made.error());
+  if (!options.local.empty()) {
+    remember_store_folder(options_to_read(options.repository).memory_folder,
+                          options.store.place.place, options.repository);
+  }
   if (options.json) {
     Json object = Json::object();
     put_name(object, "repository", options.repository);

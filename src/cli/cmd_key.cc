@@ -159,9 +159,12 @@ Result<void> check_new_key(const KeyArguments& options) {
 int run_key(KeyArguments options, const Context& context) {
   if (const auto fit = check_new_key(options); !fit) return fail(fit.error());
   const bool takes_number = options.action == "rm" || options.action == "change";
+  const auto purpose =
+      options.action == "list" ? control::Purpose::kLook : control::Purpose::kChange;
   const auto given =
-      takes_number ? take_repository({{"REPO", &options.repository}, {"NUMBER", &options.number}})
-                   : take_repository({{"REPO", &options.repository}});
+      takes_number
+          ? take_repository({{"REPO", &options.repository}, {"NUMBER", &options.number}}, purpose)
+          : take_repository({{"REPO", &options.repository}}, purpose);
   if (!given) return fail(given.error());
   const auto done = options.action == "list" ? list(options) : change(options, context);
   return done ? kExitOk : fail(done.error());

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "control/place_folder.h"
 #include "fs/mount_main.h"
 
 namespace varve::cli {
@@ -29,7 +30,9 @@ struct MountArguments {
 Result<void> make_mount_point(const MountArguments& options) {
   std::error_code failed;
   // Without a repository, the mount will fail, so no folder is created.
-  if (!std::filesystem::is_directory(options.repository, failed)) return {};
+  if (!control::names_store(options.repository) &&
+      !std::filesystem::is_directory(options.repository, failed))
+    return {};
   const auto state = std::filesystem::symlink_status(options.directory, failed);
   if (state.type() != std::filesystem::file_type::not_found) return {};
   std::filesystem::create_directories(options.directory, failed);
@@ -39,8 +42,8 @@ Result<void> make_mount_point(const MountArguments& options) {
 
 int run_mount(MountArguments options, const Context& context) {
   if (const auto given =
-          take_repository({{"REPO", &options.repository},
-                           {"DIR", &options.directory, context.instance.value("VARVE_MOUNT")}});
+          take_words({{"REPO", &options.repository},
+                      {"DIR", &options.directory, context.instance.value("VARVE_MOUNT")}});
       !given) {
     return fail(given.error());
   }

@@ -22,7 +22,8 @@ struct WebArguments {
 };
 
 int run_web(WebArguments options, const Context& context) {
-  if (const auto given = take_repository({{"REPO", &options.repository}}); !given) {
+  if (const auto given = take_repository({{"REPO", &options.repository}}, control::Purpose::kLook);
+      !given) {
     return fail(given.error());
   }
   // A browser that closes a download must not end the program, and zip archives need a character

@@ -54,7 +54,7 @@ Error no_repository_named() {
   return usage_error("no repository is named; give REPO or set VARVE_REPO");
 }
 
-Result<void> take_repository(std::initializer_list<Positional> positionals) {
+Result<void> take_words(std::initializer_list<Positional> positionals) {
   const std::vector<Positional> places(positionals);
   const char* from_environment = std::getenv("VARVE_REPO");
   if (places.back().value->empty() && from_environment != nullptr && *from_environment != '\0') {
@@ -82,6 +82,12 @@ Result<void> take_repository(std::initializer_list<Positional> positionals) {
                        ", and VARVE_REPO can name the first");
   }
   return {};
+}
+
+Result<void> take_repository(std::initializer_list<Positional> positionals,
+                             control::Purpose purpose) {
+  VARVE_TRY(take_words(positionals));
+  return use_folder_of_place(*positionals.begin()->value, purpose);
 }
 
 }  // namespace varve::cli

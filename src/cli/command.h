@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "cli/instance.h"
+#include "control/mounted_path.h"
 #include "varve/result.h"
 
 namespace varve::cli {
@@ -87,7 +88,11 @@ struct Positional {
 /// required arguments in order, REPO first. If the last one is missing and VARVE_REPO is set, moves
 /// all one place on and sets the first to VARVE_REPO. Then fills in Positional::otherwise.
 /// Errors: kInvalid if an argument is still missing, with its name.
-[[nodiscard]] Result<void> take_repository(std::initializer_list<Positional> positionals);
+[[nodiscard]] Result<void> take_words(std::initializer_list<Positional> positionals);
+/// Does as take_words(), and then replaces a place in an object store by its folder, as
+/// use_folder_of_place() does.
+[[nodiscard]] Result<void> take_repository(std::initializer_list<Positional> positionals,
+                                           control::Purpose purpose = control::Purpose::kChange);
 
 /// Returns the error for a command line that names no repository.
 [[nodiscard]] Error no_repository_named();

@@ -18,22 +18,36 @@
 #include "base/system_error.h"
 #include "base/unique_fd.h"
 #include "cli/command.h"
+#include "control/place_folder.h"
 
 namespace varve::cli {
 namespace {
 
 constexpr std::size_t kFileBytesMax = 64U << 10;
 constexpr const char* kSystemFolder = "/etc/varve";
-constexpr std::array<std::string_view, 12> kKeys = {
-    "VARVE_REPO",     "VARVE_SOURCE",     "VARVE_SERIES",  "VARVE_MOUNT", "VARVE_STORE",
-    "VARVE_KEEP",     "VARVE_STATUS",     "VARVE_OPTIONS", "VARVE_SCRUB", "VARVE_PASSPHRASE_FILE",
-    "VARVE_KEY_FILE", "VARVE_KEY_COMMAND"};
+constexpr std::array<std::string_view, 13> kKeys = {"VARVE_REPO",
+                                                    "VARVE_SOURCE",
+                                                    "VARVE_SERIES",
+                                                    "VARVE_MOUNT",
+                                                    "VARVE_STORE",
+                                                    "VARVE_KEEP",
+                                                    "VARVE_STATUS",
+                                                    "VARVE_OPTIONS",
+                                                    "VARVE_SCRUB",
+                                                    "VARVE_PASSPHRASE_FILE",
+                                                    "VARVE_KEY_FILE",
+                                                    "VARVE_KEY_COMMAND",
+                                                    "VARVE_CREDENTIALS_COMMAND"};
 
 constexpr std::array<std::string_view, 5> kPaths = {"VARVE_REPO", "VARVE_SOURCE", "VARVE_MOUNT",
                                                     "VARVE_PASSPHRASE_FILE", "VARVE_KEY_FILE"};
 /// Keys that go into the environment, where all that opens the repository looks.
-constexpr std::array<const char*, 4> kVariables = {"VARVE_REPO", "VARVE_PASSPHRASE_FILE",
-                                                   "VARVE_KEY_FILE", "VARVE_KEY_COMMAND"};
+constexpr std::array<const char*, 5> kVariables = {"VARVE_REPO", "VARVE_PASSPHRASE_FILE",
+                                                   "VARVE_CREDENTIALS_COMMAND", "VARVE_KEY_FILE",
+                                                   "VARVE_KEY_COMMAND"};
+
+/// Keys with this beginning go into the environment, too: how to reach an object store.
+constexpr std::string_view kStoreKeys = "AWS_";
 
 struct OptionsOfCommand {
   std::string_view command;
@@ -186,14 +200,15 @@ Result<std::map<std::string, std::string>> parse_instance(std::string_view text)
     }
     if (line.ends_with('\\')) return refuse("a value must be on one line");
     const std::string key(trimmed(line.substr(0, equals)));
-    if (std::ranges::find(kKeys, key) == kKeys.end()) {
+    if (std::ranges::find(kKeys, key) == kKeys.end() && !key.starts_with(kStoreKeys)) {
       if (!key.starts_with("VARVE_")) continue;  // For other programs that read the file.
       const std::vector<std::string> known(kKeys.begin(), kKeys.end());
       return refuse(fmt::format("unknown key {}{}", key, base::nearest_name_hint(key, known)));
     }
     const std::string_view value = unquoted(trimmed(line.substr(equals + 1)));
     const bool is_path = std::ranges::find(kPaths, key) != kPaths.end();
-    if (is_path && !value.starts_with('/')) {
+    const bool is_place = key == "VARVE_REPO" && control::names_store(value);
+    if (is_path && !is_place && !value.starts_with('/')) {
       return refuse(key + " must be an absolute path, since commands run anywhere");
     }
     if (!values.emplace(key, value).second) return refuse(key + " is given twice");
@@ -261,6 +276,9 @@ Result<Instance> take_instance(std::vector<std::string>& words) {
   for (const char* const variable : kVariables) {
     const std::string value = instance.value(variable);
     if (!value.empty()) ::setenv(variable, value.c_str(), 1);
+  }
+  for (const auto& [key, value] : instance.values) {
+    if (key.starts_with(kStoreKeys)) ::setenv(key.c_str(), value.c_str(), 1);
   }
   if (at == words.size()) return instance;
   const auto command = words.begin() + static_cast<std::ptrdiff_t>(at);

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/repository_access.h"
 #include "control/named_version.h"
+#include "control/place_folder.h"
 
 namespace varve::cli {
 namespace {
@@ -38,13 +40,20 @@ Result<bool> take_mounted(const std::string& word, control::Purpose purpose, Nam
 }  // namespace
 
 bool holds_repository(const std::string& path) {
-  return ::access((path + "/varve.repo").c_str(), F_OK) == 0;
+  return control::names_store(path) || ::access((path + "/varve.repo").c_str(), F_OK) == 0;
+}
+
+Result<void> use_folder_of_place(std::string& repository, control::Purpose purpose) {
+  VARVE_TRY_ASSIGN(repository, control::folder_of_place(
+                                   repository, {.purpose = purpose, .options = options_to_read}));
+  return {};
 }
 
 std::optional<Error> swapped_words(const std::string& first,
                                    const std::vector<std::string>& others) {
   // Not in a mount: below one whose daemon is stopped, any access hangs.
   const auto is_elsewhere = [](const std::string& word) {
+    if (control::names_store(word)) return true;
     const auto mounted = control::find_mounted(word, control::Purpose::kLook);
     return !mounted && mounted.error().code() == ErrorCode::kNotFound;
   };
@@ -67,7 +76,7 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
   const std::string environment = from_environment();
   bool& mounted = named.in_mount;
   // This check comes first: below a mount whose daemon is stopped, any other access hangs.
-  if (!left.empty()) {
+  if (!left.empty() && !control::names_store(left.front())) {
     VARVE_TRY_ASSIGN(mounted, take_mounted(left.front(), count.purpose, named));
   }
   if (mounted) {
@@ -84,6 +93,7 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
   } else {
     return no_repository_named();
   }
+  VARVE_TRY(use_folder_of_place(named.repository, count.purpose));
   while (!left.empty() && named.places.size() < count.most) {
     const std::string word = next();
     if (!mounted) {

@@ -16,8 +16,13 @@
 
 namespace varve::cli {
 
-/// Returns true if `path` is a folder with a repository, even a damaged one.
+/// Returns true if `path` is a folder with a repository, even a damaged one, or a place in an
+/// object store.
 [[nodiscard]] bool holds_repository(const std::string& path);
+
+/// Replaces a place in an object store by the folder of this machine that belongs to it. With
+/// kLook, attaches one if there is none. Errors: those of control::folder_of_place().
+[[nodiscard]] Result<void> use_folder_of_place(std::string& repository, control::Purpose purpose);
 
 /// Returns the error for a command line with the repository in another place than the first, if
 /// `first` is neither a repository nor a mount of one and one of the other words is a repository.
@@ -32,9 +37,9 @@ struct NamedPlaces {
 };
 
 /// Finds the places that the words name. The words come as REPO PLACE…, as PLACE… of the repository
-/// in VARVE_REPO, or as paths in a mount. At least `least` places are needed; words after the first
-/// `most` places are the rest.
-/// Errors: kInvalid if the places are in two repositories; otherwise as control::find_mounted().
+/// in VARVE_REPO, or as paths in a mount. REPO may be a place in an object store. At least `least`
+/// places are needed; words after the first `most` places are the rest. Errors: kInvalid if the
+/// places are in two repositories; otherwise as control::find_mounted().
 struct PlaceCount {
   std::size_t least = 0;
   std::size_t most = static_cast<std::size_t>(-1);

@@ -18,8 +18,6 @@ constexpr std::chrono::milliseconds kPause{200};
 
 }  // namespace
 
-bool names_store(const std::string& word) { return word.starts_with("s3://"); }
-
 void add_store_options(Command& command, PlaceOptions& options) {
   command
       .add_option("--endpoint", options.place.endpoint,

@@ -12,9 +12,6 @@
 
 namespace varve::cli {
 
-/// Returns whether a word of the command line names an object store: whether it begins with s3://.
-[[nodiscard]] bool names_store(const std::string& word);
-
 /// The options that say how to reach an object store.
 struct PlaceOptions {
   StorePlace place{};

@@ -26,6 +26,7 @@ Result<VersionTarget> from_environment(const std::string& version) {
   VersionTarget target;
   target.repository = repository;
   VARVE_TRY_ASSIGN(target.version, require_version(version, false));
+  VARVE_TRY(use_folder_of_place(target.repository, control::Purpose::kChange));
   return target;
 }
 
@@ -41,6 +42,7 @@ Result<VersionTarget> from_both(const std::string& repository, const std::string
   VersionTarget target;
   target.repository = repository;
   VARVE_TRY_ASSIGN(target.version, require_version(version, false));
+  VARVE_TRY(use_folder_of_place(target.repository, control::Purpose::kChange));
   return target;
 }
 

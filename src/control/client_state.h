@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine and its user say about repositories.
+// Applies what this machine and its user say about repositories.
 #pragma once
 
 #include "varve/options.h"

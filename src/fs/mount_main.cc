@@ -23,10 +23,12 @@
 #include "control/key_source.h"
 #include "control/lock_wait.h"
 #include "control/mounted_path.h"
+#include "control/place_folder.h"
 #include "fs/daemon.h"
 #include "fs/remount.h"
 #include "fs/service_manager.h"
 #include "fs/session.h"
+#include "varve/replication.h"
 #include "varve/repository.h"
 
 namespace varve::fs {
@@ -115,6 +117,10 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
   VARVE_TRY_ASSIGN(const auto repository, control::open_when_unlocked(repository_path, [&] {
                      return Repository::open(repository_path, how);
                    }));
+  if (options.follow_s) {
+    const auto follows = follow_store(*repository, std::chrono::seconds(*options.follow_s));
+    if (!follows) base::log(base::LogLevel::kWarning, follows.error().message());
+  }
   return serve_mount(*repository, directory, options, ready);
 } catch (const std::system_error& error) {
   return no_thread(error);
@@ -136,14 +142,35 @@ Result<void> read_key_once(const std::string& repository, MountOptions& options)
   return {};
 }
 
+/// Returns the options to attach a folder to an object store, with the key of the mount.
+OpenOptions options_to_attach(const std::string& folder, const MountOptions& options) {
+  const auto place = options.key.empty() ? control::key_place_of_environment() : options.key;
+  OpenOptions how;
+  how.read_only = true;
+  how.trust_owner = options.open.trust_owner;
+  how.key = control::key_source(place, {folder, folder, how.trust_owner});
+  how.encrypted_only = !place.empty();
+  how.accept_older = options.open.accept_older;
+  control::use_client_state(how);
+  return how;
+}
+
 }  // namespace
 
 Result<void> mount(const std::string& repository, const std::string& directory,
                    const MountOptions& chosen) {
   MountOptions options = chosen;
   VARVE_TRY(check_mount_options(options));
+  const auto purpose = options.open.read_only ? control::Purpose::kLook : control::Purpose::kChange;
+  VARVE_TRY_ASSIGN(const std::string folder,
+                   control::folder_of_place(
+                       repository, {.purpose = purpose, .options = [&](const std::string& cached) {
+                                      return options_to_attach(cached, options);
+                                    }}));
+  // fstab names the place, and mount(8) compares it with the mount table.
+  if (folder != repository && options.source.empty()) options.source = repository;
   // The daemon changes its current directory, and the mount table shows the path to all users.
-  auto repository_path = absolute_path(repository);
+  auto repository_path = absolute_path(folder);
   if (!repository_path) {
     return Error(ErrorCode::kNoRepository, fmt::format("{}; `varve init` creates a repository",
                                                        repository_path.error().message()));

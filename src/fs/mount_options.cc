@@ -96,6 +96,12 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
       return bad_value(name, value, "give a number of seconds, or off");
     }
     options.open.autoseal_s = value == "off" ? std::nullopt : number;
+  } else if (name == "follow") {
+    const auto number = parse_number(value, 10);
+    if (value != "off" && (!number || *number == 0)) {
+      return bad_value(name, value, "give a number of seconds from 1 on, or off");
+    }
+    options.follow_s = value == "off" ? std::nullopt : number;
   } else if (name == "rm_deletes") {
     options.rm_deletes_s = parse_number(value, 10);
     if (!options.rm_deletes_s || *options.rm_deletes_s == 0) {

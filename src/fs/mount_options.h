@@ -45,6 +45,8 @@ struct MountOptions {
   std::optional<std::vector<std::string>> beside;
   /// Time to poll for the next request of a busy program before sleeping; 0 = none.
   std::chrono::microseconds spin{0};
+  /// Time between two looks for newer versions of an attached folder; nullopt: none.
+  std::optional<std::uint32_t> follow_s = 60;
   bool foreground = false;
   bool debug = false;  ///< Prints every request; stays in the foreground.
 };

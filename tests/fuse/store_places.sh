@@ -1,0 +1,110 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# s3://BUCKET/PREFIX instead of a folder, in commands, mounts and fstab; and a mount that
+# follows the newest versions. See store_lib.sh for the store.
+limit_s=240
+. "$(dirname "$0")/lib.sh"
+. "$here/store_lib.sh"
+start_store
+
+mkdir -p "$work/source"
+echo one >"$work/source/file"
+head -c 300K /dev/urandom >"$work/source/big"
+
+expect_status 10 "$VARVE" store "$place" s/one "$work/source"
+message_says 'varve init s3://.*--local=DIR.*varve attach'
+expect_status 10 "$VARVE" ls "$place"
+message_says 'no Varve repository'
+expect_status 2 "$VARVE" ls s3://no
+message_says '3 to 63'
+ok "a place without a repository or a folder says what to do"
+
+"$VARVE" -q init "$place" --local="$repo"
+"$VARVE" -q store "$place" s/one "$work/source"
+"$VARVE" ls "$place/" s >"$work/list"
+grep -q one "$work/list"
+VARVE_REPO=$place "$VARVE" -q clone s/one s/two.partial
+VARVE_REPO=$place "$VARVE" -q seal s/two.partial
+"$VARVE" -q rm "$place" s/two
+"$VARVE" -q restore "$place" s/one "$work/restored"
+same_tree --ignore holes "$work/source" "$work/restored"
+"$VARVE" dump "$place" s/one/file | cmp - "$work/source/file"
+"$VARVE" find "$place" big >"$work/list"
+grep -q big "$work/list"
+"$VARVE" -q check "$place"
+"$VARVE" wait "$place" s/latest
+"$VARVE" -q prune -n --keep-last 1 "$place" s >"$work/stdout"
+"$VARVE" -q status "$place" >/dev/null
+[ -z "$(ls "$XDG_CACHE_HOME/varve/attached")" ]
+ok "all commands take the place of a repository that was made here"
+
+"$VARVE" mount "$place" "$mnt"
+cp -a "$work/source" "$mnt/s/three.partial"
+mv -T "$mnt/s/three.partial" "$mnt/s/three"
+"$VARVE" -q lock --for 1h "$place" s/three
+"$VARVE" umount "$place"
+if mountpoint -q "$mnt"; then fail "still mounted"; fi
+ok "a mount of the place is written to, served and unmounted by its name"
+
+# A hostile or an old line proposes a folder, and the folder's own file decides.
+mkdir "$work/evil"
+printf 's3://varve-test/other\t%s\nnonsense\n%s\t%s\n\t\n%s\trelative\n' "$repo" "$place" "$work/evil" "$place" \
+  | cat - "$XDG_STATE_HOME/varve/places" >"$work/places"
+cp "$work/places" "$XDG_STATE_HOME/varve/places"
+"$VARVE" ls "$place" s >/dev/null
+expect_status 10 "$VARVE" store s3://varve-test/other s/x "$work/source"
+message_says 'no folder of this machine'
+chmod 666 "$XDG_STATE_HOME/varve/places"
+expect_status 10 "$VARVE" store "$place" s/x "$work/source"
+message_says 'places'
+chmod 600 "$XDG_STATE_HOME/varve/places"
+expect_status 10 "$VARVE" store "${place}x" s/x "$work/source"
+message_says "did you mean.*$place"
+ok "wrong lines and a file that others may write do no harm"
+
+# Another machine.
+export XDG_STATE_HOME=$work/state2 XDG_CACHE_HOME=$work/cache2
+"$VARVE" ls "$place" s >"$work/list" 2>"$work/stderr"
+grep -q three "$work/list"
+grep -q 'has no folder on this machine' "$work/stderr"
+"$VARVE" ls "$place" s >"$work/list" 2>"$work/stderr"
+[ ! -s "$work/stderr" ]
+[ "$(stat -c %a "$XDG_CACHE_HOME/varve/attached")" = 700 ]
+expect_status 10 "$VARVE" store "$place" s/x "$work/source"
+message_says 'varve attach'
+"$VARVE" -q check --read-data "$place"
+"$VARVE" diff "$place" s/one s/three >/dev/null
+ok "commands that read attach a folder in the cache, and others do not"
+
+"$VARVE" mount -o ro,follow=1 "$place" "$mnt"
+[ "$(findmnt -n -o SOURCE "$mnt")" = "$place" ]
+exec 7<"$mnt/s/one/big"
+head -c 1000 <&7 >"$work/front"
+"$VARVE" -q store "$repo" s/four "$work/source"
+wait_until "the mount shows the new version" [ -e "$mnt/s/four/file" ]
+same_tree --ignore holes "$work/source" "$mnt/s/four"
+head -c 400K /dev/urandom >>"$work/source/big"
+for name in five six; do "$VARVE" -q store "$repo" "s/$name" "$work/source"; done
+wait_until "the mount shows the newest version" [ -e "$mnt/s/six/file" ]
+same_tree --ignore holes "$work/source" "$mnt/s/six"
+{ cat "$work/front" - <&7; } | cmp - <("$VARVE" dump "$repo" s/one/big)
+exec 7<&-
+ok "a mount that reads follows the newest versions, and open files stay readable"
+
+stop_store
+sleep 3
+same_tree --ignore holes "$work/source" "$mnt/s/six"
+ls "$mnt/s" >/dev/null
+ok "a store that fails leaves the mount as it was"
+"$VARVE" umount "$mnt"
+
+start_store_again
+"$VARVE" -q attach "$place" "$work/reader"
+echo "$place $mnt fuse.varve ro,noauto,user 0 0" >"$work/fstab"
+mkdir -p "$work/bin"
+ln -sf "$VARVE" "$work/bin/mount.fuse.varve"
+"$work/bin/mount.fuse.varve" "$place" "$mnt" -o ro
+[ -e "$mnt/s/six/file" ]
+[ "$("$VARVE" ls --json "$mnt/s" | wc -l)" -ge 5 ]
+"$VARVE" umount "$place"
+ok "mount(8) and fstab take a place, too"
