@@ -45,6 +45,10 @@ struct TargetSetup {
 /// Errors: those of Repository::create() and of the settings.
 [[nodiscard]] Result<void> create_target(const std::string& path, const TargetSetup& setup,
                                          const CreateOptions& options = {});
+/// Creates a repository in an object store, with a folder on this machine.
+/// Errors: those of create_in_store() and of the settings.
+[[nodiscard]] Result<void> create_target(const StorePlace& place, const std::string& path,
+                                         const TargetSetup& setup, const CreateOptions& options);
 
 struct CopyOptions {
   std::vector<std::string> series{};  ///< Names of the series to copy; empty for all.

@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
 #include "cli/progress.h"
+#include "cli/replication.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/ssh_program.h"
@@ -34,6 +35,9 @@ struct CopyArguments {
   std::string ssh;
   std::string remote_program = "varve";
   CopyOptions copy;
+  std::string local;
+  PlaceOptions store;
+  bool no_wait = false;
   bool no_arrange = false;
   bool json = false;
   bool progress = false;
@@ -144,7 +148,10 @@ Result<CopyReport> Copying::run(copy::Target* target) {
 }
 
 Result<CopyReport> Copying::to_folder(const TargetSetup& setup) {
-  VARVE_TRY_ASSIGN(const std::string path, repository_at(options_.target, control::Purpose::kLook));
+  VARVE_TRY_ASSIGN(const auto place,
+                   find_copy_place(options_.target, options_.local, options_.store.place,
+                                   control::Purpose::kLook));
+  const std::string& path = place.folder;
   // This process must not open the source a second time.
   std::error_code absent;
   if (std::filesystem::equivalent(path, source_.present_path(), absent)) {
@@ -153,7 +160,10 @@ Result<CopyReport> Copying::to_folder(const TargetSetup& setup) {
   }
   VARVE_TRY(check_outside(source_.present_path(), path, "copy to a folder outside it"));
   VARVE_TRY_ASSIGN(const auto repository,
-                   open_copy_place(options_.target, setup, options_.copy.dry_run, "target-"));
+                   open_copy_place(place, setup, options_.copy.dry_run, "target-",
+                                   {.wanted = !options_.no_wait,
+                                    .shows_progress = !context_.quiet,
+                                    .stopped = [this] { return stop_.stopped(); }}));
   if (repository == nullptr) return run(nullptr);
   auto report = run(copy_target(*repository).get());
   if (report && !options_.copy.dry_run && !options_.no_arrange && !changed_.empty()) {
@@ -231,7 +241,8 @@ std::string summary_of(const CopyReport& report, bool dry_run) {
 
 int run_copy(CopyArguments options, const Context& context) {
   if (const auto given =
-          take_repository({{"REPO", &options.repository}, {"DEST", &options.target, {}, true}});
+          take_repository({{"REPO", &options.repository}, {"DEST", &options.target, {}, true}},
+                          control::Purpose::kLook);
       !given) {
     return fail(given.error());
   }
@@ -239,6 +250,7 @@ int run_copy(CopyArguments options, const Context& context) {
   if (options.plain && (options.encrypt || !options.target_key.empty())) {
     return fail(usage_error("--plain asks for a copy in the clear, which has no key"));
   }
+  put_into_environment(options.store);
   const auto report = copy(options, context);
   if (!report) {
     if (report.error().code() == ErrorCode::kInterrupted ||
@@ -259,9 +271,16 @@ void add_copy_command(CommandLine& line, const Context& context) {
   auto command =
       line.add_command("copy", "Copy all versions to a second repository, also on another machine");
   command.add_repository(options->repository);
-  command.add_option("DEST", options->target,
-                     "Folder of the second repository, created if needed; ssh:HOST:PATH for one on "
-                     "another machine");
+  command.add_option(
+      "DEST", options->target,
+      "Folder of the second repository, created if needed; s3://BUCKET/PREFIX for one "
+      "in an object store; ssh:HOST:PATH for one on another machine");
+  command
+      .add_option("--local", options->local,
+                  "Folder on this machine of a DEST in an object store, unless it is known")
+      .type_name("DIR");
+  add_store_options(command, options->store);
+  add_no_wait_flag(command, options->no_wait);
   command
       .add_option("--series", options->copy.series,
                   "Copy only this series; may be given several times")

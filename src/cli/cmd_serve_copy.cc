@@ -45,11 +45,13 @@ int run_serve(const ServeArguments& options, const Context& context) {
   std::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<Repository> repository;
   const OpenTarget open = [&](const TargetSetup& setup, bool dry_run) -> Result<Repository*> {
-    if (options.existing && !control::is_repository(options.directory)) {
+    const auto purpose = dry_run ? control::Purpose::kLook : control::Purpose::kChange;
+    VARVE_TRY_ASSIGN(const auto place, find_copy_place(options.directory, {}, {}, purpose));
+    if (options.existing && !control::is_repository(place.folder)) {
       return Error(ErrorCode::kNoRepository, "there is no repository in " + options.directory +
                                                  ", and none is created there");
     }
-    auto opened = open_copy_place(options.directory, setup, dry_run, "");
+    auto opened = open_copy_place(place, setup, dry_run, "", {});
     if (!opened && opened.error().code() == ErrorCode::kWrongKey) {
       return std::move(opened).error().with_more(
           " (VARVE_PASSPHRASE_FILE, VARVE_KEY_FILE or VARVE_KEY_COMMAND name the key on the "

@@ -5,9 +5,12 @@
 #include <utility>
 
 #include "base/file_limit.h"
+#include "cli/command.h"
 #include "cli/repository_access.h"
 #include "control/key_source.h"
 #include "control/lock_wait.h"
+#include "control/place_folder.h"
+#include "control/store_access.h"
 
 namespace varve::cli {
 namespace {
@@ -25,28 +28,80 @@ Result<void> check_kind(const std::string& path, TargetKind kind, bool is_encryp
 }
 
 /// Creates the target. Returns its key, or nullopt for a plain one.
-Result<std::optional<UserKey>> create(const std::string& path, const TargetSetup& setup,
+Result<std::optional<UserKey>> create(const CopyPlace& place, const TargetSetup& setup,
                                       const std::string& key_options) {
   CreateOptions options;
-  options.trust_owner = is_trusted(path);
+  options.trust_owner = is_trusted(place.folder);
+  options.store_access = control::store_access_of_environment();
   std::optional<UserKey> key;
   if (setup.kind == TargetKind::kEncrypted) {
-    const auto place = control::key_place_of_environment();
-    VARVE_TRY_ASSIGN(key, control::read_new_key(place, key_options));
+    const auto named = control::key_place_of_environment();
+    VARVE_TRY_ASSIGN(key, control::read_new_key(named, key_options));
     options.encryption = Encryption{.first_key = {.key = *key}};
   }
-  VARVE_TRY(create_target(path, setup, options));
+  if (!place.store) {
+    VARVE_TRY(create_target(place.folder, setup, options));
+    return key;
+  }
+  VARVE_TRY(create_target(*place.store, place.folder, setup, options));
+  remember_store_folder(options_to_read(place.folder).memory_folder, place.store->place,
+                        place.folder);
   return key;
+}
+
+/// Completes a repository whose creation in the store was interrupted.
+Result<void> complete(const CopyPlace& place, const TargetSetup& setup) {
+  if (!place.store) return {};
+  const bool trusted = is_trusted(place.folder);
+  VARVE_TRY_ASSIGN(const auto connected, store_folder_at(place.folder, trusted));
+  if (connected) return {};
+  CreateOptions options;
+  options.trust_owner = trusted;
+  options.store_access = control::store_access_of_environment();
+  VARVE_TRY(create_target(*place.store, place.folder, setup, options));
+  remember_store_folder(options_to_read(place.folder).memory_folder, place.store->place,
+                        place.folder);
+  return {};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Repository>> open_copy_place(const std::string& named,
+Result<CopyPlace> find_copy_place(const std::string& named, const std::string& local,
+                                  const StorePlace& how, control::Purpose purpose) {
+  CopyPlace found;
+  if (!control::names_store(named)) {
+    if (!local.empty()) {
+      return usage_error("--local names the folder of a repository in s3://BUCKET/PREFIX");
+    }
+    VARVE_TRY_ASSIGN(found.folder, repository_at(named, purpose));
+    return found;
+  }
+  found.store = how;
+  VARVE_TRY_ASSIGN(found.store->place, as_usage(normalized_place(named)));
+  if (local.empty()) {
+    auto known = control::known_folder_of_place(named);
+    if (!known && known.error().code() == ErrorCode::kNoRepository) {
+      return usage_error("no folder of this machine is known to belong to " + found.store->place +
+                         "; give one that keeps what is not in the store yet: --local=DIR");
+    }
+    VARVE_TRY_ASSIGN(found.folder, std::move(known));
+    return found;
+  }
+  VARVE_TRY_ASSIGN(found.folder, repository_at(local, purpose));
+  VARVE_TRY_ASSIGN(const auto there, store_folder_at(found.folder, is_trusted(found.folder)));
+  if (!there) return found;
+  const auto place = normalized_place(there->place.place);
+  if (place && *place == found.store->place) return found;
+  return Error(ErrorCode::kInvalid, found.folder + " belongs to " + there->place.place +
+                                        "; give another folder with --local");
+}
+
+Result<std::unique_ptr<Repository>> open_copy_place(const CopyPlace& place,
                                                     const TargetSetup& setup, bool dry_run,
-                                                    const std::string& key_options) {
+                                                    const std::string& key_options,
+                                                    const StoreWaits& waits) {
   base::raise_file_limit();
-  const auto purpose = dry_run ? control::Purpose::kLook : control::Purpose::kChange;
-  VARVE_TRY_ASSIGN(const std::string path, repository_at(named, purpose));
+  const std::string& path = place.folder;
   const auto present = read_encryption(path, is_trusted(path));
   if (!present && present.error().code() != ErrorCode::kNoRepository) return present.error();
   if (present) VARVE_TRY(check_kind(path, setup.kind, present->has_value()));
@@ -56,7 +111,7 @@ Result<std::unique_ptr<Repository>> open_copy_place(const std::string& named,
                      ", and one that must be encrypted is not created by accident: --encrypt "
                      "creates it, --plain creates one in the clear");
   }
-  OpenOptions options = options_to_write(path);
+  OpenOptions options = options_to_write(path, waits);
   options.read_only = dry_run;
   if (setup.kind == TargetKind::kPlain) {
     options.key = {};  // The one in the environment is that of the source.
@@ -66,8 +121,10 @@ Result<std::unique_ptr<Repository>> open_copy_place(const std::string& named,
   }
   if (!present && dry_run) return std::unique_ptr<Repository>();
   if (!present) {
-    VARVE_TRY_ASSIGN(const auto key, create(path, setup, key_options));
+    VARVE_TRY_ASSIGN(const auto key, create(place, setup, key_options));
     if (key) options.key = [key]() -> Result<UserKey> { return *key; };
+  } else if (!dry_run) {
+    VARVE_TRY(complete(place, setup));
   }
   auto opened = control::open_when_unlocked(path, [&] { return Repository::open(path, options); });
   if (!opened && opened.error().code() == ErrorCode::kLocked) {

@@ -6,6 +6,7 @@
 #include "copy/local_target.h"
 #include "copy/remote_target.h"
 #include "varve/copy.h"
+#include "varve/replication.h"
 
 namespace varve {
 
@@ -27,6 +28,13 @@ Result<void> create_target(const std::string& path, const TargetSetup& setup,
   CreateOptions how = options;
   how.settings = {setup.new_series, setup.arrange, setup.pool_index};
   return Repository::create(path, setup.parameters, how);
+}
+
+Result<void> create_target(const StorePlace& place, const std::string& path,
+                           const TargetSetup& setup, const CreateOptions& options) {
+  CreateOptions how = options;
+  how.settings = {setup.new_series, setup.arrange, setup.pool_index};
+  return create_in_store(place, path, setup.parameters, how);
 }
 
 Result<ConnectedTarget> connect_target(int in, int out, const TargetSetup& setup, bool dry_run) {
