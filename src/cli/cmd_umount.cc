@@ -6,7 +6,10 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/repository_access.h"
+#include "control/place_folder.h"
 #include "control/unmount.h"
+#include "varve/replication.h"
 
 namespace varve::cli {
 namespace {
@@ -14,15 +17,38 @@ namespace {
 struct UmountArguments {
   std::string directory;
   bool force = false;
+  bool no_wait = false;
 };
+
+/// Says what the daemon waits for, if that is an object store.
+void explain_wait(const std::string& repository, std::int64_t process, const Context& context) {
+  const bool trusted = is_trusted(repository);
+  const auto info = replication_info(repository, trusted);
+  if (!info || !*info || (*info)->reads_only) return;
+  const auto missing = unreplicated_versions(repository, trusted);
+  const auto count =
+      missing ? fmt::format(" ({} versions are missing there)", missing->size()) : "";
+  note(context,
+       fmt::format("unmounted; the daemon (process {}) waits until {} has what is sealed in {}{}. "
+                   "Ctrl-C ends this command only. `kill {}`, or --no-wait the next time, ends the "
+                   "wait, and loses nothing: `varve wait {}` goes on",
+                   process, (*info)->place, repository, count, process, repository));
+}
 
 int run_umount(UmountArguments options, const Context& context) {
   if (options.directory.empty()) options.directory = context.instance.value("VARVE_MOUNT");
   if (options.directory.empty()) {
     return fail(usage_error("DIR is missing; give the mount point, or the mounted repository"));
   }
-  const auto mode = options.force ? control::UnmountMode::kForce : control::UnmountMode::kSafe;
-  const auto outcome = control::unmount(options.directory, mode);
+  auto directory = control::known_folder_of_place(options.directory);
+  if (!directory) return fail(directory.error());
+  control::UnmountChoices choices;
+  if (options.force) choices.mode = control::UnmountMode::kForce;
+  choices.waits_for_store = !options.no_wait;
+  choices.takes_long = [&](const std::string& repository, std::int64_t process) {
+    explain_wait(repository, process, context);
+  };
+  const auto outcome = control::unmount(*directory, choices);
   if (!outcome) return fail(outcome.error());
   if (outcome->daemon_was_dead) {
     note(context, fmt::format("{}: the daemon had died; the mount point is free again. Open "
@@ -41,6 +67,8 @@ void add_umount_command(CommandLine& line, const Context& context) {
   command.add_option("DIR", options->directory, "The mount point, or the mounted repository");
   command.add_flag("--force", options->force,
                    "Unmount even if open versions lose data that is not on disk");
+  command.add_flag("--no-wait", options->no_wait,
+                   "Do not wait until the object store has what is sealed");
   command.add_alias("unmount");
   command.run([options, &context] { return run_umount(*options, context); });
 }

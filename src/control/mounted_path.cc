@@ -20,6 +20,7 @@
 #include "control/client.h"
 #include "control/own_attribute.h"
 #include "control/patience.h"
+#include "control/place_folder.h"
 
 namespace varve::control {
 namespace {
@@ -226,6 +227,7 @@ Result<MountedThere> find_mounted_on(const std::string& directory) {
   if (daemon) {
     there.repository = there.mount.source;
     there.process = daemon->process;
+    there.is_confirmed = true;
     return there;
   }
   auto claimed = claimed_repository(there.mount, directory);
@@ -239,6 +241,7 @@ Result<MountedThere> find_mounted_on(const std::string& directory) {
   VARVE_TRY_ASSIGN(daemon, confirm(there.mount, there.repository));
   if (daemon) {
     there.process = daemon->process;
+    there.is_confirmed = true;
     return there;
   }
   VARVE_TRY_ASSIGN(const OwnAttribute access, attribute(there.mount, "user.varve.access"));
@@ -247,6 +250,18 @@ Result<MountedThere> find_mounted_on(const std::string& directory) {
   std::from_chars(process.value.data(), process.value.data() + process.value.size(), there.process);
   return there;
 }
+
+namespace {
+
+/// Returns whether a mount whose source is a place in an object store says that it shows a
+/// repository.
+bool claims(const MountEntry& mount, const std::string& repository) {
+  if (mount.type != kFileSystemType || !names_store(mount.source)) return false;
+  const auto claimed = attribute(mount, "user.varve.repository");
+  return claimed && claimed->error == 0 && claimed->value == repository;
+}
+
+}  // namespace
 
 Result<std::vector<MountEntry>> find_mounts_of(const std::string& repository) {
   const auto place = resolve(repository);
@@ -257,7 +272,8 @@ Result<std::vector<MountEntry>> find_mounts_of(const std::string& repository) {
   for (MountEntry& entry : read_mount_table()) {
     if (!check_user(entry, repository)) continue;
     const bool confirmed = client && client->identity().mount_device == entry.device;
-    if (confirmed || (entry.type == kFileSystemType && entry.source == place->path)) {
+    const bool named = entry.type == kFileSystemType && entry.source == place->path;
+    if (confirmed || named || claims(entry, place->path)) {
       mounts.push_back(std::move(entry));
     }
   }

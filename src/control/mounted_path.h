@@ -38,10 +38,11 @@ struct MountedPath {
 /// A Varve mount on a directory.
 struct MountedThere {
   MountEntry mount;
-  std::string repository;    ///< Path of the repository, as the mount claims.
-  std::int64_t process = 0;  ///< Process of the daemon, 0 if unknown.
-  bool dead = false;         ///< The daemon has ended; only the mount remains.
-  bool read_only = false;    ///< The daemon has opened the repository only to read it.
+  std::string repository;     ///< Path of the repository, as the mount claims.
+  std::int64_t process = 0;   ///< Process of the daemon, 0 if unknown.
+  bool dead = false;          ///< The daemon has ended; only the mount remains.
+  bool read_only = false;     ///< The daemon has opened the repository only to read it.
+  bool is_confirmed = false;  ///< The daemon at the repository's own socket has the mount.
 };
 
 /// Returns true if `path` is a folder with the superblock of a repository.

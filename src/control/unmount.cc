@@ -13,8 +13,10 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "base/system_error.h"
 #include "base/unique_fd.h"
@@ -33,6 +35,8 @@ using Clock = std::chrono::steady_clock;
 /// after the last close(2). A program that inspects each new mount may also hold it briefly.
 constexpr std::chrono::milliseconds kBusyPatience{1'500};
 constexpr std::chrono::milliseconds kBusyPause{50};
+/// Time after which the user is told about the wait for the daemon.
+constexpr std::chrono::milliseconds kLongWait{3'000};
 
 Error busy(const std::string& mount_point) {
   return {ErrorCode::kBusy,
@@ -96,13 +100,24 @@ Result<base::UniqueFd> open_process(std::int64_t process) {
 }
 
 /// Waits while the daemon writes, without a limit. Gives up on a stopped daemon.
-Result<void> wait_for_end(const base::UniqueFd& fd, pid_t process) {
+Result<void> wait_for_end(const base::UniqueFd& fd, const MountedThere& there,
+                          const UnmountChoices& choices) {
   constexpr int kLook_ms = 250;
   if (!fd.valid()) return {};
+  const auto process = static_cast<pid_t>(there.process);
   pollfd wait = {.fd = fd.get(), .events = POLLIN, .revents = 0};
-  Clock::time_point seen_running = Clock::now();
+  const Clock::time_point start = Clock::now();
+  Clock::time_point seen_running = start;
+  bool has_told = false;
   while (::poll(&wait, 1, kLook_ms) <= 0) {
     const Clock::time_point now = Clock::now();
+    if (!choices.waits_for_store && there.is_confirmed) {
+      // The first one may come while the daemon still serves, and only end that.
+      ::syscall(SYS_pidfd_send_signal, fd.get(), SIGTERM, nullptr, 0);
+    }
+    if (now - start > kLongWait && !std::exchange(has_told, true) && choices.takes_long) {
+      choices.takes_long(there.repository, there.process);
+    }
     if (!is_stopped(process)) seen_running = now;
     if (now - seen_running > kStoppedMax) {
       return Error(ErrorCode::kUnavailable,
@@ -154,7 +169,7 @@ Result<void> make_durable(const MountedThere& there) {
 
 }  // namespace
 
-Result<UnmountOutcome> unmount(const std::string& path, UnmountMode mode) {
+Result<UnmountOutcome> unmount(const std::string& path, const UnmountChoices& choices) {
   auto found = find_mounted_on(path);
   if (!found && found.error().code() == ErrorCode::kNotFound) {
     if (!is_repository(path)) return Error(ErrorCode::kInvalid, found.error().message());
@@ -168,9 +183,9 @@ Result<UnmountOutcome> unmount(const std::string& path, UnmountMode mode) {
     return outcome;
   }
   VARVE_TRY_ASSIGN(const base::UniqueFd process, open_process(found->process));
-  if (mode == UnmountMode::kSafe) VARVE_TRY(make_durable(*found));
+  if (choices.mode == UnmountMode::kSafe) VARVE_TRY(make_durable(*found));
   VARVE_TRY(detach(outcome.mount_point, false));
-  VARVE_TRY(wait_for_end(process, static_cast<pid_t>(found->process)));
+  VARVE_TRY(wait_for_end(process, *found, choices));
   return outcome;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "varve/result.h"
@@ -18,12 +19,20 @@ enum class UnmountMode : std::uint8_t {
   kForce,  ///< Unmounts even so; data not yet on disk is lost.
 };
 
+struct UnmountChoices {
+  UnmountMode mode = UnmountMode::kSafe;
+  /// Whether the daemon waits until the repository's object store has all that is sealed.
+  bool waits_for_store = true;
+  /// Called once if the daemon takes long to end; may be empty.
+  std::function<void(const std::string& repository, std::int64_t process)> takes_long{};
+};
+
 /// Unmounts the Varve file system at the mount point or of the repository `path`. Waits until its
 /// daemon has written everything and ended.
 /// Errors: kBusy if a program uses the mount, or the daemon is stopped; kInvalid if `path` is
 /// neither a mount point nor a mounted repository; kNotPermitted if another ordinary user made the
 /// mount. With kSafe, also the error of making open versions durable, which names them.
 [[nodiscard]] Result<UnmountOutcome> unmount(const std::string& path,
-                                             UnmountMode mode = UnmountMode::kSafe);
+                                             const UnmountChoices& choices = {});
 
 }  // namespace varve::control
