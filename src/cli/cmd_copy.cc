@@ -142,8 +142,12 @@ Result<CopyReport> Copying::run(copy::Target* target) {
   auto report = copy_versions(source_, target, options_.copy, observer);
   progress_.clear();
   if (!report && stop_.stopped() && report.error().code() == ErrorCode::kUnavailable) {
-    return Error(ErrorCode::kInterrupted, "interrupted");
+    report = Error(ErrorCode::kInterrupted, "interrupted");
   }
+  const bool goes_on = !report && !options_.copy.dry_run &&
+                       (report.error().code() == ErrorCode::kInterrupted ||
+                        report.error().code() == ErrorCode::kNoSpace);
+  if (goes_on) note(context_, "the same command continues the copy");
   return report;
 }
 
@@ -246,19 +250,14 @@ int run_copy(CopyArguments options, const Context& context) {
       !given) {
     return fail(given.error());
   }
-  if (const auto fit = check_key_options(options.target_key); !fit) return fail(fit.error());
+  if (const auto fit = check_key_options(options.target_key, "target-"); !fit)
+    return fail(fit.error());
   if (options.plain && (options.encrypt || !options.target_key.empty())) {
     return fail(usage_error("--plain asks for a copy in the clear, which has no key"));
   }
   put_into_environment(options.store);
   const auto report = copy(options, context);
-  if (!report) {
-    if (report.error().code() == ErrorCode::kInterrupted ||
-        report.error().code() == ErrorCode::kNoSpace) {
-      note(context, "the same command continues the copy");
-    }
-    return fail(report.error());
-  }
+  if (!report) return fail(report.error());
   report_problems(report->problems);
   note(context, summary_of(*report, options.copy.dry_run));
   return report->problems.empty() ? kExitOk : kExitIncomplete;

@@ -161,7 +161,9 @@ Result<ImportOutcome> import_into(Repository& repository, const SnapshotList& li
   return outcome;
 }
 
-Result<ImportOutcome> import_folder(const ImportArguments& options, const Context& context) {
+// Sets `begun` once the repository is open.
+Result<ImportOutcome> import_folder(const ImportArguments& options, const Context& context,
+                                    bool& begun) {
   if (options.series.find('/') != std::string::npos) {
     return usage_error("\"" + options.series +
                        "\" is no name of a series; each snapshot becomes a version");
@@ -184,6 +186,7 @@ Result<ImportOutcome> import_folder(const ImportArguments& options, const Contex
     return std::move(repository).error().with_context("if the repository is mounted, unmount it");
   }
   if (!repository) return std::move(repository).error();
+  begun = true;
   auto outcome = import_into(**repository, list, folder.string(), options, context);
   auto closed = (*repository)->close();
   if (closed) return outcome;
@@ -197,10 +200,12 @@ int run_import(ImportArguments options, const Context& context) {
       !given) {
     return fail(given.error());
   }
-  const auto outcome = import_folder(options, context);
+  bool begun = false;
+  const auto outcome = import_folder(options, context, begun);
   if (!outcome) {
-    if (!options.dry_run && (outcome.error().code() == ErrorCode::kInterrupted ||
-                             outcome.error().code() == ErrorCode::kNoSpace)) {
+    if (begun && !options.dry_run &&
+        (outcome.error().code() == ErrorCode::kInterrupted ||
+         outcome.error().code() == ErrorCode::kNoSpace)) {
       note(context, "the same command continues the import");
     }
     return fail(outcome.error());

@@ -98,8 +98,9 @@ void print_change_json(RestoreChange change, const std::string& path) {
   print_json("change", std::move(object));
 }
 
+// Sets `begun` once the repository is open.
 Result<TransferReport> restore(const Request& request, const RestoreArguments& options,
-                               const Context& context) {
+                               const Context& context, bool& begun) {
   // With --scatter, more open files mean fewer passes over the disk.
   base::raise_file_limit();
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
@@ -121,6 +122,7 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   control::use_client_state(open_options);
   if (!options.engine.empty()) open_options.engine = options.engine;
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
+  begun = true;
   if (options.tar.empty()) {
     VARVE_TRY(check_outside(repository->present_path(), request.directory,
                             "restore to a directory outside it"));
@@ -170,10 +172,12 @@ int run_restore(const RestoreArguments& options, const Context& context) {
   }
   const auto request = read_words(options);
   if (!request) return fail(request.error());
-  const auto report = restore(*request, options, context);
+  bool begun = false;
+  const auto report = restore(*request, options, context, begun);
   if (!report) {
-    if (options.tar.empty() && (report.error().code() == ErrorCode::kInterrupted ||
-                                report.error().code() == ErrorCode::kNoSpace)) {
+    if (begun && options.tar.empty() &&
+        (report.error().code() == ErrorCode::kInterrupted ||
+         report.error().code() == ErrorCode::kNoSpace)) {
       note(context, "the same command continues from here");
     }
     return fail(report.error());

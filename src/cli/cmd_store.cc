@@ -276,7 +276,8 @@ Result<TransferReport> plan(const StoreArguments& options, const StoreRequest& r
   return report;
 }
 
-Result<TransferReport> store(const StoreArguments& options, const Context& context) {
+// Sets `begun` once the repository is open.
+Result<TransferReport> store(const StoreArguments& options, const Context& context, bool& begun) {
   VARVE_TRY_ASSIGN(const VersionPath path, require_version(options.version, false));
   VARVE_TRY(check_new_names(path, VersionState::kOpen));
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
@@ -303,6 +304,7 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
   }
   auto repository = open_to_write(options.repository, choices);
   const bool is_locked = !repository && repository.error().code() == ErrorCode::kLocked;
+  begun = repository || is_locked;
   if (is_locked) {
     VARVE_TRY_ASSIGN(control::StoreTask task, stream ? stream_task(options, path, stream)
                                                      : directory_task(options, path, request));
@@ -355,9 +357,10 @@ Result<void> take_arguments(StoreArguments& options, const Instance& instance) {
 int run_store(StoreArguments options, const Context& context) {
   if (const auto given = take_arguments(options, context.instance); !given)
     return fail(given.error());
-  const auto report = store(options, context);
+  bool begun = false;
+  const auto report = store(options, context, begun);
   if (!report) {
-    if (!is_stream(options) && !options.dry_run &&
+    if (begun && !is_stream(options) && !options.dry_run &&
         (report.error().code() == ErrorCode::kInterrupted ||
          report.error().code() == ErrorCode::kNoSpace)) {
       note(context, "the version stays open; the same command continues it");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "repo/superblock_file.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <thread>
 
@@ -33,9 +35,16 @@ Result<std::unique_ptr<io::FileSystem>> open_folder(const std::string& path, boo
 }
 
 Result<std::string> read_superblock_text(io::FileSystem& files, const std::string& directory) {
-  auto text = files.read_file(store::RepositoryPaths(directory).superblock(), kSuperblockBytesMax);
-  if (!text && is_absent(text.error())) return no_repository(directory);
-  return text;
+  const store::RepositoryPaths paths(directory);
+  auto text = files.read_file(paths.superblock(), kSuperblockBytesMax);
+  if (text || !is_absent(text.error())) return text;
+  const auto has_copy = files.exists(paths.keys());
+  if (!has_copy || !*has_copy) return no_repository(directory);
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("{} is missing, but {}, its copy, is there: the folder is an encrypted "
+                           "repository. `varve repair` writes the file again, as `cp -p {} {}` "
+                           "does; do not create a repository here",
+                           paths.superblock(), paths.keys(), paths.keys(), paths.superblock()));
 }
 
 std::optional<std::string> fault_of_copy(io::FileSystem& files, const std::string& directory,

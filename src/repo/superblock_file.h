@@ -17,7 +17,8 @@ namespace varve::repo {
 /// Opens the file system of a repository's folder. Errors: kNoRepository if there is no folder.
 [[nodiscard]] Result<std::unique_ptr<io::FileSystem>> open_folder(const std::string& path,
                                                                   bool trust_owner);
-/// Reads the text of `varve.repo`. Errors: kNoRepository if there is no such file.
+/// Reads the text of `varve.repo`. Errors: kNoRepository if there is no such file; kCorrupt if only
+/// its copy is there.
 [[nodiscard]] Result<std::string> read_superblock_text(io::FileSystem& files,
                                                        const std::string& directory);
 
