@@ -35,7 +35,6 @@ constexpr std::string_view kChecksumKey = "checksum = ";
 constexpr std::size_t kChecksumLineBytes = kChecksumKey.size() + 16 + 1;
 constexpr std::size_t kRepositoryIdDigits = 32;
 // A longer file is not a superblock.
-constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 
 using Fields = std::map<std::string_view, std::string_view>;
 

@@ -27,6 +27,9 @@ struct KeyLines {
   std::vector<crypto::KeySlot> slots;  ///< Ascending by number; empty in a copy for labels.
 };
 
+/// Maximum size of the text, in bytes.
+inline constexpr std::size_t kSuperblockBytesMax = 64U << 10;
+
 struct Superblock {
   std::uint32_t format_version = kFormatVersion;
   std::string repository_id;  ///< 32 hexadecimal digits, random.

@@ -19,8 +19,6 @@ namespace varve::maintain {
 
 namespace {
 
-constexpr std::size_t kSuperblockTextMax = 64U << 10;
-
 // Compares the parts of a plain container, which follow `header` in `rest`, with their checksums.
 std::string fault_of_plain(const format::ContainerHeader& header, std::span<const std::byte> rest) {
   for (const auto& frame : header.frames) {
@@ -37,7 +35,7 @@ std::string fault_of_plain(const format::ContainerHeader& header, std::span<cons
 }  // namespace
 
 Result<CheckReport> OuterChecker::run() {
-  const auto text = files_.read_file(paths_.superblock(), kSuperblockTextMax);
+  const auto text = files_.read_file(paths_.superblock(), format::kSuperblockBytesMax);
   if (!text && text.error().code() == ErrorCode::kNotFound) {
     return Error(ErrorCode::kNoRepository, paths_.root() + " is not a Varve repository");
   }

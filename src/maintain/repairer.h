@@ -57,11 +57,10 @@ class Repairer final : public Repair {
   /// Uses the file `varve.keys` instead of a bad `varve.repo`, if the repository is encrypted.
   /// Returns false if there is no such file.
   [[nodiscard]] Result<bool> use_superblock_copy(const std::string& damage);
-  /// Returns true if the copy has later key slots.
+  /// Returns true if the copy has later key slots of the same repository. Without keys, true if it
+  /// claims so.
   [[nodiscard]] bool has_newer_copy(const format::Superblock& superblock,
-                                    const crypto::KeyRing& keys) const;
-  /// Returns true if the copy claims later key slots of the same repository. Needs no key.
-  [[nodiscard]] bool is_newer_copy(const format::Superblock& superblock) const;
+                                    const crypto::KeyRing* keys) const;
   /// Finds key slots that are older than the catalog.
   [[nodiscard]] Result<void> scan_key_counter();
   [[nodiscard]] Result<void> scan_catalog();

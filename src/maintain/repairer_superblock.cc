@@ -30,36 +30,25 @@ Result<void> Repairer::check_superblock() {
 
 // The next writer writes the copy again, if that is the damaged one.
 Result<bool> Repairer::use_superblock_copy(const std::string& damage) {
-  const auto name = store::RepositoryPaths(path_).keys();
-  const auto text = files_->read_file(name, kSuperblockBytesMax);
-  if (!text && text.error().code() == ErrorCode::kNotFound) return false;
-  if (!text) return text.error();
-  auto superblock = ingest::read_superblock(*text);
-  if (!superblock) return std::move(superblock).error().with_context(name);
-  VARVE_TRY_ASSIGN(auto keys, format::unlock_superblock(*superblock, *text, options_.key, true));
-  superblock_ = format::encode_superblock(*superblock);
-  use(*superblock, std::move(keys));
+  auto copy = read_superblock_copy(*files_, path_);
+  if (!copy && copy.error().code() == ErrorCode::kNotFound) return false;
+  if (!copy) return std::move(copy).error();
+  const auto& [text, superblock] = *copy;
+  VARVE_TRY_ASSIGN(auto keys, format::unlock_superblock(superblock, text, options_.key, true));
+  superblock_ = format::encode_superblock(superblock);
+  use(superblock, std::move(keys));
   superblock_lost_ = true;
   step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
-       damage + "; the repair writes it again from " + name);
+       damage + "; the repair writes it again from " + store::RepositoryPaths(path_).keys());
   return true;
 }
 
 bool Repairer::has_newer_copy(const format::Superblock& superblock,
-                              const crypto::KeyRing& keys) const {
-  const auto text = files_->read_file(store::RepositoryPaths(path_).keys(), kSuperblockBytesMax);
-  if (!text || !format::authenticate_superblock(*text, keys)) return false;
-  const auto copy = ingest::read_superblock(*text);
-  return copy && copy->encryption &&
-         copy->encryption->key_counter > superblock.encryption->key_counter;
-}
-
-bool Repairer::is_newer_copy(const format::Superblock& superblock) const {
-  const auto text = files_->read_file(store::RepositoryPaths(path_).keys(), kSuperblockBytesMax);
-  const auto copy = text ? ingest::read_superblock(*text) : text.error();
-  return copy && copy->encryption && superblock.encryption &&
-         copy->repository_id == superblock.repository_id &&
-         copy->encryption->key_counter > superblock.encryption->key_counter;
+                              const crypto::KeyRing* keys) const {
+  const auto copy = read_superblock_copy(*files_, path_);
+  return copy && superblock.encryption && are_of_one_repository(copy->superblock, superblock) &&
+         copy->superblock.encryption->key_counter > superblock.encryption->key_counter &&
+         (keys == nullptr || format::authenticate_superblock(copy->text, *keys));
 }
 
 Result<void> Repairer::scan_key_counter() {
@@ -77,7 +66,7 @@ Result<void> Repairer::scan_key_counter() {
 }
 
 Result<void> Repairer::scan_superblock() {
-  auto text = files_->read_file(path_ + "/varve.repo", kSuperblockBytesMax);
+  auto text = files_->read_file(path_ + "/varve.repo", format::kSuperblockBytesMax);
   auto superblock =
       text ? ingest::read_superblock(*text) : Result<format::Superblock>(std::move(text).error());
   if (superblock) {
@@ -86,12 +75,12 @@ Result<void> Repairer::scan_superblock() {
     const bool forged = !keys && keys.error().code() == ErrorCode::kCorrupt;
     if (!keys && !forged) {
       // The key may be in the newer copy alone.
-      if (!is_newer_copy(*superblock)) return std::move(keys).error();
+      if (!has_newer_copy(*superblock, nullptr)) return std::move(keys).error();
       VARVE_TRY_ASSIGN(const bool used, use_superblock_copy("it is older than its copy"));
       if (!used) return std::move(keys).error();
       return {};
     }
-    if (!forged && *keys && has_newer_copy(*superblock, **keys)) {
+    if (!forged && *keys && has_newer_copy(*superblock, keys->get())) {
       VARVE_TRY(use_superblock_copy("it is older than its copy"));
       return {};
     }

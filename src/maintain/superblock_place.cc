@@ -2,6 +2,7 @@
 #include "maintain/superblock_place.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "crypto/sealed_file.h"
@@ -29,6 +30,18 @@ bool are_foreign(io::FileSystem& raw, const std::string& directory,
 
 }  // namespace
 
+Result<SuperblockCopy> read_superblock_copy(io::FileSystem& files, const std::string& path) {
+  const auto name = store::RepositoryPaths(path).keys();
+  VARVE_TRY_ASSIGN(auto text, files.read_file(name, format::kSuperblockBytesMax));
+  auto superblock = ingest::read_superblock(text);
+  if (!superblock) return std::move(superblock).error().with_context(name);
+  return SuperblockCopy{std::move(text), *std::move(superblock)};
+}
+
+bool are_of_one_repository(const format::Superblock& a, const format::Superblock& b) {
+  return a.repository_id == b.repository_id && a.encryption.has_value() == b.encryption.has_value();
+}
+
 Result<void> check_superblock_place(io::FileSystem& raw, io::FileSystem& files,
                                     const format::FrameCodec& codec, const std::string& path,
                                     const format::Superblock& superblock) {
@@ -47,10 +60,8 @@ Result<void> check_superblock_place(io::FileSystem& raw, io::FileSystem& files,
                        "the right one back, or move the labels away. Nothing was changed");
     }
   }
-  const auto text = raw.read_file(paths.keys(), kSuperblockBytesMax);
-  const auto copy = text ? ingest::read_superblock(*text) : text.error();
-  const bool is_copy = !copy || (copy->repository_id == superblock.repository_id &&
-                                 copy->encryption.has_value() == superblock.encryption.has_value());
+  const auto copy = read_superblock_copy(raw, path);
+  const bool is_copy = !copy || are_of_one_repository(copy->superblock, superblock);
   if (any_readable || is_copy) return {};
   return Error(ErrorCode::kCorrupt,
                path +

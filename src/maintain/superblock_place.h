@@ -12,8 +12,17 @@
 
 namespace varve::maintain {
 
-/// Bytes that the repair reads of a superblock at most.
-inline constexpr std::size_t kSuperblockBytesMax = 64U << 10;
+/// The file `varve.keys`, a copy of the superblock of an encrypted repository.
+struct SuperblockCopy {
+  std::string text;
+  format::Superblock superblock;
+};
+/// Reads the copy in a repository's folder. It may be that of another repository: no key is needed.
+/// Errors: kNotFound without a copy; those of reading it and of ingest::read_superblock().
+[[nodiscard]] Result<SuperblockCopy> read_superblock_copy(io::FileSystem& files,
+                                                          const std::string& path);
+/// Returns whether both are of one repository, encrypted or not.
+[[nodiscard]] bool are_of_one_repository(const format::Superblock& a, const format::Superblock& b);
 
 /// Checks that the labels in a folder that are whole belong to the superblock and to their series.
 /// A repair without a catalog removes and replaces what it cannot read: under the superblock of

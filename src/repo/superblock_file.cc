@@ -9,13 +9,12 @@
 #include "base/coding.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
+#include "maintain/superblock_place.h"
 #include "store/repository_paths.h"
 
 namespace varve::repo {
 
 namespace {
-
-constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 
 Error no_repository(const std::string& path) {
   return {ErrorCode::kNoRepository,
@@ -36,7 +35,7 @@ Result<std::unique_ptr<io::FileSystem>> open_folder(const std::string& path, boo
 
 Result<std::string> read_superblock_text(io::FileSystem& files, const std::string& directory) {
   const store::RepositoryPaths paths(directory);
-  auto text = files.read_file(paths.superblock(), kSuperblockBytesMax);
+  auto text = files.read_file(paths.superblock(), format::kSuperblockBytesMax);
   if (text || !is_absent(text.error())) return text;
   const auto has_copy = files.exists(paths.keys());
   if (!has_copy || !*has_copy) return no_repository(directory);
@@ -55,15 +54,14 @@ std::optional<std::string> fault_of_copy(io::FileSystem& files, const std::strin
   constexpr std::chrono::milliseconds kWait(20);
   const store::RepositoryPaths paths(directory);
   for (int tries = 1;; ++tries) {
-    const auto present = files.read_file(paths.superblock(), kSuperblockBytesMax);
-    const auto text = files.read_file(paths.keys(), kSuperblockBytesMax);
-    if (present && text && *present == *text) return std::nullopt;
-    const auto copy = text ? ingest::read_superblock(*text) : text.error();
+    const auto present = files.read_file(paths.superblock(), format::kSuperblockBytesMax);
+    const auto copy = maintain::read_superblock_copy(files, directory);
+    if (present && copy && *present == copy->text) return std::nullopt;
     if (tries < kTriesMax) {
       std::this_thread::sleep_for(kWait);
     } else if (!copy) {
       return copy.error().message();
-    } else if (copy->repository_id != superblock.repository_id || !copy->encryption) {
+    } else if (!maintain::are_of_one_repository(copy->superblock, superblock)) {
       return "it is the copy of another repository's superblock";
     } else {
       return "it differs from varve.repo; if a change of the keys was interrupted, the next "
@@ -143,7 +141,7 @@ Result<void> SuperblockFile::complete_copy() {
   const std::lock_guard lock(mutex_);
   const auto text = format::encode_superblock(superblock_, keys_.get());
   const auto copy =
-      files_.read_file(store::RepositoryPaths(directory_).keys(), kSuperblockBytesMax);
+      files_.read_file(store::RepositoryPaths(directory_).keys(), format::kSuperblockBytesMax);
   if (copy && *copy == text) return {};
   return files_.write_file_atomically(directory_, "varve.keys", base::as_bytes(text));
 }
