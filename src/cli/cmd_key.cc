@@ -130,7 +130,17 @@ Result<void> change(const KeyArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kChange));
   VARVE_TRY_ASSIGN(const auto info, read_encryption(path, is_trusted(path)));
   if (!info) return is_plain(path);
-  VARVE_TRY_ASSIGN(const auto keys, KeySlots::open(path, options_to_write(path)));
+  const auto opened = KeySlots::open(path, options_to_write(path));
+  if (!opened && opened.error().code() == ErrorCode::kLocked) {
+    return Error(opened.error())
+        .with_more(
+            "; keys change while no process writes to the repository: if it is mounted, unmount it "
+            "with "
+            "`varve umount`, give this command again, and mount it. `varve key list` works "
+            "meanwhile");
+  }
+  if (!opened) return opened.error();
+  const auto& keys = *opened;
   if (options.action == "rm") {
     VARVE_TRY(keys->remove(*number));
     if (!options.json) note(context, fmt::format("removed key {}", *number));
