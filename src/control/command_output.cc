@@ -33,8 +33,9 @@ class Child {
   bool has_ended() {
     if (pid_ == 0) return true;
     const auto got = ::waitpid(pid_, &status_, WNOHANG);
-    if (got == pid_) pid_ = 0;
-    return got == pid_ || pid_ == 0;
+    // A process that ignores SIGCHLD has no child to wait for.
+    if (got == pid_ || (got < 0 && errno != EINTR)) pid_ = 0;
+    return pid_ == 0;
   }
   /// Waits for the end. Returns the exit code, or 128 and the signal that ended the child.
   int wait() {

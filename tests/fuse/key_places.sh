@@ -83,6 +83,9 @@ opens --key-command "cat '$pass'; sleep 1000 & echo \$! >'$work/left'"
 kill "$(cat "$work/left")"
 [ "$SECONDS" -lt 60 ] || fail "Varve waits for a process in the background"
 opens --key-command "cat '$pass'; exec >&-; sleep 1"
+timeout 60 env --ignore-signal=CHLD "$VARVE" ls --key-command "sleep 1000 & echo \$! >'$work/left'; cat '$pass'" \
+  "$repo" >/dev/null || fail "where SIGCHLD is ignored"
+kill "$(cat "$work/left")"
 opens --key-command "sleep 1; cat '$pass'"
 expect_status 1 "$VARVE" ls --key-command "cat '$pass'; exit 5" "$repo"
 message_says 'exit code 5'
