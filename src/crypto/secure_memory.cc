@@ -6,6 +6,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 
 #include "crypto/secret_key.h"
@@ -35,9 +37,7 @@ class SecureHeap {
  public:
   SecureHeap() {
     if (CRYPTO_secure_malloc_init(bytes_, kKeyBytes) == 0) return;
-    // The one block that fills the heap tells where it begins.
-    begin_ = OPENSSL_secure_malloc(bytes_);
-    OPENSSL_secure_free(begin_);
+    begin_ = find_begin();
     process_ = ::getpid();
   }
 
@@ -49,6 +49,24 @@ class SecureHeap {
   }
 
  private:
+  // Returns the first byte of the empty heap. Freeing a block wipes it, which takes long for one
+  // that fills the heap, so this goes down from a small one, page by page.
+  [[nodiscard]] void* find_begin() const {
+    auto* const block = static_cast<std::byte*>(OPENSSL_secure_malloc(kKeyBytes));
+    if (block == nullptr) return nullptr;
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    auto* begin = block - reinterpret_cast<std::uintptr_t>(block) % page;
+    while (CRYPTO_secure_allocated(begin - page) == 1) begin -= page;
+    const bool is_heap = CRYPTO_secure_allocated(begin) == 1 &&
+                         CRYPTO_secure_allocated(begin + bytes_ - 1) == 1 &&
+                         CRYPTO_secure_allocated(begin + bytes_) == 0;
+    OPENSSL_secure_free(block);
+    if (is_heap) return begin;
+    void* const whole = OPENSSL_secure_malloc(bytes_);
+    OPENSSL_secure_free(whole);
+    return whole;
+  }
+
   void lock_in_this_process() {
     const std::lock_guard lock(mutex_);
     if (process_ == ::getpid()) return;
