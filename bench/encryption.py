@@ -5,8 +5,10 @@
 Both kinds take turns in each step of each round, with new repositories, for three kinds of trees:
 many small files, a tree like that of sources, and an image. Everything is in the page cache, so
 the disk hides no cost. The ratios are those of plain to encrypted in the same round: 1.00 is the
-same speed, and smaller is slower. "CPU" counts the command and the daemon. With --check, the run
-fails if a median of wall ratios is below 0.9, or if more than 1.01 of the bytes are stored.
+same speed, and smaller is slower. "CPU" counts the command and the daemon. With --before, a plain
+repository of another program takes turns, too; the last column is its processor time divided by
+that of the plain one. With --check, the run fails if a median of wall ratios is below 0.9, or if
+more than 1.01 of the bytes are stored.
 """
 
 import os
@@ -60,9 +62,10 @@ class Side:
     def __init__(self, args, work, mode):
         self.args, self.work, self.mode, self.mounted = args, work, mode, None
         path = work.at("repo-" + mode)
-        self.repository = (harness.Repository(args.varve, path, args.compression)
-                           if mode == "plain" else
-                           harness.EncryptedRepository(args, path, args.compression))
+        program = args.before if mode == "before" else args.varve
+        self.repository = (harness.EncryptedRepository(args, path, args.compression)
+                           if mode == "encrypted" else
+                           harness.Repository(program, path, args.compression))
         self.point = work.at("mnt-" + mode)
 
     def mount(self, *options):
@@ -154,13 +157,14 @@ STEPS = (("store", Round.store), ("store, 2 % changed", Round.store_changed),
 def measure(args, work, kind):
     trees = make_trees(args, work, kind)
     files, size = harness.tree_size(trees[0])
-    times = {name: {mode: [] for mode in MODES} for name, _ in STEPS}
-    reports = {name: {mode: [] for mode in MODES}
+    modes = MODES + (("before",) if args.before else ())
+    times = {name: {mode: [] for mode in modes} for name, _ in STEPS}
+    reports = {name: {mode: [] for mode in modes}
                for name in ("stored MiB", "requests of ingest", "requests of cp -a out")}
     for number in range(args.rounds):
         for tree in trees:
             harness.warm(tree)
-        sides = [Side(args, work, mode) for mode in MODES]
+        sides = [Side(args, work, mode) for mode in modes]
         steps = Round(args, work, trees, number, reports)
         for at, (name, step) in enumerate(STEPS):
             for side in sides[::-1 if (number + at) % 2 else 1]:
@@ -171,20 +175,27 @@ def measure(args, work, kind):
     return report(times, reports)
 
 
+def cpu_ratio(first, second):
+    """Returns the median of the ratios of processor time in the same round."""
+    return median([a.cpu / b.cpu for a, b in zip(first, second) if a.cpu and b.cpu] or [1])
+
+
 def report(times, reports):
     """Prints the rows of a kind, and returns the names of those that miss a bound."""
     missed = []
+    last = f"{'before':>8}" if "before" in times["store"] else ""
     print(f"{'':<20}{'plain':>9}{'range':>12}{'encrypted':>11}{'range':>12}"
-          f"{'ratio':>7}{'range':>12}{'CPU':>6}")
+          f"{'ratio':>7}{'range':>12}{'CPU':>6}{last}")
     for name, modes in times.items():
         plain, sealed = modes["plain"], modes["encrypted"]
         wall = [a.seconds / b.seconds for a, b in zip(plain, sealed)]
-        cpu = median([a.cpu / b.cpu for a, b in zip(plain, sealed) if a.cpu and b.cpu] or [1])
+        cpu = cpu_ratio(plain, sealed)
+        before = f"{cpu_ratio(modes['before'], plain):>8.2f}" if "before" in modes else ""
         columns = "".join(
             f"{median([r.seconds for r in runs]):>{width}.2f}"
             f"{spread([r.seconds for r in runs], '{:.2f}'):>12}"
             for runs, width in ((plain, 9), (sealed, 11)))
-        print(f"{name:<20}{columns}{median(wall):>7.2f}{spread(wall, '{:.2f}'):>12}{cpu:>6.2f}")
+        print(f"{name:<20}{columns}{median(wall):>7.2f}{spread(wall, '{:.2f}'):>12}{cpu:>6.2f}{before}")
         if median(wall) < RATIO_MIN:
             missed.append(f"{name} {median(wall):.2f}")
     for name, modes in reports.items():
@@ -200,6 +211,7 @@ def main():
     harness.add_tree_options(options)
     options.add_argument("--reads", type=int, default=2000, help="at random")
     options.add_argument("--compression", default="zstd", help="as `varve init` takes it")
+    options.add_argument("--before", help="another varve program, for a plain repository")
     options.add_argument("--check", action="store_true", help="fail if a bound is missed")
     args = harness.parse(options)
     args.varve_gen = args.varve_gen or os.path.join(args.build, "bench/varve-gen")

@@ -17,7 +17,6 @@ import time
 ROUNDS_MIN = 3
 MOUNT_TIMEOUT_S = 30
 MIB = 1 << 20
-TICKS = os.sysconf("SC_CLK_TCK")
 
 Run = collections.namedtuple("Run", "seconds cpu")
 
@@ -159,9 +158,9 @@ class Mount:
             time.sleep(0.01)
 
     def cpu_seconds(self):
-        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        """Returns the processor time of all threads, including those that have ended."""
+        process_clock = (~self.process.pid << 3) | 2  # As clock_getcpuclockid(3) makes it.
+        return time.clock_gettime(process_clock)
 
     def requests(self):
         """Returns the number of reads of /dev/fuse by the daemon's threads: about one per request."""
