@@ -83,6 +83,49 @@ struct ReplicationInfo {
 [[nodiscard]] Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
                                                                       bool trust_owner = false);
 
+/// Requests of one kind to an object store, as stores bill them.
+struct StoreRequests {
+  std::string kind{};                ///< "put", "get", "list", "remove", "head" or "copy".
+  std::uint64_t requests = 0;        ///< Repeated ones included.
+  std::uint64_t repeated = 0;        ///< Requests among them that repeat an earlier one.
+  std::uint64_t bytes_sent = 0;      ///< Bytes of bodies that were sent.
+  std::uint64_t bytes_received = 0;  ///< Bytes of bodies that were received.
+};
+/// The use of an object store by a repository, as its folder knows it.
+struct StoreUsage {
+  std::string place{};                    ///< s3://BUCKET/PREFIX.
+  std::uint64_t objects = 0;              ///< Objects that the newest replicated state needs.
+  std::uint64_t bytes = 0;                ///< Their bytes.
+  std::uint64_t dropped_objects = 0;      ///< Objects that wait for their removal.
+  std::vector<StoreRequests> requests{};  ///< Requests of all processes that ended.
+};
+/// Returns it; nullopt for a repository that is in no object store. Makes no request. No part of
+/// this process may have the repository open.
+/// Errors: those of reading the folder.
+[[nodiscard]] Result<std::optional<StoreUsage>> store_usage(const std::string& folder,
+                                                            bool trust_owner = false);
+
+/// An object that is not as the newest replicated state needs it.
+struct StoreDamage {
+  std::string object{};
+  std::string what{};
+};
+/// The result of comparing a repository with a list of its object store.
+struct StoreCheck {
+  std::string place{};  ///< s3://BUCKET/PREFIX; empty for a repository that is in no object store.
+  std::uint64_t objects = 0;          ///< Objects of the repository.
+  std::uint64_t bytes = 0;            ///< Their bytes.
+  std::uint64_t foreign_objects = 0;  ///< Objects among them that no state needs, older than a day.
+  std::uint64_t foreign_bytes = 0;
+  std::vector<StoreDamage> damages{};
+};
+/// Compares a list of the object store with the newest state that the folder knows: objects that
+/// are missing, or have another length. In a writer's folder, also tries whether the store still
+/// honours conditional requests. Reads no data. No part of this process may have the repository
+/// open.
+/// Errors: those of the store, and of reading the folder.
+[[nodiscard]] Result<StoreCheck> check_store(const std::string& folder, const OpenOptions& options);
+
 /// Names a version by its numbers.
 struct VersionId {
   SeriesId series{};

@@ -43,6 +43,17 @@ std::string_view name_of(RequestKind kind) {
   return "";
 }
 
+Traffic difference(const Traffic& now, const Traffic& before) {
+  Traffic more{};
+  for (std::size_t kind = 0; kind < more.size(); ++kind) {
+    more[kind].requests = now[kind].requests - before[kind].requests;
+    more[kind].repeated = now[kind].repeated - before[kind].repeated;
+    more[kind].bytes_sent = now[kind].bytes_sent - before[kind].bytes_sent;
+    more[kind].bytes_received = now[kind].bytes_received - before[kind].bytes_received;
+  }
+  return more;
+}
+
 bool is_valid_name(std::string_view name, std::size_t prefix_bytes) {
   if (name.empty() || prefix_bytes > kNameBytesMax || name.size() > kNameBytesMax - prefix_bytes) {
     return false;

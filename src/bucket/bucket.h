@@ -69,8 +69,12 @@ struct RequestCounts {
   std::uint64_t repeated = 0;        ///< Requests among them that repeat an earlier one.
   std::uint64_t bytes_sent = 0;      ///< Bytes of bodies that were sent.
   std::uint64_t bytes_received = 0;  ///< Bytes of bodies that were received.
+
+  bool operator==(const RequestCounts&) const = default;
 };
 using Traffic = std::array<RequestCounts, kRequestKinds>;
+/// Returns what was requested between two moments.
+[[nodiscard]] Traffic difference(const Traffic& now, const Traffic& before);
 
 /// The objects of a bucket whose names begin with the bucket's prefix. All names are relative to
 /// it. Thread-safe. Calls wait for the store and repeat what it does not answer.

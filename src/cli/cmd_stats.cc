@@ -17,9 +17,11 @@
 #include "cli/pool_usage_output.h"
 #include "cli/repository_access.h"
 #include "cli/stats_export.h"
+#include "cli/store_usage_output.h"
 #include "control/client.h"
 #include "control/open_versions.h"
 #include "varve/encryption.h"
+#include "varve/replication.h"
 
 namespace varve::cli {
 namespace {
@@ -33,6 +35,7 @@ struct StatsArguments {
   bool prometheus = false;
   bool live = false;
   bool streams = false;
+  std::string prices;
 };
 
 struct Figures {
@@ -41,6 +44,8 @@ struct Figures {
   ArrangingDebt debt;  ///< Sum over all series.
   ArrangeSettings settings;
   std::optional<EncryptionInfo> encryption{};
+  std::optional<StoreUsage> store{};
+  std::optional<StorePrices> prices{};
 };
 
 Result<Figures> collect(Repository& repository) {
@@ -285,6 +290,7 @@ Result<void> print_for_prometheus(Repository& repository, const Figures& figures
   whole.checks = repository.earlier_checks();
   VARVE_TRY_ASSIGN(whole.space, repository.space());
   print(prometheus_text(repository.path(), whole, figures.series));
+  if (figures.store) print(store_usage_metrics(repository.path(), *figures.store));
   const auto samples = ask_daemon(repository.path());
   if (samples) {
     print(prometheus_metrics(repository.path(), *samples));
@@ -322,16 +328,28 @@ Result<void> print_version(const StatsArguments& options, const VersionPath& pla
 Result<void> print_stats(const StatsArguments& options) {
   if (options.live) return print_live(options);
   if (options.streams) return print_streams(options);
+  std::optional<StorePrices> prices;
+  if (!options.prices.empty()) {
+    VARVE_TRY_ASSIGN(prices, read_prices(options.prices));
+  }
+  // Before the repository is opened: a process opens the state of its store only once at a time.
+  VARVE_TRY_ASSIGN(const auto folder, repository_at(options.repository, control::Purpose::kLook));
+  VARVE_TRY_ASSIGN(auto store, store_usage(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
   if (options.categories) return print_categories(*repository, options);
   VARVE_TRY_ASSIGN(Figures figures, collect(*repository));
+  figures.store = std::move(store);
+  figures.prices = std::move(prices);
   if (options.prometheus) return print_for_prometheus(*repository, figures);
   const auto path = repository->path();
   VARVE_TRY_ASSIGN(figures.encryption, read_encryption(path, is_trusted(path)));
+  const auto* const charged = figures.prices ? &*figures.prices : nullptr;
   if (options.json) {
     print_as_json(figures);
+    if (figures.store) print_store_usage_json(*figures.store, charged);
   } else {
     print_as_text(figures, options.exact);
+    if (figures.store) print_store_usage(*figures.store, charged, options.exact);
   }
   return {};
 }
@@ -345,14 +363,15 @@ Result<void> stats(StatsArguments options) {
   return named.places.empty() ? print_stats(options) : print_version(options, named.places.front());
 }
 
-int run_stats(const StatsArguments& options) {
+int run_stats(StatsArguments options, const Context& context) {
+  if (options.prices.empty()) options.prices = context.instance.value("VARVE_PRICES");
   const auto printed = stats(options);
   return printed ? kExitOk : fail(printed.error());
 }
 
 }  // namespace
 
-void add_stats_command(CommandLine& line, const Context& /*context*/) {
+void add_stats_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<StatsArguments>();
   auto command = line.add_command(
       "stats",
@@ -378,7 +397,11 @@ void add_stats_command(CommandLine& line, const Context& /*context*/) {
       .excludes(categories)
       .excludes(live);
   command.add_bytes_flag(options->exact);
-  command.run([options] { return run_stats(*options); });
+  command
+      .add_option("--prices", options->prices,
+                  "File with the prices of an object store, to print what its use costs")
+      .type_name("FILE");
+  command.run([options, &context] { return run_stats(*options, context); });
 }
 
 }  // namespace varve::cli

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kFileBytesMax = 64U << 10;
 constexpr const char* kSystemFolder = "/etc/varve";
-constexpr std::array<std::string_view, 13> kKeys = {"VARVE_REPO",
+constexpr std::array<std::string_view, 14> kKeys = {"VARVE_REPO",
                                                     "VARVE_SOURCE",
                                                     "VARVE_SERIES",
                                                     "VARVE_MOUNT",
@@ -37,9 +37,11 @@ constexpr std::array<std::string_view, 13> kKeys = {"VARVE_REPO",
                                                     "VARVE_PASSPHRASE_FILE",
                                                     "VARVE_KEY_FILE",
                                                     "VARVE_KEY_COMMAND",
-                                                    "VARVE_CREDENTIALS_COMMAND"};
+                                                    "VARVE_CREDENTIALS_COMMAND",
+                                                    "VARVE_PRICES"};
 
-constexpr std::array<std::string_view, 5> kPaths = {"VARVE_REPO", "VARVE_SOURCE", "VARVE_MOUNT",
+constexpr std::array<std::string_view, 6> kPaths = {"VARVE_PRICES",          "VARVE_REPO",
+                                                    "VARVE_SOURCE",          "VARVE_MOUNT",
                                                     "VARVE_PASSPHRASE_FILE", "VARVE_KEY_FILE"};
 /// Keys that go into the environment, where all that opens the repository looks.
 constexpr std::array<const char*, 5> kVariables = {"VARVE_REPO", "VARVE_PASSPHRASE_FILE",

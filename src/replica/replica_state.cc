@@ -16,6 +16,7 @@ constexpr std::array<const char*, 4> kTables = {"state", "objects", "uploaded", 
 constexpr std::string_view kHeadKey = "head";
 constexpr std::string_view kPendingKey = "pending";
 constexpr std::string_view kFencedKey = "fenced";
+constexpr std::string_view kTrafficKey = "traffic";
 
 std::string folder_of(const std::string& root) { return root + "/replica"; }
 
@@ -146,6 +147,51 @@ Result<void> ReplicaState::add_objects(const std::vector<std::string>& map) {
     }));
   }
   return txn.commit();
+}
+
+namespace {
+
+// A newer Varve may append kinds. A value that is too short counts as zeros.
+bucket::Traffic decode_traffic(std::string_view value) {
+  bucket::Traffic traffic{};
+  base::ByteReader reader(value);
+  for (auto& one : traffic) {
+    bucket::RequestCounts read;
+    read.requests = reader.u64();
+    read.repeated = reader.u64();
+    read.bytes_sent = reader.u64();
+    read.bytes_received = reader.u64();
+    if (reader.ok()) one = read;
+  }
+  return traffic;
+}
+
+}  // namespace
+
+Result<bucket::Traffic> ReplicaState::traffic() const {
+  VARVE_TRY_ASSIGN(const auto value, text(kTrafficKey));
+  return value ? decode_traffic(*value) : bucket::Traffic{};
+}
+
+Result<void> ReplicaState::add_traffic(const bucket::Traffic& more) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  VARVE_TRY_ASSIGN(const auto value, txn.get(kState, kTrafficKey));
+  auto sum = value ? decode_traffic(value->view()) : bucket::Traffic{};
+  std::string out;
+  base::ByteWriter writer(out);
+  for (std::size_t kind = 0; kind < sum.size(); ++kind) {
+    writer.u64(sum[kind].requests + more[kind].requests);
+    writer.u64(sum[kind].repeated + more[kind].repeated);
+    writer.u64(sum[kind].bytes_sent + more[kind].bytes_sent);
+    writer.u64(sum[kind].bytes_received + more[kind].bytes_received);
+  }
+  VARVE_TRY(txn.put(kState, kTrafficKey, out));
+  return txn.commit();
+}
+
+Result<std::uint64_t> ReplicaState::garbage_count() const {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
+  return txn.count(kGarbage);
 }
 
 Result<std::vector<std::string>> ReplicaState::garbage(std::int64_t before, std::size_t max) const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bucket/bucket.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "replica/changes.h"
@@ -53,6 +54,11 @@ class ReplicaState {
                                     bool replaces_map, const std::set<std::string>& dropped,
                                     std::int64_t seconds);
 
+  /// Returns the requests that processes sent to the store for this folder.
+  [[nodiscard]] Result<bucket::Traffic> traffic() const;
+  /// Adds to them. Needs no lock of the repository.
+  [[nodiscard]] Result<void> add_traffic(const bucket::Traffic& more);
+
   /// Adds the segments and volumes that the parts of a head add to the map, and removes none.
   [[nodiscard]] Result<void> add_objects(const std::vector<std::string>& map);
 
@@ -60,6 +66,8 @@ class ReplicaState {
   [[nodiscard]] Result<std::vector<std::string>> garbage(std::int64_t before,
                                                          std::size_t max) const;
   [[nodiscard]] Result<void> forget_garbage(const std::vector<std::string>& names);
+  /// Returns the number of objects that wait for their removal.
+  [[nodiscard]] Result<std::uint64_t> garbage_count() const;
 
  private:
   explicit ReplicaState(std::unique_ptr<meta::Env> env) : env_(std::move(env)) {}

@@ -70,6 +70,8 @@ class Replicator {
   /// Removes objects that no head has named for a day. Errors: those of the bucket.
   [[nodiscard]] Result<std::uint64_t> remove_garbage();
 
+  /// Returns the folder's state, which this process has open only once.
+  [[nodiscard]] ReplicaState& state() { return state_; }
   /// Returns the catalog's commit that the newest head has; 0 before the first one. Thread-safe.
   [[nodiscard]] std::uint64_t replicated_commit() const { return commit_; }
 

@@ -185,6 +185,7 @@ void BucketSide::replicate_in_background(const std::stop_token& stop) {
     auto done = replicator_->replicate();
     if (done) {
       wait = kWaitFirst;
+      note_traffic();
       const auto removed = replicator_->remove_garbage();
       if (!removed) base::log(base::LogLevel::kInfo, removed.error().message());
       continue;
@@ -269,9 +270,31 @@ Result<void> BucketSide::follow(const meta::Env& catalog,
 
 void BucketSide::stop() {
   end_thread(true);
-  if (!follower_) return;
-  bucket_->stop();
-  follower_.reset();
+  if (follower_) {
+    bucket_->stop();
+    follower_.reset();
+  }
+  note_traffic();
+}
+
+bucket::Traffic BucketSide::traffic() const {
+  return bucket_ ? bucket_->traffic() : bucket::Traffic{};
+}
+
+void BucketSide::note_traffic() {
+  const std::lock_guard lock(state_mutex_);
+  const auto now = traffic();
+  const auto more = bucket::difference(now, noted_);
+  if (more == bucket::Traffic{}) return;
+  const auto note = [&]() -> Result<void> {
+    if (replicator_) return replicator_->state().add_traffic(more);
+    if (state_) return state_->add_traffic(more);
+    VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(*files_, path_, false));
+    return state.add_traffic(more);
+  };
+  const auto noted = note();
+  if (noted) noted_ = now;
+  if (!noted) base::log(base::LogLevel::kDebug, noted.error().message());
 }
 
 void BucketSide::end_thread(bool at_once) {

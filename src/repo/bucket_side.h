@@ -79,6 +79,8 @@ class BucketSide {
                                     std::chrono::milliseconds interval);
   /// Ends the threads, and all requests.
   void stop();
+  /// Returns the requests since the opening.
+  [[nodiscard]] bucket::Traffic traffic() const;
 
   [[nodiscard]] bool reads_only() const { return config_.reads_only; }
   [[nodiscard]] const replica::BucketConfig& config() const { return config_; }
@@ -89,6 +91,8 @@ class BucketSide {
       : path_(std::move(path)), config_(std::move(config)), use_(std::move(use)), hooks_(hooks) {}
   void end_thread(bool at_once);
   [[nodiscard]] Result<void> replicate_all();
+  /// Adds the requests to those that the folder remembers. Logs errors.
+  void note_traffic();
   void replicate_in_background(const std::stop_token& stop);
   [[nodiscard]] const base::Clock& clock() const;
 
@@ -101,7 +105,8 @@ class BucketSide {
   std::unique_ptr<bucket::Bucket> bucket_;
   std::unique_ptr<replica::DistantData> data_;
   std::unique_ptr<replica::Replicator> replicator_;
-  std::mutex state_mutex_;                        // Guards state_ while it is set.
+  bucket::Traffic noted_{};  // Requests that the folder remembers. Guarded by state_mutex_.
+  std::mutex state_mutex_;   // Guards state_ while it is set.
   std::unique_ptr<replica::ReplicaState> state_;  // Set by follow().
   std::unique_ptr<HeadFollower> follower_;
 

@@ -30,6 +30,7 @@
 #include "repo/client_memory.h"
 #include "repo/disk_costs.h"
 #include "repo/settled_mark.h"
+#include "repo/store_metrics.h"
 #include "repo/superblock_file.h"
 #include "restore/read_service.h"
 #include "series/pool.h"
@@ -94,7 +95,7 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] std::vector<EarlierCheck> earlier_checks() override;
   [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<SpaceInfo> space() override;
-  [[nodiscard]] base::Metrics& metrics_registry() override { return metrics_; }
+  [[nodiscard]] base::Metrics& metrics_registry() override;
   [[nodiscard]] io::FileSystem& file_system() override { return *files_; }
 
   /// Brings an attached folder to newer heads every `interval`, unless its disk is read-only. Does
@@ -203,6 +204,7 @@ class RepositoryImpl final : public Repository {
   base::Metrics metrics_;
   const meta::MetaMetrics catalog_metrics_{metrics_};
   const series::SeriesMetrics series_metrics_{metrics_};
+  StoreMetrics store_metrics_{metrics_};
   const store::RepositoryPaths paths_;
   const OpenOptions options_;
   const std::unique_ptr<BucketSide> bucket_;  // Null for a local repository.

@@ -7,6 +7,11 @@
 
 namespace varve::repo {
 
+base::Metrics& RepositoryImpl::metrics_registry() {
+  if (bucket_) store_metrics_.raise_to(bucket_->traffic());
+  return metrics_;
+}
+
 // The catalog may be replaced after this.
 Result<void> RepositoryImpl::end_replication() {
   if (!bucket_) return {};

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,6 +60,13 @@ Error taken(const bucket::Bucket& bucket) {
           bucket.describe() + " has a Varve repository already; `varve attach` reads it"};
 }
 
+// Begins to count what the folder requests.
+Result<void> note_first_traffic(const bucket::Bucket& bucket, io::FileSystem& files,
+                                const std::string& folder) {
+  VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(files, folder, false));
+  return state.add_traffic(bucket.traffic());
+}
+
 // Returns whether the folder is a repository that an interrupted creation left unconnected.
 Result<bool> is_unconnected(const std::string& folder, bool trust_owner) {
   const auto files = open_folder(folder, trust_owner);
@@ -103,7 +111,9 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
   if (!put && put.error().code() != ErrorCode::kExists) return put;
   VARVE_TRY_ASSIGN(const auto now, superblock_in(*bucket));
   if (now != text) return taken(*bucket);
-  return replica::write_config(*files, folder, config);
+  VARVE_TRY(replica::write_config(*files, folder, config));
+  VARVE_TRY(replica::open_copy(*files, folder, false));  // Goes together with the state.
+  return note_first_traffic(*bucket, *files, folder);
 }
 
 Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
@@ -156,7 +166,8 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   // Last: a folder without this file is not a repository.
   VARVE_TRY(files->write_file_atomically(folder, "varve.repo", bytes));
   VARVE_TRY(files->remove(folder + "/" + kUnfinished));
-  return files->sync_directory(folder);
+  VARVE_TRY(files->sync_directory(folder));
+  return note_first_traffic(*bucket, *files, folder);
 }
 
 Result<void> refuse_attached(const std::string& folder, bool trust_owner) {
@@ -207,19 +218,53 @@ Result<std::optional<ReplicationInfo>> replication_info(const std::string& folde
   return std::optional(info);
 }
 
+Result<std::optional<StoreUsage>> store_usage(const std::string& folder, bool trust_owner) {
+  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
+  if (!config) return std::optional<StoreUsage>();
+  StoreUsage usage;
+  usage.place = config->place;
+  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
+  bucket::Traffic traffic{};
+  if (any) {
+    VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files, folder, true));
+    VARVE_TRY_ASSIGN(traffic, state.traffic());
+    VARVE_TRY_ASSIGN(usage.dropped_objects, state.garbage_count());
+    VARVE_TRY_ASSIGN(const auto objects, state.objects());
+    VARVE_TRY_ASSIGN(const auto text, state.head());
+    std::map<std::string, std::uint64_t> sizes;
+    for (const auto& [path, extents] : objects) {
+      for (const auto& extent : extents) {
+        if (!extent.object.empty()) sizes[extent.object] = extent.object_bytes;
+      }
+    }
+    if (text) {
+      VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
+      for (const auto& object : head.catalog) sizes[object.name] = object.bytes;
+      sizes[replica::head_name(head.repository_id, head.number)] = text->size();
+    }
+    usage.objects = sizes.size();
+    for (const auto& [name, bytes] : sizes) usage.bytes += bytes;
+  }
+  for (std::size_t kind = 0; kind < traffic.size(); ++kind) {
+    const auto& counts = traffic[kind];
+    usage.requests.push_back({std::string(name_of(static_cast<bucket::RequestKind>(kind))),
+                              counts.requests, counts.repeated, counts.bytes_sent,
+                              counts.bytes_received});
+  }
+  return std::optional(std::move(usage));
+}
+
 namespace {
 
 // The catalog of a folder, and its copy of the catalog that the object store has.
 struct BothCatalogs {
   meta::Env here;
-  meta::Env there;
+  std::optional<meta::Env> there;  // Empty before the first replication.
 };
 
-Result<std::optional<BothCatalogs>> open_catalogs(const std::string& folder, bool trust_owner) {
+Result<BothCatalogs> open_catalogs(const std::string& folder, bool trust_owner) {
   VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
-  if (!any) return std::optional<BothCatalogs>();
-  VARVE_TRY_ASSIGN(auto there, replica::open_copy(*files, folder, true));
   meta::EnvOptions options;
   options.tables = meta::catalog::kTables;
   options.optional_tables = meta::catalog::kTablesOptional;
@@ -228,7 +273,10 @@ Result<std::optional<BothCatalogs>> open_catalogs(const std::string& folder, boo
   options.writer_lock = store::RepositoryPaths(folder).lock();
   options.without_keys = true;
   VARVE_TRY_ASSIGN(auto here, meta::Env::open(*files, folder + "/catalog", options));
-  return std::optional<BothCatalogs>(BothCatalogs{std::move(here), std::move(there)});
+  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
+  if (!any) return BothCatalogs{std::move(here), std::nullopt};
+  VARVE_TRY_ASSIGN(auto there, replica::open_copy(*files, folder, true));
+  return BothCatalogs{std::move(here), std::move(there)};
 }
 
 constexpr const char* kVersionsTable = meta::catalog::kTables[meta::catalog::kVersions];
@@ -240,13 +288,19 @@ Result<std::vector<VersionId>> unreplicated_versions(const std::string& folder, 
   VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trust_owner));
   if (!info || info->reads_only) return found;
   VARVE_TRY_ASSIGN(const auto both, open_catalogs(folder, trust_owner));
-  if (!both) return found;
-  VARVE_TRY_ASSIGN(const auto here, meta::ReadTxn::begin(both->here));
-  VARVE_TRY_ASSIGN(const auto there, meta::ReadTxn::begin(both->there));
+  VARVE_TRY_ASSIGN(const auto here, meta::ReadTxn::begin(both.here));
+  std::optional<meta::ReadTxn> there;
+  if (both.there) {
+    VARVE_TRY_ASSIGN(auto txn, meta::ReadTxn::begin(*both.there));
+    there.emplace(std::move(txn));
+  }
   VARVE_TRY_ASSIGN(auto cursor, meta::StoredCursor::open(here, kVersionsTable));
   VARVE_TRY_ASSIGN(auto record, cursor.next());
   while (record) {
-    VARVE_TRY_ASSIGN(const auto replicated, meta::find_stored(there, kVersionsTable, record->key));
+    std::optional<std::string_view> replicated;
+    if (there) {
+      VARVE_TRY_ASSIGN(replicated, meta::find_stored(*there, kVersionsTable, record->key));
+    }
     if (replicated != record->value && record->key.size() == 8) {
       found.push_back({static_cast<SeriesId>(base::load_be32(record->key)),
                        static_cast<VersionNumber>(base::load_be32(record->key.substr(4)))});
@@ -259,12 +313,12 @@ Result<std::vector<VersionId>> unreplicated_versions(const std::string& folder, 
 Result<bool> is_replicated(const std::string& folder, SeriesId series, VersionNumber number,
                            bool trust_owner) {
   VARVE_TRY_ASSIGN(const auto both, open_catalogs(folder, trust_owner));
-  if (!both) return false;
-  VARVE_TRY_ASSIGN(const auto here, meta::ReadTxn::begin(both->here));
-  VARVE_TRY_ASSIGN(const auto there, meta::ReadTxn::begin(both->there));
+  VARVE_TRY_ASSIGN(const auto here, meta::ReadTxn::begin(both.here));
   const auto key = meta::version_key(series, number);
   VARVE_TRY_ASSIGN(const auto wanted, meta::find_stored(here, kVersionsTable, key));
   if (!wanted) return Error(ErrorCode::kNotFound, "there is no such version");
+  if (!both.there) return false;
+  VARVE_TRY_ASSIGN(const auto there, meta::ReadTxn::begin(*both.there));
   VARVE_TRY_ASSIGN(const auto found, meta::find_stored(there, kVersionsTable, key));
   return found == wanted;
 }
