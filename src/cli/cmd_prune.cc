@@ -17,6 +17,7 @@
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/repository_settings_words.h"
+#include "varve/replication.h"
 #include "varve/retention.h"
 
 namespace varve::cli {
@@ -80,6 +81,52 @@ void print_future(const SeriesInfo& series, const std::vector<PruneDecision>& de
       options.rules.by_claimed ? "seal times or claimed times" : "seal times", count));
 }
 
+/// Decides which versions to keep. Versions that the repository's object store lacks stay, and
+/// count for no rule: what this disk alone has must not take the place of a copy in the store. So
+/// the first `unreplicated` decisions are about them.
+struct Decisions {
+  std::vector<PruneDecision> all{};
+  std::size_t unreplicated = 0;
+};
+
+Result<Decisions> decide(Repository& repository, const SeriesInfo& series,
+                         const PruneArguments& options, const std::vector<VersionId>& missing) {
+  const Timestamp now = base::SystemClock().now();
+  VARVE_TRY_ASSIGN(const auto versions, repository.versions(series.id));
+  VARVE_TRY_ASSIGN(const auto locked, locked_versions(repository, series.id, options, now));
+  std::vector<VersionInfo> replicated;
+  Decisions decisions;
+  for (const VersionInfo& version : versions) {
+    const bool lacks = std::ranges::any_of(missing, [&](const VersionId& id) {
+      return id.series == series.id && id.number == version.number;
+    });
+    if (!lacks) replicated.push_back(version);
+    if (lacks && version.state == VersionState::kSealed) {
+      decisions.all.push_back({version, true, false, {"not replicated"}});
+    }
+  }
+  std::ranges::reverse(decisions.all);
+  decisions.unreplicated = decisions.all.size();
+  const auto by_rules = decide_prune(replicated, locked, options.rules, now);
+  decisions.all.insert(decisions.all.end(), by_rules.begin(), by_rules.end());
+  return decisions;
+}
+
+void print_unreplicated(const SeriesInfo& series, const Decisions& decisions,
+                        const PruneArguments& options) {
+  if (decisions.unreplicated == 0) return;
+  if (options.json) {
+    Json object{{"kind", "not_replicated"}, {"versions", decisions.unreplicated}};
+    put_name(object, "series", series.name);
+    print_json("warning", std::move(object));
+    return;
+  }
+  print(
+      fmt::format("{}: the object store does not have {} of {} versions yet. No rule counts or "
+                  "deletes them; `varve wait` uploads them\n",
+                  name_text(series.name), decisions.unreplicated, decisions.all.size()));
+}
+
 std::string joined(const std::vector<std::string>& reasons) {
   std::string text;
   for (const std::string& reason : reasons) text += (text.empty() ? "" : ", ") + reason;
@@ -116,12 +163,12 @@ struct Outcome {
 };
 
 Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesInfo& series,
-                             const PruneArguments& options, std::vector<VersionKey>& deleted) {
+                             const PruneArguments& options, const std::vector<VersionId>& missing,
+                             std::vector<VersionKey>& deleted) {
   VARVE_TRY_ASSIGN(Repository* const repository, control.view());
-  const Timestamp now = base::SystemClock().now();
-  VARVE_TRY_ASSIGN(const auto versions, repository->versions(series.id));
-  VARVE_TRY_ASSIGN(const auto locked, locked_versions(*repository, series.id, options, now));
-  const auto decisions = decide_prune(versions, locked, options.rules, now);
+  auto decided = decide(*repository, series, options, missing);
+  if (!decided) return std::move(decided).error();
+  const auto& decisions = decided->all;
   std::vector<VersionNumber> going;
   for (const PruneDecision& decision : decisions) {
     if (!decision.keep) going.push_back(decision.version.number);
@@ -129,8 +176,10 @@ Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesIn
   if (!options.silent) {
     print_share(series, going.size(), decisions.size(), options);
     print_future(series, decisions, options);
+    print_unreplicated(series, *decided, options);
   }
-  if (!options.force) VARVE_TRY(check_prune(decisions));
+  const auto first = decisions.begin() + static_cast<std::ptrdiff_t>(decided->unreplicated);
+  if (!options.force) VARVE_TRY(check_prune({first, decisions.end()}));
   if (!options.silent) print_decisions(decisions, options);
   DeletionForecast outcome;
   if (!going.empty()) {
@@ -184,6 +233,10 @@ Result<bool> prune(PruneArguments options, const Context& context) {
                    find_places(options.words, {.purpose = control::Purpose::kChange}));
   add_series_of(context.instance, named);
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
+  // Before the repository is opened: a process opens a catalog only once at a time. Versions that
+  // are replicated meanwhile stay, too.
+  VARVE_TRY_ASSIGN(const auto folder, repository_at(named.repository, control::Purpose::kLook));
+  VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(const auto control,
                    open_control(named.repository, options.dry_run ? control::Purpose::kLook
                                                                   : control::Purpose::kChange));
@@ -196,7 +249,7 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   std::vector<VersionKey> deleted;
   bool held = false;
   for (const SeriesInfo& series : all) {
-    auto pruned = prune_series(*control, series, options, deleted);
+    auto pruned = prune_series(*control, series, options, missing, deleted);
     if (pruned) {
       if (pruned->changed) changed.push_back(series.name);
       held = held || pruned->held;
