@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -11,11 +13,13 @@
 #include "cli/check_output.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "varve/check.h"
+#include "varve/replication.h"
 
 namespace varve::cli {
 namespace {
@@ -43,7 +47,47 @@ Result<unsigned> parse_percent(const std::string& text) {
   return percent;
 }
 
-Result<CheckReport> check(const CheckArguments& options, const Context& context) {
+/// Compares the object store of the repository with a list of its objects, if it is in one.
+Result<StoreCheck> look_at_store(const std::string& repository) {
+  VARVE_TRY_ASSIGN(const auto path, repository_at(repository, control::Purpose::kLook));
+  const auto info = replication_info(path, is_trusted(path));
+  if (!info || !*info) return StoreCheck();  // The check of the repository reports errors.
+  return check_store(path, options_to_read(path));
+}
+
+/// Prints what the object store has. Returns false if something is wrong there.
+bool print_store(const StoreCheck& store, const CheckArguments& options, const Context& context) {
+  if (store.place.empty()) return true;
+  for (const StoreDamage& damage : store.damages) {
+    if (options.json) {
+      print_json("store_damage", {{"object", damage.object}, {"what", damage.what}});
+    } else {
+      print(fmt::format("{}/{}: {}\n", store.place, damage.object, damage.what));
+    }
+  }
+  if (options.json) {
+    print_json("store_check", {{"place", store.place},
+                               {"objects", store.objects},
+                               {"stored_bytes", store.bytes},
+                               {"foreign_objects", store.foreign_objects},
+                               {"foreign_bytes", store.foreign_bytes},
+                               {"damages", store.damages.size()}});
+    return store.damages.empty();
+  }
+  std::string text = fmt::format("{} has {} objects with {}", store.place, store.objects,
+                                 size_text(store.bytes, false));
+  if (store.foreign_objects != 0) {
+    text += fmt::format("; {} with {} are left over from interrupted commands",
+                        store.foreign_objects, size_text(store.foreign_bytes, false));
+  }
+  text += store.damages.empty() ? std::string("; all that are needed are there")
+                                : fmt::format("; {} are damaged", store.damages.size());
+  note(context, text);
+  return store.damages.empty();
+}
+
+Result<CheckReport> check(const CheckArguments& options, const Context& context,
+                          StoreCheck& store) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("checking", shown);
   // A check changes nothing, so it may end anywhere.
@@ -65,6 +109,8 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context)
     VARVE_TRY_ASSIGN(check_options.bytes_per_second, parse_bytes(options.rate));
   }
   check_options.expected_sequence = options.expect;
+  // First: a process opens the state of its store only once at a time.
+  VARVE_TRY_ASSIGN(store, look_at_store(options.repository));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
   VARVE_TRY_ASSIGN(const auto sequence, repository->sequence());
   if (options.expect && !sequence) {
@@ -95,11 +141,13 @@ int run_check(CheckArguments options, const Context& context) {
       !given) {
     return fail(given.error());
   }
-  const auto report = check(options, context);
+  StoreCheck store;
+  const auto report = check(options, context, store);
   if (!report) return fail(report.error());
   print_check_report(*report, options.json, context,
                      options.outer ? Checked::kFiles : Checked::kVersions);
-  return report->damages.empty() ? kExitOk : kExitError;
+  const bool is_sound = print_store(store, options, context);
+  return is_sound && report->damages.empty() ? kExitOk : kExitError;
 }
 
 }  // namespace

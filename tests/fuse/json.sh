@@ -100,7 +100,13 @@ start_store
   "$VARVE" -q store distant s/one src)
 json wait distant s/one
 json status distant
+echo 'put = 0.005' >prices
+json stats --prices prices distant
+json check distant
 json attach "$place" attached
+echo lose /seg/ >&"${STORE[1]}"
+read -r _ <&"${STORE[0]}"
+allowed=1 json check distant
 (umask 077 && echo secret >pass)
 "$VARVE" -q init --encrypt --passphrase-file pass --key-cost 64K:1:2 sealed
 json key --passphrase-file pass recovery sealed

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # s3://BUCKET/PREFIX instead of a folder, in commands, mounts and fstab; and a mount that
-# follows the newest versions. See store_lib.sh for the store.
+# follows the newest versions.
 limit_s=240
 . "$(dirname "$0")/lib.sh"
 . "$here/store_lib.sh"

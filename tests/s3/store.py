@@ -8,6 +8,7 @@ input, each answered by a line:
 
   set NAME VALUE          a setting (see Store); 0 and 1 for switches
   fault KIND AT COUNT     requests number AT to AT+COUNT-1 from now on fail (see FAULTS)
+  lose TEXT               forgets the objects whose names contain TEXT; prints their number
   requests                prints the number of requests since the last `fault`
   objects                 prints the number of objects and of unfinished uploads
   most                    prints how many requests were in progress at once since the last `fault`
@@ -93,6 +94,11 @@ class Store:
                 self.fault, self.at, self.count = words[1], int(words[2]), int(words[3])
                 self.requests = self.most = 0
                 return "ok"
+            if words[0] == "lose":
+                lost = [key for key in self.objects if words[1] in str(key)]
+                for key in lost:
+                    del self.objects[key]
+                return str(len(lost))
             if words[0] == "requests":
                 return str(self.requests)
             if words[0] == "most":
