@@ -96,6 +96,7 @@ class CategoryLayout final : public Layout {
     chunks_.read_many(reads, done);
   }
   void will_read_header(ContainerNumber container) override { chunks_.will_read_header(container); }
+  void will_read_all(ContainerNumber container) override { chunks_.will_read_all(container); }
   void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override {
     chunks_.will_read_data(container, offset, bytes);
   }

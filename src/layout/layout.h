@@ -105,6 +105,9 @@ class ChunkSource {
 
   /// Announces that the container's header will be read soon. Advice only.
   virtual void will_read_header(ContainerNumber /*container*/) {}
+  /// Announces that most of the container will be read soon. A distant store requests all of it at
+  /// once, header and data. Advice only.
+  virtual void will_read_all(ContainerNumber container) { will_read_header(container); }
   /// Announces the same for some data. The caller then best reads it with read_data(), because
   /// read_once() may bypass the announced bytes.
   virtual void will_read_data(ContainerNumber /*container*/, std::uint32_t /*offset*/,

@@ -161,6 +161,10 @@ void SeriesLayout::will_read_header(ContainerNumber container) {
   if (const auto source = source_of(container)) (*source)->will_read_header(container);
 }
 
+void SeriesLayout::will_read_all(ContainerNumber container) {
+  if (const auto source = source_of(container)) (*source)->will_read_all(container);
+}
+
 void SeriesLayout::will_read_data(ContainerNumber container, std::uint32_t offset,
                                   std::size_t bytes) {
   if (const auto source = source_of(container)) (*source)->will_read_data(container, offset, bytes);

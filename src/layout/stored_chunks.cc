@@ -182,6 +182,12 @@ void StoredChunks::will_read_header(ContainerNumber container) {
   }
 }
 
+// The header is read when it is needed, without a request of its own.
+void StoredChunks::will_read_all(ContainerNumber container) {
+  if (!store_.answers_later()) return will_read_header(container);
+  if (const auto where = record(container)) reader_.will_read_all(*where);
+}
+
 void StoredChunks::will_read_data(ContainerNumber container, std::uint32_t offset,
                                   std::size_t bytes) {
   if (const auto where = record(container)) reader_.will_read_data(*where, offset, bytes);

@@ -6,6 +6,12 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/coding.h"
 
@@ -13,22 +19,72 @@ namespace varve::replica {
 
 namespace {
 
-constexpr std::size_t kSumBytes = 8;
-constexpr std::string_view kEnding = ".block";
+// A file: the set of its cells, the checksum of each of the 8 cells, and the cells one after the
+// other, in their order.
+constexpr std::size_t kHeadBytes = 8 + 8 * std::size_t{kCellsPerBlock};
+constexpr std::string_view kEnding = ".cells";
+// The folder is scanned again after this share of the limit was added, for other processes' files.
+constexpr std::uint64_t kScanShare = 8;
+
+using CellTable = std::array<std::byte, kHeadBytes>;
 
 std::string name_of(const std::string& object, std::uint64_t block) {
   const auto hash = XXH3_128bits(object.data(), object.size());
   return fmt::format("{:016x}{:016x}-{:08x}{}", hash.high64, hash.low64, block, kEnding);
 }
 
-std::uint64_t sum_of(const std::string& name, std::span<const std::byte> bytes) {
-  const auto seed = XXH3_64bits(name.data(), name.size());
+std::uint64_t sum_of(const std::string& name, unsigned cell, std::span<const std::byte> bytes) {
+  const auto seed = XXH3_64bits(name.data(), name.size()) + cell;
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
+template <typename Byte>
+std::span<Byte> cell_of(std::span<Byte> block, unsigned cell) {
+  const std::size_t begin = cell * kCacheCellBytes;
+  return block.subspan(begin, std::min<std::size_t>(kCacheCellBytes, block.size() - begin));
+}
+
+bool has(CellSet cells, unsigned cell) { return ((cells >> cell) & 1U) != 0; }
+
+// Returns the cells that a block of this length has.
+CellSet cells_of(std::size_t block_bytes) {
+  const auto count = (block_bytes + kCacheCellBytes - 1) / kCacheCellBytes;
+  return static_cast<CellSet>((1U << count) - 1);
+}
+
+// Reads the head of a file of a block. Returns the cells that the file has; none for a bad head.
+CellSet read_head(io::File& file, std::size_t block_bytes, CellTable& head) {
+  const auto got = file.read_at(0, head);
+  if (!got || *got != head.size()) return 0;
+  const auto stored = base::load_le<std::uint64_t>(head.data());
+  return (stored & ~std::uint64_t{cells_of(block_bytes)}) == 0 ? static_cast<CellSet>(stored) : 0;
+}
+
+// Reads wanted cells from a file to their places in `room`. Returns those whose checksums match.
+CellSet read_cells(io::File& file, const std::string& name, CellSet wanted,
+                   std::span<std::byte> room) {
+  CellTable head;
+  const auto present = read_head(file, room.size(), head);
+  CellSet found = 0;
+  std::uint64_t offset = kHeadBytes;
+  for (unsigned cell = 0; cell < kCellsPerBlock; ++cell) {
+    if (!has(present, cell)) continue;
+    const auto out = cell_of(room, cell);
+    if (has(wanted, cell)) {
+      const auto read = file.read_at(offset, out);
+      const auto sum = base::load_le<std::uint64_t>(head.data() + 8 + 8 * std::size_t{cell});
+      if (read && *read == out.size() && sum_of(name, cell, out) == sum) {
+        found = static_cast<CellSet>(found | 1U << cell);
+      }
+    }
+    offset += out.size();
+  }
+  return found;
 }
 
 }  // namespace
 
-// Blocks that an earlier process left are the first to be evicted.
+// Blocks that earlier processes left are the first to be evicted.
 void BlockCache::load() {
   if (loaded_) return;
   loaded_ = true;
@@ -36,24 +92,51 @@ void BlockCache::load() {
   const auto names = files_.list(folder_);
   if (!names) return;
   for (const auto& name : *names) {
-    if (!name.ends_with(kEnding)) {
-      static_cast<void>(files_.remove(folder_ + "/" + name));
+    // The file of a process that was killed. One that another process writes now costs it a block.
+    if (!name.ends_with(kEnding)) static_cast<void>(files_.remove(folder_ + "/" + name));
+  }
+  scan();
+}
+
+// Takes the files of other processes into account, and forgets those that these removed.
+void BlockCache::scan() {
+  added_ = 0;
+  const auto names = files_.list(folder_);
+  if (!names) return;
+  const std::set<std::string> present(names->begin(), names->end());
+  for (auto at = known_.begin(); at != known_.end();) {
+    if (present.contains(at->first)) {
+      ++at;
       continue;
     }
+    bytes_ -= at->second.bytes;
+    used_.erase(at->second.at);
+    at = known_.erase(at);
+  }
+  for (const auto& name : present) {
+    if (!name.ends_with(kEnding) || known_.contains(name)) continue;
     const auto bytes = files_.tree_bytes(folder_ + "/" + name);
-    if (bytes) use(name, *bytes);
+    if (!bytes) continue;
+    used_.push_back(name);
+    known_[name] = {*bytes, std::prev(used_.end())};
+    bytes_ += *bytes;
   }
 }
 
+// Puts a block before all others. Its file has `bytes`, or its former length for 0.
 void BlockCache::use(const std::string& name, std::uint64_t bytes) {
   const auto known = known_.find(name);
-  if (known != known_.end()) {
-    used_.splice(used_.begin(), used_, known->second.at);
+  if (known == known_.end()) {
+    if (bytes == 0) return;
+    used_.push_front(name);
+    known_[name] = {bytes, used_.begin()};
+    bytes_ += bytes;
     return;
   }
-  used_.push_front(name);
-  known_[name] = {bytes, used_.begin()};
-  bytes_ += bytes;
+  used_.splice(used_.begin(), used_, known->second.at);
+  if (bytes == 0) return;
+  bytes_ = bytes_ - known->second.bytes + bytes;
+  known->second.bytes = bytes;
 }
 
 void BlockCache::evict() {
@@ -66,50 +149,81 @@ void BlockCache::evict() {
   }
 }
 
-std::optional<std::string> BlockCache::find(const std::string& object, std::uint64_t block,
-                                            std::size_t bytes) {
+CellSet BlockCache::read(const std::string& object, std::uint64_t block, CellSet wanted,
+                         std::span<std::byte> room) {
   const auto name = name_of(object, block);
   {
     const std::lock_guard lock(mutex_);
     load();
-    if (!known_.contains(name)) return std::nullopt;
   }
-  const auto file = files_.open(folder_ + "/" + name, io::OpenMode::kRead);
-  if (!file) return std::nullopt;
-  std::string text(bytes + kSumBytes, '\0');
-  const auto got = (*file)->read_at(0, std::as_writable_bytes(std::span(text)));
-  if (!got || *got != text.size()) return std::nullopt;
-  const auto stored = base::load_le<std::uint64_t>(base::as_bytes(text).data() + bytes);
-  text.resize(bytes);
-  if (sum_of(name, base::as_bytes(text)) != stored) return std::nullopt;
+  // Another process may have added the file.
+  const auto file = files_.open(folder_ + "/" + name, io::OpenMode::kReadPlanned);
+  if (!file) return 0;
+  const auto found = read_cells(**file, name, wanted, room);
   const std::lock_guard lock(mutex_);
-  if (known_.contains(name)) use(name, 0);
-  return text;
+  use(name, 0);
+  return found;
 }
 
-void BlockCache::add(const std::string& object, std::uint64_t block,
+CellSet BlockCache::present(const std::string& object, std::uint64_t block, std::size_t bytes) {
+  const auto name = name_of(object, block);
+  {
+    const std::lock_guard lock(mutex_);
+    load();
+  }
+  const auto file = files_.open(folder_ + "/" + name, io::OpenMode::kReadPlanned);
+  if (!file) return 0;
+  CellTable head;
+  return read_head(**file, bytes, head);
+}
+
+void BlockCache::add(const std::string& object, std::uint64_t block, CellSet cells,
                      std::span<const std::byte> bytes) {
   const auto name = name_of(object, block);
+  const auto path = folder_ + "/" + name;
   std::string temporary;
   {
     const std::lock_guard lock(mutex_);
     load();
     temporary = fmt::format("{}/{}-{}.tmp", folder_, ::getpid(), next_temporary_++);
   }
-  std::string sum;
-  base::ByteWriter(sum).u64(sum_of(name, bytes));
+  cells = static_cast<CellSet>(cells & cells_of(bytes.size()));
+  // The file that replaces another one has its cells, too.
+  std::vector<std::byte> kept;
+  const auto missing = static_cast<CellSet>(cells_of(bytes.size()) & ~cells);
+  CellSet earlier = 0;
+  if (missing != 0) {
+    if (const auto file = files_.open(path, io::OpenMode::kReadPlanned)) {
+      kept.resize(bytes.size());
+      earlier = read_cells(**file, name, missing, kept);
+    }
+  }
+  const auto all = static_cast<CellSet>(cells | earlier);
+  CellTable head{};
+  base::store_le<std::uint64_t>(head.data(), all);
+  std::uint64_t length = kHeadBytes;
   const auto write = [&]() -> Result<void> {
     VARVE_TRY_ASSIGN(const auto file, files_.open(temporary, io::OpenMode::kCreateNew));
-    VARVE_TRY(file->write_at(0, bytes));
-    VARVE_TRY(file->write_at(bytes.size(), base::as_bytes(sum)));
-    return files_.rename(temporary, folder_ + "/" + name);
+    for (unsigned cell = 0; cell < kCellsPerBlock; ++cell) {
+      if (!has(all, cell)) continue;
+      const auto from =
+          has(cells, cell) ? cell_of(bytes, cell) : cell_of(std::span<const std::byte>(kept), cell);
+      base::store_le<std::uint64_t>(head.data() + 8 + 8 * std::size_t{cell},
+                                    sum_of(name, cell, from));
+      VARVE_TRY(file->write_at(length, from));
+      length += from.size();
+    }
+    VARVE_TRY(file->write_at(0, head));
+    return files_.rename(temporary, path);
   };
   if (!write()) {
     static_cast<void>(files_.remove(temporary));
     return;
   }
   const std::lock_guard lock(mutex_);
-  use(name, bytes.size() + kSumBytes);
+  use(name, length);
+  added_ += length;
+  if (added_ > bytes_max_ / kScanShare) scan();
   evict();
 }
 

@@ -7,7 +7,6 @@
 #include <list>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -17,25 +16,38 @@ namespace varve::replica {
 
 /// Length of a block of an object, in bytes; the last block of an object may be shorter.
 inline constexpr std::uint64_t kCacheBlockBytes = std::uint64_t{1} << 20;
+/// Length of a cell, in bytes; the last cell of an object may be shorter. A block has 8 cells. The
+/// cache can have some of a block's cells without the others.
+inline constexpr std::uint64_t kCacheCellBytes = std::uint64_t{128} << 10;
+inline constexpr unsigned kCellsPerBlock = kCacheBlockBytes / kCacheCellBytes;
+/// Cells of a block: bit i stands for the cell at i * kCacheCellBytes of it.
+using CellSet = std::uint8_t;
 
-/// Keeps blocks in a folder, the ones used last, one file each. Objects never change, so a block
-/// never becomes wrong. A checksum shows blocks that a crash left incomplete; they count as
-/// missing. Several processes may share the folder. Errors of the disk cost only speed.
-/// Thread-safe.
+/// Keeps cells in a folder, those of one block in one file, and evicts the blocks that were used
+/// least recently. Objects never change, so a cell never becomes wrong. A checksum shows cells that
+/// a crash left incomplete; they count as missing. Several processes may share the folder; their
+/// files together exceed the limit by at most an eighth for each of them. Errors of the disk cost
+/// only speed. Thread-safe.
 class BlockCache {
  public:
   /// Lifetime: `files` outlives the cache.
   BlockCache(io::FileSystem& files, std::string folder, std::uint64_t bytes_max)
       : files_(files), folder_(std::move(folder)), bytes_max_(bytes_max) {}
 
-  /// Returns a block of this length, or nullopt if the cache lacks it.
-  [[nodiscard]] std::optional<std::string> find(const std::string& object, std::uint64_t block,
-                                                std::size_t bytes);
-  /// Adds a block.
-  void add(const std::string& object, std::uint64_t block, std::span<const std::byte> bytes);
+  /// Reads the cells of a block that are wanted and that the cache has into their places in `room`,
+  /// which has the length of the block. Returns those cells.
+  [[nodiscard]] CellSet read(const std::string& object, std::uint64_t block, CellSet wanted,
+                             std::span<std::byte> room);
+  /// Returns the cells that the file of a block of this length claims to have, without reading
+  /// them.
+  [[nodiscard]] CellSet present(const std::string& object, std::uint64_t block, std::size_t bytes);
+  /// Adds these cells of a block, which has the length of `bytes`. Other bytes of it are not used.
+  void add(const std::string& object, std::uint64_t block, CellSet cells,
+           std::span<const std::byte> bytes);
 
  private:
   void load();
+  void scan();
   void use(const std::string& name, std::uint64_t bytes);
   void evict();
 
@@ -52,6 +64,7 @@ class BlockCache {
   };
   std::map<std::string, Known> known_;
   std::uint64_t bytes_ = 0;
+  std::uint64_t added_ = 0;  // Bytes added since the folder was scanned.
   std::uint64_t next_temporary_ = 0;
 };
 

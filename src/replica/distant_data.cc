@@ -3,83 +3,63 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 namespace varve::replica {
 
 namespace {
 
-constexpr std::uint64_t kRunBytesMax = std::uint64_t{8} << 20;  // Bytes of one request.
-
-}  // namespace
-
-// A range of an object, and its place in the output of a read.
-struct DistantData::Piece {
-  std::size_t read = 0;
-  std::string object;
-  std::uint64_t object_bytes = 0;
-  std::uint64_t offset = 0;
-  std::span<std::byte> out;
-};
-
-// Blocks of an object that one request reads.
-struct DistantData::Run {
-  std::string object;
-  std::uint64_t offset = 0;
-  std::vector<std::byte> bytes;
-  std::vector<Piece> pieces;
-};
-
-namespace {
-
-std::size_t block_length(std::uint64_t object_bytes, std::uint64_t block) {
-  return static_cast<std::size_t>(
-      std::min(kCacheBlockBytes, object_bytes - block * kCacheBlockBytes));
-}
-
-}  // namespace
-
-// Copies the part of a piece that lies in bytes of its object that begin at `offset`.
-void DistantData::copy_common(const Piece& piece, std::uint64_t offset,
-                              std::span<const std::byte> bytes) {
-  const auto begin = std::max(piece.offset, offset);
-  const auto end = std::min(piece.offset + piece.out.size(), offset + bytes.size());
-  if (begin >= end) return;
-  std::memcpy(piece.out.data() + (begin - piece.offset), bytes.data() + (begin - offset),
-              static_cast<std::size_t>(end - begin));
-}
-
-std::vector<DistantData::Piece> DistantData::pieces_of(std::size_t read,
-                                                       const std::vector<Extent>& extents,
-                                                       std::uint64_t offset,
-                                                       std::span<std::byte> out) {
-  std::vector<Piece> pieces;
+// Calls `visit` for each part of a range that one object has, with its offset in the range.
+template <typename Visit>
+void for_each_part(const std::vector<Extent>& extents, std::uint64_t offset, std::uint64_t bytes,
+                   const Visit& visit) {
   std::uint64_t start = 0;
   for (const auto& extent : extents) {
     const auto begin = std::max(offset, start);
-    const auto end = std::min(offset + out.size(), start + extent.bytes);
+    const auto end = std::min(offset + bytes, start + extent.bytes);
     if (begin < end) {
-      pieces.push_back({read, extent.object, extent.object_bytes, begin - start,
-                        out.subspan(static_cast<std::size_t>(begin - offset),
-                                    static_cast<std::size_t>(end - begin))});
+      visit(ObjectRange{extent.object, extent.object_bytes, begin - start, end - begin},
+            begin - offset);
     }
     start += extent.bytes;
   }
-  return pieces;
 }
 
-struct DistantData::Batch {
+// Returns how many bytes of a range a file has.
+std::uint64_t length_in(const Extents& file, std::uint64_t offset, std::uint64_t bytes) {
+  const auto end = bytes_of(*file);
+  return offset >= end ? 0 : std::min(bytes, end - offset);
+}
+
+// The reads of one batch, of which each may be several ranges.
+struct Batch {
   struct Read {
     std::size_t bytes = 0;
-    std::size_t missing = 0;  // Runs that it still needs.
-    std::optional<Error> error;
+    std::size_t left = 0;  // Ranges that are not read yet.
+    std::optional<Error> error{};
   };
   DistantCompletion done;
-  std::vector<Run> runs;
-  std::mutex mutex;  // Guards the reads.
+  std::vector<std::size_t> read_of;  // The read of each range.
+  std::mutex mutex;                  // Guards the reads.
   std::vector<Read> reads;
+
+  void end(std::size_t range, const std::optional<Error>& error) {
+    const auto at = read_of[range];
+    std::optional<Result<std::size_t>> ended;
+    {
+      const std::lock_guard lock(mutex);
+      auto& read = reads[at];
+      if (error && !read.error) read.error = error;
+      if (--read.left != 0) return;
+      ended = read.error ? Result<std::size_t>(*read.error) : Result<std::size_t>(read.bytes);
+    }
+    done(at, *std::move(ended));
+  }
 };
+
+}  // namespace
 
 Result<void> DistantData::load(bool again) {
   if (loaded_ && !again) return {};
@@ -161,93 +141,34 @@ Result<std::size_t> DistantData::read(const Extents& file, std::uint64_t offset,
 }
 
 void DistantData::read_many(std::vector<DistantRead> reads, const DistantCompletion& done) {
-  auto batch = std::make_shared<Batch>();
+  const auto batch = std::make_shared<Batch>();
   batch->done = done;
   batch->reads.resize(reads.size());
-  std::vector<Piece> pieces;
-  std::map<std::string, std::set<std::uint64_t>> missing;  // Blocks by object.
-  std::map<std::string, std::uint64_t> lengths;
+  std::vector<RangeToRead> ranges;
   for (std::size_t i = 0; i < reads.size(); ++i) {
     const auto& read = reads[i];
-    const auto end = bytes_of(*read.file);
-    const auto length =
-        read.offset >= end ? 0 : std::min<std::uint64_t>(read.out.size(), end - read.offset);
+    const auto length = length_in(read.file, read.offset, read.out.size());
     batch->reads[i].bytes = static_cast<std::size_t>(length);
-    for (auto& piece :
-         pieces_of(i, *read.file, read.offset, read.out.first(static_cast<std::size_t>(length)))) {
-      lengths[piece.object] = piece.object_bytes;
-      const auto last = (piece.offset + piece.out.size() - 1) / kCacheBlockBytes;
-      bool lacks = false;
-      for (auto block = piece.offset / kCacheBlockBytes; block <= last; ++block) {
-        auto& lacking = missing[piece.object];
-        if (!lacking.contains(block)) {
-          const auto cached =
-              cache_.find(piece.object, block, block_length(piece.object_bytes, block));
-          if (cached) {
-            copy_common(piece, block * kCacheBlockBytes,
-                        std::as_bytes(std::span(cached->data(), cached->size())));
-            continue;
-          }
-          lacking.insert(block);
-        }
-        lacks = true;
-      }
-      if (lacks) pieces.push_back(std::move(piece));
-    }
-  }
-  for (const auto& [object, blocks] : missing) {
-    for (auto at = blocks.begin(); at != blocks.end();) {
-      const auto first = *at;
-      auto bytes = static_cast<std::uint64_t>(block_length(lengths[object], *at));
-      for (++at; at != blocks.end() && bytes < kRunBytesMax &&
-                 *at * kCacheBlockBytes == first * kCacheBlockBytes + bytes;
-           ++at) {
-        bytes += block_length(lengths[object], *at);
-      }
-      Run run{object, first * kCacheBlockBytes, std::vector<std::byte>(bytes), {}};
-      for (const auto& piece : pieces) {
-        const bool meets = piece.object == object && piece.offset < run.offset + bytes &&
-                           run.offset < piece.offset + piece.out.size();
-        if (!meets) continue;
-        run.pieces.push_back(piece);
-        ++batch->reads[piece.read].missing;
-      }
-      batch->runs.push_back(std::move(run));
-    }
+    for_each_part(*read.file, read.offset, length, [&](ObjectRange range, std::uint64_t at) {
+      const auto out =
+          read.out.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(range.bytes));
+      ranges.push_back({std::move(range), out});
+      batch->read_of.push_back(i);
+      ++batch->reads[i].left;
+    });
   }
   for (std::size_t i = 0; i < reads.size(); ++i) {
-    if (batch->reads[i].missing == 0) done(i, batch->reads[i].bytes);
+    if (batch->reads[i].left == 0) done(i, batch->reads[i].bytes);
   }
-  if (batch->runs.empty()) return;
-  std::vector<bucket::ObjectRead> requests;
-  for (auto& run : batch->runs) requests.push_back({run.object, run.offset, run.bytes});
-  bucket_.read_many(std::move(requests), [this, batch](std::size_t at, Result<std::size_t> got) {
-    auto& run = batch->runs[at];
-    if (got && *got != run.bytes.size()) {
-      got = Error(ErrorCode::kCorrupt, run.object + " in the object store is too short");
-    }
-    if (got) {
-      for (const auto& piece : run.pieces) copy_common(piece, run.offset, run.bytes);
-      for (std::uint64_t from = 0; from < run.bytes.size(); from += kCacheBlockBytes) {
-        cache_.add(run.object, (run.offset + from) / kCacheBlockBytes,
-                   std::span(run.bytes).subspan(
-                       from, std::min<std::uint64_t>(kCacheBlockBytes, run.bytes.size() - from)));
-      }
-    }
-    for (const auto& piece : run.pieces) {
-      std::optional<Result<std::size_t>> ended;
-      {
-        const std::lock_guard lock(batch->mutex);
-        auto& read = batch->reads[piece.read];
-        if (!got && !read.error) read.error = got.error();
-        if (--read.missing == 0) {
-          ended = read.error ? Result<std::size_t>(*read.error) : Result<std::size_t>(read.bytes);
-        }
-      }
-      if (ended) batch->done(piece.read, *std::move(ended));
-    }
-    std::vector<std::byte>().swap(run.bytes);
+  if (ranges.empty()) return;
+  cells_.read(std::move(ranges), [batch](std::size_t range, const std::optional<Error>& error) {
+    batch->end(range, error);
   });
+}
+
+void DistantData::will_read(const Extents& file, std::uint64_t offset, std::uint64_t bytes) {
+  for_each_part(*file, offset, length_in(file, offset, bytes),
+                [this](const ObjectRange& range, std::uint64_t) { cells_.will_read(range); });
 }
 
 }  // namespace varve::replica

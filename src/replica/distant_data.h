@@ -9,13 +9,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "bucket/bucket.h"
-#include "replica/block_cache.h"
+#include "replica/cell_reader.h"
 #include "replica/changes.h"
 #include "varve/result.h"
 
@@ -41,9 +40,7 @@ class DistantData {
   /// Lifetime: `bucket` and `files` outlive the object.
   DistantData(bucket::Bucket& bucket, io::FileSystem& files, std::string cache_folder,
               std::uint64_t cache_bytes_max, LoadMap load)
-      : bucket_(bucket),
-        cache_(files, std::move(cache_folder), cache_bytes_max),
-        load_(std::move(load)) {}
+      : cells_(bucket, files, std::move(cache_folder), cache_bytes_max), load_(std::move(load)) {}
 
   /// Returns a file of the map by its path in the repository. Errors: kNotFound; those of the map.
   [[nodiscard]] Result<Extents> find(const std::string& path);
@@ -62,20 +59,13 @@ class DistantData {
   /// Reads ranges, in any order, and calls `done` once for each, from this thread or others.
   /// Requests all missing blocks at once.
   void read_many(std::vector<DistantRead> reads, const DistantCompletion& done);
+  /// Requests a range in advance, if the limits of CellReader allow that.
+  void will_read(const Extents& file, std::uint64_t offset, std::uint64_t bytes);
 
  private:
-  struct Batch;
-  struct Piece;
-  struct Run;
-  static void copy_common(const Piece& piece, std::uint64_t offset,
-                          std::span<const std::byte> bytes);
-  /// Returns the pieces of a range, which must lie in the file.
-  static std::vector<Piece> pieces_of(std::size_t read, const std::vector<Extent>& extents,
-                                      std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> load(bool again);
 
-  bucket::Bucket& bucket_;
-  BlockCache cache_;
+  CellReader cells_;
   const LoadMap load_;
 
   std::mutex mutex_;  // Guards the members below.

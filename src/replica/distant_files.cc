@@ -47,6 +47,9 @@ class DistantFile final : public io::File {
   Result<void> sync() override { return {}; }
   Result<std::uint64_t> size() override { return bytes_of(*extents_); }
   Result<void> truncate(std::uint64_t) override { return read_only(path_); }
+  void will_read(std::uint64_t offset, std::uint64_t bytes) override {
+    data_.will_read(extents_, offset, bytes);
+  }
   Result<std::uint64_t> seek_data(std::uint64_t offset) override {
     if (offset < bytes_of(*extents_)) return offset;
     return Error(ErrorCode::kPastEnd, path_);
@@ -148,6 +151,9 @@ class OpenDistant final : public store::OpenSegment {
     if (!now || (bytes_of(*now) < end && bytes_of(*now) < bytes_of(*extents_))) return extents_;
     return now;
   }
+  void will_read(std::uint64_t offset, std::uint64_t bytes) override {
+    data_.will_read(extents(offset + bytes), offset, bytes);
+  }
 
  private:
   DistantData& data_;
@@ -189,6 +195,7 @@ class DistantStore final : public store::SegmentStore {
     });
   }
   [[nodiscard]] bool answers_later() const override { return true; }
+  [[nodiscard]] bool repeats_requests() const override { return true; }
 
   Result<std::unique_ptr<store::SegmentAppender>> create(SegmentNumber) override {
     return read_only(describe());

@@ -24,6 +24,9 @@ class HeaderAnnouncer : public std::enable_shared_from_this<HeaderAnnouncer> {
   static constexpr std::uint32_t kHeadersPerRead = 32;
   /// Limit on containers: in a larger file, few reads meet the same header again.
   static constexpr std::uint32_t kHeadersMax = 8192;
+  /// The same for a distant store, where each header is a request.
+  static constexpr std::uint32_t kDistantHeadersPerRead = 4;
+  static constexpr std::uint32_t kDistantHeadersMax = 1024;
 
   explicit HeaderAnnouncer(ReadableFile file) : file_(std::move(file)) {}
 

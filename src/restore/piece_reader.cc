@@ -9,6 +9,14 @@
 #include "restore/run_locator.h"
 
 namespace varve::restore {
+namespace {
+
+// Containers that a distant store is asked for in advance: for them or their headers, and for parts
+// of them, which needs the header.
+constexpr std::size_t kContainersAhead = 64;
+constexpr std::size_t kSlicesAhead = 16;
+
+}  // namespace
 
 Result<void> locate_pieces(layout::ChunkSource& source, const format::Recipe& recipe,
                            std::uint64_t offset, const VersionReader::PieceVisitor& visit) {
@@ -45,12 +53,69 @@ Result<void> locate_pieces(layout::ChunkSource& source, const format::Recipe& re
 }
 
 void PieceReader::read(std::span<const StoredPiece> pieces, const VersionReader::PieceTaker& take) {
+  const bool is_distant = source_.answers_later();
+  Pieces unannounced = pieces;
+  Pieces unsliced = pieces;
+  std::size_t announced = 0;  // Containers that are announced and not read yet.
+  std::size_t sliced = 0;
   while (!pieces.empty()) {
-    std::size_t n = 1;
-    while (n < pieces.size() && pieces[n].container == pieces[0].container) ++n;
-    if (!read_container(pieces.first(n), take)) return;
-    pieces = pieces.subspan(n);
+    if (is_distant) {
+      for (; announced < kContainersAhead && !unannounced.empty(); ++announced) {
+        announce(take_container(unannounced));
+      }
+      for (; sliced < kSlicesAhead && !unsliced.empty(); ++sliced) {
+        announce_slices(take_container(unsliced));
+      }
+      --announced;
+      --sliced;
+    }
+    if (!read_container(take_container(pieces), take)) return;
   }
+}
+
+PieceReader::Pieces PieceReader::take_container(Pieces& pieces) {
+  std::size_t n = 1;
+  while (n < pieces.size() && pieces[n].container == pieces[0].container) ++n;
+  const auto taken = pieces.first(n);
+  pieces = pieces.subspan(n);
+  return taken;
+}
+
+bool PieceReader::wants_most(Pieces pieces) {
+  std::uint64_t wanted = 0;
+  for (const auto& piece : pieces) wanted += piece.count;
+  const auto run = source_.locate(pieces.front().first);
+  return run && wanted * kWholeContainerShare >= run->count;
+}
+
+/// Requests the container's header from a distant store, or all of it if most is wanted.
+void PieceReader::announce(Pieces pieces) {
+  const auto container = static_cast<ContainerNumber>(pieces.front().container);
+  if (wants_most(pieces)) {
+    source_.will_read_all(container);
+  } else {
+    source_.will_read_header(container);
+  }
+}
+
+/// Requests the slices of a container of which little is wanted. Waits for its header.
+void PieceReader::announce_slices(Pieces pieces) {
+  if (wants_most(pieces)) return;
+  const auto header = source_.header(static_cast<ContainerNumber>(pieces.front().container));
+  if (!header) return;
+  std::optional<Slice> slice;
+  for (const auto& piece : pieces) {
+    const std::size_t end = std::size_t{piece.index} + piece.count;
+    if (end > (*header)->chunks.size() || piece.count == 0) continue;
+    const Slice next{(*header)->chunks[piece.index].frame, (*header)->chunks[end - 1].frame};
+    if (slice && next.first <= slice->last + 1) {
+      slice->last = std::max(slice->last, next.last);
+      continue;
+    }
+    if (slice) SliceReader::announce(source_, **header, *slice);
+    slice = next;
+  }
+  if (slice) SliceReader::announce(source_, **header, *slice);
 }
 
 bool PieceReader::read_container(std::span<const StoredPiece> pieces,

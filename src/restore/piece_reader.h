@@ -23,7 +23,8 @@ namespace varve::restore {
                                          const VersionReader::PieceVisitor& visit);
 
 /// Reads one sorted batch of pieces, container by container. Reads and decodes each needed frame
-/// once, in ascending order. Not thread-safe.
+/// once, in ascending order. Requests the containers that follow from a distant store in advance.
+/// Not thread-safe.
 class PieceReader {
  public:
   PieceReader(layout::ChunkSource& source, const ReadMetrics& metrics)
@@ -43,6 +44,13 @@ class PieceReader {
   };
   using Parts = std::span<const Part>;
 
+  using Pieces = std::span<const StoredPiece>;
+
+  /// Takes the pieces of the first container from the front.
+  [[nodiscard]] static Pieces take_container(Pieces& pieces);
+  [[nodiscard]] bool wants_most(Pieces pieces);
+  void announce(Pieces pieces);
+  void announce_slices(Pieces pieces);
   [[nodiscard]] bool read_container(std::span<const StoredPiece> pieces,
                                     const VersionReader::PieceTaker& take);
   [[nodiscard]] bool add_parts(const format::ContainerHeader& header, const StoredPiece& piece);

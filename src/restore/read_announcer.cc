@@ -6,12 +6,24 @@
 #include <iterator>
 #include <utility>
 
+#include "restore/read_costs.h"
+
 namespace varve::restore {
 namespace {
 
 // Changed chunks are in other containers and interrupt the run of their neighbours. This memory
 // lets each container be announced once nevertheless.
 constexpr std::ptrdiff_t kContainersRemembered = 32;
+
+// Counts the chunks of one run only. The chunks of a container are of one age or one category, so
+// that its other runs are needed as much.
+bool is_mostly_needed(const LookAheadWindow& chunks, const layout::LocationRun& run) {
+  std::uint64_t needed = 0;
+  for (std::uint32_t i = 0; i < run.count; ++i) {
+    needed += chunks.first_use(run.first.plus(i)) != LookAheadWindow::kNever ? 1 : 0;
+  }
+  return needed * kWholeContainerShare >= run.count;
+}
 
 }  // namespace
 
@@ -32,13 +44,21 @@ void ReadAnnouncer::announce(const LookAheadWindow& chunks, std::uint64_t from,
         containers_.end() - std::min(kContainersRemembered, std::ssize(containers_));
     if (std::find(newest, containers_.end(), location->container) == containers_.end()) {
       containers_.push_back(location->container);
+      are_whole_.push_back(source_->answers_later() && is_mostly_needed(chunks, *location));
     }
     at += run;
   }
   announced_ = std::max(announced_, at);
   if (containers_.empty()) return;
-  auto tell = [source = source_, containers = std::exchange(containers_, {})] {
-    for (const ContainerNumber container : containers) source->will_read_header(container);
+  auto tell = [source = source_, containers = std::exchange(containers_, {}),
+               are_whole = std::exchange(are_whole_, {})] {
+    for (std::size_t i = 0; i < containers.size(); ++i) {
+      if (are_whole[i]) {
+        source->will_read_all(containers[i]);
+      } else {
+        source->will_read_header(containers[i]);
+      }
+    }
   };
   if (workers_ != nullptr) {
     workers_->run(std::move(tell));

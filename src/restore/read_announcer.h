@@ -13,8 +13,9 @@ namespace varve::restore {
 
 /// Announces the containers that the window reaches next, so that their headers are in memory when
 /// the engine plans its reads. A planner that meets an unread header waits for the disk, and no
-/// other read is under way then. AheadReads fetches the data of these containers. Used by one
-/// thread at a time.
+/// other read is under way then. AheadReads fetches the data of these containers. A distant source
+/// is told to read whole containers of which the window needs most chunks. Used by one thread at a
+/// time.
 class ReadAnnouncer {
  public:
   /// Announces on `workers`, because the kernel allocates memory for the bytes within the call; on
@@ -33,6 +34,7 @@ class ReadAnnouncer {
   // Window position up to which all containers are announced.
   std::uint64_t announced_ = 0;
   std::vector<ContainerNumber> containers_;  // Containers of one call of announce().
+  std::vector<bool> are_whole_;              // Whether each of them is read as a whole.
 };
 
 }  // namespace varve::restore

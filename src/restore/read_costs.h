@@ -16,6 +16,9 @@ inline constexpr std::size_t kSliceBytesMax = 512U << 10;
 /// Maximum of stored bytes for one request to a local disk that reads what the next areas need: a
 /// container's data.
 inline constexpr std::size_t kJoinedBytesMax = 4U << 20;
+/// A distant container is requested as a whole if one chunk in so many of it is wanted, or more.
+/// One request then replaces those for the header and for several slices.
+inline constexpr std::uint64_t kWholeContainerShare = 2;
 
 /// Length from which engines read slices past the page cache.
 inline constexpr std::size_t kDirectSliceBytes = 32U << 10;

@@ -38,9 +38,11 @@ constexpr std::size_t kAreasJoined = 4;
 // area.
 constexpr std::size_t kDistantMemoryShare = 4;
 constexpr std::size_t kDistantSlotsMax = 64;
-// Distance of announcements after the present area: four containers; from a distant store 16.
+// Distance of announcements after the present area: four containers; from a distant store 64. It
+// begins with less than one, and grows with each area, because the reader may want little.
 constexpr std::uint64_t kBytesAnnounced = 16U << 20;
-constexpr std::uint64_t kDistantBytesAnnounced = 64U << 20;
+constexpr std::uint64_t kDistantBytesAnnounced = 256U << 20;
+constexpr std::uint64_t kDistantBytesAnnouncedFirst = 2U << 20;
 
 std::size_t window_chunks(const EngineMemory& memory) {
   return memory.total / kWindowMemoryShare / kWindowBytesPerChunk;
@@ -386,10 +388,20 @@ void WindowEngine::announce(std::uint64_t from, std::uint64_t bytes) {
   announcer_.announce(chunks(), from, bytes / chunk_bytes);
 }
 
+// Doubles with each of the first areas, and then grows fourfold: the reader reads on.
+std::uint64_t WindowEngine::distant_bytes_announced() const {
+  constexpr std::uint64_t kCyclesOfDoubling = 2;
+  constexpr std::uint64_t kCyclesMax = 6;
+  const auto cycles = std::min(cycles_, kCyclesMax);
+  const auto doublings = cycles + (std::max(cycles, kCyclesOfDoubling) - kCyclesOfDoubling);
+  return std::min(kDistantBytesAnnouncedFirst << doublings, kDistantBytesAnnounced);
+}
+
 Result<std::shared_ptr<const AssemblyArea>> WindowEngine::assemble(std::size_t bytes_max) {
   resize(bytes_max);
   look_ahead();
-  if (context_.source->answers_later()) announce(chunks().begin(), kDistantBytesAnnounced);
+  const bool is_distant = context_.source->answers_later();
+  if (is_distant) announce(chunks().begin(), distant_bytes_announced());
   enter_areas(bytes_max);
   if (forward_.empty()) {
     if (enter_error_) return *enter_error_;
@@ -397,7 +409,7 @@ Result<std::shared_ptr<const AssemblyArea>> WindowEngine::assemble(std::size_t b
     return std::shared_ptr<const AssemblyArea>();
   }
   containers_read_ = 0;
-  announce(forward_.areas().front().end.at, kBytesAnnounced);
+  if (!is_distant) announce(forward_.areas().front().end.at, kBytesAnnounced);
   cache_->set_area_chunks(forward_.areas().front().end.at - forward_.begin());
   // Before the reads, so that what they evict depends on the uses after these areas only.
   cache_->on_entered(forward_.end());

@@ -124,6 +124,7 @@ class WindowEngine final : public RestoreEngine {
   [[nodiscard]] std::size_t areas_forward(std::size_t area_bytes) const;
   void look_ahead();
   void announce(std::uint64_t from, std::uint64_t bytes);
+  [[nodiscard]] std::uint64_t distant_bytes_announced() const;
   void adapt(const StreamWindow::Cursor& end);
 
   // Areas.

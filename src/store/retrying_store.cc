@@ -217,7 +217,7 @@ Result<SpaceInfo> RetryingStore::space() {
 
 std::unique_ptr<SegmentStore> with_retries(std::unique_ptr<SegmentStore> store,
                                            RetryPolicy policy) {
-  if (!store->answers_later()) return store;
+  if (!store->answers_later() || store->repeats_requests()) return store;
   return std::make_unique<RetryingStore>(std::move(store), std::move(policy));
 }
 

@@ -93,7 +93,7 @@ class RetryingStore final : public SegmentStore {
 };
 
 /// Returns a store that repeats what `store` does not answer, or `store` itself if it always
-/// answers.
+/// answers or repeats its requests itself.
 [[nodiscard]] std::unique_ptr<SegmentStore> with_retries(std::unique_ptr<SegmentStore> store,
                                                          RetryPolicy policy);
 

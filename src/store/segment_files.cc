@@ -196,6 +196,12 @@ void SegmentReader::will_read_header(const format::ContainerRecord& record) {
   }
 }
 
+void SegmentReader::will_read_all(const format::ContainerRecord& record) {
+  if (const auto from = file(record.segment)) {
+    (*from)->will_read(record.offset, record.end() - record.offset);
+  }
+}
+
 void SegmentReader::will_read_data(const format::ContainerRecord& record, std::uint32_t offset,
                                    std::size_t bytes) {
   if (!check_range(record, offset, bytes)) return;

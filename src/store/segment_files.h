@@ -115,8 +115,9 @@ class SegmentReader {
       std::span<std::byte> room);
   /// Submits the reads together, past the page cache. Calls `done` as SegmentStore::read_many().
   void read_many(const std::vector<ContainerRead>& reads, const ContainerCompletion& done);
-  /// Announce that the container's header, or a part of its data, will be read soon.
+  /// Announce that the container's header, all of it, or a part of its data will be read soon.
   void will_read_header(const format::ContainerRecord& record);
+  void will_read_all(const format::ContainerRecord& record);
   void will_read_data(const format::ContainerRecord& record, std::uint32_t offset,
                       std::size_t bytes);
   /// Checks the zeros that pad a plain container; in a sealed one, the checksum of the whole

@@ -110,6 +110,14 @@ class FakeSource final : public layout::ChunkSource {
     return 1'000'000 - static_cast<std::uint32_t>(number);
   }
 
+  bool is_distant = false;
+  bool answers_later() const override { return is_distant; }
+  void will_read_all(ContainerNumber number) override {
+    const std::lock_guard lock(mutex_);
+    announced_whole.push_back(static_cast<std::uint32_t>(number));
+  }
+  std::vector<std::uint32_t> announced_whole;
+
   void will_read_header(ContainerNumber number) override {
     const auto container = static_cast<std::uint32_t>(number);
     const std::lock_guard lock(mutex_);

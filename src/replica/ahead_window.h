@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many reads in advance are worth having in flight.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace varve::replica {
+
+/// Finds the number of requests in flight above which a store delivers no more bytes in a second.
+/// It begins with few, and doubles them as long as that gains. The number that suffices grows with
+/// the round trip: a store that answers after 2 ms delivers all that it can to 8 requests, one that
+/// answers after 100 ms needs dozens. Not thread-safe.
+class AheadWindow {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kLeast = 8;
+  static constexpr std::size_t kMost = 64;
+  /// Least gain for which a window stays doubled.
+  static constexpr double kGain = 1.15;
+  /// Rounds after which a larger window is tried again.
+  static constexpr unsigned kRoundsUntilTrial = 32;
+
+  /// Returns the limit for requests in flight.
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+  /// Notes that a request ended. `is_full`: as many were in flight as size() allows. Only rounds of
+  /// requests that were all sent into a full window count.
+  void on_end(std::uint64_t bytes, bool is_full, Clock::time_point now) {
+    if (!is_full) {
+      is_measuring_ = false;
+      return;
+    }
+    if (!is_measuring_) {
+      is_measuring_ = true;
+      began_ = now;
+      ended_ = 0;
+      bytes_ = 0;
+      return;
+    }
+    bytes_ += bytes;
+    if (++ended_ < 2 * size_) return;
+    is_measuring_ = false;
+    const std::chrono::duration<double> took = now - began_;
+    judge(static_cast<double>(bytes_) / std::max(took.count(), 1e-6));
+  }
+
+ private:
+  void judge(double rate) {
+    if (is_trial_ && rate < kGain * rate_before_) {  // The trial gained nothing.
+      is_trial_ = false;
+      size_ = std::max(size_ / 2, kLeast);
+      rounds_ = 0;
+      return;
+    }
+    const bool tries = is_trial_ || rate_before_ == 0 || ++rounds_ >= kRoundsUntilTrial;
+    is_trial_ = tries && size_ < kMost;
+    rate_before_ = rate;
+    if (is_trial_) size_ = std::min(2 * size_, kMost);
+  }
+
+  std::size_t size_ = kLeast;
+  bool is_trial_ = false;
+  double rate_before_ = 0;  // Bytes per second before the trial.
+  unsigned rounds_ = 0;     // Since the last trial.
+
+  bool is_measuring_ = false;
+  Clock::time_point began_{};
+  std::size_t ended_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace varve::replica

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requests of a reader of cells, and the reads that wait for them.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "replica/block_cache.h"
+#include "replica/cell_reader.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// Returns the length of a block.
+inline std::size_t block_bytes(std::uint64_t object_bytes, std::uint64_t block) {
+  return static_cast<std::size_t>(
+      std::min(kCacheBlockBytes, object_bytes - block * kCacheBlockBytes));
+}
+
+/// The ranges of one call of read().
+struct CellReader::Batch {
+  struct Read {
+    RangeToRead what{};
+    std::size_t left = 1;  // Flights that it waits for, and 1 until all of them are known.
+    std::optional<Error> error{};
+  };
+  Done done;
+  std::mutex mutex;  // Innermost. Guards `left` and `error` of the reads.
+  std::vector<Read> reads;
+
+  // Ends one wait of a read.
+  void end(std::size_t at, const std::optional<Error>& error) {
+    std::optional<Error> found;
+    {
+      const std::lock_guard lock(mutex);
+      auto& read = reads[at];
+      if (error && !read.error) read.error = error;
+      if (--read.left != 0) return;
+      found = read.error;
+    }
+    done(at, found);
+  }
+};
+
+/// Cells that follow each other, from their request until nothing holds them in memory any more.
+/// The lock of the state guards all but the memory.
+struct CellReader::Flight {
+  enum class Step : std::uint8_t { kQueued, kFlying, kReceived, kFailed };
+  struct Waiter {
+    std::shared_ptr<Batch> batch;
+    std::size_t read = 0;
+  };
+
+  std::string object{};
+  std::uint64_t object_bytes = 0;
+  std::uint64_t begin = 0;  // The first cell.
+  std::uint64_t end = 0;    // The cell after the last one.
+  bool is_ahead = false;
+  Step step = Step::kQueued;
+  std::vector<Waiter> waiters{};
+  std::optional<Error> error{};
+  std::chrono::steady_clock::time_point failed_at{};
+  bool is_in_cache = false;  // Or will not be written to it.
+  // Has room for the whole blocks of the cells; memory of cells that were not requested is never
+  // touched.
+  std::unique_ptr<std::byte[]> memory{};
+
+  [[nodiscard]] std::uint64_t offset() const { return begin * kCacheCellBytes; }
+  [[nodiscard]] std::uint64_t bytes() const {
+    return std::min(end * kCacheCellBytes, object_bytes) - offset();
+  }
+  [[nodiscard]] std::uint64_t first_block() const { return begin / kCellsPerBlock; }
+  [[nodiscard]] std::uint64_t end_block() const {
+    return (end + kCellsPerBlock - 1) / kCellsPerBlock;
+  }
+  void allocate() {
+    const auto until = std::min(end_block() * kCacheBlockBytes, object_bytes);
+    memory = std::make_unique_for_overwrite<std::byte[]>(
+        static_cast<std::size_t>(until - first_block() * kCacheBlockBytes));
+  }
+  [[nodiscard]] std::span<std::byte> block(std::uint64_t number) const {
+    return {memory.get() + (number - first_block()) * kCacheBlockBytes,
+            block_bytes(object_bytes, number)};
+  }
+  [[nodiscard]] std::span<std::byte> received() const {
+    return {memory.get() + (offset() - first_block() * kCacheBlockBytes),
+            static_cast<std::size_t>(bytes())};
+  }
+};
+
+}  // namespace varve::replica

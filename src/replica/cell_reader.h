@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads ranges of objects through the cache, each byte by one request.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "bucket/bucket.h"
+#include "io/file_system.h"
+#include "replica/block_cache.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// A range of an object.
+struct ObjectRange {
+  std::string object{};
+  std::uint64_t object_bytes = 0;  ///< The length of the object.
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;  ///< The range ends in the object.
+};
+
+/// A range to read.
+struct RangeToRead {
+  ObjectRange range{};
+  std::span<std::byte> out{};  ///< As long as the range. Must stay valid until its completion.
+};
+
+struct CellReaderLimits {
+  /// Bytes of one request; a range of more is read by several. A container of 4 MiB, which begins
+  /// and ends in the middle of a cell, needs one request.
+  std::uint64_t request_bytes_max = (std::uint64_t{4} << 20) + 2 * kCacheCellBytes;
+  /// Bytes that are requested, or are received and not yet in the cache. Reads that a caller waits
+  /// for may take as much again.
+  std::uint64_t bytes_max = std::uint64_t{128} << 20;
+  /// Bytes in memory that are in the cache, too.
+  std::uint64_t held_bytes_max = std::uint64_t{32} << 20;
+  std::size_t queue_max = 256;  ///< Requests in advance that wait; further ones are dropped.
+  /// Time for which a failed read fails again at once. A reader that tries several ways to get its
+  /// bytes then waits for the store only once.
+  std::chrono::milliseconds failure_kept{5000};
+};
+
+/// Reads ranges of objects. Requests whole cells, and adds them to a cache on the local disk. Two
+/// readers of one cell that is missing make one request. Threads of its own copy the bytes and
+/// write the cache, so that neither delays the requests. Thread-safe.
+class CellReader {
+ public:
+  /// Receives the position of a range in its batch, and its error if it was not read.
+  using Done = std::function<void(std::size_t position, const std::optional<Error>& error)>;
+
+  /// Lifetime: `bucket` and `files` outlive the object; requests that are in flight at its end may
+  /// end later.
+  CellReader(bucket::Bucket& bucket, io::FileSystem& files, std::string cache_folder,
+             std::uint64_t cache_bytes_max, CellReaderLimits limits = {});
+  CellReader(const CellReader&) = delete;
+  CellReader& operator=(const CellReader&) = delete;
+  /// No read may be under way but those in advance.
+  ~CellReader();
+
+  /// Reads ranges, in any order, and calls `done` once for each, from this thread or others.
+  /// Requests all that is missing at once. Errors: those of the bucket; kCorrupt if an object is
+  /// missing, or shorter than its range says.
+  void read(std::vector<RangeToRead> reads, Done done);
+  /// Requests a range in advance, if the limits allow that.
+  void will_read(const ObjectRange& range);
+
+ private:
+  struct Batch;
+  struct Flight;
+  struct State;
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace varve::replica

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests which requests the reads of an attached folder make, and that they return the object's
+// bytes.
+#include "replica/cell_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "io/memory_file_system.h"
+#include "replica/ahead_window.h"
+#include "support/memory_bucket.h"
+
+namespace varve::replica {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+constexpr std::uint64_t kMiB = 1U << 20;
+constexpr std::uint64_t kObjectBytes = 10 * kMiB + 12345;
+const std::string kObject = "id/seg/1-1";
+
+Bytes noise(std::uint64_t bytes, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Bytes out(bytes);
+  for (auto& byte : out) byte = static_cast<std::byte>(random());
+  return out;
+}
+
+class CellReaderTest : public testing::Test {
+ protected:
+  CellReaderTest() {
+    const std::array<std::span<const std::byte>, 1> parts{content_};
+    EXPECT_TRUE(bucket_.put(kObject, parts, {}));
+    EXPECT_TRUE(files_->make_directory("/r"));
+    restart();
+  }
+
+  // Makes another reader with the same cache, as that of another process.
+  void restart() {
+    reader_.reset();
+    reader_ = std::make_unique<CellReader>(bucket_, *files_, "/r/cache", cache_bytes_, limits_);
+  }
+
+  static ObjectRange range(std::uint64_t offset, std::uint64_t bytes) {
+    return {kObject, kObjectBytes, offset, bytes};
+  }
+  // Reads ranges at once. Returns the first error.
+  std::optional<Error> read_all(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& ranges,
+                                bool compares = true) {
+    std::vector<Bytes> out;
+    std::vector<RangeToRead> reads;
+    for (const auto& [offset, bytes] : ranges) out.emplace_back(bytes);
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      reads.push_back({range(ranges[i].first, ranges[i].second), out[i]});
+    }
+    std::mutex mutex;
+    std::condition_variable ended;
+    std::size_t left = reads.size();
+    std::optional<Error> first;
+    reader_->read(std::move(reads), [&](std::size_t, const std::optional<Error>& error) {
+      const std::lock_guard lock(mutex);
+      if (error && !first) first = error;
+      if (--left == 0) ended.notify_all();
+    });
+    std::unique_lock lock(mutex);
+    ended.wait(lock, [&] { return left == 0; });
+    for (std::size_t i = 0; i < ranges.size() && compares && !first; ++i) {
+      const auto from = content_.begin() + static_cast<std::ptrdiff_t>(ranges[i].first);
+      EXPECT_TRUE(std::equal(out[i].begin(), out[i].end(), from)) << ranges[i].first;
+    }
+    return first;
+  }
+  std::optional<Error> read(std::uint64_t offset, std::uint64_t bytes) {
+    return read_all({{offset, bytes}});
+  }
+  [[nodiscard]] std::uint64_t gets() const {
+    return bucket_.traffic()[static_cast<std::size_t>(bucket::RequestKind::kGet)].requests;
+  }
+  [[nodiscard]] std::uint64_t received() const {
+    return bucket_.traffic()[static_cast<std::size_t>(bucket::RequestKind::kGet)].bytes_received;
+  }
+
+  const Bytes content_ = noise(kObjectBytes, 1);
+  std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
+  test::MemoryBucket bucket_;
+  std::uint64_t cache_bytes_ = 64 * kMiB;
+  CellReaderLimits limits_{};
+  std::unique_ptr<CellReader> reader_;
+};
+
+TEST_F(CellReaderTest, ASmallReadRequestsItsCell) {
+  EXPECT_FALSE(read(3 * kMiB + 100, 64 << 10));
+  EXPECT_EQ(gets(), 1U);
+  EXPECT_EQ(received(), kCacheCellBytes);
+}
+
+TEST_F(CellReaderTest, AContainerAtAnyPlaceIsOneRequest) {
+  EXPECT_FALSE(read(kMiB + 4096, 4 * kMiB));
+  EXPECT_EQ(gets(), 1U);
+  EXPECT_LE(received(), 4 * kMiB + kCacheCellBytes);
+}
+
+TEST_F(CellReaderTest, ReadsOfABatchThatTouchAreOneRequest) {
+  EXPECT_FALSE(read_all({{kMiB, 500'000}, {kMiB + 500'000, 500'000}, {kMiB + 100, 10}, {7, 0}}));
+  EXPECT_EQ(gets(), 1U);
+}
+
+TEST_F(CellReaderTest, TheEndOfAnObjectIsAShortCell) {
+  EXPECT_FALSE(read(kObjectBytes - 10, 10));
+  EXPECT_FALSE(read(0, kObjectBytes));
+  restart();
+  EXPECT_FALSE(read(0, kObjectBytes));
+}
+
+TEST_F(CellReaderTest, TheCacheSurvivesARestart) {
+  EXPECT_FALSE(read(5 * kMiB - 300'000, 2 * kMiB));
+  restart();
+  const auto before = gets();
+  EXPECT_FALSE(read(5 * kMiB - 300'000, 2 * kMiB));
+  EXPECT_EQ(gets(), before);
+  EXPECT_FALSE(read(5 * kMiB, 3 * kMiB)) << "a part of it is in the cache";
+  EXPECT_EQ(gets(), before + 1);
+}
+
+TEST_F(CellReaderTest, CellsOfABlockThatComeLaterKeepTheOthers) {
+  for (std::uint64_t cell = 0; cell < kCellsPerBlock; cell += 2) {
+    EXPECT_FALSE(read(cell * kCacheCellBytes, 10));
+  }
+  restart();
+  const auto before = gets();
+  for (std::uint64_t cell = 0; cell < kCellsPerBlock; cell += 2) {
+    EXPECT_FALSE(read(cell * kCacheCellBytes + 1000, 10));
+  }
+  EXPECT_EQ(gets(), before);
+}
+
+TEST_F(CellReaderTest, TwoProcessesShareTheCache) {
+  CellReader other(bucket_, *files_, "/r/cache", cache_bytes_, limits_);
+  EXPECT_FALSE(read(0, 2 * kMiB));
+  reader_.reset();  // Its writes to the cache have ended.
+  const auto before = gets();
+  Bytes out(2 * kMiB);
+  std::atomic<bool> done = false;
+  other.read({{range(0, out.size()), out}},
+             [&](std::size_t, const std::optional<Error>&) { done = true; });
+  while (!done) std::this_thread::yield();
+  EXPECT_EQ(gets(), before);
+  EXPECT_TRUE(std::equal(out.begin(), out.end(), content_.begin()));
+}
+
+TEST_F(CellReaderTest, ADamagedCacheIsReadAgain) {
+  EXPECT_FALSE(read(0, 3 * kMiB));
+  reader_.reset();
+  const auto names = files_->list("/r/cache");
+  ASSERT_TRUE(names);
+  ASSERT_FALSE(names->empty());
+  for (const auto& name : *names) {
+    const auto file = files_->open("/r/cache/" + name, io::OpenMode::kReadWrite);
+    ASSERT_TRUE(file);
+    Bytes byte(1);
+    for (const std::uint64_t at : {0U, 9U, 100'000U}) {
+      ASSERT_TRUE((*file)->read_at(at, byte));
+      byte[0] ^= std::byte{0x40};
+      ASSERT_TRUE((*file)->write_at(at, byte));
+    }
+  }
+  restart();
+  EXPECT_FALSE(read(0, 3 * kMiB));
+}
+
+TEST_F(CellReaderTest, TheCacheStaysBelowItsLimit) {
+  cache_bytes_ = 2 * kMiB;
+  limits_.held_bytes_max = 0;
+  restart();
+  for (std::uint64_t offset = 0; offset + kMiB < kObjectBytes; offset += kMiB) {
+    EXPECT_FALSE(read(offset, kMiB));
+  }
+  reader_.reset();
+  EXPECT_LE(*files_->tree_bytes("/r/cache"), 2 * kMiB);
+}
+
+TEST_F(CellReaderTest, ReadersOfOneMissingCellMakeOneRequest) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([this] {
+      for (std::uint64_t at = 0; at + 100'000 < kObjectBytes; at += 100'000) {
+        EXPECT_FALSE(read(at, 100'000));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_LE(received(), kObjectBytes);
+  EXPECT_LE(gets(), kObjectBytes / kCacheCellBytes + 1);
+}
+
+TEST_F(CellReaderTest, WhatIsReadInAdvanceIsRequestedOnce) {
+  reader_->will_read(range(kMiB + 4096, 4 * kMiB));
+  EXPECT_FALSE(read_all({{kMiB + 5000, 300'000}, {4 * kMiB, 300'000}}));
+  reader_->will_read(range(kMiB + 4096, 4 * kMiB));
+  EXPECT_FALSE(read(3 * kMiB, kMiB));
+  restart();
+  reader_->will_read(range(kMiB + 4096, 4 * kMiB));
+  EXPECT_FALSE(read(3 * kMiB, kMiB));
+  EXPECT_EQ(gets(), 1U);
+}
+
+TEST_F(CellReaderTest, AFailureIsKeptForAWhile) {
+  bucket_.set_faults([](std::uint64_t, bucket::RequestKind kind, const std::string&) {
+    return kind == bucket::RequestKind::kGet ? test::Fault::kBefore : test::Fault::kNone;
+  });
+  const auto failed = read(0, 10);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(read(5, 10));
+  EXPECT_EQ(gets(), 1U) << "a second try waits for the store again";
+  bucket_.set_faults({});
+  EXPECT_FALSE(read(kMiB, 10)) << "another range is requested";
+  limits_.failure_kept = std::chrono::milliseconds(0);
+  restart();
+  EXPECT_FALSE(read(0, 10));
+}
+
+TEST_F(CellReaderTest, AShortObjectIsCorrupt) {
+  const std::array<std::span<const std::byte>, 1> parts{std::span(content_).first(kMiB)};
+  ASSERT_TRUE(bucket_.put(kObject, parts, {}));
+  const auto failed = read(kMiB - 10, 100);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->code(), ErrorCode::kCorrupt);
+}
+
+TEST_F(CellReaderTest, RandomReadsReturnTheObjectsBytes) {
+  cache_bytes_ = 3 * kMiB;
+  limits_.held_bytes_max = kMiB;
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 20; ++round) {
+    if (round % 5 == 0) restart();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      const auto seed = random();
+      threads.emplace_back([this, seed] {
+        std::mt19937_64 own(seed);
+        std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+        for (int j = 0; j < 6; ++j) {
+          const auto offset = own() % kObjectBytes;
+          ranges.emplace_back(offset,
+                              own() % std::min<std::uint64_t>(kObjectBytes - offset + 1,
+                                                              own() % 2 != 0 ? 9 : 900'000));
+        }
+        if (own() % 2 == 0) reader_->will_read(range(ranges[0].first, ranges[0].second));
+        EXPECT_FALSE(read_all(ranges));
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  }
+}
+
+// Simulates a store that answers after a round trip, and delivers at most `rate` bytes in a second.
+std::size_t window_after(double round_trip, double rate) {
+  constexpr double kBytes = 4 << 20;
+  AheadWindow window;
+  AheadWindow::Clock::time_point now{};
+  for (int i = 0; i < 3000; ++i) {
+    const double each = std::max(kBytes / rate, round_trip / static_cast<double>(window.size()));
+    now += std::chrono::duration_cast<AheadWindow::Clock::duration>(
+        std::chrono::duration<double>(each));
+    window.on_end(static_cast<std::uint64_t>(kBytes), true, now);
+  }
+  return window.size();
+}
+
+TEST(AheadWindow, GrowsWithTheRoundTrip) {
+  EXPECT_EQ(window_after(0.001, 1e9), AheadWindow::kLeast);
+  EXPECT_GE(window_after(0.1, 1e9), 32U);
+  EXPECT_EQ(window_after(1, 1e9), AheadWindow::kMost);
+  EXPECT_EQ(window_after(0.1, 1e7), AheadWindow::kLeast) << "a slow line needs few requests";
+}
+
+TEST(AheadWindow, RequestsThatDoNotFillItTeachNothing) {
+  AheadWindow window;
+  AheadWindow::Clock::time_point now{};
+  for (int i = 0; i < 3000; ++i) {
+    now += std::chrono::milliseconds(1);
+    window.on_end(4 << 20, i % 5 != 0, now);
+  }
+  EXPECT_EQ(window.size(), AheadWindow::kLeast);
+}
+
+}  // namespace
+}  // namespace varve::replica
