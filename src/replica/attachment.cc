@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replica/attachment.h"
 
-#include <xxhash.h>
-
-#include <algorithm>
-#include <condition_variable>
-#include <mutex>
-#include <optional>
-#include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,6 +9,7 @@
 #include "base/coding.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
+#include "replica/catalog_reads.h"
 #include "replica/changes.h"
 #include "replica/head.h"
 #include "replica/head_objects.h"
@@ -26,49 +21,6 @@ namespace varve::replica {
 namespace {
 
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{64} << 20;
-
-// Reads whole objects, all at once.
-Result<std::vector<std::string>> read_objects(bucket::Bucket& bucket,
-                                              const std::vector<Extent>& extents) {
-  struct Waiting {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::size_t left = 0;
-    std::optional<Error> error;
-  };
-  const auto waiting = std::make_shared<Waiting>();
-  std::vector<std::string> texts;
-  for (const auto& extent : extents) texts.emplace_back(extent.bytes, '\0');
-  std::vector<bucket::ObjectRead> reads;
-  std::vector<std::size_t> positions;
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    if (extents[i].bytes == 0) continue;
-    reads.push_back({extents[i].object, 0, std::as_writable_bytes(std::span(texts[i]))});
-    positions.push_back(i);
-  }
-  waiting->left = reads.size();
-  if (!reads.empty()) {
-    bucket.read_many(std::move(reads), [&, waiting](std::size_t at, Result<std::size_t> got) {
-      const std::lock_guard lock(waiting->mutex);
-      if (got && *got != texts[positions[at]].size()) {
-        got = Error(ErrorCode::kCorrupt, extents[positions[at]].object + " is too short");
-      }
-      if (!got && !waiting->error) waiting->error = got.error();
-      if (--waiting->left == 0) waiting->changed.notify_all();
-    });
-    std::unique_lock lock(waiting->mutex);
-    waiting->changed.wait(lock, [&] { return waiting->left == 0; });
-    if (waiting->error) return *waiting->error;
-  }
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    const bool whole = extents[i].bytes == extents[i].object_bytes;
-    if (!whole || extents[i].bytes == 0) continue;
-    if (XXH3_64bits(texts[i].data(), texts[i].size()) != extents[i].checksum) {
-      return Error(ErrorCode::kCorrupt, extents[i].object + " has other bytes than were uploaded");
-    }
-  }
-  return texts;
-}
 
 bool is_small(const std::vector<Extent>& extents) {
   return !extents.empty() && extents.front().mark != 0;
@@ -113,7 +65,7 @@ Result<void> update_small_files(bucket::Bucket& bucket, io::FileSystem& files,
         bytes += extent.bytes;
       }
     }
-    VARVE_TRY_ASSIGN(auto texts, read_objects(bucket, together));
+    VARVE_TRY_ASSIGN(auto texts, read_extents(bucket, together));
     std::size_t next = 0;
     for (auto at = begin; at < i; ++at) {
       std::string whole;
@@ -162,11 +114,8 @@ Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
   }
   const auto front = common_front(head.catalog, known.catalog);
   const bool replaces = front < known.catalog.size() || !known_text;
-  std::vector<std::string> parts;
-  for (std::size_t i = replaces ? 0 : front; i < head.catalog.size(); ++i) {
-    VARVE_TRY_ASSIGN(auto part, read_catalog_object(bucket, head.catalog[i]));
-    parts.push_back(std::move(part));
-  }
+  const auto news = std::span(head.catalog).subspan(replaces ? 0 : front);
+  VARVE_TRY_ASSIGN(const auto parts, read_catalog_objects(bucket, news));
   VARVE_TRY_ASSIGN(const auto was, folder.state->objects());
   VARVE_TRY(folder.state->add_objects(parts));
   if (folder.objects_added) VARVE_TRY(folder.objects_added());

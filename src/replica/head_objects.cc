@@ -11,12 +11,6 @@
 
 namespace varve::replica {
 
-namespace {
-
-constexpr std::size_t kCatalogObjectBytesMax = std::size_t{300} << 20;
-
-}  // namespace
-
 Result<void> apply_to_catalog(const meta::Env& copy, const std::vector<std::string>& parts,
                               bool replaces) {
   VARVE_TRY_ASSIGN(auto writer, meta::StoredWriter::begin(copy));

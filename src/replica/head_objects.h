@@ -13,6 +13,9 @@
 
 namespace varve::replica {
 
+/// Limit for one catalog object, in bytes.
+inline constexpr std::size_t kCatalogObjectBytesMax = std::size_t{300} << 20;
+
 /// Applies the parts of a head's catalog objects to a copy of the catalog, in one transaction.
 [[nodiscard]] Result<void> apply_to_catalog(const meta::Env& copy,
                                             const std::vector<std::string>& parts, bool replaces);
