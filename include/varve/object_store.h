@@ -40,6 +40,9 @@ struct StorePlace {
   std::string place{};     ///< s3://BUCKET/PREFIX.
   std::string endpoint{};  ///< URL of the store; empty for that of the environment.
   std::string region{};    ///< Empty for that of the environment.
+  /// Storage class of volumes, such as STANDARD_IA; empty for the store's default. Only for
+  /// create_in_store().
+  std::string volume_class{};
 };
 
 /// Returns how to reach a store, with its credentials. Called from any thread.

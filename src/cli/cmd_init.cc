@@ -196,6 +196,11 @@ void add_init_command(CommandLine& line, const Context& context) {
                   "Folder on this machine of a repository in an object store (REPO is "
                   "s3://BUCKET/PREFIX)")
       .type_name("DIR");
+  command
+      .add_option("--volume-class", options->store.place.volume_class,
+                  "Storage class of volumes in an object store, such as STANDARD_IA (default: that "
+                  "of the store)")
+      .type_name("CLASS");
   add_store_options(command, options->store);
   command.add_json_flag(options->json, "the repository");
   const auto encrypt = command.add_flag("--encrypt", options->encrypt,

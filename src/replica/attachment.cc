@@ -122,7 +122,8 @@ Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
   VARVE_TRY(apply_to_catalog(*folder.catalog, parts, replaces));
   VARVE_TRY_ASSIGN(const auto is, map_after(was, parts, replaces));
   VARVE_TRY(update_small_files(bucket, *folder.files, folder.root, was, is));
-  VARVE_TRY(folder.state->commit(text, parts, replaces, {}, base::SystemClock().now().seconds));
+  VARVE_TRY(folder.state->commit(text, parts, replaces, {}, base::SystemClock().now().seconds,
+                                 head.number));
   return true;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replica/bucket_config.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -13,13 +14,31 @@ namespace {
 constexpr std::string_view kTitle = "# The object store of this repository.\n";
 constexpr std::size_t kBytesMax = 64U << 10;
 
-std::array<std::pair<std::string_view, std::string BucketConfig::*>, 3> fields() {
+std::array<std::pair<std::string_view, std::string BucketConfig::*>, 4> fields() {
   return {{{"place", &BucketConfig::place},
            {"endpoint", &BucketConfig::endpoint},
-           {"region", &BucketConfig::region}}};
+           {"region", &BucketConfig::region},
+           {"volume-class", &BucketConfig::volume_class}}};
 }
 
 }  // namespace
+
+Result<void> check_volume_class(std::string_view storage_class) {
+  constexpr std::size_t kMax = 64;
+  const bool is_word = std::ranges::all_of(storage_class, [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  if (!is_word || storage_class.size() > kMax) {
+    return Error(ErrorCode::kInvalid,
+                 "a storage class has capitals, digits and underscores, such as STANDARD_IA");
+  }
+  if (storage_class == "GLACIER" || storage_class == "DEEP_ARCHIVE") {
+    return Error(ErrorCode::kInvalid,
+                 "objects of the storage class " + std::string(storage_class) +
+                     " cannot be read before hours have passed; use GLACIER_IR or STANDARD_IA");
+  }
+  return {};
+}
 
 std::string encode_config(const BucketConfig& config) {
   std::string text(kTitle);
@@ -54,6 +73,7 @@ Result<BucketConfig> decode_config(std::string_view text) {
   }
   if (config.place.empty()) return invalid("it has no line `place = s3://BUCKET/PREFIX`");
   if (role != "reader" && role != "writer") return invalid("`role` is reader or writer");
+  VARVE_TRY(check_volume_class(config.volume_class));
   config.reads_only = role == "reader";
   return config;
 }

@@ -19,12 +19,17 @@ struct BucketConfig {
   bool reads_only = false;  ///< True for an attached folder.
   std::string endpoint{};   ///< URL of the store; empty for that of the environment.
   std::string region{};     ///< Empty for that of the environment.
+  /// Storage class of volumes, such as STANDARD_IA; empty for the store's default.
+  std::string volume_class{};
 
   bool operator==(const BucketConfig&) const = default;
 };
 
 /// The name of the file in the repository's folder.
 inline constexpr const char* kConfigName = "bucket";
+
+/// Checks that a storage class can be read at once. Errors: kInvalid.
+[[nodiscard]] Result<void> check_volume_class(std::string_view storage_class);
 
 [[nodiscard]] std::string encode_config(const BucketConfig& config);
 /// Errors: kInvalid.

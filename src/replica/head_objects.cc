@@ -51,6 +51,24 @@ Result<std::string> read_head(bucket::Bucket& bucket, const std::string& name) {
   return text;
 }
 
+// Of the heads that a page shows, the last one is the least likely to be removed meanwhile.
+Result<std::optional<std::string>> later_head(bucket::Bucket& bucket,
+                                              const std::string& repository_id,
+                                              std::uint64_t number) {
+  const auto prefix = head_prefix(repository_id);
+  auto after = head_name(repository_id, number);
+  while (true) {
+    VARVE_TRY_ASSIGN(const auto page, bucket.list(prefix, after, bucket::kListMax));
+    if (!page.objects.empty()) {
+      after = page.objects.back().name;
+      auto text = read_head(bucket, after);
+      if (text) return std::optional(*std::move(text));
+      if (text.error().code() != ErrorCode::kNotFound) return text.error();
+    }
+    if (page.objects.empty() && page.is_last) return std::optional<std::string>();
+  }
+}
+
 std::size_t common_front(const std::vector<CatalogObject>& a, const std::vector<CatalogObject>& b) {
   const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   return static_cast<std::size_t>(differ.first - a.begin());

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,10 @@ inline constexpr std::size_t kCatalogObjectBytesMax = std::size_t{300} << 20;
                                                       const CatalogObject& object);
 /// Reads and checks a head. Errors: kNotFound; kCorrupt, also for a head of another repository.
 [[nodiscard]] Result<std::string> read_head(bucket::Bucket& bucket, const std::string& name);
+/// Returns the text of a head with a higher number; nullopt if no list shows one.
+[[nodiscard]] Result<std::optional<std::string>> later_head(bucket::Bucket& bucket,
+                                                            const std::string& repository_id,
+                                                            std::uint64_t number);
 /// Returns how many objects at the front of the first list are the second list.
 [[nodiscard]] std::size_t common_front(const std::vector<CatalogObject>& a,
                                        const std::vector<CatalogObject>& b);

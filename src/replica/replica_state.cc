@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replica/replica_state.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -17,6 +18,16 @@ constexpr std::string_view kHeadKey = "head";
 constexpr std::string_view kPendingKey = "pending";
 constexpr std::string_view kFencedKey = "fenced";
 constexpr std::string_view kTrafficKey = "traffic";
+
+constexpr std::size_t kNotesAtOnce = 10'000;
+
+std::string garbage_note(std::int64_t seconds, std::uint64_t number) {
+  std::string note;
+  base::ByteWriter writer(note);
+  writer.u64(static_cast<std::uint64_t>(seconds));
+  writer.u64(number);
+  return note;
+}
 
 std::string folder_of(const std::string& root) { return root + "/replica"; }
 
@@ -66,16 +77,31 @@ Result<std::optional<std::string>> ReplicaState::pending() const { return text(k
 
 Result<std::optional<std::string>> ReplicaState::fenced() const { return text(kFencedKey); }
 
-Result<void> ReplicaState::set_fenced(const std::string& message) {
+Result<void> ReplicaState::set_text(std::string_view purpose, std::string_view value) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
-  VARVE_TRY(txn.put(kState, kFencedKey, message));
+  VARVE_TRY(txn.put(kState, purpose, value));
   return txn.commit();
 }
 
+Result<void> ReplicaState::set_fenced(const std::string& message) {
+  return set_text(kFencedKey, message);
+}
+
 Result<void> ReplicaState::set_pending(const std::string& head) {
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
-  VARVE_TRY(txn.put(kState, kPendingKey, head));
-  return txn.commit();
+  return set_text(kPendingKey, head);
+}
+
+Result<std::uint64_t> ReplicaState::number(std::string_view purpose) const {
+  VARVE_TRY_ASSIGN(const auto value, text(purpose));
+  base::ByteReader reader(value ? std::string_view(*value) : std::string_view());
+  const auto number = reader.u64();
+  return reader.done() ? number : 0;
+}
+
+Result<void> ReplicaState::set_number(std::string_view purpose, std::uint64_t value) {
+  std::string text;
+  base::ByteWriter(text).u64(value);
+  return set_text(purpose, text);
 }
 
 Result<ObjectMap> ReplicaState::objects() const {
@@ -109,7 +135,7 @@ Result<void> ReplicaState::add_uploaded(const std::string& key, const Extent& ex
 
 Result<void> ReplicaState::commit(const std::string& head, const std::vector<std::string>& map,
                                   bool replaces_map, const std::set<std::string>& dropped,
-                                  std::int64_t seconds) {
+                                  std::int64_t seconds, std::uint64_t number) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
   if (replaces_map) VARVE_TRY(txn.clear(kObjects));
   for (const auto& part : map) {
@@ -121,9 +147,8 @@ Result<void> ReplicaState::commit(const std::string& head, const std::vector<std
       return txn.put(kObjects, change.key, *change.value);
     }));
   }
-  std::string time;
-  base::ByteWriter(time).u64(static_cast<std::uint64_t>(seconds));
-  for (const auto& name : dropped) VARVE_TRY(txn.put(kGarbage, name, time));
+  const auto note = garbage_note(seconds, number);
+  for (const auto& name : dropped) VARVE_TRY(txn.put(kGarbage, name, note));
   VARVE_TRY(txn.put(kState, kHeadKey, head));
   VARVE_TRY(txn.erase(kState, kPendingKey));
   VARVE_TRY(txn.clear(kUploaded));
@@ -194,14 +219,34 @@ Result<std::uint64_t> ReplicaState::garbage_count() const {
   return txn.count(kGarbage);
 }
 
-Result<std::vector<std::string>> ReplicaState::garbage(std::int64_t before, std::size_t max) const {
+Result<std::uint64_t> ReplicaState::add_garbage(const std::vector<std::string>& names,
+                                                std::int64_t seconds, std::uint64_t number) {
+  std::uint64_t added = 0;
+  const auto note = garbage_note(seconds, number);
+  for (std::size_t i = 0; i < names.size();) {
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+    const auto end = std::min(names.size(), i + kNotesAtOnce);
+    for (; i < end; ++i) {
+      VARVE_TRY_ASSIGN(const auto known, txn.get(kGarbage, names[i]));
+      if (known) continue;
+      VARVE_TRY(txn.put(kGarbage, names[i], note));
+      ++added;
+    }
+    VARVE_TRY(txn.commit());
+  }
+  return added;
+}
+
+Result<std::vector<std::string>> ReplicaState::garbage(std::int64_t before, std::uint64_t head,
+                                                       std::size_t max) const {
   std::vector<std::string> names;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
   VARVE_TRY(meta::for_each_prefix(
       txn, kGarbage, "", [&](std::string_view key, std::string_view value) -> Result<bool> {
         base::ByteReader reader(value);
-        const auto dropped = static_cast<std::int64_t>(reader.u64());
-        if (reader.done() && dropped < before) names.emplace_back(key);
+        const auto noted = static_cast<std::int64_t>(reader.u64());
+        const auto number = reader.u64();
+        if (reader.done() && noted < before && number <= head) names.emplace_back(key);
         return names.size() < max;
       }));
   return names;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bucket/bucket.h"
@@ -49,10 +50,10 @@ class ReplicaState {
   [[nodiscard]] Result<void> add_uploaded(const std::string& key, const Extent& extent);
 
   /// Notes that the pending head exists: it is the newest one from now on. `map` has the changes of
-  /// the map, and `dropped` the names of objects that the head does not name any more.
+  /// the map, and `dropped` the names of objects that the head, of this number, does not name.
   [[nodiscard]] Result<void> commit(const std::string& head, const std::vector<std::string>& map,
                                     bool replaces_map, const std::set<std::string>& dropped,
-                                    std::int64_t seconds);
+                                    std::int64_t seconds, std::uint64_t number);
 
   /// Returns the requests that processes sent to the store for this folder.
   [[nodiscard]] Result<bucket::Traffic> traffic() const;
@@ -62,16 +63,27 @@ class ReplicaState {
   /// Adds the segments and volumes that the parts of a head add to the map, and removes none.
   [[nodiscard]] Result<void> add_objects(const std::vector<std::string>& map);
 
-  /// Returns at most `max` objects that no head has named since `before`, in seconds.
-  [[nodiscard]] Result<std::vector<std::string>> garbage(std::int64_t before,
+  /// Notes objects that may be removed later than `seconds`, once the head of this number exists.
+  /// An object that is noted already keeps its note. Returns the number of new notes.
+  [[nodiscard]] Result<std::uint64_t> add_garbage(const std::vector<std::string>& names,
+                                                  std::int64_t seconds, std::uint64_t number);
+  /// Returns at most `max` objects that were noted before `before`, in seconds, and whose head
+  /// exists if the newest one is `head`.
+  [[nodiscard]] Result<std::vector<std::string>> garbage(std::int64_t before, std::uint64_t head,
                                                          std::size_t max) const;
   [[nodiscard]] Result<void> forget_garbage(const std::vector<std::string>& names);
   /// Returns the number of objects that wait for their removal.
   [[nodiscard]] Result<std::uint64_t> garbage_count() const;
 
+  /// A number that the folder keeps for a purpose, such as a time. 0 if there is none.
+  [[nodiscard]] Result<std::uint64_t> number(std::string_view purpose) const;
+  [[nodiscard]] Result<void> set_number(std::string_view purpose, std::uint64_t value);
+  /// A text that the folder keeps for a purpose.
+  [[nodiscard]] Result<std::optional<std::string>> text(std::string_view purpose) const;
+  [[nodiscard]] Result<void> set_text(std::string_view purpose, std::string_view value);
+
  private:
   explicit ReplicaState(std::unique_ptr<meta::Env> env) : env_(std::move(env)) {}
-  [[nodiscard]] Result<std::optional<std::string>> text(std::string_view key) const;
 
   std::unique_ptr<meta::Env> env_;
 };

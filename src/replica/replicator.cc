@@ -15,47 +15,19 @@
 #include "meta/schema.h"
 #include "meta/stored_records.h"
 #include "replica/head_objects.h"
+#include "replica/lease.h"
+#include "replica/replicator_round.h"
 
 namespace varve::replica {
 
 namespace {
 
-constexpr std::int64_t kGarbageSeconds = 24 * 60 * 60;
-constexpr std::size_t kGarbageAtOnce = 1000;
 constexpr std::size_t kDeltasMax = 200;
 constexpr int kSnapshotsMax = 5;
 constexpr std::string_view kCatalogIdKey = "catalog_id";  // In the settings.
-
-Error gone_meanwhile(const std::string& path) {
-  return {ErrorCode::kStale, path + " was changed while it was uploaded"};
-}
-
-// Returns the objects that a map names.
-std::set<std::string> names_in(const ObjectMap& map) {
-  std::set<std::string> names;
-  for (const auto& [path, extents] : map) {
-    for (const auto& extent : extents) {
-      if (!extent.object.empty()) names.insert(extent.object);
-    }
-  }
-  return names;
-}
+constexpr std::string_view kLeaseKey = "lease";           // In the state.
 
 }  // namespace
-
-// One replication: a snapshot of the catalog, and the work that follows from it.
-struct Replicator::Round {
-  std::uint64_t commit = 0;
-  std::string superblock;
-  std::vector<ReplicaFile> files;
-  ChangeWriter changes;
-  bool is_base = false;
-  bool catalog_changed = false;
-  bool is_rebuilt = false;         // The catalog is another one than before.
-  ObjectMap objects;               // The map after the round.
-  std::vector<std::string> parts;  // The content of the catalog objects to upload.
-  ReplicateReport report;
-};
 
 Replicator::Replicator(ReplicatorParts parts, ReplicaState state, meta::Env copy,
                        std::string holder)
@@ -92,20 +64,17 @@ Result<void> Replicator::load() {
   return {};
 }
 
-std::string Replicator::new_name(const char* folder) {
-  return fmt::format("{}/{}/{}-{:08x}", parts_.repository_id, folder, holder_, next_object_++);
-}
-
 Error Replicator::fenced(const std::string& text) {
   const auto decoded = decode_head(text);
   if (!decoded) return decoded.error();
   const auto& other = *decoded;
   const Timestamp time{other.seconds, 0};
+  const auto lease = read_lease(*parts_.bucket, parts_.repository_id, parts_.keys.get());
   fenced_ = Error(
       ErrorCode::kLocked,
-      fmt::format("{}: another folder writes to this repository (writer {}, head {}, {}). Nothing "
-                  "more is uploaded from {}; its versions stay there",
-                  parts_.bucket->describe(), other.holder, other.number,
+      fmt::format("{}: another folder writes to this repository ({}head {}, {}). Nothing more is "
+                  "uploaded from {}; its versions stay there",
+                  parts_.bucket->describe(), lease ? lease_text(*lease) + "; " : "", other.number,
                   base::local_time_text(time), parts_.root));
   const auto noted = state_.set_fenced(fenced_->message());
   if (!noted) base::log(base::LogLevel::kWarning, noted.error().message());
@@ -118,12 +87,14 @@ Result<ReplicateReport> Replicator::replicate() {
   if (!loaded_) VARVE_TRY(load());
   VARVE_TRY(resolve_pending());
   for (int snapshots = 1;; ++snapshots) {
-    Round round;
+    Round round(parts_.uploads);
     VARVE_TRY_ASSIGN(const bool changed, take_snapshot(round));
     round.report.head = head_.number;
     if (!changed) return round.report;
     VARVE_TRY(check_newest());
-    const auto uploaded = upload_files(round);
+    auto uploaded = upload_files(round);
+    const auto finished = round.uploads.finish();  // After an error, too: what succeeded is noted.
+    if (uploaded) uploaded = finished;
     if (!uploaded) {
       // A file was cut or removed since the snapshot: a newer commit does not need it.
       const bool again = uploaded.error().code() == ErrorCode::kStale;
@@ -138,17 +109,20 @@ Result<ReplicateReport> Replicator::replicate() {
     VARVE_TRY(adopt(text, std::move(round.parts)));
     round.report.head = head_.number;
     round.report.committed = true;
+    announce();
     return round.report;
   }
 }
 
 // Looks for the known head and for the one after it. An older copy of the folder, and a second
-// folder, find a head that they do not know. Needs no list, which a store may show late.
+// folder, find a head that they do not know. A store may show a head late in a list, but not to a
+// request for it.
 Result<void> Replicator::check_newest() {
   if (checked_) return {};
   if (head_.number != 0) {
     const auto text = read_head(*parts_.bucket, head_name(parts_.repository_id, head_.number));
     if (!text && text.error().code() == ErrorCode::kNotFound) {
+      VARVE_TRY(check_later(head_.number));
       return Error(ErrorCode::kCorrupt,
                    fmt::format("{} lacks the head {} that was created from {}",
                                parts_.bucket->describe(), head_.number, parts_.root));
@@ -161,6 +135,13 @@ Result<void> Replicator::check_newest() {
   if (next.error().code() != ErrorCode::kNotFound) return next.error();
   checked_ = true;
   return {};
+}
+
+// Returns kLocked if there is a head behind this number. Old heads are removed, so a number that is
+// free may have been taken long ago. But a guard head stays behind every removed head (O50).
+Result<void> Replicator::check_later(std::uint64_t number) {
+  VARVE_TRY_ASSIGN(const auto later, later_head(*parts_.bucket, parts_.repository_id, number));
+  return later ? Result<void>(fenced(*later)) : Result<void>();
 }
 
 // A head whose creation was begun may exist, or come to exist later. So the same head is created
@@ -258,6 +239,7 @@ Result<void> Replicator::upload_files(Round& round) {
       if (more == uploaded.end() || at + more->second.bytes > file.bytes) break;
       extents.push_back(more->second);
     }
+    if (file.mark == 0) VARVE_TRY(cut_objects(round, file.path));
     VARVE_TRY(upload_file(round, file));
   }
   return {};
@@ -266,7 +248,7 @@ Result<void> Replicator::upload_files(Round& round) {
 // Drops the extents from the first one on that the file may not have, byte for byte.
 Result<void> Replicator::keep_equal_front(const ReplicaFile& file, std::vector<Extent>& extents) {
   auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
-  if (!opened && opened.error().code() == ErrorCode::kNotFound) return gone_meanwhile(file.path);
+  if (!opened && opened.error().code() == ErrorCode::kNotFound) return changed_meanwhile(file.path);
   if (!opened) return std::move(opened).error();
   std::uint64_t at = 0;
   for (auto extent = extents.begin(); extent != extents.end(); ++extent) {
@@ -283,51 +265,6 @@ Result<void> Replicator::keep_equal_front(const ReplicaFile& file, std::vector<E
   return {};
 }
 
-Result<bool> Replicator::upload_file(Round& round, const ReplicaFile& file) {
-  auto& extents = round.objects[file.path];
-  const bool is_data = file.mark == 0;
-  if (file.bytes == 0 && extents.empty()) {
-    extents.push_back({.mark = file.mark});
-    return true;
-  }
-  if (bytes_of(extents) == file.bytes) return false;
-  auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
-  if (!opened && opened.error().code() == ErrorCode::kNotFound) return gone_meanwhile(file.path);
-  if (!opened) return std::move(opened).error();
-  const char* folder = !is_data                                           ? "other"
-                       : file.path.find("/volumes/") != std::string::npos ? "vol"
-                                                                          : "seg";
-  for (auto at = bytes_of(extents); at < file.bytes;) {
-    const auto bytes = std::min(file.bytes - at, parts_.extent_bytes_max);
-    auto extent = upload_extent(**opened, folder, at, bytes, round.report);
-    if (!extent) return std::move(extent).error().with_context(file.path);
-    extent->mark = file.mark;
-    if (is_data) VARVE_TRY(state_.add_uploaded(extent_key(file.path, at), *extent));
-    extents.push_back(*std::move(extent));
-    at += bytes;
-  }
-  return true;
-}
-
-Result<Extent> Replicator::upload_extent(io::File& file, const std::string& folder,
-                                         std::uint64_t offset, std::uint64_t bytes,
-                                         ReplicateReport& report) {
-  std::vector<std::byte> buffer(bytes);
-  VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, buffer));
-  if (got != bytes) return gone_meanwhile("the file");
-  Extent extent;
-  extent.object = new_name(folder.c_str());
-  extent.bytes = bytes;
-  extent.object_bytes = bytes;
-  extent.checksum = XXH3_64bits(buffer.data(), buffer.size());
-  const std::array<std::span<const std::byte>, 1> parts{buffer};
-  doubtful_.insert(extent.object);
-  VARVE_TRY(parts_.bucket->put(extent.object, parts, {}));  // O44
-  ++report.objects;
-  report.bytes += bytes;
-  return extent;
-}
-
 Result<Head> Replicator::next_head(const Round& round) const {
   Head head;
   head.repository_id = parts_.repository_id;
@@ -341,32 +278,16 @@ Result<Head> Replicator::next_head(const Round& round) const {
   return head;
 }
 
-// Uploads the changes, and completes the round and the head.
-Result<void> Replicator::upload_catalog(Round& round, Head& head) {
-  const auto was = round.is_base ? std::map<std::string, std::string>() : records_of(objects_);
-  const auto is = records_of(round.objects);
-  for (const auto& [key, value] : was) {
-    if (!is.contains(key)) round.changes.add({kObjectsTable, key, std::nullopt});
-  }
-  for (const auto& [key, value] : is) {
-    const auto known = was.find(key);
-    if (known == was.end() || known->second != value) {
-      round.changes.add({kObjectsTable, key, value});
-    }
-  }
-  round.parts = round.changes.finish();
-  if (!round.is_base) head.catalog = head_.catalog;
-  for (const auto& part : round.parts) {
-    CatalogObject object{new_name("cat"), part.size(), digest_of(part)};
-    const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(part)};
-    doubtful_.insert(object.name);
-    VARVE_TRY(parts_.bucket->put(object.name, bytes, {}));  // O44
-    ++round.report.objects;
-    round.report.bytes += part.size();
-    head.catalog.push_back(std::move(object));
-  }
-  head.base_objects = round.is_base ? head.catalog.size() : head_.base_objects;
-  return {};
+// The lease is overwritten only if another folder, or this one under another name, wrote it.
+void Replicator::announce() {
+  if (std::exchange(announced_, true)) return;
+  auto lease = lease_of_this_machine(parts_.root, parts_.clock->now().seconds);
+  const auto who = lease.host + '\n' + lease.user + '\n' + lease.folder;
+  const auto noted = state_.text(kLeaseKey);
+  if (noted && *noted == who) return;
+  auto written = write_lease(*parts_.bucket, parts_.repository_id, lease, parts_.keys.get());
+  if (written) written = state_.set_text(kLeaseKey, who);
+  if (!written) base::log(base::LogLevel::kInfo, written.error().message());
 }
 
 // Creates a head, or finds out that it was created before.
@@ -376,11 +297,12 @@ Result<void> Replicator::create_head(const std::string& text) {
   const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(text)};
   const auto put =
       parts_.bucket->put(name, bytes, {.condition = bucket::PutCondition::kIfAbsent});  // O45
-  if (put) return {};
-  if (put.error().code() != ErrorCode::kExists) return put.error();
-  VARVE_TRY_ASSIGN(const auto present, read_head(*parts_.bucket, name));
-  if (present == text) return {};
-  return fenced(present);
+  if (!put && put.error().code() != ErrorCode::kExists) return put.error();
+  if (!put) {
+    VARVE_TRY_ASSIGN(const auto present, read_head(*parts_.bucket, name));
+    if (present != text) return fenced(present);
+  }
+  return check_later(head.number);
 }
 
 // O47: first the copy of the catalog, then the state that names the head. Both may happen twice.
@@ -392,12 +314,12 @@ Result<void> Replicator::adopt(const std::string& text, std::vector<std::string>
   std::set<std::string> dropped;
   VARVE_TRY(apply_to_catalog(copy_, parts, replaces));
   VARVE_TRY_ASSIGN(const auto after, map_after(objects_, parts, replaces));
-  auto has = names_in(after);
+  auto has = names_of(after);
   for (const auto& object : head.catalog) has.insert(object.name);
   for (const auto& object : head_.catalog) {
     if (!has.contains(object.name)) dropped.insert(object.name);
   }
-  for (const auto& object : names_in(objects_)) {
+  for (const auto& object : names_of(objects_)) {
     if (!has.contains(object)) dropped.insert(object);
   }
   for (const auto& object : doubtful_) {
@@ -408,21 +330,11 @@ Result<void> Replicator::adopt(const std::string& text, std::vector<std::string>
   for (const auto& [key, extent] : uploaded) {
     if (!has.contains(extent.object)) dropped.insert(extent.object);
   }
-  VARVE_TRY(state_.commit(text, parts, replaces, dropped, parts_.clock->now().seconds));
+  VARVE_TRY(
+      state_.commit(text, parts, replaces, dropped, parts_.clock->now().seconds, head.number));
   checked_ = true;
   doubtful_.clear();
   return load();
-}
-
-Result<std::uint64_t> Replicator::remove_garbage() {
-  const std::lock_guard lock(mutex_);
-  // Only the writer of the newest head removes objects.
-  if (fenced_ || head_.holder != holder_ || !loaded_) return std::uint64_t{0};
-  const auto before = parts_.clock->now().seconds - kGarbageSeconds;
-  VARVE_TRY_ASSIGN(const auto names, state_.garbage(before, kGarbageAtOnce));
-  for (const auto& name : names) VARVE_TRY(parts_.bucket->remove(name));  // O48
-  if (!names.empty()) VARVE_TRY(state_.forget_garbage(names));
-  return std::uint64_t{names.size()};
 }
 
 }  // namespace varve::replica

@@ -18,9 +18,11 @@
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "replica/changes.h"
+#include "replica/garbage.h"
 #include "replica/head.h"
 #include "replica/replica_files.h"
 #include "replica/replica_state.h"
+#include "replica/uploads.h"
 #include "varve/result.h"
 
 namespace varve::replica {
@@ -39,6 +41,10 @@ struct ReplicatorParts {
   std::uint64_t extent_bytes_max = std::uint64_t{64} << 20;  ///< Limit of one data object.
   /// Bytes of changes that are always kept before a new base.
   std::uint64_t delta_bytes_min = std::uint64_t{4} << 20;
+  std::string volume_class{};  ///< Storage class of volumes; empty for the store's default.
+  UploadLimits uploads{};
+  HeadRetention heads{};
+  std::int64_t orphan_seconds = std::int64_t{30} * 24 * 60 * 60;  ///< Between lists of all objects.
 };
 
 /// The work of one call of replicate().
@@ -47,7 +53,10 @@ struct ReplicateReport {
   bool committed = false;     ///< A head was created.
   std::uint64_t objects = 0;  ///< Objects that were uploaded, without the head.
   std::uint64_t bytes = 0;    ///< Their bytes.
+  std::uint64_t copies = 0;   ///< Objects whose dead end a copy inside the store has left out.
 };
+
+struct ReplicationRound;
 
 /// Replicates the state of a repository that this process has open for writing. Thread-safe: calls
 /// run one after the other.
@@ -67,7 +76,10 @@ class Replicator {
   /// catalog.
   [[nodiscard]] Result<ReplicateReport> replicate();
 
-  /// Removes objects that no head has named for a day. Errors: those of the bucket.
+  /// Removes objects that no head has named for a day, and rarely old heads. Looks rarely for
+  /// objects that a killed process left. Only the process that created the newest head does so.
+  /// Returns the number of removed objects; 0 if the key may not remove any, which is logged once.
+  /// Errors: those of the bucket.
   [[nodiscard]] Result<std::uint64_t> remove_garbage();
 
   /// Returns the folder's state, which this process has open only once.
@@ -78,27 +90,31 @@ class Replicator {
  private:
   explicit Replicator(ReplicatorParts parts, ReplicaState state, meta::Env copy,
                       std::string holder);
-  struct Round;
+  using Round = ReplicationRound;
 
   [[nodiscard]] Result<void> load();
   [[nodiscard]] Result<void> resolve_pending();
   [[nodiscard]] Result<void> check_newest();
+  [[nodiscard]] Result<void> check_later(std::uint64_t number);
   [[nodiscard]] Error fenced(const std::string& text);
   [[nodiscard]] Result<bool> is_rebuilt(const meta::Txn& catalog) const;
   [[nodiscard]] Result<bool> take_snapshot(Round& round);
   [[nodiscard]] Result<void> upload_files(Round& round);
   [[nodiscard]] Result<void> keep_equal_front(const ReplicaFile& file,
                                               std::vector<Extent>& extents);
+  [[nodiscard]] Result<void> cut_objects(Round& round, const std::string& path);
   [[nodiscard]] Result<bool> upload_file(Round& round, const ReplicaFile& file);
-  [[nodiscard]] Result<Extent> upload_extent(io::File& file, const std::string& folder,
-                                             std::uint64_t offset, std::uint64_t bytes,
-                                             ReplicateReport& report);
+  [[nodiscard]] Result<Extent> upload_extent(Round& round, io::File& file, const ReplicaFile& which,
+                                             std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] Result<void> upload_catalog(Round& round, Head& head);
   [[nodiscard]] Result<Head> next_head(const Round& round) const;
   [[nodiscard]] Result<void> create_head(const std::string& text);
   /// Makes a head that exists the newest known one.
   [[nodiscard]] Result<void> adopt(const std::string& text, std::vector<std::string> parts);
   [[nodiscard]] std::string new_name(const char* folder);
+  [[nodiscard]] Result<std::uint64_t> clean_up();
+  /// Writes the lease if this folder has begun to write.
+  void announce();
 
   const ReplicatorParts parts_;
   ReplicaState state_;
@@ -108,7 +124,10 @@ class Replicator {
 
   std::mutex mutex_;  // Guards the members below.
   bool loaded_ = false;
-  bool checked_ = false;  // The newest head of the store is the known one.
+  bool checked_ = false;       // The newest head of the store is the known one.
+  bool announced_ = false;     // The lease was looked at.
+  bool copies_ranges_ = true;  // False once the store has refused to copy.
+  bool may_remove_ = true;     // False once the store has refused to remove an object.
   std::optional<Error> fenced_;
   std::string head_text_;  // Empty before the first head.
   Head head_;

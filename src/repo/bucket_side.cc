@@ -157,6 +157,9 @@ Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repo
   parts.keys = std::move(keys);
   parts.extent_bytes_max = hooks_.extent_bytes_max;
   parts.delta_bytes_min = hooks_.delta_bytes_min;
+  parts.volume_class = config_.volume_class;
+  parts.uploads = hooks_.uploads;
+  parts.heads = hooks_.heads;
   VARVE_TRY_ASSIGN(replicator_, replica::Replicator::open(std::move(parts)));
   return {};
 }

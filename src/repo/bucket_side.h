@@ -18,8 +18,10 @@
 #include "meta/lmdb.h"
 #include "replica/bucket_config.h"
 #include "replica/distant_data.h"
+#include "replica/garbage.h"
 #include "replica/replica_state.h"
 #include "replica/replicator.h"
+#include "replica/uploads.h"
 #include "repo/head_follower.h"
 #include "store/segment_store.h"
 #include "varve/object_store.h"
@@ -38,6 +40,8 @@ struct BucketHooks {
   bool waits_for_store = true;
   std::uint64_t extent_bytes_max = std::uint64_t{64} << 20;
   std::uint64_t delta_bytes_min = std::uint64_t{4} << 20;
+  replica::UploadLimits uploads{};
+  replica::HeadRetention heads{};
 };
 /// Returns how to open a repository's store: that of the hooks, otherwise with `access`.
 [[nodiscard]] replica::BucketOpener bucket_opener(const BucketHooks& hooks,

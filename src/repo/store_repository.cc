@@ -44,6 +44,7 @@ replica::BucketConfig config_of(const StorePlace& place, bool reads_only) {
   config.place = place.place;
   config.endpoint = place.endpoint;
   config.region = place.region;
+  if (!reads_only) config.volume_class = place.volume_class;
   config.reads_only = reads_only;
   return config;
 }
@@ -88,6 +89,7 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                              const RepositoryParameters& parameters, const CreateOptions& options,
                              const BucketHooks& hooks) {
   const auto config = config_of(place, false);
+  VARVE_TRY(replica::check_volume_class(config.volume_class));
   VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store_access)(config));
   VARVE_TRY(bucket->list({}, {}, 1));  // Its errors say more than those of other requests.
   VARVE_TRY_ASSIGN(const auto present, superblock_in(*bucket));

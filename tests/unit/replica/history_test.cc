@@ -32,7 +32,7 @@ void play(World& world) {
 
 std::uint64_t stride() {
   const char* const wanted = std::getenv("VARVE_TEST_REQUESTS");
-  return wanted == nullptr ? 13 : std::max<std::uint64_t>(std::strtoull(wanted, nullptr, 10), 1);
+  return wanted == nullptr ? 29 : std::max<std::uint64_t>(std::strtoull(wanted, nullptr, 10), 1);
 }
 
 class ReplicaHistory : public testing::TestWithParam<bool> {};
@@ -55,8 +55,8 @@ TEST_P(ReplicaHistory, NoRequestLosesAVersion) {
   World whole(GetParam(), Mishap::kNone, 0);
   play(whole);
   std::uint64_t first = 0;
-  for (const auto mishap : {Mishap::kBefore, Mishap::kLost, Mishap::kLater, Mishap::kKilledBefore,
-                            Mishap::kKilledAfter}) {
+  for (const auto mishap : {Mishap::kBefore, Mishap::kLost, Mishap::kLater, Mishap::kHangs,
+                            Mishap::kKilledBefore, Mishap::kKilledAfter}) {
     for (auto at = first++ % stride(); at < whole.requests(); at += stride()) {
       World world(GetParam(), mishap, at);
       SCOPED_TRACE(world.where());

@@ -12,6 +12,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,7 @@ using Tree = std::map<std::string, std::string>;
 using Versions = std::map<std::string, Tree>;
 
 /// Lends a bucket that lives longer than its repository: late changes still happen in it.
-class LentBucket final : public bucket::Bucket {
+class LentBucket : public bucket::Bucket {
  public:
   explicit LentBucket(std::shared_ptr<MemoryBucket> bucket) : bucket_(std::move(bucket)) {}
   Result<void> put(const std::string& name, std::span<const std::span<const std::byte>> parts,
@@ -77,7 +78,15 @@ class TestClock final : public base::Clock {
   std::int64_t seconds = 1'700'000'000;
 };
 
-enum class Mishap : std::uint8_t { kNone, kBefore, kLost, kLater, kKilledBefore, kKilledAfter };
+enum class Mishap : std::uint8_t {
+  kNone,
+  kBefore,
+  kLost,
+  kLater,
+  kHangs,  // Until the user interrupts the process.
+  kKilledBefore,
+  kKilledAfter,
+};
 
 /// One machine's folder, its object store, and what must be in both.
 class World {
@@ -91,6 +100,7 @@ class World {
     hooks_.waits_for_store = false;
     hooks_.extent_bytes_max = 100'000;
     hooks_.delta_bytes_min = 6000;  // So some heads have a new base.
+    hooks_.uploads.requests = 1;    // So the requests have one order.
   }
 
   /// Runs a step until it succeeds. A step may run again after a failure.
@@ -114,7 +124,8 @@ class World {
     if (is_encrypted_) options = encrypted();
     auto parameters = small_chunks(Codec::kNone);
     parameters.placement = placement_;
-    return repo::create_in_store({.place = "s3://memory/p"}, path_, parameters, options, hooks_);
+    return repo::create_in_store({.place = "s3://memory/p", .volume_class = volume_class}, path_,
+                                 parameters, options, hooks_);
   }
 
   /// Opens the repository, runs `work`, and closes it.
@@ -239,6 +250,15 @@ class World {
                   << names_of(replicated_) << " or " << names_of(local_) << where();
   }
 
+  /// Returns the objects whose names have a part.
+  [[nodiscard]] std::set<std::string> names_with(const std::string& part) const {
+    std::set<std::string> names;
+    for (const auto& [name, object] : objects_->objects) {
+      if (name.find(part) != std::string::npos) names.insert(name);
+    }
+    return names;
+  }
+
   /// Checks that every head follows the one before it.
   void expect_chain() const {
     std::map<std::uint64_t, std::string> heads;
@@ -258,6 +278,18 @@ class World {
   }
 
   [[nodiscard]] std::uint64_t requests() const { return requests_; }
+  /// Returns the requests of one kind that its writers have made.
+  [[nodiscard]] bucket::RequestCounts counts(bucket::RequestKind kind) const {
+    bucket::RequestCounts sum;
+    for (const auto& bucket : buckets_) {
+      const auto counts = bucket->traffic()[static_cast<std::size_t>(kind)];
+      sum.requests += counts.requests;
+      sum.bytes_sent += counts.bytes_sent;
+    }
+    return sum;
+  }
+  /// The storage class of the volumes of a repository that create() makes.
+  std::string volume_class;
   [[nodiscard]] std::string where() const {
     return " (mishap " + std::to_string(static_cast<int>(mishap_)) + " at request " +
            std::to_string(at_) + ")";
@@ -288,7 +320,11 @@ class World {
     auto bucket = std::make_shared<MemoryBucket>(objects_, "p/", &clock_);
     if (!spared_) {
       bucket->set_faults(
-          [this](std::uint64_t, bucket::RequestKind, const std::string&) { return next_fault(); });
+          [this, stopped = bucket.get()](std::uint64_t, bucket::RequestKind, const std::string&) {
+            const auto fault = next_fault();
+            if (fault == Fault::kHangs) stoppers_.emplace_back([stopped] { stopped->stop(); });
+            return fault;
+          });
       buckets_.push_back(bucket);
     }
     return std::unique_ptr<bucket::Bucket>(std::make_unique<LentBucket>(std::move(bucket)));
@@ -307,6 +343,8 @@ class World {
         return Fault::kLost;
       case Mishap::kLater:
         return Fault::kLater;
+      case Mishap::kHangs:
+        return Fault::kHangs;
       case Mishap::kKilledBefore:
       case Mishap::kKilledAfter:
         break;
@@ -334,6 +372,7 @@ class World {
   const std::string path_ = temp_.path() + "/here";
   std::shared_ptr<MemoryObjects> objects_ = std::make_shared<MemoryObjects>();
   std::vector<std::shared_ptr<MemoryBucket>> buckets_;
+  std::vector<std::jthread> stoppers_;  // End before the buckets.
   TestClock clock_;
   repo::BucketHooks hooks_;
   Versions local_;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replica/garbage.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "replica/head.h"
+
+namespace varve::replica {
+
+namespace {
+
+constexpr std::int64_t kDaySeconds = 24 * 60 * 60;
+constexpr std::size_t kRemovedAtOnce = 1000;
+constexpr std::array<const char*, 4> kDataFolders = {"cat", "other", "seg", "vol"};
+
+// Returns whether Varve gives objects such a name: R/FOLDER/W-N.
+bool is_data_name(std::string_view name, std::string_view folder) {
+  constexpr std::size_t kHolder = 16;
+  constexpr std::size_t kNumber = 8;
+  if (!name.starts_with(folder) || name.size() != folder.size() + kHolder + 1 + kNumber) {
+    return false;
+  }
+  name.remove_prefix(folder.size());
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return std::ranges::all_of(name.substr(0, kHolder), is_hex) && name[kHolder] == '-' &&
+         std::ranges::all_of(name.substr(kHolder + 1), is_hex);
+}
+
+Result<void> remove_objects(const GarbagePlace& place, const std::vector<std::string>& names) {
+  Uploads requests(place.limits);
+  for (const auto& name : names) {
+    VARVE_TRY(requests.begin(
+        0, [bucket = place.bucket, name] { return bucket->remove(name); }, nullptr));
+  }
+  return requests.finish();
+}
+
+// Returns the number of a head by its name.
+std::optional<std::uint64_t> number_of(const std::string& id, const std::string& name) {
+  const auto digits = std::string_view(name).substr(head_prefix(id).size());
+  std::uint64_t number = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (parsed.ec != std::errc() || head_name(id, number) != name) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+Result<std::uint64_t> note_orphans(const GarbagePlace& place, const IsNamed& is_named,
+                                   const std::function<Result<std::uint64_t>()>& newest) {
+  std::vector<std::string> found;
+  for (const auto* const folder : kDataFolders) {
+    const auto prefix = place.repository_id + "/" + folder + "/";
+    VARVE_TRY(bucket::list_all(*place.bucket, prefix, "",
+                               [&](const bucket::ObjectInfo& object) -> Result<void> {
+                                 if (is_data_name(object.name, prefix) && !is_named(object.name)) {
+                                   found.push_back(object.name);
+                                 }
+                                 return {};
+                               }));
+    // Without this right of its own, interrupted copies stay.
+    const auto aborted = place.bucket->remove_unfinished(prefix);
+    if (!aborted && aborted.error().code() != ErrorCode::kNotPermitted &&
+        aborted.error().code() != ErrorCode::kUnsupported) {
+      return aborted.error();
+    }
+  }
+  // A writer that has uploaded one of them can still create the head after the newest one, and
+  // none after that.
+  VARVE_TRY_ASSIGN(const auto number, newest());
+  return place.state->add_garbage(found, place.now_s, number + 1);
+}
+
+Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t head,
+                                     const IsNamed& is_named) {
+  std::uint64_t removed = 0;
+  while (true) {
+    VARVE_TRY_ASSIGN(const auto names,
+                     place.state->garbage(place.now_s - kDaySeconds, head, kRemovedAtOnce));
+    if (names.empty()) return removed;
+    std::vector<std::string> unnamed;
+    std::ranges::copy_if(names, std::back_inserter(unnamed),
+                         [&](const std::string& name) { return !is_named(name); });
+    VARVE_TRY(remove_objects(place, unnamed));  // O48
+    VARVE_TRY(place.state->forget_garbage(names));
+    removed += unnamed.size();
+  }
+}
+
+Result<std::uint64_t> remove_old_heads(const GarbagePlace& place, const HeadRetention& retention) {
+  struct Known {
+    std::uint64_t number = 0;
+    std::int64_t modified_s = 0;
+  };
+  std::vector<Known> heads;
+  const auto& id = place.repository_id;
+  VARVE_TRY(bucket::list_all(*place.bucket, head_prefix(id), "",
+                             [&](const bucket::ObjectInfo& object) -> Result<void> {
+                               const auto number = number_of(id, object.name);
+                               if (number) heads.push_back({*number, object.modified.seconds});
+                               return {};
+                             }));
+  if (heads.empty()) return std::uint64_t{0};
+  const auto newest = heads.back();
+  std::uint64_t guard = 0;
+  for (const auto& head : heads) {
+    const bool is_behind = head.number < newest.number - std::min(newest.number, retention.heads);
+    if (is_behind && newest.modified_s - head.modified_s >= retention.seconds) {
+      guard = head.number;
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto& head : heads) {
+    if (head.number < guard) names.push_back(head_name(id, head.number));
+  }
+  VARVE_TRY(remove_objects(place, names));
+  return std::uint64_t{names.size()};
+}
+
+}  // namespace varve::replica

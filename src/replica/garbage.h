@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Removes from an object store what no head needs. docs/decisions/95, 96.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "bucket/bucket.h"
+#include "replica/replica_state.h"
+#include "replica/uploads.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// The store and the folder's notes about it. Lifetime: the objects outlive its users.
+struct GarbagePlace {
+  bucket::Bucket* bucket = nullptr;
+  ReplicaState* state = nullptr;
+  std::string repository_id{};
+  std::int64_t now_s = 0;  ///< Seconds since 1970.
+  UploadLimits limits{};
+};
+/// Returns whether the newest head, or an upload in progress, needs an object.
+using IsNamed = std::function<bool(const std::string& object)>;
+
+/// Lists the data objects of the repository, and notes those that `is_named` does not know as
+/// garbage. Aborts what interrupted copies inside the store left. `newest` returns the number of
+/// the newest head, and is called after the listing: the objects may be removed once a later head
+/// does not name them either. Returns the number of objects that were noted. Errors: those of the
+/// bucket and of the state.
+[[nodiscard]] Result<std::uint64_t> note_orphans(
+    const GarbagePlace& place, const IsNamed& is_named,
+    const std::function<Result<std::uint64_t>()>& newest);
+
+/// Removes noted objects that no head has named for a day. `head` is the number of the newest head,
+/// and `is_named` knows its objects. Returns the number of removed objects. Errors: kNotPermitted
+/// if the key may not remove objects; others of the bucket and of the state.
+[[nodiscard]] Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t head,
+                                                   const IsNamed& is_named);
+
+/// The heads that stay: those above a guard head, which is so much older than the newest head.
+struct HeadRetention {
+  std::uint64_t heads = 1000;
+  std::int64_t seconds = std::int64_t{30} * 24 * 60 * 60;
+};
+/// Removes the heads below a guard head: a head that is older than the newest one by all that
+/// `retention` says, by the store's clock. Returns the number of removed heads. Errors: as
+/// remove_garbage().
+[[nodiscard]] Result<std::uint64_t> remove_old_heads(const GarbagePlace& place,
+                                                     const HeadRetention& retention);
+
+}  // namespace varve::replica

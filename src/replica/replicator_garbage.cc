@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Removals that a replicator makes in the store.
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/log.h"
+#include "replica/garbage.h"
+#include "replica/replicator_round.h"
+
+namespace varve::replica {
+
+namespace {
+
+constexpr std::string_view kListedAt = "listed";        // Seconds since 1970.
+constexpr std::string_view kHeadsListed = "old heads";  // Number of the head at that time.
+constexpr std::uint64_t kHeadsPart = 4;  // Old heads are listed after this part of those that stay.
+
+}  // namespace
+
+Result<std::uint64_t> Replicator::remove_garbage() {
+  const std::lock_guard lock(mutex_);
+  // Only the writer of the newest head removes objects.
+  if (fenced_ || head_.holder != holder_ || !loaded_ || !may_remove_) return std::uint64_t{0};
+  auto removed = clean_up();
+  if (removed || removed.error().code() != ErrorCode::kNotPermitted) return removed;
+  may_remove_ = false;
+  base::log(base::LogLevel::kWarning,
+            removed.error().message() +
+                "; objects that are not needed stay until `varve reclaim` removes them with "
+                "another key");
+  return std::uint64_t{0};
+}
+
+Result<std::uint64_t> Replicator::clean_up() {
+  auto named = names_of(objects_);
+  for (const auto& object : head_.catalog) named.insert(object.name);
+  named.insert(doubtful_.begin(), doubtful_.end());
+  VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
+  for (const auto& [key, extent] : uploaded) named.insert(extent.object);
+  const auto is_named = [&](const std::string& object) { return named.contains(object); };
+
+  GarbagePlace place;
+  place.bucket = parts_.bucket;
+  place.state = &state_;
+  place.repository_id = parts_.repository_id;
+  place.now_s = parts_.clock->now().seconds;
+  place.limits = parts_.uploads;
+  // After a list, only a head that this process creates later lets the orphans be removed.
+  VARVE_TRY_ASSIGN(const auto listed, state_.number(kListedAt));
+  const auto since = place.now_s - static_cast<std::int64_t>(listed);
+  if (listed == 0 || since < 0 || since >= parts_.orphan_seconds) {
+    if (listed != 0) {
+      VARVE_TRY(note_orphans(place, is_named, [this] { return Result(head_.number); }));
+    }
+    VARVE_TRY(state_.set_number(kListedAt, static_cast<std::uint64_t>(place.now_s)));
+  }
+  VARVE_TRY_ASSIGN(auto removed, replica::remove_garbage(place, head_.number, is_named));
+  VARVE_TRY_ASSIGN(const auto heads_listed, state_.number(kHeadsListed));
+  if (head_.number > parts_.heads.heads &&
+      head_.number - heads_listed >= parts_.heads.heads / kHeadsPart) {
+    VARVE_TRY_ASSIGN(const auto heads, remove_old_heads(place, parts_.heads));
+    VARVE_TRY(state_.set_number(kHeadsListed, head_.number));
+    removed += heads;
+  }
+  return removed;
+}
+
+}  // namespace varve::replica

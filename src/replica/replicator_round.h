@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of one replication, which the sources of the replicator share.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "replica/changes.h"
+#include "replica/replica_files.h"
+#include "replica/replicator.h"
+#include "replica/uploads.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// One replication: a snapshot of the catalog, and the work that follows from it.
+struct ReplicationRound {
+  explicit ReplicationRound(const UploadLimits& limits) : uploads(limits) {}
+
+  std::uint64_t commit = 0;
+  std::string superblock{};
+  std::vector<ReplicaFile> files{};
+  ChangeWriter changes{};
+  bool is_base = false;
+  bool catalog_changed = false;
+  bool is_rebuilt = false;           ///< The catalog is another one than before.
+  ObjectMap objects{};               ///< The map after the round.
+  std::vector<std::string> parts{};  ///< The content of the catalog objects to upload.
+  ReplicateReport report{};
+  Uploads uploads;  ///< Ends first: its requests use the other members.
+};
+
+/// Returns the objects that a map names.
+[[nodiscard]] std::set<std::string> names_of(const ObjectMap& map);
+/// Returns kStale: a newer snapshot of the catalog does not need the file.
+[[nodiscard]] Error changed_meanwhile(const std::string& path);
+
+}  // namespace varve::replica

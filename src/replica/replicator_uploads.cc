@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects that a replicator uploads.
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/aligned_buffer.h"
+#include "base/coding.h"
+#include "replica/object_cut.h"
+#include "replica/replicator_round.h"
+
+namespace varve::replica {
+
+namespace {
+
+bool is_volume(const std::string& path) { return path.find("/volumes/") != std::string::npos; }
+
+}  // namespace
+
+Error changed_meanwhile(const std::string& path) {
+  return {ErrorCode::kStale, path + " was changed while it was uploaded"};
+}
+
+std::set<std::string> names_of(const ObjectMap& map) {
+  std::set<std::string> names;
+  for (const auto& [path, extents] : map) {
+    for (const auto& extent : extents) {
+      if (!extent.object.empty()) names.insert(extent.object);
+    }
+  }
+  return names;
+}
+
+std::string Replicator::new_name(const char* folder) {
+  return fmt::format("{}/{}/{}-{:08x}", parts_.repository_id, folder, holder_, next_object_++);
+}
+
+// A copy inside the store takes the place of an object with much dead space. The next head
+// looks again at objects that were not copied.
+Result<void> Replicator::cut_objects(Round& round, const std::string& path) {
+  for (const auto& extent : round.objects[path]) {
+    if (!copies_ranges_ || !is_worth_cutting(extent)) continue;
+    const auto to = new_name(is_volume(path) ? "vol" : "seg");
+    doubtful_.insert(to);
+    const auto outcome = std::make_shared<CutOutcome>(CutOutcome::kStays);
+    VARVE_TRY(round.uploads.begin(
+        0,
+        [bucket = parts_.bucket, from = extent.object, bytes = extent.bytes, to,
+         outcome]() -> Result<void> {
+          VARVE_TRY_ASSIGN(*outcome, copy_live_front(*bucket, from, bytes, to));
+          return {};
+        },
+        [this, &round, path, from = extent.object, to, outcome]() -> Result<void> {
+          if (*outcome == CutOutcome::kUnsupported) copies_ranges_ = false;
+          if (*outcome != CutOutcome::kCopied) return {};
+          for (auto& cut : round.objects[path]) {
+            if (cut.object != from) continue;
+            cut.object = to;
+            cut.object_bytes = cut.bytes;
+            cut.checksum = 0;
+          }
+          ++round.report.copies;
+          return {};
+        }));
+  }
+  return {};
+}
+
+Result<bool> Replicator::upload_file(Round& round, const ReplicaFile& file) {
+  auto& extents = round.objects[file.path];
+  if (file.bytes == 0 && extents.empty()) {
+    extents.push_back({.mark = file.mark});
+    return true;
+  }
+  if (bytes_of(extents) == file.bytes) return false;
+  auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
+  if (!opened && opened.error().code() == ErrorCode::kNotFound) return changed_meanwhile(file.path);
+  if (!opened) return std::move(opened).error();
+  for (auto at = bytes_of(extents); at < file.bytes;) {
+    const auto bytes = std::min(file.bytes - at, parts_.extent_bytes_max);
+    auto extent = upload_extent(round, **opened, file, at, bytes);
+    if (!extent) return std::move(extent).error().with_context(file.path);
+    extents.push_back(*std::move(extent));
+    at += bytes;
+  }
+  return true;
+}
+
+// Begins the upload of a part of a file. The round may name the extent at once: without the store's
+// acknowledgement the round fails.
+Result<Extent> Replicator::upload_extent(Round& round, io::File& file, const ReplicaFile& which,
+                                         std::uint64_t offset, std::uint64_t bytes) {
+  const bool is_data = which.mark == 0;
+  VARVE_TRY(round.uploads.make_room(bytes));
+  const auto buffer = std::make_shared<base::AlignedBuffer>(bytes);
+  VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, buffer->span()));
+  if (got != bytes) return changed_meanwhile("the file");
+  Extent extent;
+  extent.object = new_name(!is_data ? "other" : is_volume(which.path) ? "vol" : "seg");
+  extent.bytes = bytes;
+  extent.object_bytes = bytes;
+  extent.checksum = XXH3_64bits(buffer->data(), bytes);
+  extent.mark = which.mark;
+  bucket::PutOptions options;
+  if (is_data && is_volume(which.path)) options.storage_class = parts_.volume_class;
+  doubtful_.insert(extent.object);
+  VARVE_TRY(round.uploads.begin(
+      bytes,
+      [bucket = parts_.bucket, name = extent.object, buffer, options] {
+        const std::array<std::span<const std::byte>, 1> body{buffer->span()};
+        return bucket->put(name, body, options);  // O44
+      },
+      [this, &round, extent, is_data, key = extent_key(which.path, offset)]() -> Result<void> {
+        ++round.report.objects;
+        round.report.bytes += extent.bytes;
+        return is_data ? state_.add_uploaded(key, extent) : Result<void>();
+      }));
+  return extent;
+}
+
+// Uploads the changes, and completes the round and the head.
+Result<void> Replicator::upload_catalog(Round& round, Head& head) {
+  const auto was = round.is_base ? std::map<std::string, std::string>() : records_of(objects_);
+  const auto is = records_of(round.objects);
+  for (const auto& [key, value] : was) {
+    if (!is.contains(key)) round.changes.add({kObjectsTable, key, std::nullopt});
+  }
+  for (const auto& [key, value] : is) {
+    const auto known = was.find(key);
+    if (known == was.end() || known->second != value) {
+      round.changes.add({kObjectsTable, key, value});
+    }
+  }
+  round.parts = round.changes.finish();
+  if (!round.is_base) head.catalog = head_.catalog;
+  for (const auto& part : round.parts) {
+    CatalogObject object{new_name("cat"), part.size(), digest_of(part)};
+    doubtful_.insert(object.name);
+    VARVE_TRY(round.uploads.begin(
+        part.size(),
+        [bucket = parts_.bucket, name = object.name, &part] {
+          const std::array<std::span<const std::byte>, 1> body{base::as_bytes(part)};
+          return bucket->put(name, body, {});  // O44
+        },
+        nullptr));
+    ++round.report.objects;
+    round.report.bytes += part.size();
+    head.catalog.push_back(std::move(object));
+  }
+  head.base_objects = round.is_base ? head.catalog.size() : head_.base_objects;
+  return round.uploads.finish();
+}
+
+}  // namespace varve::replica
