@@ -6,9 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "transfer/entry_lister.h"
+#include "transfer/entry_walk.h"
 #include "transfer/file_restorer.h"
-#include "transfer/path_selection.h"
 #include "transfer/problem_list.h"
 #include "transfer/sparse_regions.h"
 #include "transfer/tar_writer.h"
@@ -89,40 +88,35 @@ class TarExport {
   TarExport(VersionReader& version, int fd, const std::vector<std::string>& paths,
             const std::function<bool(const TransferProgress&)>& progress)
       : version_(version),
-        paths_(paths),
+        is_whole_(paths.empty()),
         progress_(progress),
-        selection_(paths.size() > 1 ? paths : std::vector<std::string>()),
         tar_(fd),
         sink_(tar_),
-        data_(true, [this](std::uint64_t bytes) {
-          done_.bytes_done += bytes;
-          return !progress_ || progress_(done_);
-        }) {}
+        data_(true,
+              [this](std::uint64_t bytes) {
+                done_.bytes_done += bytes;
+                return !progress_ || progress_(done_);
+              }),
+        walk_(version, paths, problems_) {}
 
   Result<TransferReport> run();
 
  private:
-  struct Frame {
-    EntryLister lister;
-    Rank rank = 0;
-    std::size_t path_bytes = 0;
-  };
-  [[nodiscard]] Result<void> walk();
+  [[nodiscard]] Result<void> add_and_count(const SealedEntry& entry);
   [[nodiscard]] Result<void> add(const SealedEntry& entry);
   [[nodiscard]] Result<void> add_file(TarEntry& tar_entry, const SealedEntry& entry);
 
   VersionReader& version_;
-  const std::vector<std::string>& paths_;
+  const bool is_whole_;
   const std::function<bool(const TransferProgress&)>& progress_;
-  PathSelection selection_;
   TarWriter tar_;
   TarSink sink_;
   FileRestorer data_;
   ProblemList problems_;
   TransferProgress done_;
   TransferReport report_;
-  std::vector<Frame> frames_;
-  std::string path_;
+  EntryWalk walk_;
+  std::string& path_ = walk_.path();
   struct FirstName {
     std::string path;
     std::uint64_t names_left = 0;
@@ -131,57 +125,28 @@ class TarExport {
 };
 
 Result<TransferReport> TarExport::run() {
-  std::string name;
-  for (const std::string& path : paths_) VARVE_TRY(find_entry(version_, path, name));
-  const std::string start = paths_.size() == 1 ? paths_.front() : "";
-  VARVE_TRY_ASSIGN(const SealedEntry top, find_entry(version_, start, name));
-  if (paths_.empty()) done_.bytes_total = version_.info().logical_bytes;
+  VARVE_TRY_ASSIGN(const SealedEntry top, walk_.begin());
+  if (is_whole_) done_.bytes_total = version_.info().logical_bytes;
   if (S_ISDIR(top.attributes.mode)) {
     path_.assign(1, '.');
     VARVE_TRY(add(top));
     path_.clear();
-    frames_.push_back(Frame{EntryLister(top.rank), top.rank, 0});
-  } else {
-    frames_.push_back(Frame{EntryLister(ListedEntry{1, name, top}), 0, 0});
   }
-  VARVE_TRY(walk());
+  const auto add_one = [this](const SealedEntry& entry) { return add_and_count(entry); };
+  VARVE_TRY(walk_.run(add_one, [this]() -> Result<void> {
+    problems_.add(path_, "left out: directories nested too deeply or in a circle");
+    return {};
+  }));
   VARVE_TRY(tar_.finish());
   report_.bytes = done_.bytes_done;
   report_.problems = problems_.take();
   return std::move(report_);
 }
 
-Result<void> TarExport::walk() {
-  while (!frames_.empty()) {
-    VARVE_TRY_ASSIGN(ListedEntry * next, frames_.back().lister.next(version_, path_, problems_));
-    if (next == nullptr) {
-      path_.resize(frames_.back().path_bytes);
-      frames_.pop_back();
-      continue;
-    }
-    const std::size_t path_bytes = path_.size();
-    if (!path_.empty()) path_ += '/';
-    path_ += next->name;
-    if (selection_.match(path_) == PathSelection::Match::kNone) {
-      path_.resize(path_bytes);
-      continue;
-    }
-    const SealedEntry entry = next->entry;
-    const bool is_directory = S_ISDIR(entry.attributes.mode);
-    if (is_directory && (entry.rank <= frames_.back().rank || frames_.size() >= kDepthMax)) {
-      problems_.add(path_, "left out: directories nested too deeply or in a circle");
-      path_.resize(path_bytes);
-      continue;
-    }
-    VARVE_TRY(add(entry));
-    ++done_.files_done;
-    if (progress_ && !progress_(done_)) return Error(ErrorCode::kInterrupted, "interrupted");
-    if (is_directory) {
-      frames_.push_back(Frame{EntryLister(entry.rank), entry.rank, path_bytes});
-    } else {
-      path_.resize(path_bytes);
-    }
-  }
+Result<void> TarExport::add_and_count(const SealedEntry& entry) {
+  VARVE_TRY(add(entry));
+  ++done_.files_done;
+  if (progress_ && !progress_(done_)) return Error(ErrorCode::kInterrupted, "interrupted");
   return {};
 }
 

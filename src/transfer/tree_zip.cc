@@ -15,8 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "transfer/entry_lister.h"
-#include "transfer/path_selection.h"
+#include "transfer/entry_walk.h"
 #include "transfer/problem_list.h"
 #include "transfer/transfer_error.h"
 #include "varve/restore.h"
@@ -78,37 +77,29 @@ class ZipExport {
   ZipExport(VersionReader& version, const std::vector<std::string>& paths,
             const std::function<bool(const TransferProgress&)>& progress)
       : version_(version),
-        paths_(paths),
         progress_(progress),
-        selection_(paths.size() > 1 ? paths : std::vector<std::string>()),
         handle_(archive_write_new()),
-        buffer_(kPieceBytes) {}
+        buffer_(kPieceBytes),
+        walk_(version, paths, problems_) {}
 
   Result<TransferReport> run(int fd);
 
  private:
-  struct Frame {
-    EntryLister lister;
-    Rank rank = 0;
-    std::size_t path_bytes = 0;
-  };
   [[nodiscard]] Result<void> open(int fd);
-  [[nodiscard]] Result<void> walk();
+  [[nodiscard]] Result<void> add_and_count(const SealedEntry& entry);
   [[nodiscard]] Result<void> add(const SealedEntry& entry);
   [[nodiscard]] Result<void> add_data(const SealedEntry& entry, archive_entry& out);
   [[nodiscard]] Error failure() const;
 
   VersionReader& version_;
-  const std::vector<std::string>& paths_;
   const std::function<bool(const TransferProgress&)>& progress_;
-  PathSelection selection_;
   const std::unique_ptr<archive, FreeArchive> handle_;
   std::vector<std::byte> buffer_;
   ProblemList problems_;
   TransferProgress done_;
   TransferReport report_;
-  std::vector<Frame> frames_;
-  std::string path_;
+  EntryWalk walk_;
+  std::string& path_ = walk_.path();
 };
 
 Error ZipExport::failure() const {
@@ -130,52 +121,22 @@ Result<void> ZipExport::open(int fd) {
 }
 
 Result<TransferReport> ZipExport::run(int fd) {
-  std::string name;
-  for (const std::string& path : paths_) VARVE_TRY(find_entry(version_, path, name));
-  const std::string start = paths_.size() == 1 ? paths_.front() : "";
-  VARVE_TRY_ASSIGN(const SealedEntry top, find_entry(version_, start, name));
+  VARVE_TRY(walk_.begin());
   VARVE_TRY(open(fd));
-  if (S_ISDIR(top.attributes.mode)) {
-    frames_.push_back(Frame{EntryLister(top.rank), top.rank, 0});
-  } else {
-    frames_.push_back(Frame{EntryLister(ListedEntry{1, name, top}), 0, 0});
-  }
-  VARVE_TRY(walk());
+  const auto add_one = [this](const SealedEntry& entry) { return add_and_count(entry); };
+  VARVE_TRY(walk_.run(add_one, [this]() -> Result<void> {
+    return Error(ErrorCode::kCorrupt, path_ + ": directories nested too deeply or in a circle");
+  }));
   if (archive_write_close(handle_.get()) != ARCHIVE_OK) return failure();
   report_.bytes = done_.bytes_done;
   report_.problems = problems_.take();
   return std::move(report_);
 }
 
-Result<void> ZipExport::walk() {
-  while (!frames_.empty()) {
-    VARVE_TRY_ASSIGN(ListedEntry * next, frames_.back().lister.next(version_, path_, problems_));
-    if (next == nullptr) {
-      path_.resize(frames_.back().path_bytes);
-      frames_.pop_back();
-      continue;
-    }
-    const std::size_t path_bytes = path_.size();
-    if (!path_.empty()) path_ += '/';
-    path_ += next->name;
-    if (selection_.match(path_) == PathSelection::Match::kNone) {
-      path_.resize(path_bytes);
-      continue;
-    }
-    const SealedEntry entry = next->entry;
-    const bool is_directory = S_ISDIR(entry.attributes.mode);
-    if (is_directory && (entry.rank <= frames_.back().rank || frames_.size() >= kDepthMax)) {
-      return Error(ErrorCode::kCorrupt, path_ + ": directories nested too deeply or in a circle");
-    }
-    VARVE_TRY(add(entry));
-    ++done_.files_done;
-    if (progress_ && !progress_(done_)) return Error(ErrorCode::kInterrupted, "interrupted");
-    if (is_directory) {
-      frames_.push_back(Frame{EntryLister(entry.rank), entry.rank, path_bytes});
-    } else {
-      path_.resize(path_bytes);
-    }
-  }
+Result<void> ZipExport::add_and_count(const SealedEntry& entry) {
+  VARVE_TRY(add(entry));
+  ++done_.files_done;
+  if (progress_ && !progress_(done_)) return Error(ErrorCode::kInterrupted, "interrupted");
   return {};
 }
 
