@@ -40,7 +40,7 @@ HeadFollower::~HeadFollower() {
 }
 
 void HeadFollower::run(const std::stop_token& stop) {
-  std::string trouble;
+  bool is_failing = false;  // And the reason was logged.
   for (unsigned looks = 1;; ++looks) {
     {
       std::unique_lock lock(mutex_);
@@ -50,11 +50,11 @@ void HeadFollower::run(const std::stop_token& stop) {
     const auto looked = look(looks % kLooksPerList == 0);
     if (stop.stop_requested()) return;
     if (looked && !*looked) return;
-    const auto now = looked ? std::string() : looked.error().message();
-    if (!now.empty() && now != trouble) {
-      base::log(base::LogLevel::kWarning, now + "; older versions are shown until it works again");
+    if (!looked && !is_failing) {
+      base::log(base::LogLevel::kWarning,
+                looked.error().message() + "; older versions are shown until it works again");
     }
-    trouble = now;
+    is_failing = !looked;
   }
 }
 
