@@ -2,6 +2,8 @@
 // The requests of a reader of cells, and the reads that wait for them.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -25,6 +27,12 @@ inline std::size_t block_bytes(std::uint64_t object_bytes, std::uint64_t block) 
   return static_cast<std::size_t>(
       std::min(kCacheBlockBytes, object_bytes - block * kCacheBlockBytes));
 }
+
+/// Returns mapped memory to the system.
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(std::byte* mapped) const { ::munmap(mapped, bytes); }
+};
 
 /// The ranges of one call of read().
 struct CellReader::Batch {
@@ -71,8 +79,9 @@ struct CellReader::Flight {
   std::chrono::steady_clock::time_point failed_at{};
   bool is_in_cache = false;  // Or will not be written to it.
   // Has room for the whole blocks of the cells; memory of cells that were not requested is never
-  // touched.
-  std::unique_ptr<std::byte[]> memory{};
+  // touched. It is mapped, so that it goes back to the system at once: the heap of each thread
+  // would keep as much as it ever had.
+  std::unique_ptr<std::byte[], Unmap> memory{};
 
   [[nodiscard]] std::uint64_t offset() const { return begin * kCacheCellBytes; }
   [[nodiscard]] std::uint64_t bytes() const {
@@ -82,10 +91,15 @@ struct CellReader::Flight {
   [[nodiscard]] std::uint64_t end_block() const {
     return (end + kCellsPerBlock - 1) / kCellsPerBlock;
   }
-  void allocate() {
+  /// Returns false without memory.
+  [[nodiscard]] bool allocate() {
     const auto until = std::min(end_block() * kCacheBlockBytes, object_bytes);
-    memory = std::make_unique_for_overwrite<std::byte[]>(
-        static_cast<std::size_t>(until - first_block() * kCacheBlockBytes));
+    const auto length = static_cast<std::size_t>(until - first_block() * kCacheBlockBytes);
+    void* const mapped =
+        ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) return false;
+    memory = std::unique_ptr<std::byte[], Unmap>(static_cast<std::byte*>(mapped), Unmap{length});
+    return true;
   }
   [[nodiscard]] std::span<std::byte> block(std::uint64_t number) const {
     return {memory.get() + (number - first_block()) * kCacheBlockBytes,

@@ -131,7 +131,11 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       ++flying;
       flying_bytes += flight->bytes();
       lock.unlock();
-      flight->allocate();
+      if (!flight->allocate()) {
+        receive(flight, Error(ErrorCode::kIo, "no memory for a read of " + flight->object));
+        lock.lock();
+        continue;
+      }
       bucket.read_many({{flight->object, flight->offset(), flight->received()}},
                        [self = shared_from_this(), flight](std::size_t, Result<std::size_t> got) {
                          self->receive(flight, std::move(got));
