@@ -25,8 +25,7 @@ namespace varve::restore {
 /// A request reads one window, or several if the windows before it were wanted, too: half as many
 /// as were read one after the other up to there, and at most kTogetherMax. So the requests follow
 /// from the windows that were wanted and their order, and tell nothing else about the slices
-/// (decisions/79). Thread-safe. Lock order: the cache's mutex and that of a block are never held
-/// together.
+/// (decisions/79). Thread-safe. Lock order: a block's mutex is taken before the cache's.
 class SealedWindows {
  public:
   static constexpr std::size_t kWindowBytes = 128U << 10;
