@@ -32,6 +32,10 @@ void StoredChunks::forget_written(const std::vector<store::WrittenContainer>& wr
 
 namespace {
 
+// Up to this length, a distant container is requested as a whole instead of its header: its data
+// then needs no second request.
+constexpr std::uint64_t kSmallDistantBytes = 512U << 10;
+
 // Returns the part of an alias's run that follows each other at its target's place; nullopt if the
 // chunk is no alias or its target is not stored.
 Result<std::optional<LocationRun>> locate_alias(const meta::Txn& txn, ChunkId id) {
@@ -172,6 +176,8 @@ void StoredChunks::will_read_header(ContainerNumber container) {
   if (!where) return;
   if (!store_.answers_later()) {
     reader_.will_read_header(*where);
+  } else if (where->end() - where->offset <= kSmallDistantBytes) {
+    reader_.will_read_all(*where);
   } else if (headers_.begin_read(container)) {
     reader_.read_header_later(id_, *where, [this, container](auto header) {
       // header() reads a bad header again and reports the error.

@@ -11,12 +11,12 @@ namespace varve::replica {
 
 /// Finds the number of requests in flight above which a store delivers no more bytes in a second.
 /// It begins with few, and doubles them as long as that gains. The number that suffices grows with
-/// the round trip: a store that answers after 2 ms delivers all that it can to 8 requests, one that
-/// answers after 100 ms needs dozens. Not thread-safe.
+/// the round trip: a store that answers after 2 ms delivers all that it can to a few requests, one
+/// that answers after 100 ms needs dozens. Not thread-safe.
 class AheadWindow {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::size_t kLeast = 8;
+  static constexpr std::size_t kLeast = 16;
   static constexpr std::size_t kMost = 64;
   /// Least gain for which a window stays doubled.
   static constexpr double kGain = 1.15;

@@ -214,6 +214,9 @@ void BlockCache::add(const std::string& object, std::uint64_t block, CellSet cel
       length += from.size();
     }
     VARVE_TRY(file->write_at(0, head));
+    // A rename onto a file makes ext4 write the data to the disk first, to protect programs that
+    // need it. A cache does not.
+    if (earlier != 0) static_cast<void>(files_.remove(path));
     return files_.rename(temporary, path);
   };
   if (!write()) {

@@ -60,7 +60,8 @@ void ReadAnnouncer::announce(const LookAheadWindow& chunks, std::uint64_t from,
       }
     }
   };
-  if (workers_ != nullptr) {
+  // A distant source queues its requests, and the planner asks for the first headers at once.
+  if (workers_ != nullptr && !source_->answers_later()) {
     workers_->run(std::move(tell));
   } else {
     tell();
