@@ -126,6 +126,23 @@ struct StoreCheck {
 /// Errors: those of the store, and of reading the folder.
 [[nodiscard]] Result<StoreCheck> check_store(const std::string& folder, const OpenOptions& options);
 
+/// The work of one reclaim_store().
+struct ReclaimReport {
+  std::uint64_t removed_objects = 0;  ///< Objects that no head has named for long enough.
+  std::uint64_t removed_heads = 0;    ///< Heads that are too old to matter.
+  std::uint64_t noted_objects =
+      0;  ///< Objects that a later call removes, unless a head names them.
+};
+/// Removes what a repository in an object store does not need, for a machine whose key may remove
+/// objects while the keys of the writers may not. `folder` is an attached folder, in which the call
+/// notes the objects that no head names. A later call removes those that were noted at least
+/// `wait_seconds` before and that no newer head names. Writers may continue meanwhile.
+/// Errors: kInvalid unless the folder is attached; kLocked while another process uses the folder's
+/// state; kNotPermitted if the key may not remove objects; those of the store and the disk.
+[[nodiscard]] Result<ReclaimReport> reclaim_store(const std::string& folder,
+                                                  const OpenOptions& options,
+                                                  std::int64_t wait_seconds);
+
 /// Names a version by its numbers.
 struct VersionId {
   SeriesId series{};

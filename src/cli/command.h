@@ -113,6 +113,7 @@ void add_history_command(CommandLine& line, const Context& context);
 void add_diff_command(CommandLine& line, const Context& context);
 void add_rm_command(CommandLine& line, const Context& context);
 void add_prune_command(CommandLine& line, const Context& context);
+void add_reclaim_command(CommandLine& line, const Context& context);
 void add_key_command(CommandLine& line, const Context& context);
 void add_lock_command(CommandLine& line, const Context& context);
 void add_config_command(CommandLine& line, const Context& context);

@@ -53,6 +53,7 @@ void add_commands(CommandLine& line, const Context& context) {
   add_mv_command(line, context);
   add_rm_command(line, context);
   add_prune_command(line, context);
+  add_reclaim_command(line, context);
   add_lock_command(line, context);
   add_key_command(line, context);
   add_config_command(line, context);

@@ -15,7 +15,6 @@ namespace varve::replica {
 
 namespace {
 
-constexpr std::int64_t kDaySeconds = 24 * 60 * 60;
 constexpr std::size_t kRemovedAtOnce = 1000;
 constexpr std::array<const char*, 4> kDataFolders = {"cat", "other", "seg", "vol"};
 
@@ -82,7 +81,7 @@ Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t he
   std::uint64_t removed = 0;
   while (true) {
     VARVE_TRY_ASSIGN(const auto names,
-                     place.state->garbage(place.now_s - kDaySeconds, head, kRemovedAtOnce));
+                     place.state->garbage(place.now_s - place.wait_s, head, kRemovedAtOnce));
     if (names.empty()) return removed;
     std::vector<std::string> unnamed;
     std::ranges::copy_if(names, std::back_inserter(unnamed),

@@ -20,6 +20,8 @@ struct GarbagePlace {
   std::string repository_id{};
   std::int64_t now_s = 0;  ///< Seconds since 1970.
   UploadLimits limits{};
+  /// Seconds for which an object that no head names stays.
+  std::int64_t wait_s = std::int64_t{24} * 60 * 60;
 };
 /// Returns whether the newest head, or an upload in progress, needs an object.
 using IsNamed = std::function<bool(const std::string& object)>;
@@ -33,9 +35,9 @@ using IsNamed = std::function<bool(const std::string& object)>;
     const GarbagePlace& place, const IsNamed& is_named,
     const std::function<Result<std::uint64_t>()>& newest);
 
-/// Removes noted objects that no head has named for a day. `head` is the number of the newest head,
-/// and `is_named` knows its objects. Returns the number of removed objects. Errors: kNotPermitted
-/// if the key may not remove objects; others of the bucket and of the state.
+/// Removes noted objects that no head has named for so long as the place says. `head` is the number
+/// of the newest head, and `is_named` knows its objects. Returns the number of removed objects.
+/// Errors: kNotPermitted if the key may not remove objects; others of the bucket and of the state.
 [[nodiscard]] Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t head,
                                                    const IsNamed& is_named);
 

@@ -2,6 +2,7 @@
 // The functions of varve/replication.h with another access to object stores.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "repo/bucket_side.h"
@@ -16,6 +17,11 @@ namespace varve::repo {
                                            const CreateOptions& options, const BucketHooks& hooks);
 [[nodiscard]] Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                                            const OpenOptions& options, const BucketHooks& hooks);
+
+[[nodiscard]] Result<ReclaimReport> reclaim_store(const std::string& folder,
+                                                  const OpenOptions& options,
+                                                  std::int64_t wait_seconds,
+                                                  const BucketHooks& hooks);
 
 /// Returns success unless the folder is attached: it has no segments of its own, so it cannot be
 /// repaired, or checked without the store.

@@ -104,6 +104,7 @@ echo 'put = 0.005' >prices
 json stats --prices prices distant
 json check distant
 json attach "$place" attached
+json reclaim attached
 echo lose /seg/ >&"${STORE[1]}"
 read -r _ <&"${STORE[0]}"
 allowed=1 json check distant

@@ -183,6 +183,52 @@ TEST_P(ReplicaRemoval, KeyThatMayNotRemoveLosesNothing) {
   EXPECT_EQ(world_.attached().size(), 10U);
 }
 
+// A keeper removes what the writer's key may not, while a writer stalls in an upload.
+TEST_P(ReplicaRemoval, KeeperRemovesOnlyWhatNoWriterCanName) {
+  const auto keeper = world_.path() + "-keeper";
+  must(repo::attach_to_store({.place = "s3://memory/p"}, keeper, world_.options(true),
+                             world_.hooks()));
+  const auto reclaim = [&] {
+    return must(repo::reclaim_store(keeper, world_.options(true), kDay, world_.hooks()));
+  };
+  EXPECT_EQ(code_of(repo::reclaim_store(world_.path(), world_.options(), kDay, world_.hooks())),
+            ErrorCode::kInvalid);
+  const auto orphan = "p/" + id() + "/vol/0123456789abcdef-00000001";
+  world_.objects().objects[orphan].bytes.resize(100);
+  std::uint64_t noted = 0;
+  for (std::uint64_t at = 0; at < 8; ++at) {
+    bool stalled = false;
+    std::uint64_t requests = 0;
+    auto hooks = world_.hooks();
+    hooks.open = [&](const replica::BucketConfig&) -> Result<std::unique_ptr<bucket::Bucket>> {
+      auto bucket = std::make_unique<MemoryBucket>(world_.shared_objects(), "p/", &world_.clock());
+      bucket->set_faults([&](std::uint64_t, bucket::RequestKind kind, const std::string&) {
+        if (kind == bucket::RequestKind::kRemove) return Fault::kBefore;  // Such a key.
+        if (requests++ != at) return Fault::kNone;
+        stalled = true;
+        for (int month = 0; month < 3; ++month) {
+          noted += reclaim().noted_objects;
+          world_.clock().seconds += 31 * kDay;
+        }
+        return Fault::kNone;
+      });
+      return std::unique_ptr<bucket::Bucket>(std::move(bucket));
+    };
+    must(try_to_store(world_, hooks, world_.path(), "w" + std::to_string(at), at));
+    EXPECT_TRUE(stalled);
+    EXPECT_EQ(world_.attached().size(), at + 2);
+  }
+  EXPECT_GT(noted, 1U);  // Uploads in progress, too.
+  for (int month = 0; month < 2; ++month) {
+    reclaim();
+    world_.clock().seconds += 31 * kDay;
+    must(try_to_store(world_, world_.hooks(), world_.path(), "x" + std::to_string(month), 50));
+  }
+  EXPECT_FALSE(world_.objects().objects.contains(orphan));
+  EXPECT_EQ(world_.attached().size(), 11U);
+  EXPECT_LT(world_.names_with("/head/").size(), 8U);
+}
+
 TEST_P(ReplicaRemoval, LeaseSaysWhichFolderWrites) {
   const auto name = "p/" + id() + "/lease";
   ASSERT_TRUE(world_.objects().objects.contains(name));

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Removes objects that no head needs, with the key of a keeper.
+#include <set>
+#include <string>
+
+#include "replica/attachment.h"
+#include "replica/bucket_config.h"
+#include "replica/garbage.h"
+#include "replica/head_objects.h"
+#include "replica/replica_state.h"
+#include "replica/replicator_round.h"
+#include "repo/bucket_side.h"
+#include "repo/repository_impl.h"
+#include "repo/store_repository.h"
+#include "repo/superblock_file.h"
+#include "store/repository_paths.h"
+
+namespace varve::repo {
+
+namespace {
+
+// Returns the number of the newest head. A store may show a head late in a list, but not to a
+// request for it.
+Result<std::uint64_t> newest_number(bucket::Bucket& bucket, const std::string& id,
+                                    std::uint64_t known) {
+  VARVE_TRY_ASSIGN(const auto text, replica::newest_head(bucket, id, known));
+  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(text));
+  auto number = head.number;
+  while (true) {
+    const auto next = replica::read_head(bucket, replica::head_name(id, number + 1));
+    if (!next && next.error().code() == ErrorCode::kNotFound) return number;
+    if (!next) return next.error();
+    ++number;
+  }
+}
+
+}  // namespace
+
+Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions& options,
+                                    std::int64_t wait_seconds, const BucketHooks& hooks) {
+  VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
+  if (!config || !config->reads_only) {
+    return Error(ErrorCode::kInvalid,
+                 folder + " is no attached folder; make one with `varve attach`");
+  }
+  auto reading = options;
+  reading.read_only = true;
+  {
+    // Opening the folder brings it to the newest head, and checks that the keys wrote that.
+    VARVE_TRY_ASSIGN(const auto refreshed, RepositoryImpl::open(folder, reading, hooks));
+  }
+  VARVE_TRY_ASSIGN(const auto lock, files->lock(store::RepositoryPaths(folder).lock()));
+  VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(*files, folder, false));
+  VARVE_TRY_ASSIGN(const auto text, state.head());
+  if (!text) return Error(ErrorCode::kNoRepository, folder + " has no state of the store");
+  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
+  VARVE_TRY_ASSIGN(const auto map, state.objects());
+  auto named = replica::names_of(map);
+  for (const auto& object : head.catalog) named.insert(object.name);
+  const auto is_named = [&](const std::string& object) { return named.contains(object); };
+
+  VARVE_TRY_ASSIGN(const auto bucket, hooks.open(*config));
+  const base::SystemClock system_clock;
+  const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
+  replica::GarbagePlace place;
+  place.bucket = bucket.get();
+  place.state = &state;
+  place.repository_id = head.repository_id;
+  place.now_s = clock.now().seconds;
+  place.limits = hooks.uploads;
+  place.wait_s = wait_seconds;
+  ReclaimReport report;
+  VARVE_TRY_ASSIGN(report.removed_objects, replica::remove_garbage(place, head.number, is_named));
+  VARVE_TRY_ASSIGN(report.noted_objects, replica::note_orphans(place, is_named, [&] {
+                     return newest_number(*bucket, head.repository_id, head.number);
+                   }));
+  VARVE_TRY_ASSIGN(report.removed_heads, replica::remove_old_heads(place, hooks.heads));
+  return report;
+}
+
+}  // namespace varve::repo
+
+namespace varve {
+
+Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions& options,
+                                    std::int64_t wait_seconds) {
+  return repo::reclaim_store(folder, options, wait_seconds, repo::default_bucket_hooks());
+}
+
+}  // namespace varve
