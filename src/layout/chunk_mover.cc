@@ -178,6 +178,8 @@ Result<void> ChunkMover::read_container(const format::ContainerRecord& record, P
   auto& reader = store_.chunks.reader();
   const auto header = reader.read_header(store_.chunks.id(), record);
   outcome_.bytes_read += record.header_bytes;
+  // A distant store does not answer: that is no damage, and the others would wait as long.
+  if (!header && header.error().code() == ErrorCode::kUnavailable) return header.error();
   if (!header) {
     base::log(base::LogLevel::kError, "arranging: " + header.error().message());
     for (const auto& piece : pieces) {
@@ -199,14 +201,14 @@ Result<void> ChunkMover::read_container(const format::ContainerRecord& record, P
                    "a location does not fit " + reader.describe(record) + "; run `varve check`");
     }
   }
-  read_frames(record, *header, pieces);
+  VARVE_TRY(read_frames(record, *header, pieces));
   note_read(*header, pieces);
   return {};
 }
 
 // Reads the frames that hold wanted chunks, neighbours together, and copies the chunks out.
-void ChunkMover::read_frames(const format::ContainerRecord& record,
-                             const format::ContainerHeader& header, Pieces pieces) {
+Result<void> ChunkMover::read_frames(const format::ContainerRecord& record,
+                                     const format::ContainerHeader& header, Pieces pieces) {
   std::map<std::uint32_t, std::size_t> position_of;  // Index in the chunk table -> in the batch.
   std::set<std::uint32_t> frames;
   for (const auto& piece : pieces) {
@@ -234,6 +236,7 @@ void ChunkMover::read_frames(const format::ContainerRecord& record,
     stored.resize(to - from);
     const auto read =
         store_.chunks.reader().read_data(record, static_cast<std::uint32_t>(from), stored);
+    if (!read && read.error().code() == ErrorCode::kUnavailable) return read;
     outcome_.bytes_read += stored.size();
     for (; it != end; ++it) {
       const auto& frame = header.frames[*it];
@@ -264,6 +267,7 @@ void ChunkMover::read_frames(const format::ContainerRecord& record,
       }
     }
   }
+  return {};
 }
 
 // Which chunks of their records the pieces take away.

@@ -96,8 +96,8 @@ class ChunkMover {
   [[nodiscard]] Result<void> copy_batches(store::ContainerWriter& writer);
   [[nodiscard]] Result<void> read_batch(Pieces batch);
   [[nodiscard]] Result<void> read_container(const format::ContainerRecord& record, Pieces pieces);
-  void read_frames(const format::ContainerRecord& record, const format::ContainerHeader& header,
-                   Pieces pieces);
+  [[nodiscard]] Result<void> read_frames(const format::ContainerRecord& record,
+                                         const format::ContainerHeader& header, Pieces pieces);
   void reserve(std::size_t bytes);
   void note_read(const format::ContainerHeader& header, Pieces pieces);
   void note_done(Source& source, std::uint32_t chunks) const;

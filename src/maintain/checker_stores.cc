@@ -222,6 +222,7 @@ Result<bool> Checker::check_containers(Store& store) {
   Result<void> looked;
   const auto handle = [&](const VerifyJob& job, const ContainerVerdict& verdict) -> Result<void> {
     const auto& record = job.record;
+    if (verdict.unavailable) return *verdict.unavailable;
     const auto damages = report_.damages.size();
     const auto marks = store.damaged.size();
     check_container(store, reader, record, verdict, runs_of);

@@ -55,6 +55,8 @@ class FileScan {
       }
       // Containers follow each other up to here, so a header of a newer format is a real one.
       if (found.error().code() == ErrorCode::kUnsupported) return std::move(found).error();
+      // A distant store that does not answer: its containers are not lost.
+      if (found.error().code() == ErrorCode::kUnavailable) return std::move(found).error();
       VARVE_TRY_ASSIGN(const auto length, length_at(at));
       auto next = length ? std::min(at + *length, size_) : size_;
       if (!length) {

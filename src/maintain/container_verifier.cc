@@ -53,6 +53,7 @@ ContainerVerdict verify_container(const format::DataCodecs& codecs, store::Segme
   verdict.bytes_read = record.header_bytes;
   auto read = reader.read_header(store_id, record);
   if (!read) {
+    if (read.error().code() == ErrorCode::kUnavailable) verdict.unavailable = read.error();
     verdict.error = std::move(read).error();
     return verdict;
   }
@@ -75,6 +76,10 @@ ContainerVerdict verify_container(const format::DataCodecs& codecs, store::Segme
         stored ? codecs.frames().decode(format::place_of_frame(header, i), frame, *stored, raw)
                : Result<void>(stored.error());
     verdict.bytes_read += frame.stored_bytes;
+    if (!stored && stored.error().code() == ErrorCode::kUnavailable) {
+      verdict.unavailable = stored.error();
+      return verdict;
+    }
     if (!decoded) {
       verdict.faults.push_back(
           {fmt::format("frame at data offset {}: {}", frame.offset, decoded.error().message()),
@@ -86,7 +91,10 @@ ContainerVerdict verify_container(const format::DataCodecs& codecs, store::Segme
   // The checksum of a sealed container covers the frames, too, so it tells nothing more then.
   if (record.sealed && (!whole || !verdict.faults.empty())) return verdict;
   const auto data = record.sealed ? *whole : std::span<const std::byte>();
-  if (auto padding = reader.verify_padding(record, data); !padding) {
+  auto padding = reader.verify_padding(record, data);
+  if (!padding && padding.error().code() == ErrorCode::kUnavailable) {
+    verdict.unavailable = std::move(padding).error();
+  } else if (!padding) {
     verdict.faults.push_back({padding.error().message(), {}});
   }
   return verdict;

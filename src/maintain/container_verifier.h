@@ -26,6 +26,8 @@ enum class VerifyLevel : std::uint8_t {
 
 /// The result of verifying a container.
 struct ContainerVerdict {
+  /// Set if a distant store did not answer: the verdict tells nothing then.
+  std::optional<Error> unavailable;
   /// nullopt if the header is unreadable, which makes all its chunks unreadable. `error` then has
   /// the reason.
   std::optional<format::ContainerHeader> header;

@@ -95,6 +95,8 @@ Result<base::IdRuns> DataRepairer::wanted_chunks(const meta::Txn& txn) const {
 Result<void> DataRepairer::note(const format::ContainerRecord& record,
                                 const ContainerVerdict& verdict,
                                 const std::vector<LocationRecord>& located) {
+  // Data that cannot be read now is not lost.
+  if (verdict.unavailable) return *verdict.unavailable;
   std::vector<base::IdRun> here;
   for (const auto& at : located) here.push_back({at.first, at.count});
   if (!verdict.header) {

@@ -10,6 +10,7 @@ namespace varve::series {
 
 std::optional<ContainerFingerprints::Place> ContainerFingerprints::find(ChunkId id) {
   auto where = chunks_.locate(id);
+  if (where && is_unavailable()) return Place{*where, nullptr};
   auto header = where ? chunks_.header(where->container)
                       : Result<std::shared_ptr<const format::ContainerHeader>>(where.error());
   if (where && !header && header.error().code() == ErrorCode::kStale) {
@@ -20,8 +21,20 @@ std::optional<ContainerFingerprints::Place> ContainerFingerprints::find(ChunkId 
     if (unlocated_ == Unlocated::kError) report(ContainerNumber{}, where.error());
     return std::nullopt;
   }
-  if (!header) report(where->container, header.error());
+  if (!header && header.error().code() == ErrorCode::kUnavailable) {
+    tried_ = Clock::now();
+    report(ContainerNumber{}, header.error());
+  } else if (!header) {
+    report(where->container, header.error());
+  }
   return Place{*where, header ? std::move(*header) : nullptr};
+}
+
+// A distant store has waited long before it gave up. Each container would wait as long.
+bool ContainerFingerprints::is_unavailable() const {
+  constexpr std::chrono::minutes kTriesEvery(10);
+  const auto tried = tried_.load();
+  return tried != Clock::time_point() && Clock::now() - tried < kTriesEvery;
 }
 
 void ContainerFingerprints::report(ContainerNumber container, const Error& error) {

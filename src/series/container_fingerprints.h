@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -37,12 +39,16 @@ class ContainerFingerprints final : public index::StoredFingerprints {
   [[nodiscard]] std::optional<Place> find(ChunkId id);
   /// Logs an error, for a container only once.
   void report(ContainerNumber container, const Error& error);
+  /// Returns whether the store has not answered a short time ago.
+  [[nodiscard]] bool is_unavailable() const;
 
   layout::ChunkSource& chunks_;
   const std::string name_;
   const Unlocated unlocated_;
   std::mutex mutex_;
   std::unordered_set<ContainerNumber> unreadable_;
+  using Clock = std::chrono::steady_clock;
+  std::atomic<Clock::time_point> tried_ = Clock::time_point();  // The store did not answer then.
 };
 
 }  // namespace varve::series

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "store/folder_store.h"
-#include "store/retrying_store.h"
 
 namespace varve::series {
 
@@ -13,9 +12,9 @@ Error opened_read_only() { return {ErrorCode::kReadOnly, "the repository is open
 std::unique_ptr<store::SegmentStore> open_segments(const OpenSegments& others,
                                                    io::FileSystem& files,
                                                    const std::string& folder) {
-  auto found = others ? others(folder) : nullptr;
-  if (!found) found = std::make_unique<store::FolderStore>(files, folder);
-  return store::with_retries(std::move(found), {});
+  // The client of an object store repeats its requests itself.
+  if (auto found = others ? others(folder) : nullptr) return found;
+  return std::make_unique<store::FolderStore>(files, folder);
 }
 
 Result<void> SeriesParts::check_writable() const {
