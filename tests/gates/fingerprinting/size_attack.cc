@@ -90,5 +90,13 @@ std::vector<std::string> SizeAttack::clues() const {
 double Score::advantage() const { return trials == 0 ? 0 : 2.0 * right / trials - 1; }
 double Score::low() const { return wilson(*this, -1); }
 double Score::high() const { return wilson(*this, 1); }
+double Score::chance() const {
+  double sum = 0;
+  for (int k = right; k <= trials; ++k) {
+    sum += std::exp(std::lgamma(trials + 1) - std::lgamma(k + 1) - std::lgamma(trials - k + 1) -
+                    trials * std::log(2.0));
+  }
+  return sum;
+}
 
 }  // namespace varve::fingerprinting

@@ -53,6 +53,8 @@ struct Score {
   /// The bounds of its 95 % interval (Wilson).
   [[nodiscard]] double low() const;
   [[nodiscard]] double high() const;
+  /// Returns how probable it is that guesses are right at least as often.
+  [[nodiscard]] double chance() const;
 };
 
 }  // namespace varve::fingerprinting
