@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "varve/object_store.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -109,6 +110,8 @@ struct ScrubReport {
 struct OuterCheckOptions {
   bool trust_owner = false;  ///< As OpenOptions::trust_owner.
   std::stop_token stop;      ///< Ends the check early; the report covers the part done.
+  /// As StoreUse::access, for data that the folder has only in its object store.
+  StoreAccess store_access{};
 };
 
 /// Checks a repository without its keys, on the storage host for example. Compares segments,

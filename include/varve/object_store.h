@@ -43,6 +43,11 @@ struct StorePlace {
   /// Storage class of volumes, such as STANDARD_IA; empty for the store's default. Only for
   /// create_in_store().
   std::string volume_class{};
+  /// Bytes of data in the store that the folder keeps on its disk; nullopt for the default.
+  std::optional<std::uint64_t> cache_bytes{};
+  /// Bytes of sealed data that may wait for the store before further seals wait; nullopt for the
+  /// default.
+  std::optional<std::uint64_t> staging_bytes{};
 };
 
 /// Returns how to reach a store, with its credentials. Called from any thread.

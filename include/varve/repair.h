@@ -11,6 +11,7 @@
 
 #include "varve/check.h"
 #include "varve/encryption.h"
+#include "varve/object_store.h"
 #include "varve/result.h"
 
 namespace varve {
@@ -34,6 +35,8 @@ struct RepairOptions {
   bool encrypted_only = false;
   std::string memory_folder;
   bool accept_older = false;
+  /// As StoreUse::access, for data that the folder has only in its object store.
+  StoreAccess store_access{};
 };
 
 /// One defect, and the step that repairs it.

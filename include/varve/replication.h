@@ -19,17 +19,18 @@ namespace varve {
 
 class Repository;
 
-/// Creates a repository in an empty object store, and its folder on this machine. The folder has a
-/// copy of all data, and is the only one that writes. An interrupted call can be repeated.
+/// Creates a repository in an empty object store, and its folder on this machine, which is the only
+/// one that writes. The folder keeps as much of the data as StorePlace::cache_bytes says. An
+/// interrupted call can be repeated.
 /// Errors: kExists if the place or the folder has a repository; kUnsupported if the store does not
 /// honour conditional requests; those of Repository::create() and of the store.
 [[nodiscard]] Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                                            const RepositoryParameters& parameters,
                                            const CreateOptions& options);
 
-/// Makes a folder that reads a repository in an object store. It has the catalog of the newest
+/// Makes a folder that uses a repository in an object store. It has the catalog of the newest
 /// replicated state, and reads file contents from the store when they are needed. An interrupted
-/// call can be repeated. Opening the folder brings it up to date.
+/// call can be repeated. Opening a folder that only reads brings it up to date.
 /// Errors: kNoRepository; kNotEmpty if the folder has other files; kExists if it is a repository;
 /// kWrongKey; those of the store and the disk.
 [[nodiscard]] Result<void> attach_to_store(const StorePlace& place, const std::string& folder,

@@ -18,11 +18,12 @@ struct AttachArguments {
   bool json = false;
 };
 
-int run_attach(const AttachArguments& options, const Context& context) {
+int run_attach(AttachArguments options, const Context& context) {
   if (!control::names_store(options.store.place.place)) {
     return fail(
         usage_error(options.store.place.place + " is no object store; give s3://BUCKET/PREFIX"));
   }
+  if (const auto taken = take_sizes(options.store); !taken) return fail(taken.error());
   put_into_environment(options.store);
   auto how = options_to_write(options.folder);
   how.read_only = true;

@@ -79,13 +79,18 @@ Result<std::optional<Encryption>> choose_encryption(const InitArguments& options
 /// Takes the place in an object store out of the arguments, if they name one.
 Result<void> take_store(InitArguments& options) {
   if (!control::names_store(options.repository)) {
-    if (options.local.empty()) return {};
-    return usage_error("--local names the folder of a repository in s3://BUCKET/PREFIX");
+    if (options.local.empty() && options.store.cache_size.empty() &&
+        options.store.staging_size.empty()) {
+      return {};
+    }
+    return usage_error(
+        "--local, --cache-size and --staging-size are for a repository in s3://BUCKET/PREFIX");
   }
   if (options.local.empty()) {
     return usage_error("give the folder on this machine too: --local=DIR");
   }
   options.store.place.place = std::exchange(options.repository, options.local);
+  VARVE_TRY(take_sizes(options.store));
   put_into_environment(options.store);
   return {};
 }

@@ -16,6 +16,7 @@
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "control/key_source.h"
+#include "control/store_access.h"
 #include "varve/check.h"
 #include "varve/repair.h"
 
@@ -139,6 +140,7 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
   how.encrypted_only = !place.empty();
   const auto writing = options_to_write(options.repository);
   how.memory_folder = writing.memory_folder;
+  how.store_access = control::store_access_of_environment();
   how.accept_older = writing.accept_older;
   bool lost = false;
   int rounds = 0;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "control/store_access.h"
 #include "varve/repository.h"
@@ -30,6 +31,29 @@ void add_store_options(Command& command, PlaceOptions& options) {
                   "Command that prints the credentials as JSON, as credential_process of AWS does "
                   "(default: the environment, then ~/.aws)")
       .type_name("COMMAND");
+  command
+      .add_option(
+          "--cache-size", options.cache_size,
+          "Bytes of data in the store that DIR keeps, such as 50G (default: 16G, or 4G in a "
+          "folder that only reads)")
+      .type_name("BYTES");
+  command
+      .add_option("--staging-size", options.staging_size,
+                  "Bytes that may wait for the store before seals wait, such as 50G (default: 64G)")
+      .type_name("BYTES");
+}
+
+Result<void> take_sizes(PlaceOptions& options) {
+  const auto take = [](const std::string& text,
+                       std::optional<std::uint64_t>& bytes) -> Result<void> {
+    if (text.empty()) return {};
+    auto parsed = as_usage(parse_bytes(text));
+    if (!parsed) return std::move(parsed).error();
+    bytes = *parsed;
+    return {};
+  };
+  VARVE_TRY(take(options.cache_size, options.place.cache_bytes));
+  return take(options.staging_size, options.place.staging_bytes);
 }
 
 void put_into_environment(const PlaceOptions& options) {

@@ -16,9 +16,13 @@ namespace varve::cli {
 struct PlaceOptions {
   StorePlace place{};
   std::string credentials_command{};
+  std::string cache_size{};
+  std::string staging_size{};
 };
-/// Adds --endpoint, --region and --credentials-command.
+/// Adds --endpoint, --region, --credentials-command, --cache-size and --staging-size.
 void add_store_options(Command& command, PlaceOptions& options);
+/// Takes the sizes into the place. Errors: usage errors.
+[[nodiscard]] Result<void> take_sizes(PlaceOptions& options);
 /// Puts --credentials-command into the environment, where the access to stores looks for it.
 void put_into_environment(const PlaceOptions& options);
 

@@ -55,10 +55,10 @@ void Repairer::step(RepairStep::Kind kind, std::string where, std::string what) 
 }
 
 Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
-                                               const RepairOptions& options, bool scan_only,
-                                               const Progress& progress,
+                                               const RepairOptions& options,
+                                               std::unique_ptr<io::FileSystem> files,
+                                               bool scan_only, const Progress& progress,
                                                const RepairHelpers& helpers) {
-  VARVE_TRY_ASSIGN(auto files, io::open_root(path, {.trust_owner = options.trust_owner}));
   VARVE_TRY(store::check_folders(*files, path));
   std::unique_ptr<Repairer> repairer(new Repairer(path, options, std::move(files)));
   VARVE_TRY(repairer->scan_superblock());

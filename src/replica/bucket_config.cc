@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "base/coding.h"
@@ -19,6 +20,19 @@ std::array<std::pair<std::string_view, std::string BucketConfig::*>, 4> fields()
            {"endpoint", &BucketConfig::endpoint},
            {"region", &BucketConfig::region},
            {"volume-class", &BucketConfig::volume_class}}};
+}
+
+using ByteField = std::optional<std::uint64_t> BucketConfig::*;
+std::array<std::pair<std::string_view, ByteField>, 2> byte_fields() {
+  return {{{"cache", &BucketConfig::cache_bytes}, {"staging", &BucketConfig::staging_bytes}}};
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  std::uint64_t bytes = 0;
+  const auto* const end = text.data() + text.size();
+  const auto [at, failed] = std::from_chars(text.data(), end, bytes);
+  if (failed != std::errc() || at != end) return std::nullopt;
+  return bytes;
 }
 
 }  // namespace
@@ -40,11 +54,19 @@ Result<void> check_volume_class(std::string_view storage_class) {
   return {};
 }
 
+std::uint64_t cache_bytes_of(const BucketConfig& config) {
+  return config.cache_bytes.value_or(config.reads_only ? kReaderCacheBytes : kWriterCacheBytes);
+}
+
 std::string encode_config(const BucketConfig& config) {
   std::string text(kTitle);
   for (const auto& [name, field] : fields()) {
     if ((config.*field).empty()) continue;
     text.append(name).append(" = ").append(config.*field).append("\n");
+  }
+  for (const auto& [name, field] : byte_fields()) {
+    if (!(config.*field)) continue;
+    text.append(name).append(" = ").append(std::to_string(*(config.*field))).append("\n");
   }
   text.append("role = ").append(config.reads_only ? "reader" : "writer").append("\n");
   return text;
@@ -67,6 +89,11 @@ Result<BucketConfig> decode_config(std::string_view text) {
     const auto key = line.substr(0, equals);
     const auto value = line.substr(equals + 3);
     if (key == "role") role = value;
+    for (const auto& [name, field] : byte_fields()) {
+      if (key != name) continue;
+      config.*field = parse_bytes(value);
+      if (!(config.*field)) return invalid("`" + std::string(name) + "` is a number of bytes");
+    }
     for (const auto& [name, field] : fields()) {
       if (key == name) config.*field = value;
     }

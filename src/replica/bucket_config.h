@@ -2,6 +2,7 @@
 // The file `bucket` of a repository's folder: which object store the repository is in.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,9 +22,21 @@ struct BucketConfig {
   std::string region{};     ///< Empty for that of the environment.
   /// Storage class of volumes, such as STANDARD_IA; empty for the store's default.
   std::string volume_class{};
+  /// Bytes of data in the store that the folder keeps on its disk; nullopt for the default.
+  std::optional<std::uint64_t> cache_bytes{};
+  /// Bytes of data that may wait for the store before seals wait; nullopt for the default.
+  std::optional<std::uint64_t> staging_bytes{};
 
   bool operator==(const BucketConfig&) const = default;
 };
+
+/// Bytes that an attached folder and a writer's folder keep by default.
+inline constexpr std::uint64_t kReaderCacheBytes = std::uint64_t{4} << 30;
+inline constexpr std::uint64_t kWriterCacheBytes = std::uint64_t{16} << 30;
+/// Bytes that may wait for the store by default.
+inline constexpr std::uint64_t kStagingBytes = std::uint64_t{64} << 30;
+/// Returns the bytes that a folder keeps.
+[[nodiscard]] std::uint64_t cache_bytes_of(const BucketConfig& config);
 
 /// The name of the file in the repository's folder.
 inline constexpr const char* kConfigName = "bucket";

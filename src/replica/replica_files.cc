@@ -23,10 +23,6 @@ namespace {
 constexpr std::size_t kSampleBytes = 4096;
 constexpr std::uint64_t kReadWholeBytes = 1U << 20;
 
-std::string series_folder(SeriesId id) {
-  return fmt::format("series/{:08x}", static_cast<std::uint32_t>(id));
-}
-
 Result<void> add_data_files(const meta::Txn& catalog, StoreId store, const std::string& folder,
                             std::vector<ReplicaFile>& found) {
   VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(catalog, store));
@@ -82,6 +78,10 @@ Result<void> add_folder(io::FileSystem& files, const std::string& root, const st
 }
 
 }  // namespace
+
+std::string series_folder(SeriesId id) {
+  return fmt::format("series/{:08x}", static_cast<std::uint32_t>(id));
+}
 
 Result<std::vector<ReplicaFile>> data_files(const meta::Txn& catalog) {
   std::vector<ReplicaFile> found;

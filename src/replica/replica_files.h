@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
+#include "varve/types.h"
 
 namespace varve::replica {
 
@@ -19,6 +21,9 @@ struct ReplicaFile {
   /// Number that tells contents apart; 0 for segments and volumes, whose bytes never change.
   std::uint64_t mark = 0;
 };
+
+/// Returns the folder of a series in the repository.
+[[nodiscard]] std::string series_folder(SeriesId id);
 
 /// Returns the segments and volumes that a catalog names, up to the ends that it names.
 [[nodiscard]] Result<std::vector<ReplicaFile>> data_files(const meta::Txn& catalog);

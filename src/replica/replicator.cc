@@ -12,8 +12,6 @@
 #include "base/log.h"
 #include "crypto/secret_key.h"
 #include "format/key_slot_text.h"
-#include "meta/schema.h"
-#include "meta/stored_records.h"
 #include "replica/head_objects.h"
 #include "replica/lease.h"
 #include "replica/replicator_round.h"
@@ -24,8 +22,7 @@ namespace {
 
 constexpr std::size_t kDeltasMax = 200;
 constexpr int kSnapshotsMax = 5;
-constexpr std::string_view kCatalogIdKey = "catalog_id";  // In the settings.
-constexpr std::string_view kLeaseKey = "lease";           // In the state.
+constexpr std::string_view kLeaseKey = "lease";  // In the state.
 
 }  // namespace
 
@@ -34,7 +31,9 @@ Replicator::Replicator(ReplicatorParts parts, ReplicaState state, meta::Env copy
     : parts_(std::move(parts)),
       state_(std::move(state)),
       copy_(std::move(copy)),
-      holder_(std::move(holder)) {}
+      holder_(std::move(holder)),
+      container_keys_(parts_.keys ? std::make_unique<const format::ContainerKeys>(parts_.keys)
+                                  : nullptr) {}
 
 Result<std::unique_ptr<Replicator>> Replicator::open(ReplicatorParts parts) {
   VARVE_TRY_ASSIGN(auto state, ReplicaState::open(*parts.files, parts.root, false));
@@ -61,6 +60,7 @@ Result<void> Replicator::load() {
     (i < head_.base_objects ? base_bytes_ : delta_bytes_) += head_.catalog[i].bytes;
   }
   loaded_ = true;
+  if (parts_.on_objects) parts_.on_objects(objects_);
   return {};
 }
 
@@ -69,6 +69,8 @@ Error Replicator::fenced(const std::string& text) {
   if (!decoded) return decoded.error();
   const auto& other = *decoded;
   const Timestamp time{other.seconds, 0};
+  newest_at_ = Time();
+  is_fenced_ = true;
   const auto lease = read_lease(*parts_.bucket, parts_.repository_id, parts_.keys.get());
   fenced_ = Error(
       ErrorCode::kLocked,
@@ -86,8 +88,10 @@ Result<ReplicateReport> Replicator::replicate() {
   if (fenced_) return *fenced_;
   if (!loaded_) VARVE_TRY(load());
   VARVE_TRY(resolve_pending());
+  std::vector<std::string> damages;
   for (int snapshots = 1;; ++snapshots) {
     Round round(parts_.uploads);
+    round.report.damages = std::move(damages);
     VARVE_TRY_ASSIGN(const bool changed, take_snapshot(round));
     round.report.head = head_.number;
     if (!changed) return round.report;
@@ -98,6 +102,7 @@ Result<ReplicateReport> Replicator::replicate() {
     if (!uploaded) {
       // A file was cut or removed since the snapshot: a newer commit does not need it.
       const bool again = uploaded.error().code() == ErrorCode::kStale;
+      damages = std::move(round.report.damages);
       if (again && snapshots < kSnapshotsMax) continue;
       return uploaded.error();
     }
@@ -107,6 +112,7 @@ Result<ReplicateReport> Replicator::replicate() {
     VARVE_TRY(state_.set_pending(text));  // O46
     VARVE_TRY(create_head(text));
     VARVE_TRY(adopt(text, std::move(round.parts)));
+    VARVE_TRY(forget_changes(round.changed));
     round.report.head = head_.number;
     round.report.committed = true;
     announce();
@@ -162,17 +168,6 @@ Result<void> Replicator::resolve_pending() {
   return adopt(*pending, std::move(parts));
 }
 
-// A rebuilt catalog has another identity. It counts its commits again, and may give numbers of
-// files again that an earlier one has removed.
-Result<bool> Replicator::is_rebuilt(const meta::Txn& catalog) const {
-  if (head_.number == 0) return false;
-  const auto* const table = meta::catalog::kTables[meta::catalog::kSettings];
-  VARVE_TRY_ASSIGN(const auto known, meta::ReadTxn::begin(copy_));
-  VARVE_TRY_ASSIGN(const auto here, meta::find_stored(catalog, table, kCatalogIdKey));
-  VARVE_TRY_ASSIGN(const auto there, meta::find_stored(known, table, kCatalogIdKey));
-  return here != there;
-}
-
 Result<bool> Replicator::take_snapshot(Round& round) {
   VARVE_TRY_ASSIGN(round.superblock, parts_.superblock());
   for (int looks = 1;; ++looks) {
@@ -190,13 +185,18 @@ Result<bool> Replicator::take_snapshot(Round& round) {
     VARVE_TRY_ASSIGN(round.is_rebuilt, is_rebuilt(txn));
     round.catalog_changed = head_.number == 0 || round.commit != head_.commit || round.is_rebuilt;
     VARVE_TRY_ASSIGN(round.files, data_files(txn));
+    if (parts_.notes != nullptr) round.changed = parts_.notes->paths(LocalNote::kChanged);
+    VARVE_TRY_ASSIGN(
+        round.containers,
+        containers_to_upload(txn, round.files, round.is_rebuilt ? ObjectMap{} : objects_,
+                             round.changed));
     round.files.insert(round.files.end(), others.begin(), others.end());
     const bool same_files = std::ranges::all_of(round.files, [&](const ReplicaFile& file) {
       const auto known = objects_.find(file.path);
       return known != objects_.end() && bytes_of(known->second) == file.bytes &&
              known->second.front().mark == file.mark;
     });
-    const bool changed = round.catalog_changed || !same_files ||
+    const bool changed = round.catalog_changed || !same_files || !round.changed.empty() ||
                          round.files.size() != objects_.size() ||
                          round.superblock != head_.superblock;
     if (!changed) return false;
@@ -215,11 +215,16 @@ Result<bool> Replicator::take_snapshot(Round& round) {
 }
 
 Result<void> Replicator::upload_files(Round& round) {
+  // Verified again below, before any head names them.
+  if (parts_.notes != nullptr) {
+    VARVE_TRY(parts_.notes->remove(LocalNote::kDamaged, round.changed));
+  }
   VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
   for (const auto& file : round.files) {
     auto& extents = round.objects[file.path];
     const auto known = objects_.find(file.path);
-    if (known != objects_.end() && !known->second.empty() &&
+    const bool again = file.mark == 0 && round.changed.contains(file.path);
+    if (!again && known != objects_.end() && !known->second.empty() &&
         known->second.front().mark == file.mark) {
       // The front that stays; a file is only cut at its end.
       std::uint64_t at = 0;
@@ -233,7 +238,7 @@ Result<void> Replicator::upload_files(Round& round) {
       if (round.is_rebuilt) VARVE_TRY(keep_equal_front(file, extents));
     }
     // Extents that an interrupted replication has uploaded.
-    while (file.mark == 0 && !round.is_rebuilt) {
+    while (file.mark == 0 && !round.is_rebuilt && !again) {
       const auto at = bytes_of(extents);
       const auto more = uploaded.find(extent_key(file.path, at));
       if (more == uploaded.end() || at + more->second.bytes > file.bytes) break;
@@ -248,7 +253,11 @@ Result<void> Replicator::upload_files(Round& round) {
 // Drops the extents from the first one on that the file may not have, byte for byte.
 Result<void> Replicator::keep_equal_front(const ReplicaFile& file, std::vector<Extent>& extents) {
   auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
-  if (!opened && opened.error().code() == ErrorCode::kNotFound) return changed_meanwhile(file.path);
+  if (!opened && opened.error().code() == ErrorCode::kNotFound) {
+    // Only the store has the file, so the rebuilt catalog was made from it.
+    if (file.mark == 0 && bytes_of(extents) == file.bytes) return {};
+    return changed_meanwhile(file.path);
+  }
   if (!opened) return std::move(opened).error();
   std::uint64_t at = 0;
   for (auto extent = extents.begin(); extent != extents.end(); ++extent) {
@@ -333,6 +342,7 @@ Result<void> Replicator::adopt(const std::string& text, std::vector<std::string>
   VARVE_TRY(
       state_.commit(text, parts, replaces, dropped, parts_.clock->now().seconds, head.number));
   checked_ = true;
+  newest_at_ = std::chrono::steady_clock::now();
   doubtful_.clear();
   return load();
 }

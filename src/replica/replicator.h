@@ -3,25 +3,30 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "bucket/bucket.h"
 #include "crypto/key_ring.h"
+#include "format/container_keys.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "replica/changes.h"
 #include "replica/garbage.h"
 #include "replica/head.h"
+#include "replica/local_notes.h"
 #include "replica/replica_files.h"
 #include "replica/replica_state.h"
+#include "replica/upload_check.h"
 #include "replica/uploads.h"
 #include "varve/result.h"
 
@@ -45,6 +50,9 @@ struct ReplicatorParts {
   UploadLimits uploads{};
   HeadRetention heads{};
   std::int64_t orphan_seconds = std::int64_t{30} * 24 * 60 * 60;  ///< Between lists of all objects.
+  LocalNotes* notes = nullptr;
+  /// Receives the map of objects of the newest head at the opening and after each head.
+  std::function<void(const ObjectMap&)> on_objects{};
 };
 
 /// The work of one call of replicate().
@@ -54,6 +62,8 @@ struct ReplicateReport {
   std::uint64_t objects = 0;  ///< Objects that were uploaded, without the head.
   std::uint64_t bytes = 0;    ///< Their bytes.
   std::uint64_t copies = 0;   ///< Objects whose dead end a copy inside the store has left out.
+  /// Files with damage that this call uploaded all the same. The folder keeps them.
+  std::vector<std::string> damages{};
 };
 
 struct ReplicationRound;
@@ -76,6 +86,10 @@ class Replicator {
   /// catalog.
   [[nodiscard]] Result<ReplicateReport> replicate();
 
+  /// Returns the names SERIES/VERSION of sealed versions that the newest head lacks or has in
+  /// another state.
+  [[nodiscard]] Result<std::vector<std::string>> unreplicated() const;
+
   /// Removes objects that no head has named for a day, and rarely old heads. Looks rarely for
   /// objects that a killed process left. Only the process that created the newest head does so.
   /// Returns the number of removed objects; 0 if the key may not remove any, which is logged once.
@@ -84,6 +98,16 @@ class Replicator {
 
   /// Returns the folder's state, which this process has open only once.
   [[nodiscard]] ReplicaState& state() { return state_; }
+
+  /// Returns whether this process has created the newest head within the last hour. Another writer
+  /// may have created newer ones since then, but removes no object that this head names for a day
+  /// (O48). Thread-safe.
+  [[nodiscard]] bool is_newest() const {
+    const auto at = newest_at_.load();
+    return at != Time() && std::chrono::steady_clock::now() - at < std::chrono::hours(1);
+  }
+  /// Returns whether another writer has created heads. Thread-safe.
+  [[nodiscard]] bool is_fenced() const { return is_fenced_; }
   /// Returns the catalog's commit that the newest head has; 0 before the first one. Thread-safe.
   [[nodiscard]] std::uint64_t replicated_commit() const { return commit_; }
 
@@ -106,7 +130,15 @@ class Replicator {
   [[nodiscard]] Result<bool> upload_file(Round& round, const ReplicaFile& file);
   [[nodiscard]] Result<Extent> upload_extent(Round& round, io::File& file, const ReplicaFile& which,
                                              std::uint64_t offset, std::uint64_t bytes);
+  /// Compares the containers in bytes of a file, which begin at `offset`, with their checksums.
+  /// Notes damage, and returns it.
+  [[nodiscard]] Result<std::optional<std::string>> check_extent(const FileContainers& containers,
+                                                                io::File& file,
+                                                                const std::string& path,
+                                                                std::uint64_t offset,
+                                                                std::span<std::byte> bytes);
   [[nodiscard]] Result<void> upload_catalog(Round& round, Head& head);
+  [[nodiscard]] Result<void> forget_changes(const std::set<std::string>& changed);
   [[nodiscard]] Result<Head> next_head(const Round& round) const;
   [[nodiscard]] Result<void> create_head(const std::string& text);
   /// Makes a head that exists the newest known one.
@@ -120,7 +152,11 @@ class Replicator {
   ReplicaState state_;
   meta::Env copy_;  // The catalog as the newest head has it.
   const std::string holder_;
+  const std::unique_ptr<const format::ContainerKeys> container_keys_;  // Null if plain.
   std::atomic<std::uint64_t> commit_ = 0;
+  using Time = std::chrono::steady_clock::time_point;
+  std::atomic<bool> is_fenced_ = false;
+  std::atomic<Time> newest_at_ = Time();  // The time of the last head; Time() if fenced.
 
   std::mutex mutex_;  // Guards the members below.
   bool loaded_ = false;

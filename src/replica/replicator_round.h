@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "replica/changes.h"
 #include "replica/replica_files.h"
 #include "replica/replicator.h"
+#include "replica/upload_check.h"
 #include "replica/uploads.h"
 #include "varve/result.h"
 
@@ -22,6 +24,8 @@ struct ReplicationRound {
   std::uint64_t commit = 0;
   std::string superblock{};
   std::vector<ReplicaFile> files{};
+  std::set<std::string> changed{};  ///< Files that are uploaded again as a whole.
+  std::map<std::string, FileContainers> containers{};  ///< Of data files to upload.
   ChangeWriter changes{};
   bool is_base = false;
   bool catalog_changed = false;

@@ -16,6 +16,7 @@
 #include "base/coding.h"
 #include "replica/object_cut.h"
 #include "replica/replicator_round.h"
+#include "replica/upload_check.h"
 
 namespace varve::replica {
 
@@ -84,8 +85,10 @@ Result<bool> Replicator::upload_file(Round& round, const ReplicaFile& file) {
   auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
   if (!opened && opened.error().code() == ErrorCode::kNotFound) return changed_meanwhile(file.path);
   if (!opened) return std::move(opened).error();
+  const auto its = round.containers.find(file.path);
+  const auto* const containers = its == round.containers.end() ? nullptr : &its->second;
   for (auto at = bytes_of(extents); at < file.bytes;) {
-    const auto bytes = std::min(file.bytes - at, parts_.extent_bytes_max);
+    const auto bytes = extent_end(containers, at, file.bytes, parts_.extent_bytes_max) - at;
     auto extent = upload_extent(round, **opened, file, at, bytes);
     if (!extent) return std::move(extent).error().with_context(file.path);
     extents.push_back(*std::move(extent));
@@ -103,6 +106,12 @@ Result<Extent> Replicator::upload_extent(Round& round, io::File& file, const Rep
   const auto buffer = std::make_shared<base::AlignedBuffer>(bytes);
   VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, buffer->span()));
   if (got != bytes) return changed_meanwhile("the file");
+  const auto its = round.containers.find(which.path);
+  if (is_data && its != round.containers.end()) {
+    VARVE_TRY_ASSIGN(auto damage,
+                     check_extent(its->second, file, which.path, offset, buffer->span()));
+    if (damage) round.report.damages.push_back(*std::move(damage));
+  }
   Extent extent;
   extent.object = new_name(!is_data ? "other" : is_volume(which.path) ? "vol" : "seg");
   extent.bytes = bytes;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "repo/bucket_side.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "replica/distant_files.h"
 #include "replica/lazy_bucket.h"
 #include "replica/replica_state.h"
+#include "replica/writer_files.h"
 #include "repo/superblock_file.h"
 #include "store/repository_paths.h"
 #include "varve/replication.h"
@@ -28,7 +31,11 @@ using std::chrono::milliseconds;
 constexpr milliseconds kWaitFirst{500};
 constexpr milliseconds kWaitMax{20000};
 constexpr milliseconds kWaitLook{200};
-constexpr std::uint64_t kCacheBytesMax = std::uint64_t{4} << 30;
+constexpr milliseconds kLooksEvery{500};
+// A seal by a rename in a mount cannot be interrupted, so it does not wait for ever.
+constexpr std::chrono::minutes kRoomPatience{10};
+// The share of the bound on local data that is for blocks of evicted files.
+constexpr std::uint64_t kBlocksShare = 4;
 
 bool is_passing(const Error& error) {
   return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kStale;
@@ -75,23 +82,34 @@ Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
   }
   std::unique_ptr<BucketSide> side(new BucketSide(path, *std::move(config), options.store, hooks));
   side->files_ = std::move(files);
-  // A reader of the writer's folder needs no request.
-  if (!side->config_.reads_only && options.read_only) return side;
+  side->read_only_ = options.read_only;
   side->bucket_ =
       std::make_unique<replica::LazyBucket>([open = bucket_opener(hooks, options.store.access),
                                              config = side->config_] { return open(config); },
                                             side->config_.place);
-  if (!side->config_.reads_only) return side;
-  const auto load = [self = side.get()]() -> Result<replica::ObjectMap> {
-    const std::lock_guard lock(self->state_mutex_);
-    if (self->state_) return self->state_->objects();
-    VARVE_TRY_ASSIGN(const auto state,
-                     replica::ReplicaState::open(*self->files_, self->path_, true));
+  VARVE_TRY(side->open_data());
+  return side;
+}
+
+Result<void> BucketSide::open_data() {
+  const auto load = [this]() -> Result<replica::ObjectMap> {
+    if (replicator_) return replicator_->state().objects();
+    const std::lock_guard lock(state_mutex_);
+    if (state_) return state_->objects();
+    VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files_, path_));
+    if (!any) return replica::ObjectMap();
+    VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files_, path_, true));
     return state.objects();
   };
-  side->data_ = std::make_unique<replica::DistantData>(*side->bucket_, *side->files_,
-                                                       path + "/cache", kCacheBytesMax, load);
-  return side;
+  const auto bytes = replica::cache_bytes_of(config_);
+  data_ = std::make_unique<replica::DistantData>(
+      *bucket_, *files_, path_ + "/cache", config_.reads_only ? bytes : bytes / kBlocksShare, load);
+  if (config_.reads_only) return {};
+  if (!read_only_) {
+    VARVE_TRY_ASSIGN(notes_, replica::LocalNotes::load(*files_, path_));
+  }
+  local_ = std::make_unique<replica::LocalData>(*files_, *data_, notes_.get(), path_, load);
+  return {};
 }
 
 BucketSide::~BucketSide() { stop(); }
@@ -101,7 +119,7 @@ const base::Clock& BucketSide::clock() const {
 }
 
 Result<void> BucketSide::refresh(const crypto::KeyRing* keys) {
-  if (!config_.reads_only) return {};
+  if (!config_.reads_only) return local_->load();
   const store::RepositoryPaths paths(path_);
   const auto lock = files_->lock(paths.lock());
   if (!lock) return {};  // Another process refreshes, or the folder is on a read-only disk.
@@ -133,19 +151,31 @@ Result<void> BucketSide::refresh(const crypto::KeyRing* keys) {
 }
 
 std::unique_ptr<io::FileSystem> BucketSide::wrap(std::unique_ptr<io::FileSystem> files) {
-  if (!data_) return files;
+  if (local_) return replica::make_writer_files(std::move(files), *local_, path_);
   return replica::make_distant_files(std::move(files), *data_, path_);
+}
+
+std::unique_ptr<io::FileSystem> BucketSide::wrap(std::shared_ptr<BucketSide> side,
+                                                 std::unique_ptr<io::FileSystem> files) {
+  auto& local = *side->local_;
+  auto root = side->path_;
+  return replica::make_writer_files(std::move(files), local, std::move(root), std::move(side));
 }
 
 std::unique_ptr<store::SegmentStore> BucketSide::segments(io::FileSystem& files,
                                                           const std::string& directory) {
-  if (!data_) return nullptr;
+  if (local_) {
+    auto store = replica::make_writer_store(files, *local_, path_, directory);
+    if (store) return *std::move(store);
+    base::log(base::LogLevel::kWarning, store.error().message());
+    return nullptr;
+  }
   return replica::make_distant_store(files, *data_, path_, directory);
 }
 
 Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repository_id,
                                std::shared_ptr<const crypto::KeyRing> keys) {
-  if (config_.reads_only || !bucket_) return {};
+  if (config_.reads_only || read_only_) return {};
   replica::ReplicatorParts parts;
   parts.root = path_;
   parts.files = files_.get();
@@ -160,6 +190,8 @@ Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repo
   parts.volume_class = config_.volume_class;
   parts.uploads = hooks_.uploads;
   parts.heads = hooks_.heads;
+  parts.notes = notes_.get();
+  parts.on_objects = [this](const replica::ObjectMap& objects) { local_->set_objects(objects); };
   VARVE_TRY_ASSIGN(replicator_, replica::Replicator::open(std::move(parts)));
   return {};
 }
@@ -189,6 +221,8 @@ void BucketSide::replicate_in_background(const std::stop_token& stop) {
     if (done) {
       wait = kWaitFirst;
       note_traffic();
+      evict();
+      replicated_.notify_all();
       const auto removed = replicator_->remove_garbage();
       if (!removed) base::log(base::LogLevel::kInfo, removed.error().message());
       continue;
@@ -226,8 +260,10 @@ Result<void> BucketSide::finish() {
 
 Result<void> BucketSide::replicate_all() {
   auto wait = kWaitFirst;
+  std::vector<std::string> damages;
   while (true) {
     const auto done = replicator_->replicate();
+    if (done) damages = done->damages;
     if (done) break;
     if (gives_up_) {
       return Error(ErrorCode::kInterrupted, "interrupted; what is sealed in " + path_ +
@@ -236,7 +272,7 @@ Result<void> BucketSide::replicate_all() {
                                                 "` goes on");
     }
     if (!is_passing(done.error()) || !hooks_.waits_for_store) {
-      return Error(done.error()).with_more("; what is sealed in " + path_ + " is safe there");
+      return explain(done.error());
     }
     base::log(base::LogLevel::kWarning,
               done.error().message() + "; not replicated yet, trying again");
@@ -247,13 +283,64 @@ Result<void> BucketSide::replicate_all() {
   }
   const auto removed = replicator_->remove_garbage();
   if (!removed) base::log(base::LogLevel::kInfo, removed.error().message());
-  return {};
+  evict();
+  if (damages.empty()) return {};
+  return Error(ErrorCode::kCorrupt,
+               damages.front() + "; it was uploaded as it is. Run `varve repair`");
+}
+
+Error BucketSide::explain(const Error& error) {
+  auto explained = Error(error).with_more("; what is sealed in " + path_ + " is safe there");
+  if (error.code() != ErrorCode::kLocked) return explained;
+  const auto names = replicator_->unreplicated();
+  if (!names || names->empty()) return explained;
+  std::string list;
+  for (const auto& name : *names) list += (list.empty() ? "" : ", ") + name;
+  return std::move(explained).with_more(". Only this folder has: " + list +
+                                        ". `varve copy` brings them into another repository");
+}
+
+void BucketSide::wait_for_room() {
+  if (!replicator_ || !hooks_.in_background) return;
+  const auto bytes_max = config_.staging_bytes.value_or(replica::kStagingBytes);
+  bool told = false;
+  const auto begun = std::chrono::steady_clock::now();
+  while (!replicator_->is_fenced()) {
+    const auto staged = local_->staged_bytes();
+    if (!staged || *staged <= bytes_max) break;
+    if (!std::exchange(told, true)) {
+      base::log(base::LogLevel::kWarning,
+                fmt::format("{} bytes wait for {}, more than the bound of {} bytes: the seal waits "
+                            "until they are replicated",
+                            *staged, config_.place, bytes_max));
+    }
+    notify();
+    std::unique_lock lock(mutex_);
+    const bool done = replicated_.wait_for(lock, kLooksEvery) == std::cv_status::no_timeout;
+    // After a replication, only what no commit names yet can be left.
+    if (stopping_ || done) return;
+    if (std::chrono::steady_clock::now() - begun < kRoomPatience) continue;
+    base::log(base::LogLevel::kWarning, config_.place + " takes nothing: the seal goes on");
+    return;
+  }
+}
+
+void BucketSide::evict() {
+  if (!replicator_->is_newest()) return;
+  const auto bytes = replica::cache_bytes_of(config_);
+  const auto done = local_->evict(bytes - bytes / kBlocksShare);
+  if (!done) {
+    base::log(base::LogLevel::kWarning, "nothing is evicted: " + done.error().message());
+  } else if (done->files != 0) {
+    base::log(base::LogLevel::kInfo, fmt::format("evicted {} files of {} bytes; {} bytes are left",
+                                                 done->files, done->bytes, done->local_bytes));
+  }
 }
 
 Result<void> BucketSide::follow(const meta::Env& catalog,
                                 std::shared_ptr<const crypto::KeyRing> keys,
                                 std::chrono::milliseconds interval) {
-  if (!data_ || follower_) return {};
+  if (!config_.reads_only || follower_) return {};
   {
     const std::lock_guard lock(state_mutex_);
     VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(*files_, path_, false));
@@ -304,8 +391,10 @@ void BucketSide::end_thread(bool at_once) {
   std::jthread ended;
   {
     const std::lock_guard lock(mutex_);
+    stopping_ = true;
     ended = std::move(thread_);
   }
+  replicated_.notify_all();
   if (!ended.joinable()) return;
   ended.request_stop();
   if (at_once && bucket_) bucket_->stop();

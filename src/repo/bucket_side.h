@@ -19,6 +19,8 @@
 #include "replica/bucket_config.h"
 #include "replica/distant_data.h"
 #include "replica/garbage.h"
+#include "replica/local_data.h"
+#include "replica/local_notes.h"
 #include "replica/replica_state.h"
 #include "replica/replicator.h"
 #include "replica/uploads.h"
@@ -57,14 +59,20 @@ class BucketSide {
   ~BucketSide();
 
   /// Brings an attached folder to the newest head, if the store answers and no other process does
-  /// so. Call it before the catalog is opened.
+  /// so. Learns which data of the writer's folder is in the store. Call it after the folder was
+  /// locked, and before the catalog is opened.
   [[nodiscard]] Result<void> refresh(const crypto::KeyRing* keys);
-  /// Returns the file system of the repository: that of an attached folder reads segments and
-  /// volumes from the store.
+  /// Returns the file system of the repository. It reads segments and volumes from the store: all
+  /// those of an attached folder, and the evicted ones of the writer's folder.
+  /// Lifetime: `side` lives as long as the file system, or longer.
   [[nodiscard]] std::unique_ptr<io::FileSystem> wrap(std::unique_ptr<io::FileSystem> files);
+  [[nodiscard]] static std::unique_ptr<io::FileSystem> wrap(std::shared_ptr<BucketSide> side,
+                                                            std::unique_ptr<io::FileSystem> files);
   /// Returns the segment store in a folder; null if it is an ordinary one.
   [[nodiscard]] std::unique_ptr<store::SegmentStore> segments(io::FileSystem& files,
                                                               const std::string& directory);
+  /// Returns the folder as it is on the disk.
+  [[nodiscard]] io::FileSystem& disk() { return *files_; }
 
   /// Begins to replicate a repository that is open for writing.
   /// Lifetime: `catalog` outlives stop().
@@ -72,6 +80,9 @@ class BucketSide {
                                    std::shared_ptr<const crypto::KeyRing> keys);
   /// Asks for a replication in the background.
   void notify();
+  /// Waits while more data than the bound is sealed or stored here, but not replicated. Ends after
+  /// ten minutes at most, and when the repository is closed. Logs why it waits.
+  void wait_for_room();
   /// Ends the thread, then replicates what is sealed, and waits for it. Errors: those of
   /// Replicator::replicate(); kInterrupted after StoreUse::waiting returned false.
   [[nodiscard]] Result<void> finish();
@@ -98,6 +109,10 @@ class BucketSide {
   /// Adds the requests to those that the folder remembers. Logs errors.
   void note_traffic();
   void replicate_in_background(const std::stop_token& stop);
+  [[nodiscard]] Result<void> open_data();
+  [[nodiscard]] Error explain(const Error& error);
+  /// Removes data from the disk that the store has, if there is too much. Logs errors.
+  void evict();
   [[nodiscard]] const base::Clock& clock() const;
 
   const std::string path_;
@@ -105,9 +120,12 @@ class BucketSide {
   const StoreUse use_;
   const BucketHooks hooks_;
   const base::SystemClock system_clock_;
+  bool read_only_ = false;
   std::unique_ptr<io::FileSystem> files_;  // As they are on disk.
   std::unique_ptr<bucket::Bucket> bucket_;
   std::unique_ptr<replica::DistantData> data_;
+  std::unique_ptr<replica::LocalNotes> notes_;  // Null unless this process writes.
+  std::unique_ptr<replica::LocalData> local_;   // Null in an attached folder.
   std::unique_ptr<replica::Replicator> replicator_;
   bucket::Traffic noted_{};  // Requests that the folder remembers. Guarded by state_mutex_.
   std::mutex state_mutex_;   // Guards state_ while it is set.
@@ -116,6 +134,8 @@ class BucketSide {
 
   std::mutex mutex_;  // Guards the members below.
   std::condition_variable_any wake_;
+  std::condition_variable replicated_;
+  bool stopping_ = false;
   bool wanted_ = false;
   std::jthread thread_;
   std::atomic<bool> gives_up_ = false;  // StoreUse::waiting returned false.

@@ -49,6 +49,7 @@ Result<Expected> read_expected(io::FileSystem& files, const std::string& folder)
   VARVE_TRY_ASSIGN(const auto uploaded, state.uploaded());
   for (const auto& [key, extent] : uploaded) expected.others.insert(extent.object);
   VARVE_TRY_ASSIGN(const auto garbage, state.garbage(std::numeric_limits<std::int64_t>::max(),
+                                                     std::numeric_limits<std::uint64_t>::max(),
                                                      std::numeric_limits<std::size_t>::max()));
   expected.others.insert(garbage.begin(), garbage.end());
   VARVE_TRY_ASSIGN(const auto head_text, state.head());

@@ -161,8 +161,11 @@ class OuterCheck {
 
 Result<CheckReport> check_outer(const std::string& path, const OuterCheckOptions& options,
                                 const std::function<void(const CheckProgress&)>& progress) {
-  VARVE_TRY(repo::refuse_attached(path, options.trust_owner));
-  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(path, options.trust_owner));
+  OpenOptions how;
+  how.trust_owner = options.trust_owner;
+  how.read_only = true;
+  how.store.access = options.store_access;
+  VARVE_TRY_ASSIGN(const auto files, repo::open_whole_folder(path, how));
   VARVE_TRY(store::check_folders(*files, path));
   return OuterCheck(*files, path, options, progress).run();
 }

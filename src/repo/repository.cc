@@ -8,18 +8,12 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "maintain/repairer.h"
-#include "repo/client_memory.h"
-#include "repo/derived_files.h"
 #include "repo/repository_impl.h"
-#include "repo/store_repository.h"
 #include "series/series.h"
 #include "series/version_records.h"
 #include "varve/backup.h"
 #include "varve/beside.h"
 #include "varve/check.h"
-#include "varve/repair.h"
-#include "varve/replication.h"
 #include "varve/version_name.h"
 
 namespace varve {
@@ -221,18 +215,6 @@ Result<VersionInfo> open_in_series(
     }
   }
   return opened;
-}
-
-Result<std::unique_ptr<Repair>> Repair::plan(
-    const std::string& path, const RepairOptions& options, bool scan_only,
-    const std::function<void(const CheckProgress&)>& progress) {
-  VARVE_TRY(repo::refuse_attached(path, options.trust_owner));
-  maintain::RepairHelpers helpers;
-  helpers.find_derived = repo::find_derived_faults;
-  helpers.compare_sequence = [&](const std::string& id, const auto& present) {
-    return repo::refuse_older(repo::ClientMemory(options.memory_folder, id), path, present);
-  };
-  return maintain::Repairer::plan(path, options, scan_only, progress, helpers);
 }
 
 }  // namespace varve

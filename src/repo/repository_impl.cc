@@ -134,7 +134,7 @@ Result<void> RepositoryImpl::start() {
   VARVE_TRY_ASSIGN(read_service_, restore::make_read_service(reading, metrics_));
   DiskCosts::Parts costs;
   costs.series_directory = paths_.all_series();
-  costs.files = files_.get();
+  costs.files = bucket_ ? &bucket_->disk() : files_.get();  // Measured without requests.
   costs.catalog = &catalog_;
   costs.clock = &clock_;
   costs.service = read_service_.get();

@@ -45,6 +45,8 @@ replica::BucketConfig config_of(const StorePlace& place, bool reads_only) {
   config.endpoint = place.endpoint;
   config.region = place.region;
   if (!reads_only) config.volume_class = place.volume_class;
+  config.cache_bytes = place.cache_bytes;
+  config.staging_bytes = place.staging_bytes;
   config.reads_only = reads_only;
   return config;
 }

@@ -3,10 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
+#include "io/file_system.h"
 #include "repo/bucket_side.h"
 #include "varve/options.h"
+#include "varve/repair.h"
 #include "varve/replication.h"
 #include "varve/result.h"
 
@@ -22,6 +26,17 @@ namespace varve::repo {
                                                   const OpenOptions& options,
                                                   std::int64_t wait_seconds,
                                                   const BucketHooks& hooks);
+
+/// Opens the folder of a repository to check or repair it. The segments and volumes that the
+/// writer's folder has only in its object store are read from there.
+/// Errors: kReadOnly for an attached folder; those of reading the folder.
+[[nodiscard]] Result<std::unique_ptr<io::FileSystem>> open_whole_folder(
+    const std::string& folder, const OpenOptions& options,
+    const BucketHooks& hooks = {});
+/// Plans a repair as Repair::plan().
+[[nodiscard]] Result<std::unique_ptr<Repair>> plan_repair(
+    const std::string& folder, const RepairOptions& options, bool scan_only,
+    const std::function<void(const CheckProgress&)>& progress, const BucketHooks& hooks);
 
 /// Returns success unless the folder is attached: it has no segments of its own, so it cannot be
 /// repaired, or checked without the store.

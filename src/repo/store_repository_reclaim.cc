@@ -60,7 +60,7 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
   for (const auto& object : head.catalog) named.insert(object.name);
   const auto is_named = [&](const std::string& object) { return named.contains(object); };
 
-  VARVE_TRY_ASSIGN(const auto bucket, hooks.open(*config));
+  VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   replica::GarbagePlace place;
@@ -85,7 +85,7 @@ namespace varve {
 
 Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions& options,
                                     std::int64_t wait_seconds) {
-  return repo::reclaim_store(folder, options, wait_seconds, repo::default_bucket_hooks());
+  return repo::reclaim_store(folder, options, wait_seconds, {});
 }
 
 }  // namespace varve

@@ -54,11 +54,10 @@ std::optional<KnownName> file_if(bool is_known) {
 }
 
 std::optional<KnownName> in_repository(std::string_view name) {
-  constexpr std::array kFiles{"varve.repo", "varve.repo.tmp", "varve.keys", "varve.keys.tmp",
-                              "lock", "reserve", "scrub", "scrub.tmp", "control.sock", "settled",
-                              "checked", "checked.tmp",
-                              // Of a repository in an object store (FORMAT.md §15.4).
-                              "bucket", "bucket.tmp", "replica", "cache", "attaching.tmp"};
+  constexpr std::array kFiles{"varve.repo",   "varve.repo.tmp", "varve.keys", "varve.keys.tmp",
+                              "lock",         "reserve",        "scrub",      "scrub.tmp",
+                              "control.sock", "settled",        "checked",    "checked.tmp",
+                              "bucket",       "bucket.tmp",     "attaching.tmp"};
   if (name == "catalog" || name == "catalog.new") return KnownName{FolderKind::kEnvironment};
   if (name == "series") return KnownName{FolderKind::kAllSeries};
   if (name == "pool") return KnownName{FolderKind::kPool};
@@ -67,6 +66,8 @@ std::optional<KnownName> in_repository(std::string_view name) {
   if (name.starts_with(kOldCatalog) && is_number(name.substr(kOldCatalog.size()))) {
     return KnownName{FolderKind::kEnvironment};
   }
+  // Of a repository in an object store. No walk over the folders looks into these.
+  if (name == "replica" || name == "cache") return KnownName{};
   return file_if(std::ranges::find(kFiles, name) != kFiles.end());
 }
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -92,8 +93,13 @@ enum class Mishap : std::uint8_t {
 class World {
  public:
   World(bool is_encrypted, Mishap mishap, std::uint64_t at,
-        Placement placement = Placement::kLineage)
-      : is_encrypted_(is_encrypted), mishap_(mishap), at_(at), placement_(placement) {
+        Placement placement = Placement::kLineage,
+        std::optional<std::uint64_t> cache_bytes = std::nullopt)
+      : is_encrypted_(is_encrypted),
+        mishap_(mishap),
+        at_(at),
+        placement_(placement),
+        cache_bytes_(cache_bytes) {
     hooks_.open = [this](const replica::BucketConfig&) { return open_bucket(); };
     hooks_.clock = &clock_;
     hooks_.in_background = false;
@@ -124,7 +130,10 @@ class World {
     if (is_encrypted_) options = encrypted();
     auto parameters = small_chunks(Codec::kNone);
     parameters.placement = placement_;
-    return repo::create_in_store({.place = "s3://memory/p", .volume_class = volume_class}, path_,
+    return repo::create_in_store({.place = "s3://memory/p",
+                                  .volume_class = volume_class,
+                                  .cache_bytes = cache_bytes_},
+                                 path_,
                                  parameters, options, hooks_);
   }
 
@@ -133,7 +142,11 @@ class World {
     {
       auto opened = repo::RepositoryImpl::open(path_, options(), hooks_);
       if (!opened) return opened.error();
-      work(**opened);
+      try {
+        work(**opened);
+      } catch (const std::runtime_error& failed) {
+        return Error(ErrorCode::kIo, failed.what());  // A read from the store failed.
+      }
       const auto closed = (*opened)->close();
       if (!closed) return closed;
     }
@@ -146,7 +159,10 @@ class World {
         auto series = repository.find_series("s");
         if (!series) series = repository.create_series("s");
         const auto id = must(std::move(series)).id;
-        if (repository.find_version(id, name)) return;
+        const auto present = repository.find_version(id, name);
+        if (present && present->state == VersionState::kSealed) return;
+        // A kill may have left the version open.
+        if (present) must(repository.abandon_version(id, present->number, true));
         const auto number = must(repository.open_version(id, name, folder())).number;
         const auto writer = must(repository.writer(id));
         for (const auto& [file, bytes] : tree) write_file(*writer, kRootIno, file, bytes);
@@ -259,6 +275,32 @@ class World {
     return names;
   }
 
+  /// Checks that the folder has what is sealed in it, for a reader and for a writer.
+  void expect_here() {
+    const bool spared = std::exchange(spared_, true);
+    for (const bool read_only : {true, false}) {
+      const auto repository = must(repo::RepositoryImpl::open(path_, options(read_only), hooks_));
+      EXPECT_EQ(names_of(read_all_versions(*repository)), names_of(local_)) << where();
+      EXPECT_TRUE(read_all_versions(*repository) == local_) << where();
+      const auto report = must(repository->check({}, {}));
+      for (const auto& damage : report.damages)
+        ADD_FAILURE() << damage.where << ": " << damage.what << where();
+      for (const auto& note : report.notes)
+        ADD_FAILURE() << note.where << ": " << note.what << where();
+      must(repository->close());
+    }
+    spared_ = spared;
+  }
+  /// Returns the bytes of segments and volumes in the folder.
+  [[nodiscard]] std::uint64_t local_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
+      const auto ending = entry.path().extension();
+      if (ending == ".seg" || ending == ".vol") bytes += entry.file_size();
+    }
+    return bytes;
+  }
+
   /// Checks that every head follows the one before it.
   void expect_chain() const {
     std::map<std::uint64_t, std::string> heads;
@@ -367,6 +409,7 @@ class World {
   const Mishap mishap_;
   const std::uint64_t at_;
   const Placement placement_;
+  const std::optional<std::uint64_t> cache_bytes_;
   PreferMemory in_memory_;
   TempDirectory temp_;
   const std::string path_ = temp_.path() + "/here";

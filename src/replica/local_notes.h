@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Notes about data files of the writer's folder that must stay on its disk. docs/FORMAT.md §15.4.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+enum class LocalNote : std::uint8_t {
+  kChanged,  ///< Bytes that the store may have were written again: the file is uploaded again.
+  kDamaged,  ///< Had damaged containers when it was uploaded.
+};
+
+/// The notes of one folder, in the file `replica/files`. Thread-safe. One process writes.
+class LocalNotes {
+ public:
+  /// Reads the notes of the repository at `root`. A missing file has none.
+  /// Errors: kCorrupt; those of the disk. Lifetime: `files` outlives the notes.
+  [[nodiscard]] static Result<std::unique_ptr<LocalNotes>> load(io::FileSystem& files,
+                                                                const std::string& root);
+
+  /// Adds a note about a file, by its path in the repository. It is on disk when this returns.
+  [[nodiscard]] Result<void> add(LocalNote note, const std::string& path);
+  /// Removes notes.
+  [[nodiscard]] Result<void> remove(LocalNote note, const std::set<std::string>& paths);
+  [[nodiscard]] bool has(LocalNote note, const std::string& path) const;
+  /// Returns whether any note keeps the file on the disk.
+  [[nodiscard]] bool has_any(const std::string& path) const;
+  [[nodiscard]] std::set<std::string> paths(LocalNote note) const;
+
+ private:
+  using Notes = std::set<std::pair<LocalNote, std::string>>;
+  LocalNotes(io::FileSystem& files, const std::string& root) : files_(files), root_(root) {}
+  [[nodiscard]] Result<void> replace(Notes notes);
+
+  io::FileSystem& files_;
+  const std::string root_;
+  mutable std::mutex mutex_;  // Innermost. Guards notes_.
+  Notes notes_;
+};
+
+}  // namespace varve::replica

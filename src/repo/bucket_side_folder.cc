@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens folders for checks without a key and for repairs, which use no Repository.
+#include <memory>
+#include <utility>
+
+#include "maintain/repairer.h"
+#include "repo/client_memory.h"
+#include "repo/derived_files.h"
+#include "repo/store_repository.h"
+#include "repo/superblock_file.h"
+
+namespace varve::repo {
+
+Result<std::unique_ptr<io::FileSystem>> open_whole_folder(const std::string& folder,
+                                                          const OpenOptions& options,
+                                                          const BucketHooks& hooks) {
+  VARVE_TRY(refuse_attached(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(auto files, open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(auto side, BucketSide::open(folder, options, hooks));
+  if (!side) return files;
+  VARVE_TRY(side->refresh(nullptr));
+  return BucketSide::wrap(std::shared_ptr<BucketSide>(std::move(side)), std::move(files));
+}
+
+Result<std::unique_ptr<Repair>> plan_repair(
+    const std::string& folder, const RepairOptions& options, bool scan_only,
+    const std::function<void(const CheckProgress&)>& progress, const BucketHooks& hooks) {
+  OpenOptions how;
+  how.trust_owner = options.trust_owner;
+  how.read_only = scan_only;
+  how.store.access = options.store_access;
+  VARVE_TRY_ASSIGN(auto files, open_whole_folder(folder, how, hooks));
+  maintain::RepairHelpers helpers;
+  helpers.find_derived = find_derived_faults;
+  helpers.compare_sequence = [&](const std::string& id, const auto& present) {
+    return refuse_older(ClientMemory(options.memory_folder, id), folder, present);
+  };
+  return maintain::Repairer::plan(folder, options, std::move(files), scan_only, progress, helpers);
+}
+
+}  // namespace varve::repo
+
+namespace varve {
+
+Result<std::unique_ptr<Repair>> Repair::plan(
+    const std::string& path, const RepairOptions& options, bool scan_only,
+    const std::function<void(const CheckProgress&)>& progress) {
+  return repo::plan_repair(path, options, scan_only, progress, {});
+}
+
+}  // namespace varve
