@@ -28,13 +28,22 @@ class Repository;
                                            const RepositoryParameters& parameters,
                                            const CreateOptions& options);
 
+/// Says what an attached folder does.
+enum class AttachRole : std::uint8_t {
+  kReads,   ///< It reads, beside the folder that writes.
+  kWrites,  ///< It takes over: from now on it is the only one that writes.
+};
+
 /// Makes a folder that uses a repository in an object store. It has the catalog of the newest
 /// replicated state, and reads file contents from the store when they are needed. An interrupted
 /// call can be repeated. Opening a folder that only reads brings it up to date.
+/// A folder that takes over creates the next head. The folder that wrote before finds it, uploads
+/// nothing more, and keeps versions that it had not replicated. Open versions do not come along.
 /// Errors: kNoRepository; kNotEmpty if the folder has other files; kExists if it is a repository;
-/// kWrongKey; those of the store and the disk.
+/// kWrongKey; kLocked if another folder wrote meanwhile; those of the store and the disk.
 [[nodiscard]] Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
-                                           const OpenOptions& options);
+                                           const OpenOptions& options,
+                                           AttachRole role = AttachRole::kReads);
 
 /// A folder of this machine that belongs to a place in an object store.
 struct StoreFolder {

@@ -15,6 +15,7 @@ namespace {
 struct AttachArguments {
   PlaceOptions store;
   std::string folder;
+  bool writes = false;
   bool json = false;
 };
 
@@ -27,7 +28,8 @@ int run_attach(AttachArguments options, const Context& context) {
   put_into_environment(options.store);
   auto how = options_to_write(options.folder);
   how.read_only = true;
-  const auto attached = attach_to_store(options.store.place, options.folder, how);
+  const auto role = options.writes ? AttachRole::kWrites : AttachRole::kReads;
+  const auto attached = attach_to_store(options.store.place, options.folder, how, role);
   if (!attached) return fail(attached.error());
   remember_store_folder(how.memory_folder, options.store.place.place, options.folder);
   if (options.json) {
@@ -35,7 +37,8 @@ int run_attach(AttachArguments options, const Context& context) {
     put_name(object, "repository", options.folder);
     print_json("repository", std::move(object));
   } else {
-    note(context, options.folder + " reads the repository in " + options.store.place.place);
+    note(context, options.folder + (options.writes ? " writes to" : " reads") +
+                      " the repository in " + options.store.place.place);
   }
   return kExitOk;
 }
@@ -48,6 +51,8 @@ void add_attach_command(CommandLine& line, const Context& context) {
       line.add_command("attach", "Make a folder that reads a repository in an object store");
   command.add_option("STORE", options->store.place.place, "s3://BUCKET/PREFIX").required();
   command.add_option("DIR", options->folder, "An empty or new folder").required();
+  command.add_flag("--write", options->writes,
+                   "Take over: make this the only folder that writes to the repository");
   add_store_options(command, options->store);
   command.add_json_flag(options->json, "the folder");
   command.run([options, &context] { return run_attach(*options, context); });

@@ -18,6 +18,7 @@
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
+#include "control/store_access.h"
 #include "varve/check.h"
 #include "varve/replication.h"
 

@@ -28,6 +28,7 @@
 #include "repo/repository_impl.h"
 #include "repo/store_repository.h"
 #include "repo/superblock_file.h"
+#include "repo/takeover.h"
 #include "store/repository_paths.h"
 #include "varve/replication.h"
 #include "varve/repository.h"
@@ -121,8 +122,10 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
 }
 
 Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
-                             const OpenOptions& options, const BucketHooks& hooks) {
-  const auto config = config_of(place, true);
+                             const OpenOptions& options, const BucketHooks& hooks,
+                             AttachRole role) {
+  const bool writes = role == AttachRole::kWrites;
+  const auto config = config_of(place, !writes);
   VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(config));
   VARVE_TRY(bucket->list({}, {}, 1));  // Its errors say more than those of other requests.
   VARVE_TRY_ASSIGN(const auto first, superblock_in(*bucket));
@@ -160,11 +163,21 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
     VARVE_TRY(files->write_file_atomically(folder, kUnfinished, {}));
   }
   VARVE_TRY_ASSIGN(const auto lock, files->lock(paths.lock()));
+  // An interrupted takeover has changed its catalog already.
+  if (unfinished) VARVE_TRY(forget_catalog(*files, folder));
   for (const auto& one : {paths.all_series(), paths.all_staging()}) {
     VARVE_TRY(files->make_durable_directory(one));
   }
   VARVE_TRY(replica::advance_to(*bucket, *files, folder, newest));
   VARVE_TRY(replica::write_config(*files, folder, config));
+  if (writes) {
+    Takeover takeover;
+    takeover.folder = folder;
+    takeover.superblock_text = head.superblock;
+    takeover.superblock = superblock;
+    takeover.keys = keys;
+    VARVE_TRY(take_over(*bucket, *files, takeover, options, hooks));
+  }
   const auto bytes = base::as_bytes(head.superblock);
   if (keys) VARVE_TRY(files->write_file_atomically(folder, "varve.keys", bytes));
   // Last: a folder without this file is not a repository.
@@ -192,8 +205,8 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
 }
 
 Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
-                             const OpenOptions& options) {
-  return repo::attach_to_store(place, folder, options, {});
+                             const OpenOptions& options, AttachRole role) {
+  return repo::attach_to_store(place, folder, options, {}, role);
 }
 
 Result<void> follow_store(Repository& repository, std::chrono::milliseconds interval) {

@@ -20,7 +20,8 @@ namespace varve::repo {
                                            const RepositoryParameters& parameters,
                                            const CreateOptions& options, const BucketHooks& hooks);
 [[nodiscard]] Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
-                                           const OpenOptions& options, const BucketHooks& hooks);
+                                           const OpenOptions& options, const BucketHooks& hooks,
+                                           AttachRole role = AttachRole::kReads);
 
 [[nodiscard]] Result<ReclaimReport> reclaim_store(const std::string& folder,
                                                   const OpenOptions& options,

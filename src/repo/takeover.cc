@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "repo/takeover.h"
+
+#include <openssl/rand.h>
+
+#include <array>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/coding.h"
+#include "base/log.h"
+#include "catalog/series_catalog.h"
+#include "format/data_codecs.h"
+#include "maintain/manifest_file.h"
+#include "meta/lmdb.h"
+#include "meta/schema.h"
+#include "replica/changes.h"
+#include "replica/head_objects.h"
+#include "replica/replica_state.h"
+#include "replica/replicator.h"
+#include "repo/superblock_file.h"
+#include "store/repository_names.h"
+#include "store/repository_paths.h"
+#include "store/sealed_places.h"
+
+namespace varve::repo {
+
+namespace {
+
+meta::EnvOptions options_of_catalog(const std::string& folder,
+                                    std::shared_ptr<const crypto::KeyRing> keys) {
+  meta::EnvOptions options;
+  options.tables = meta::catalog::kTables;
+  options.optional_tables = meta::catalog::kTablesOptional;
+  options.must_exist = true;
+  options.writer_lock = store::RepositoryPaths(folder).lock();
+  options.keys.ring = std::move(keys);
+  return options;
+}
+
+// Makes the writer's copy of the catalog, which the next heads are compared with.
+Result<void> copy_catalog(io::FileSystem& files, const std::string& folder) {
+  replica::ChangeWriter changes;
+  {
+    auto options = options_of_catalog(folder, nullptr);
+    options.read_only = true;
+    options.without_keys = true;
+    VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(files, folder + "/catalog", options));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+    VARVE_TRY(replica::write_catalog(txn, changes));
+  }
+  VARVE_TRY_ASSIGN(const auto copy, replica::open_copy(files, folder, false));
+  return replica::apply_to_catalog(copy, changes.finish(), true);
+}
+
+// The changes of an open version are only on the machine that wrote it. Without them it is damaged.
+Result<void> drop_open_versions(meta::WriteTxn& txn) {
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+  for (const auto& series : all) {
+    VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series.id));
+    for (const auto& version : versions) {
+      if (version.state == VersionState::kSealed) continue;
+      base::log(base::LogLevel::kWarning,
+                series.name + "/" + version.name +
+                    " was open on the machine that wrote before; its changes are not in the store");
+      VARVE_TRY(catalog::erase_version(txn, series.id, version.number));
+    }
+  }
+  return {};
+}
+
+// This catalog counts its own commits, so it gets an id of its own, as a rebuilt one does, and the
+// labels get its stamps (docs/ORDERING.md O22, O23).
+Result<void> begin_catalog(io::FileSystem& files, const Takeover& takeover,
+                           const meta::Env& catalog) {
+  std::array<unsigned char, 16> id{};
+  if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
+    return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id");
+  }
+  {
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog));
+    VARVE_TRY(drop_open_versions(txn));
+    VARVE_TRY(txn.put(meta::catalog::kSettings, maintain::kCatalogIdSetting,
+                      base::as_text(std::as_bytes(std::span(id)))));
+    VARVE_TRY(txn.commit());
+  }
+  const format::DataCodecs codecs(takeover.superblock.parameters, takeover.keys);
+  // Labels have the superblock without its key slots.
+  const auto superblock = format::encode_superblock(takeover.superblock);
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+  for (const auto& series : all) {
+    VARVE_TRY_ASSIGN(const auto labels,
+                     maintain::encode_labels(txn, codecs.frames(), series.id, superblock));
+    VARVE_TRY(maintain::write_labels(
+        files, store::RepositoryPaths(takeover.folder).series(series.id), labels));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> take_over(bucket::Bucket& bucket, io::FileSystem& files, const Takeover& takeover,
+                       const OpenOptions& options, const BucketHooks& hooks) {
+  const auto& folder = takeover.folder;
+  VARVE_TRY(copy_catalog(files, folder));
+  VARVE_TRY_ASSIGN(auto opened, open_folder(folder, options.trust_owner));
+  const auto sealed = store::seal_files(std::move(opened), takeover.keys, folder);
+  VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(*sealed, folder + "/catalog",
+                                                       options_of_catalog(folder, takeover.keys)));
+  VARVE_TRY(begin_catalog(*sealed, takeover, catalog));
+  const base::SystemClock clock;
+  replica::ReplicatorParts parts;
+  parts.root = folder;
+  parts.files = &files;
+  parts.catalog = &catalog;
+  parts.bucket = &bucket;
+  parts.clock = hooks.clock != nullptr ? hooks.clock : &clock;
+  parts.repository_id = takeover.superblock.repository_id;
+  parts.superblock = [&] { return Result<std::string>(takeover.superblock_text); };
+  parts.keys = takeover.keys;
+  parts.extent_bytes_max = hooks.extent_bytes_max;
+  parts.delta_bytes_min = hooks.delta_bytes_min;
+  VARVE_TRY_ASSIGN(const auto replicator, replica::Replicator::open(std::move(parts)));
+  const auto done = replicator->replicate();
+  if (done) return {};
+  if (done.error().code() != ErrorCode::kLocked) return done.error();
+  return Error(done.error())
+      .with_more(". If that folder is given up, run the same command again: it takes over then");
+}
+
+Result<void> forget_catalog(io::FileSystem& files, const std::string& folder) {
+  for (const auto* const name : {"/catalog", "/replica/state", "/replica/catalog"}) {
+    VARVE_TRY(store::remove_folder(files, folder + name, store::FolderKind::kEnvironment));
+  }
+  return {};
+}
+
+}  // namespace varve::repo
