@@ -52,6 +52,14 @@ void Checker::check_name(const std::string& of, const std::string& fault,
                      of, fault, replacement));
 }
 
+// A part of the catalog that cannot be read is damage. A store that does not answer is none.
+Result<void> Checker::note_fault(const Result<void>& checked) {
+  if (checked) return {};
+  if (checked.error().code() == ErrorCode::kUnavailable) return checked;
+  damage(path_ + "/catalog", checked.error().message());
+  return {};
+}
+
 Result<CheckReport> Checker::run() {
   // Finds pages that a writer would refuse (meta/page_check.h), even if all are readable. kBusy
   // means that a writer commits too often for this check.
@@ -78,14 +86,13 @@ Result<CheckReport> Checker::run() {
     }
   }
   if (sealed) VARVE_TRY(check_owners(all));
-  if (auto checked = check_pool(); !checked) damage(path_ + "/catalog", checked.error().message());
+  VARVE_TRY(note_fault(check_pool()));
   for (const auto& series : all) {
     // After a stop, the files that damage of the pool affects are still named.
     if (!report_.finished && pool_.damaged.empty()) break;
     check_name(fmt::format("series {}", static_cast<std::uint32_t>(series.id)), series.name_fault,
                series.name);
-    auto checked = check_series(series);
-    if (!checked) damage(path_ + "/catalog", checked.error().message());
+    VARVE_TRY(note_fault(check_series(series)));
   }
   if (report_.finished) {
     if (sealed) VARVE_TRY(note_labels(all));

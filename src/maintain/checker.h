@@ -122,6 +122,7 @@ class Checker {
   /// Waits as long as the rate limit requires for these bytes. Returns false if the check must
   /// stop.
   [[nodiscard]] bool keep_pace(std::uint64_t bytes) const;
+  [[nodiscard]] Result<void> note_fault(const Result<void>& checked);
   void damage(std::string where, std::string what) {
     report_.damages.push_back({std::move(where), std::move(what), {}});
   }

@@ -189,6 +189,42 @@ TEST_P(ReplicaEviction, DamageBeforeTheUploadIsNoticedAndStays) {
   EXPECT_EQ(world.local_bytes(), before);
 }
 
+// Data that cannot be read now is not damaged: no command takes it for lost.
+TEST_P(ReplicaEviction, WithoutTheStoreNothingCountsAsDamaged) {
+  World world(std::get<0>(GetParam()), Mishap::kNone, 0, std::get<1>(GetParam()), 0);
+  world.run([&] { return world.create(); });
+  for (std::uint64_t i = 1; i < 4; ++i) world.store("v" + std::to_string(i), tree_of(10 + i));
+  auto hooks = world.hooks();
+  hooks.open = [&](const replica::BucketConfig&) -> Result<std::unique_ptr<bucket::Bucket>> {
+    auto bucket = std::make_unique<MemoryBucket>(world.shared_objects(), "p/", &world.clock());
+    bucket->fail_at(0, Fault::kBefore, UINT64_MAX);
+    return std::unique_ptr<bucket::Bucket>(std::move(bucket));
+  };
+  {
+    const auto repository = must(repo::RepositoryImpl::open(world.path(), world.options(), hooks));
+    const auto id = must(repository->find_series("s")).id;
+    static_cast<void>(repository->arrange(id, {}));
+    EXPECT_EQ(code_of(repository->check({}, {})), ErrorCode::kUnavailable);
+    static_cast<void>(repository->close());
+  }
+  for (const bool rebuilds : {false, true}) {
+    RepairOptions options;
+    options.read_data = true;
+    options.rebuild_catalog = rebuilds;
+    if (std::get<0>(GetParam())) options.key = [] { return Result<UserKey>(test_key()); };
+    auto plan = repo::plan_repair(world.path(), options, false, {}, hooks);
+    if (rebuilds && plan) {
+      EXPECT_EQ(code_of((*plan)->execute({})), ErrorCode::kUnavailable);
+    } else {
+      EXPECT_EQ(code_of(plan), ErrorCode::kUnavailable);
+    }
+  }
+  world.expect_here();
+  world.arrange();
+  world.expect_here();
+  world.expect_versions();
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ReplicaEviction,
                          testing::Combine(testing::Bool(), testing::Values(Placement::kLineage,
                                                                            Placement::kLineagePool,
