@@ -28,6 +28,7 @@ namespace varve::repo {
 namespace {
 
 using std::chrono::milliseconds;
+constexpr milliseconds kPause{1000};
 constexpr milliseconds kWaitFirst{500};
 constexpr milliseconds kWaitMax{20000};
 constexpr milliseconds kWaitLook{200};
@@ -215,6 +216,9 @@ void BucketSide::replicate_in_background(const std::stop_token& stop) {
     {
       std::unique_lock lock(mutex_);
       if (!wake_.wait(lock, stop, [this] { return wanted_; })) return;
+      // Arranging follows a seal, and replaces data of it: one head has both.
+      static_cast<void>(wake_.wait_for(lock, stop, kPause, [] { return false; }));
+      if (stop.stop_requested()) return;
       wanted_ = false;
     }
     auto done = replicator_->replicate();
