@@ -98,7 +98,8 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context,
   };
   if (options.outer) {
     VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kLook));
-    return check_outer(path, {is_trusted(path), {}, control::store_access_of_environment()}, observe);
+    return check_outer(path, {is_trusted(path), {}, control::store_access_of_environment()},
+                       observe);
   }
   CheckOptions check_options;
   check_options.read_data = !options.quick;

@@ -31,12 +31,9 @@ class Repairer final : public Repair {
   using Progress = std::function<void(const CheckProgress&)>;
 
   /// `files` shows the folder of the repository, with data that is only in an object store.
-  [[nodiscard]] static Result<std::unique_ptr<Repair>> plan(const std::string& path,
-                                                            const RepairOptions& options,
-                                                            std::unique_ptr<io::FileSystem> files,
-                                                            bool scan_only,
-                                                            const Progress& progress,
-                                                            const RepairHelpers& helpers);
+  [[nodiscard]] static Result<std::unique_ptr<Repair>> plan(
+      const std::string& path, const RepairOptions& options, std::unique_ptr<io::FileSystem> files,
+      bool scan_only, const Progress& progress, const RepairHelpers& helpers);
 
   [[nodiscard]] const std::vector<RepairStep>& steps() const override { return steps_; }
   [[nodiscard]] Result<RepairReport> execute(const Progress& progress) override;

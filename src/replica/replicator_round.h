@@ -24,8 +24,8 @@ struct ReplicationRound {
   std::uint64_t commit = 0;
   std::string superblock{};
   std::vector<ReplicaFile> files{};
-  std::set<std::string> changed{};  ///< Files that are uploaded again as a whole.
-  std::map<std::string, FileContainers> containers{};  ///< Of data files to upload.
+  std::set<std::string> changed{};                     ///< Files to upload again as a whole.
+  std::map<std::string, FileContainers> containers{};  ///< The containers of data files to upload.
   ChangeWriter changes{};
   bool is_base = false;
   bool catalog_changed = false;

@@ -32,8 +32,7 @@ namespace varve::repo {
 /// writer's folder has only in its object store are read from there.
 /// Errors: kReadOnly for an attached folder; those of reading the folder.
 [[nodiscard]] Result<std::unique_ptr<io::FileSystem>> open_whole_folder(
-    const std::string& folder, const OpenOptions& options,
-    const BucketHooks& hooks = {});
+    const std::string& folder, const OpenOptions& options, const BucketHooks& hooks = {});
 /// Plans a repair as Repair::plan().
 [[nodiscard]] Result<std::unique_ptr<Repair>> plan_repair(
     const std::string& folder, const RepairOptions& options, bool scan_only,

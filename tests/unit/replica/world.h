@@ -130,11 +130,9 @@ class World {
     if (is_encrypted_) options = encrypted();
     auto parameters = small_chunks(Codec::kNone);
     parameters.placement = placement_;
-    return repo::create_in_store({.place = "s3://memory/p",
-                                  .volume_class = volume_class,
-                                  .cache_bytes = cache_bytes_},
-                                 path_,
-                                 parameters, options, hooks_);
+    return repo::create_in_store(
+        {.place = "s3://memory/p", .volume_class = volume_class, .cache_bytes = cache_bytes_},
+        path_, parameters, options, hooks_);
   }
 
   /// Opens the repository, runs `work`, and closes it.
