@@ -158,6 +158,8 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   }
   auto faults = faults_in(*env);
   VARVE_TRY(refuse_unsupported(faults));
+  // The object store does not answer, so the catalog cannot be judged.
+  if (!faults && faults.error().code() == ErrorCode::kUnavailable) return faults.error();
   if (!faults) return std::optional(faults.error().message());
   faults_ = std::move(*faults);
   return faults_.empty() ? std::optional<std::string>() : std::optional(faults_.front());
