@@ -16,6 +16,7 @@ and then obeys commands on standard input, each answered by a line:
                    requests and bytes of bodies, sent and received
   reset [PORT]     sets the counts to 0
   at N COMMAND     runs a shell command before the N-th request from now on is sent
+  forget           forgets the commands that have not run
 It ends with its standard input.
 """
 
@@ -184,6 +185,9 @@ class Proxy:
             return "ok"
         if words[0] == "port":
             return str(await self.open_port())
+        if words == ["forget"]:
+            self.commands.clear()
+            return "ok"
         if words[0] == "at":
             self.commands[self.requests + int(words[1])] = line.split(None, 2)[2]
             return "ok"
