@@ -25,6 +25,8 @@ IGNORED = {"lock", "lock.mdb", "reserve", "scrub", "checked"}
 # Files that only spare work: a damaged one must not count, and nothing has to be reported.
 HINTS = ("settled", "sources-")
 POOL_INDEX = "pool/index"
+# Derived files: `check` notes a missing one, and the next store builds it again.
+DERIVED = "index-"
 
 
 def varve(*arguments):
@@ -38,7 +40,8 @@ def varve(*arguments):
 
 def is_hint(path):
     return (os.path.basename(path).startswith(HINTS)
-            or os.path.relpath(path, COPY).startswith(POOL_INDEX))
+            or os.path.relpath(path, COPY).startswith(POOL_INDEX)
+            or (os.path.basename(path).startswith(DERIVED) and not os.path.exists(path)))
 
 
 def targets():
