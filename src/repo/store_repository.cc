@@ -176,7 +176,7 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
     takeover.superblock_text = head.superblock;
     takeover.superblock = superblock;
     takeover.keys = keys;
-    VARVE_TRY(take_over(*bucket, *files, takeover, options, hooks));
+    VARVE_TRY(take_over_writing(*bucket, *files, takeover, options, hooks));
   }
   const auto bytes = base::as_bytes(head.superblock);
   if (keys) VARVE_TRY(files->write_file_atomically(folder, "varve.keys", bytes));

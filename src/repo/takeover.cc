@@ -102,8 +102,9 @@ Result<void> begin_catalog(io::FileSystem& files, const Takeover& takeover,
 
 }  // namespace
 
-Result<void> take_over(bucket::Bucket& bucket, io::FileSystem& files, const Takeover& takeover,
-                       const OpenOptions& options, const BucketHooks& hooks) {
+Result<void> take_over_writing(bucket::Bucket& bucket, io::FileSystem& files,
+                               const Takeover& takeover, const OpenOptions& options,
+                               const BucketHooks& hooks) {
   const auto& folder = takeover.folder;
   VARVE_TRY(copy_catalog(files, folder));
   VARVE_TRY_ASSIGN(auto opened, open_folder(folder, options.trust_owner));

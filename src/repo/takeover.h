@@ -26,9 +26,9 @@ struct Takeover {
 /// writing, and creates the next head. From then on no other folder can. `files` shows files as
 /// they are on disk. The caller holds the repository's lock. Errors: kLocked if another folder has
 /// created a head since; those of the disk and the store.
-[[nodiscard]] Result<void> take_over(bucket::Bucket& bucket, io::FileSystem& files,
-                                     const Takeover& takeover, const OpenOptions& options,
-                                     const BucketHooks& hooks);
+[[nodiscard]] Result<void> take_over_writing(bucket::Bucket& bucket, io::FileSystem& files,
+                                             const Takeover& takeover, const OpenOptions& options,
+                                             const BucketHooks& hooks);
 
 /// Removes the catalog and the state of a folder whose attaching was interrupted.
 [[nodiscard]] Result<void> forget_catalog(io::FileSystem& files, const std::string& folder);
