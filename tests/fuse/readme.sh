@@ -12,7 +12,9 @@ export PATH=$work/bin:$PATH
 mkdir "$work/source"
 cp /etc/passwd /etc/group "$work/source/"
 cp -r /etc/default "$work/source/" 2>/dev/null || true
-sed -n '/^```sh$/,/^```$/p' "$here/../../README.md" | sed '/^```$/q' | sed '/^```/d; /install-packages/d' |
+# One program reads README.md: a second one that ends early would end the first by SIGPIPE.
+awk '/^```sh$/ { inside = 1; next } inside && /^```$/ { exit } inside && !/install-packages/' \
+  "$here/../../README.md" |
   sed "s|/mnt/varve|$work/mnt|g; s|/backup|$work/backup|g; s|/restore|$work/restore|g
        s|/tmp/passwd|$work/passwd|g; s| /etc\([ /]\)| $work/source\1|g; s| /etc$| $work/source|" >"$work/lines"
 [ "$(grep -c varve "$work/lines")" -ge 10 ] || fail "README.md has another first block"
