@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "replica/local_data.h"
 #include "store/folder_store.h"
 
 namespace varve::replica {
@@ -13,24 +14,6 @@ namespace {
 
 Error read_only(const std::string& path) {
   return {ErrorCode::kReadOnly, path + " is in an object store, which this folder only reads"};
-}
-
-// Returns the path below the repository's folder if the file belongs to a segment store.
-std::optional<std::string> distant_path(const std::string& root, const std::string& path) {
-  if (!path.starts_with(root)) return std::nullopt;
-  auto rest = path.substr(root.size());
-  while (rest.starts_with('/')) rest.erase(0, 1);
-  for (const auto* const folder : {"/active", "/volumes"}) {
-    const auto at = rest.find(folder);
-    if (at == std::string::npos) continue;
-    const auto end = at + std::string_view(folder).size();
-    if (end == rest.size() || rest[end] == '/') return rest;
-  }
-  return std::nullopt;
-}
-
-bool is_folder(const std::string& path) {
-  return path.ends_with("/active") || path.ends_with("/volumes");
 }
 
 class DistantFile final : public io::File {
@@ -71,7 +54,7 @@ class DistantFiles final : public io::FileSystem {
       : below_(std::move(below)), data_(data), root_(std::move(root)) {}
 
   Result<std::unique_ptr<io::File>> open(const std::string& path, io::OpenMode mode) override {
-    const auto distant = distant_path(root_, path);
+    const auto distant = data_path(root_, path);
     if (!distant) return below_->open(path, mode);
     if (!io::only_reads(mode)) return read_only(path);
     VARVE_TRY_ASSIGN(auto extents, data_.find(*distant));
@@ -79,49 +62,49 @@ class DistantFiles final : public io::FileSystem {
         std::make_unique<DistantFile>(data_, std::move(extents), path));
   }
   Result<base::UniqueFd> descriptor(const std::string& path, io::OpenMode mode) override {
-    if (!distant_path(root_, path)) return below_->descriptor(path, mode);
+    if (!data_path(root_, path)) return below_->descriptor(path, mode);
     return Error(ErrorCode::kUnsupported, path + " is in an object store");
   }
   Result<void> remove(const std::string& path) override {
-    return distant_path(root_, path) ? Result<void>(read_only(path)) : below_->remove(path);
+    return data_path(root_, path) ? Result<void>(read_only(path)) : below_->remove(path);
   }
   Result<void> rename(const std::string& from, const std::string& to) override {
-    if (distant_path(root_, from)) return read_only(from);
-    if (distant_path(root_, to)) return read_only(to);
+    if (data_path(root_, from)) return read_only(from);
+    if (data_path(root_, to)) return read_only(to);
     return below_->rename(from, to);
   }
   Result<std::vector<std::string>> list(const std::string& path) override {
-    const auto distant = distant_path(root_, path);
+    const auto distant = data_path(root_, path);
     return distant ? data_.list(*distant) : below_->list(path);
   }
   Result<bool> exists(const std::string& path) override {
-    const auto distant = distant_path(root_, path);
+    const auto distant = data_path(root_, path);
     if (!distant) return below_->exists(path);
-    if (is_folder(*distant)) return true;
+    if (names_folder(*distant)) return true;
     const auto found = data_.find(*distant);
     if (!found && found.error().code() != ErrorCode::kNotFound) return found.error();
     return found.has_value();
   }
   Result<std::uint64_t> tree_bytes(const std::string& path) override {
-    const auto distant = distant_path(root_, path);
+    const auto distant = data_path(root_, path);
     if (!distant) return below_->tree_bytes(path);
-    if (is_folder(*distant)) return data_.tree_bytes(*distant);
+    if (names_folder(*distant)) return data_.tree_bytes(*distant);
     VARVE_TRY_ASSIGN(const auto extents, data_.find(*distant));
     return bytes_of(*extents);
   }
 
   Result<void> make_directory(const std::string& path) override {
-    return distant_path(root_, path) ? Result<void>() : below_->make_directory(path);
+    return data_path(root_, path) ? Result<void>() : below_->make_directory(path);
   }
   Result<void> sync_directory(const std::string& path) override {
-    return distant_path(root_, path) ? Result<void>() : below_->sync_directory(path);
+    return data_path(root_, path) ? Result<void>() : below_->sync_directory(path);
   }
   std::uint64_t stored_bytes(const std::string& path, std::uint64_t bytes) override {
     return below_->stored_bytes(path, bytes);
   }
   std::optional<std::string> root_path() override { return below_->root_path(); }
   Result<SpaceInfo> space(const std::string& path) override {
-    return below_->space(distant_path(root_, path) ? root_ : path);
+    return below_->space(data_path(root_, path) ? root_ : path);
   }
   Result<std::unique_ptr<io::FileLock>> lock(const std::string& path) override {
     return below_->lock(path);
@@ -170,7 +153,7 @@ class DistantStore final : public store::SegmentStore {
   Result<void> prepare() override { return read_only(describe()); }
   Result<std::shared_ptr<store::OpenSegment>> open(store::StoredFile file,
                                                    store::ReadMode mode) override {
-    const auto distant = distant_path(root_, folder_.path(file));
+    const auto distant = data_path(root_, folder_.path(file));
     if (!distant) return folder_.open(file, mode);  // Parity is on the local disk.
     VARVE_TRY_ASSIGN(auto extents, data_.find(*distant));
     return std::shared_ptr<store::OpenSegment>(

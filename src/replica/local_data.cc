@@ -43,6 +43,10 @@ std::optional<std::string> data_path(const std::string& root, const std::string&
   return std::nullopt;
 }
 
+bool names_folder(const std::string& path) {
+  return path.ends_with("/active") || path.ends_with("/volumes");
+}
+
 bool is_data_path(const std::string& path) {
   return path.find("/active/") != std::string::npos || path.find("/volumes/") != std::string::npos;
 }

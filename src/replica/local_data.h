@@ -161,6 +161,8 @@ class LocalData {
 
 /// Returns whether a path in the repository names a segment or volume, or a file beside them.
 [[nodiscard]] bool is_data_path(const std::string& path);
+/// Returns whether a path names a folder of segments or volumes.
+[[nodiscard]] bool names_folder(const std::string& path);
 /// Returns the path below the folder `root` if it is in a folder of segments or volumes, or such a
 /// folder.
 [[nodiscard]] std::optional<std::string> data_path(const std::string& root,

@@ -11,10 +11,6 @@ namespace varve::replica {
 
 namespace {
 
-bool names_folder(const std::string& path) {
-  return path.ends_with("/active") || path.ends_with("/volumes");
-}
-
 io::OpenMode mode_of(store::ReadMode mode) {
   switch (mode) {
     case store::ReadMode::kCached:
