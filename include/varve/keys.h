@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,7 +22,11 @@ namespace varve {
 [[nodiscard]] Result<void> check_key(const std::string& path, const UserKey& key,
                                      bool trust_owner = false);
 
-/// The key slots of a repository that no other process writes to. A change is durable when its
+/// Hands the changed text of `varve.repo` to the process that writes to the repository; see
+/// Repository::adopt_keys().
+using AdoptKeys = std::function<Result<void>(const std::string& superblock)>;
+
+/// The key slots of a repository. A change is durable when its
 /// function returns, and rewrites no data: each slot holds the same master key. A person with a
 /// removed key and an older copy of `varve.repo` can still open the repository. For one thread.
 class KeySlots {
@@ -30,6 +35,14 @@ class KeySlots {
   /// Errors: those of Repository::open(); kInvalid if the repository is plain.
   [[nodiscard]] static Result<std::unique_ptr<KeySlots>> open(const std::string& path,
                                                               const OpenOptions& options);
+  /// Opens the slots of a repository that another process has open for writing. Each change goes
+  /// to that process through `adopt`, and no key does. Uses `trust_owner`, `key` and
+  /// `encrypted_only` of the options.
+  /// Errors: kInvalid if the repository is plain; kWrongKey; those of reading `varve.repo`. Changes
+  /// also fail with the errors of `adopt`.
+  [[nodiscard]] static Result<std::unique_ptr<KeySlots>> open_beside(const std::string& path,
+                                                                     const OpenOptions& options,
+                                                                     AdoptKeys adopt);
   virtual ~KeySlots() = default;
 
   /// Returns the present slots.

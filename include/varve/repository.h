@@ -179,6 +179,12 @@ class Repository {
   /// another rate from its next arranging on.
   /// Errors: the common ones.
   [[nodiscard]] virtual Result<void> set_upkeep_settings(const UpkeepSettings& settings) = 0;
+  /// Replaces the key slots of an encrypted repository by those of a changed text of `varve.repo`.
+  /// KeySlots::open_beside() makes such texts.
+  /// Errors: kCorrupt for a text that no program with the keys wrote, and for that of another
+  /// repository; kBusy if it does not follow the present slots; kNotPermitted if the repository is
+  /// plain, and without a key beside recovery codes.
+  [[nodiscard]] virtual Result<void> adopt_keys(std::string_view superblock) = 0;
   /// Renames a series.
   /// Errors: kExists if the name is taken; kInvalid or kNameTooLong for a name that is not allowed;
   /// kBusy while a version of the series is open.

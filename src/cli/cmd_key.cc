@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
+#include "control/client.h"
 #include "control/key_source.h"
 #include "varve/keys.h"
 
@@ -121,6 +122,25 @@ std::string label_of(const EncryptionInfo& info, std::uint32_t number) {
   return {};
 }
 
+/// Opens the slots, beside the daemon if one has the repository mounted.
+Result<std::unique_ptr<KeySlots>> open_slots(const std::string& path) {
+  auto options = options_to_write(path);
+  auto opened = KeySlots::open(path, options);
+  if (opened || opened.error().code() != ErrorCode::kLocked) return opened;
+  auto connected = control::Client::connect(path);
+  if (!connected && connected.error().code() != ErrorCode::kNotFound) return connected.error();
+  if (!connected) {
+    return Error(opened.error())
+        .with_more(
+            "; run this command again once the other command has ended. `varve key list` "
+            "works meanwhile");
+  }
+  const auto client = std::make_shared<control::Client>(*std::move(connected));
+  return KeySlots::open_beside(path, options, [client](const std::string& superblock) {
+    return client->adopt_keys({.superblock = superblock});
+  });
+}
+
 Result<void> change(const KeyArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const auto cost, parse_key_cost(options.cost, options.new_key));
   std::optional<std::uint32_t> number;
@@ -130,17 +150,7 @@ Result<void> change(const KeyArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kChange));
   VARVE_TRY_ASSIGN(const auto info, read_encryption(path, is_trusted(path)));
   if (!info) return is_plain(path);
-  const auto opened = KeySlots::open(path, options_to_write(path));
-  if (!opened && opened.error().code() == ErrorCode::kLocked) {
-    return Error(opened.error())
-        .with_more(
-            "; keys change while no process writes to the repository: if it is mounted, unmount it "
-            "with "
-            "`varve umount`, give this command again, and mount it. `varve key list` works "
-            "meanwhile");
-  }
-  if (!opened) return opened.error();
-  const auto& keys = *opened;
+  VARVE_TRY_ASSIGN(const auto keys, open_slots(path));
   if (options.action == "rm") {
     VARVE_TRY(keys->remove(*number));
     if (!options.json) note(context, fmt::format("removed key {}", *number));

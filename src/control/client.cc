@@ -295,6 +295,13 @@ Result<std::vector<PoolStream>> Client::pool_streams() {
   return *std::move(reply.streams);
 }
 
+Result<void> Client::adopt_keys(const KeysRequest& request) {
+  Request asked = request_for(Operation::kKeys);
+  asked.keys = request;
+  VARVE_TRY(ask_new(asked, "way to change keys"));
+  return {};
+}
+
 Result<Reply> Client::ask_new(const Request& request, const char* what) {
   VARVE_TRY(send(request));
   VARVE_TRY_ASSIGN(Reply reply, receive_any(-1));

@@ -85,6 +85,8 @@ class Client {
   /// Errors: as series_settings().
   [[nodiscard]] Result<UpkeepSettings> upkeep(const UpkeepRequest& request);
   [[nodiscard]] Result<std::vector<PoolStream>> pool_streams();
+  /// Errors: as series_settings().
+  [[nodiscard]] Result<void> adopt_keys(const KeysRequest& request);
 
  private:
   Client(std::string repository, const ClientPatience& patience)

@@ -84,6 +84,9 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
     return control->pool_index(request);
   };
   handlers.pool_streams = [control] { return control->pool_streams(); };
+  handlers.adopt_keys = [control](const KeysRequest& request) {
+    return control->adopt_keys(request);
+  };
 }
 
 }  // namespace varve::control

@@ -129,6 +129,10 @@ Result<PoolIndexChoice> LocalControl::pool_index(const PoolIndexRequest& request
   return repository_.pool_index();
 }
 
+Result<void> LocalControl::adopt_keys(const KeysRequest& request) {
+  return repository_.adopt_keys(request.superblock);
+}
+
 Result<std::vector<PoolStream>> LocalControl::pool_streams() { return repository_.pool_streams(); }
 
 Result<std::vector<VersionInfo>> LocalControl::open_versions(const std::string& series) {

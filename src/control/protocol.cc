@@ -21,7 +21,7 @@
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 22> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 23> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
@@ -44,6 +44,7 @@ constexpr std::array<std::pair<Operation, std::string_view>, 22> kOperations = {
     {Operation::kStore, "store"},
     {Operation::kStoreStream, "store_stream"},
     {Operation::kGoOn, "go_on"},
+    {Operation::kKeys, "keys"},
 }};
 
 template <typename Table, typename Value>
@@ -172,12 +173,7 @@ void encode_upkeep(const Request& request, Json& line) {
     line["series"] = text_to_json(request.series_settings.series);
     line["changes"] = changes_to_json(request.series_settings.changes);
   }
-  if (request.operation == Operation::kUpkeep && request.upkeep.settings) {
-    line["upkeep"] = upkeep_to_json(*request.upkeep.settings);
-  }
-  if (request.operation == Operation::kPoolIndex && request.pool_index.choice) {
-    line["pool_index"] = pool_index_text(*request.pool_index.choice);
-  }
+  put_repository_settings(request, line);
 }
 
 /// Returns false if a member is missing or has the wrong type.

@@ -43,7 +43,8 @@ enum class Operation {
   kPoolStreams,
   kStore,
   kStoreStream,  ///< As kStore. The descriptor of the stream comes with the request's first byte.
-  kGoOn          ///< The answer to a reply with `all_read`, within kStoreStream.
+  kGoOn,         ///< The answer to a reply with `all_read`, within kStoreStream.
+  kKeys          ///< The reply has no members of its own.
 };
 
 struct Request {
@@ -63,6 +64,7 @@ struct Request {
   SeriesSettingsRequest series_settings{};
   PoolIndexRequest pool_index{};
   UpkeepRequest upkeep{};
+  KeysRequest keys{};
 };
 
 /// An error, or the result of the operation. The daemon may send interim replies before the last

@@ -84,6 +84,10 @@ class RepositoryControl {
   /// ones. Errors: as series_settings().
   [[nodiscard]] virtual Result<UpkeepSettings> upkeep(const UpkeepRequest& request) = 0;
 
+  /// Replaces the key slots of an encrypted repository; see Repository::adopt_keys().
+  /// Errors: as series_settings().
+  [[nodiscard]] virtual Result<void> adopt_keys(const KeysRequest& request) = 0;
+
   /// Returns the streams of the pool's index in the process that makes the changes.
   /// Errors: as series_settings().
   [[nodiscard]] virtual Result<std::vector<PoolStream>> pool_streams() = 0;

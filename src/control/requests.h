@@ -134,6 +134,11 @@ struct UpkeepRequest {
   std::optional<UpkeepSettings> settings{};
 };
 
+/// New key slots; see Repository::adopt_keys(). The text has no key in the clear.
+struct KeysRequest {
+  std::string superblock{};
+};
+
 /// The result of a seal: the sealed version and, with SealRequest::keep, the open version that
 /// continues it.
 struct SealReply {

@@ -56,6 +56,7 @@ struct Handlers {
   std::function<Result<PoolIndexChoice>(const PoolIndexRequest&)> pool_index;
   std::function<Result<UpkeepSettings>(const UpkeepRequest&)> upkeep;
   std::function<Result<std::vector<PoolStream>>()> pool_streams;
+  std::function<Result<void>(const KeysRequest&)> adopt_keys;
 };
 
 /// Limits on the resources that clients can use.

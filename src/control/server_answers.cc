@@ -121,6 +121,11 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
       if (!done) reply.error = std::move(done).error();
       break;
     }
+    case Operation::kKeys: {
+      auto done = handlers_.adopt_keys(request.keys);
+      if (!done) reply.error = std::move(done).error();
+      break;
+    }
     case Operation::kArrange: {
       Teller tell(connection.socket.get(), connection.sending);
       put(handlers_.arrange(

@@ -44,6 +44,18 @@ std::optional<UpkeepSettings> upkeep_from_json(const Json& object) {
   return settings;
 }
 
+void put_repository_settings(const Request& request, Json& line) {
+  if (request.operation == Operation::kUpkeep && request.upkeep.settings) {
+    line["upkeep"] = upkeep_to_json(*request.upkeep.settings);
+  }
+  if (request.operation == Operation::kPoolIndex && request.pool_index.choice) {
+    line["pool_index"] = pool_index_text(*request.pool_index.choice);
+  }
+  if (request.operation == Operation::kKeys) {
+    line["superblock"] = text_to_json(request.keys.superblock);
+  }
+}
+
 bool take_repository_settings(const Json& object, Request& request) {
   if (request.operation == Operation::kPoolIndex && object.find("pool_index") != nullptr) {
     Fields fields(object);
@@ -54,6 +66,11 @@ bool take_repository_settings(const Json& object, Request& request) {
   if (request.operation == Operation::kUpkeep && object.find("upkeep") != nullptr) {
     request.upkeep.settings = upkeep_from_json(*object.find("upkeep"));
     return request.upkeep.settings.has_value();
+  }
+  if (request.operation == Operation::kKeys) {
+    Fields fields(object);
+    request.keys.superblock = fields.text("superblock");
+    return fields.ok();
   }
   return true;
 }

@@ -29,6 +29,7 @@
 #include "repo/bucket_side.h"
 #include "repo/client_memory.h"
 #include "repo/disk_costs.h"
+#include "repo/key_slots_editor.h"
 #include "repo/settled_mark.h"
 #include "repo/store_metrics.h"
 #include "repo/superblock_file.h"
@@ -82,6 +83,7 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> set_pool_index(const PoolIndexChoice& choice) override;
   [[nodiscard]] Result<UpkeepSettings> upkeep_settings() override;
   [[nodiscard]] Result<void> set_upkeep_settings(const UpkeepSettings& settings) override;
+  [[nodiscard]] Result<void> adopt_keys(std::string_view superblock) override;
   [[nodiscard]] Result<std::shared_ptr<BesideFiles>> beside(SeriesId series) override;
   [[nodiscard]] Result<std::vector<PoolStream>> pool_streams() override;
   [[nodiscard]] Result<ArrangeSettings> arrange_settings() override;
@@ -102,12 +104,11 @@ class RepositoryImpl final : public Repository {
   /// nothing for other repositories.
   [[nodiscard]] Result<void> follow(std::chrono::milliseconds interval);
 
-  // Key slots of an encrypted repository. repository_keys.cc. For one thread.
+  // Key slots of an encrypted repository. repository_keys.cc. For one thread, but adopt_keys().
   [[nodiscard]] bool is_encrypted() const { return codecs_.keys() != nullptr; }
   [[nodiscard]] EncryptionInfo key_slots() const;
   /// Changes the key slots with `change`, unless it fails.
-  [[nodiscard]] Result<void> change_key_slots(
-      const std::function<Result<void>(format::KeyLines&)>& change);
+  [[nodiscard]] Result<void> change_key_slots(const KeyLinesChange& change);
   /// Returns a slot that a key opens.
   [[nodiscard]] Result<crypto::KeySlot> seal_key_slot(const NewKey& key, std::uint32_t number);
 
@@ -227,6 +228,7 @@ class RepositoryImpl final : public Repository {
   std::unique_ptr<restore::ReadService> read_service_;
   std::unique_ptr<DiskCosts> disk_costs_;
 
+  std::mutex keys_mutex_;     // Held by a change of the key slots.
   std::mutex arrange_mutex_;  // Guards the members up to arranger_.
   std::condition_variable_any arrange_wake_;
   std::set<SeriesId> to_arrange_;

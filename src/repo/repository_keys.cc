@@ -2,7 +2,6 @@
 // The key slots of an encrypted repository. docs/decisions/80 gives the order of writes.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -12,8 +11,10 @@
 #include "format/superblock.h"
 #include "ingest/parameters.h"
 #include "meta/lmdb.h"
+#include "repo/key_slots_editor.h"
 #include "repo/repository_impl.h"
 #include "repo/superblock_file.h"
+#include "series/series_parts.h"
 #include "store/repository_paths.h"
 #include "varve/keys.h"
 
@@ -21,22 +22,9 @@ namespace varve {
 
 namespace repo {
 
-namespace {
-
-EncryptionInfo info_of(const format::KeyLines& lines) {
-  EncryptionInfo info;
-  info.cipher = format::cipher_name(lines.cipher);
-  info.key_counter = lines.key_counter;
-  for (const auto& slot : lines.slots) info.slots.push_back(slot.info);
-  return info;
-}
-
-}  // namespace
-
 EncryptionInfo RepositoryImpl::key_slots() const { return info_of(superblock_.key_lines()); }
 
-Result<void> RepositoryImpl::change_key_slots(
-    const std::function<Result<void>(format::KeyLines&)>& change) {
+Result<void> RepositoryImpl::change_key_slots(const KeyLinesChange& change) {
   auto lines = superblock_.key_lines();
   VARVE_TRY(change(lines));
   ++lines.key_counter;
@@ -77,68 +65,45 @@ Result<void> RepositoryImpl::check_key_counter() {
   return known < present ? note_key_counter() : Result<void>();
 }
 
+Result<void> RepositoryImpl::adopt_keys(std::string_view superblock) {
+  if (options_.read_only) return series::opened_read_only();
+  if (!is_encrypted()) {
+    return Error(ErrorCode::kNotPermitted, path() + " is not encrypted, and has no keys");
+  }
+  VARVE_TRY_ASSIGN(const auto changed, ingest::read_superblock(superblock));
+  VARVE_TRY(format::authenticate_superblock(superblock, *codecs_.keys()));
+  if (changed.repository_id != id() || !changed.encryption) {
+    return Error(ErrorCode::kCorrupt, "these keys are those of another repository");
+  }
+  VARVE_TRY(check_usable(*changed.encryption));
+  const std::lock_guard lock(keys_mutex_);
+  return change_key_slots([&](format::KeyLines& lines) -> Result<void> {
+    if (changed.encryption->key_counter != lines.key_counter + 1) {
+      return Error(ErrorCode::kBusy,
+                   "the keys of the repository were changed meanwhile; run the command again");
+    }
+    lines.slots = changed.encryption->slots;
+    return {};
+  });
+}
+
 namespace {
 
 /// Implements KeySlots on a repository that is open.
-class OpenKeySlots final : public KeySlots {
+class OpenKeySlots final : public KeySlotsEditor {
  public:
   OpenKeySlots(std::unique_ptr<Repository> repository, RepositoryImpl& impl)
       : repository_(std::move(repository)), impl_(impl) {}
 
   [[nodiscard]] EncryptionInfo info() const override { return impl_.key_slots(); }
-
-  [[nodiscard]] Result<KeySlotInfo> add(const NewKey& key) override {
-    return put(key, std::nullopt);
-  }
-
-  [[nodiscard]] Result<KeySlotInfo> replace(std::uint32_t number, const NewKey& key) override {
-    return put(key, number);
-  }
-
-  [[nodiscard]] Result<void> remove(std::uint32_t number) override {
-    return impl_.change_key_slots([&](format::KeyLines& lines) -> Result<void> {
-      VARVE_TRY(take_out(lines, number));
-      const bool usable = std::ranges::any_of(lines.slots, [](const crypto::KeySlot& slot) {
-        return slot.info.kind != KeyKind::kRecovery;
-      });
-      if (usable) return {};
-      return Error(ErrorCode::kNotPermitted,
-                   "this is the last key of the repository; add another one first with `varve key "
-                   "add`");
-    });
-  }
-
   [[nodiscard]] Result<void> close() override { return repository_->close(); }
 
  private:
-  static Result<void> take_out(format::KeyLines& lines, std::uint32_t number) {
-    const auto removed = std::erase_if(
-        lines.slots, [&](const crypto::KeySlot& slot) { return slot.info.number == number; });
-    if (removed != 0) return {};
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("the repository has no key {}; see `varve key list`", number));
+  [[nodiscard]] Result<void> change(const KeyLinesChange& change) override {
+    return impl_.change_key_slots(change);
   }
-
-  Result<KeySlotInfo> put(const NewKey& key, std::optional<std::uint32_t> replaced) {
-    KeySlotInfo made;
-    const auto done = impl_.change_key_slots([&](format::KeyLines& lines) -> Result<void> {
-      std::uint32_t number = 1;
-      if (!lines.slots.empty()) number = lines.slots.back().info.number + 1;
-      if (replaced) VARVE_TRY(take_out(lines, *replaced));
-      if (lines.slots.size() == kKeySlotsMax) {
-        return Error(
-            ErrorCode::kTooLarge,
-            fmt::format("the repository has {} keys, the most that it can have; remove one "
-                        "with `varve key rm`",
-                        kKeySlotsMax));
-      }
-      VARVE_TRY_ASSIGN(auto slot, impl_.seal_key_slot(key, number));
-      made = slot.info;
-      lines.slots.push_back(std::move(slot));
-      return {};
-    });
-    if (!done) return done.error();
-    return made;
+  [[nodiscard]] Result<crypto::KeySlot> seal(const NewKey& key, std::uint32_t number) override {
+    return impl_.seal_key_slot(key, number);
   }
 
   std::unique_ptr<Repository> repository_;

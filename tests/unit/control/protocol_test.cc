@@ -228,6 +228,16 @@ TEST(ControlProtocol, ClaimsAndRenamesRoundTrip) {
   EXPECT_FALSE(decode_request(R"({"op":"rename","name":"s","protocol":)" + protocol + "}"));
 }
 
+TEST(ControlProtocol, KeysRoundTrip) {
+  Request request;
+  request.operation = Operation::kKeys;
+  request.keys.superblock = "varve = 1\nkey_slot_1 = a\xff\n";
+  const auto back = decode_request(encode(request));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->keys.superblock, request.keys.superblock);
+  EXPECT_FALSE(decode_request(R"({"op":"keys","protocol":)" + std::to_string(kProtocol) + "}"));
+}
+
 TEST(ControlProtocol, StreamsOfThePoolRoundTrip) {
   Request request;
   request.operation = Operation::kPoolStreams;
