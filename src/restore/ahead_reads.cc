@@ -2,6 +2,7 @@
 #include "restore/ahead_reads.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace varve::restore {
@@ -23,20 +24,12 @@ bool is_same(const AheadReads::Planned& planned, const format::ContainerHeader& 
          is_same_place(*planned.header, header, slice);
 }
 
-/// Returns whether a sealed container is best read as a whole: if the slices, in ascending order,
-/// need at least half of its windows. A request for the slices would show where frames begin and
-/// end (SealedWindows).
+/// Returns whether a sealed container is best read as a whole: if the slices need at least half of
+/// its windows. A request for the slices would show where frames begin and end (SealedWindows).
 bool needs_whole(const format::ContainerHeader& header, std::span<const Slice> slices) {
-  constexpr std::size_t kWindow = SealedWindows::kWindowBytes;
-  std::size_t needed = 0;
-  std::size_t next = 0;  // The first window that is not counted.
-  for (const Slice slice : slices) {
-    const std::size_t begin = header.frames[slice.first].offset;
-    const std::size_t first = std::max(begin / kWindow, next);
-    next = std::max((begin + slice_bytes(header, slice) + kWindow - 1) / kWindow, next);
-    needed += next > first ? next - first : 0;
-  }
-  return 2 * needed * kWindow >= data_end(header);
+  SealedWindows::Set windows;
+  for (const Slice slice : slices) SealedWindows::add_windows(header, slice, windows);
+  return 2 * windows.count() * SealedWindows::kWindowBytes >= data_end(header);
 }
 
 /// Returns the range of both slices, and of the frames between them.
@@ -162,12 +155,22 @@ std::span<std::byte> AheadReads::find_room(State& state, std::size_t bytes) {
   return fits ? free.first(bytes) : std::span<std::byte>();
 }
 
+/// Returns what the planned slices of a sealed container say that the reader needs of it.
+SealedWindows::Plan AheadReads::plan_of(const State& state, const format::ContainerHeader& header) {
+  SealedWindows::Plan plan;
+  for (const Planned& one : state.planned) {
+    if (is_same_place(*one.header, header, one.slice)) plan.wanted |= one.windows;
+  }
+  return plan;
+}
+
 /// Makes a request of a planned slice and of the planned slices beside it, and sets the slot's
 /// state. Returns false if the slot or the memory is not free.
 bool AheadReads::assign(State& state, Slot& slot, PlannedSlices::iterator first, SlotState to) {
   if (slot.state != SlotState::kFree) return false;
   const format::ContainerHeader& header = *first->header;
   Slice request = first->slice;
+  const auto windows = header.seal ? plan_of(state, header) : SealedWindows::Plan();
   if (state.request_bytes > 0) {
     std::vector<Slice> others;
     for (const Planned& one : state.planned) {
@@ -195,6 +198,7 @@ bool AheadReads::assign(State& state, Slot& slot, PlannedSlices::iterator first,
   slot.header = first->header;
   slot.request = request;
   slot.room = room;
+  slot.windows = windows;
   slot.state = to;
   const auto is_part = [&](const Planned& one) {
     return one.slice.first >= request.first && one.slice.last <= request.last &&
@@ -264,9 +268,15 @@ void AheadReads::read(const std::shared_ptr<State>& state, Slot& slot, Lock& loc
   slot.state = SlotState::kReading;
   ++state->reading;
   lock.unlock();
-  auto got = state->reader->read_once(*state->source, *slot.header, slot.request, slot.room);
+  auto got =
+      state->reader->read_once(*state->source, *slot.header, slot.request, slot.room, slot.windows);
+  if (got && got->holder) {
+    // The windows are for the next requests, and the slot has memory of its own.
+    std::memcpy(slot.room.data(), got->bytes.data(), got->bytes.size());
+    got->bytes = slot.room.first(got->bytes.size());
+  }
   lock.lock();
-  finish(state, slot, std::move(got), lock);
+  finish(state, slot, got ? Result(got->bytes) : std::move(got).error(), lock);
 }
 
 /// Frees a slot if no slice of it is wanted or lent, unless it is being read.

@@ -32,6 +32,8 @@ class AheadReads {
     std::shared_ptr<const format::ContainerHeader> header;
     Slice slice;
     std::uint32_t area = 0;  ///< First area that needs the slice.
+    /// Windows of a sealed container that the reader needs, also for later slices.
+    SealedWindows::Set windows{};
   };
 
   /// The bytes of a slice.
@@ -85,6 +87,7 @@ class AheadReads {
     Slice request;               // Frames from the first to the last slice.
     std::vector<Planned> parts;  // The slices that are not taken yet.
     std::span<std::byte> room;
+    SealedWindows::Plan windows;  // What the reader needs of a sealed container.
     SlotState state = SlotState::kFree;
     std::size_t leases = 0;
     std::span<const std::byte> bytes;  // The request as read; empty if the read failed.
@@ -93,6 +96,7 @@ class AheadReads {
   struct State;
   using Lock = std::unique_lock<std::mutex>;
   using PlannedSlices = std::deque<Planned>;
+  static SealedWindows::Plan plan_of(const State& state, const format::ContainerHeader& header);
   static bool assign(State& state, Slot& slot, PlannedSlices::iterator first, SlotState to);
   static bool assign_next(State& state, Slot& slot, SlotState to);
   static std::span<std::byte> find_room(State& state, std::size_t bytes);

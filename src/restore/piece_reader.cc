@@ -129,6 +129,10 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
   std::ranges::sort(parts_, {}, [](const Part& part) {
     return std::tie(part.frame, part.frame_offset, part.piece, part.offset);
   });
+  plan_ = {};
+  for (const Part& part : parts_) {
+    SealedWindows::add_windows(**header, {part.frame, part.frame}, plan_.wanted);
+  }
   const ReadCosts costs = reader_.costs();
   for (Parts rest = parts_; !rest.empty();) {
     // Extends the slice while it fits one request and leaves no gap that is cheaper to skip.
@@ -180,21 +184,22 @@ bool PieceReader::read_slice(const format::ContainerHeader& header, Parts parts,
                              const VersionReader::PieceTaker& take) {
   const Slice slice{parts.front().frame, parts.back().frame};
   stored_.resize(slice_bytes(header, slice));
-  const bool has_read = reader_.read(source_, header, slice, stored_).has_value();
+  const auto read = reader_.read(source_, header, slice, stored_, plan_);
   while (!parts.empty()) {
     std::size_t n = 1;
     while (n < parts.size() && parts[n].frame == parts[0].frame) ++n;
     const Parts of_frame = parts.first(n);
     parts = parts.subspan(n);
-    if (has_read) {
-      if (!read_frame(header, slice, stored_, of_frame, take)) return false;
+    if (read) {
+      if (!read_frame(header, slice, read->bytes, of_frame, take)) return false;
       continue;
     }
     // Perhaps only some frames of the slice are bad, so this reads them one by one.
     const Slice alone{of_frame[0].frame, of_frame[0].frame};
     std::vector<std::byte> stored(slice_bytes(header, alone));
-    if (!reader_.read(source_, header, alone, stored)) stored.clear();
-    if (!read_frame(header, alone, stored, of_frame, take)) return false;
+    const auto read_alone = reader_.read(source_, header, alone, stored, plan_);
+    const auto bytes = read_alone ? read_alone->bytes : std::span<const std::byte>();
+    if (!read_frame(header, alone, bytes, of_frame, take)) return false;
   }
   return true;
 }

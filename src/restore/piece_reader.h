@@ -63,7 +63,8 @@ class PieceReader {
   layout::ChunkSource& source_;
   const ReadMetrics& metrics_;
   SliceReader reader_;
-  std::vector<Part> parts_;  // Parts in the present container.
+  std::vector<Part> parts_;   // Parts in the present container.
+  SealedWindows::Plan plan_;  // Their windows.
   std::vector<std::byte> stored_;
   std::vector<std::byte> raw_;
 };

@@ -102,22 +102,21 @@ Result<void> RandomReader::plan_part(const RunPart& found, std::span<std::byte> 
   return {};
 }
 
-/// Returns the slice's stored bytes, somewhere in `room`. `wanted`: number of its raw bytes that
-/// the caller wants.
-Result<std::span<const std::byte>> RandomReader::fetch(const Part& part, Slice slice,
-                                                       std::size_t wanted, bool is_announced,
-                                                       std::span<std::byte> room) {
+/// Returns the slice's stored bytes, perhaps in `room`. `wanted`: number of its raw bytes that the
+/// caller wants.
+Result<SliceBytes> RandomReader::fetch(const Part& part, Slice slice, std::size_t wanted,
+                                       bool is_announced, std::span<std::byte> room) {
   const format::ContainerHeader& header = *part.header;
+  SealedWindows::Plan plan;
+  plan.is_random = part.what.is_jump;
   std::size_t raw_bytes = 0;
   for (std::uint32_t frame = slice.first; frame <= slice.last; ++frame) {
     raw_bytes += header.frames[frame].raw_bytes;
   }
   if (!is_announced && wanted >= kOnceBytesMin && wanted * 2 >= raw_bytes) {
-    return reader_->read_once(*part.what.source, header, slice, room);
+    return reader_->read_once(*part.what.source, header, slice, room, plan);
   }
-  const auto stored = room.first(slice_bytes(header, slice));
-  VARVE_TRY(reader_->read(*part.what.source, header, slice, stored));
-  return std::span<const std::byte>(stored);
+  return reader_->read(*part.what.source, header, slice, room, plan);
 }
 
 Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFrame& last) {
@@ -155,8 +154,8 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
     for (; i < j; ++i) {
       const Piece& piece = pieces[i];
       const auto decode = [&](std::span<std::byte> out) {
-        auto decoded =
-            decode_slice_frame(part.what.source->codec(), header, slice, piece.frame, stored, out);
+        auto decoded = decode_slice_frame(part.what.source->codec(), header, slice, piece.frame,
+                                          stored.bytes, out);
         if (!decoded) reader_->forget(header);
         return decoded;
       };

@@ -33,6 +33,7 @@ struct RandomRead {
   std::size_t run_number = 0;
   std::uint64_t run_offset = 0;
   std::uint64_t data_offset = 0;  ///< Offset of the same byte in the file's data.
+  bool is_jump = false;           ///< The reader does not go through the file in order.
 };
 
 /// Serves random access: reads only the frames that cover the wanted bytes. Where most bytes of
@@ -73,9 +74,8 @@ class RandomReader {
   [[nodiscard]] static Result<void> plan_part(const RunPart& found, std::span<std::byte> out,
                                               Part& part);
   [[nodiscard]] bool announce(const Part& part);
-  [[nodiscard]] Result<std::span<const std::byte>> fetch(const Part& part, Slice slice,
-                                                         std::size_t wanted, bool is_announced,
-                                                         std::span<std::byte> room);
+  [[nodiscard]] Result<SliceBytes> fetch(const Part& part, Slice slice, std::size_t wanted,
+                                         bool is_announced, std::span<std::byte> room);
   [[nodiscard]] Result<void> read_part(const Part& part, bool is_announced, FileFrame& last);
 
   SliceReader* const reader_;

@@ -198,8 +198,15 @@ std::size_t FileHandle::copy_from_last_frame(std::uint64_t data_offset, std::spa
 }
 
 RandomRead FileHandle::random_read(const FilePosition& at) {
-  return {file_.version_key, file_.source,  &locator_, &index_.recipe().runs[at.run], at.run,
-          at.run_offset,     at.data_offset};
+  return {file_.version_key, file_.source,   &locator_,   &index_.recipe().runs[at.run], at.run,
+          at.run_offset,     at.data_offset, has_jumped()};
+}
+
+/// Returns whether the last read follows no other one. A read from the file's start may be the
+/// first of many.
+bool FileHandle::has_jumped() {
+  const std::lock_guard lock(mutex_);
+  return streak_ == 1 && streak_begin_ > 0;
 }
 
 /// Returns the bytes of the stretch that belong to its first run.

@@ -59,6 +59,7 @@ class FileHandle final : public ReadHandle {
                                               std::size_t bytes, TakeFor purpose);
   void note_from_session();
   [[nodiscard]] RandomRead random_read(const FilePosition& at);
+  [[nodiscard]] bool has_jumped();
   [[nodiscard]] std::span<std::byte> first_run(const Stretch& stretch) const;
   [[nodiscard]] Result<void> try_random(Stretch stretch, FileFrame& last);
   [[nodiscard]] Result<void> read_random(const Stretch& stretch);

@@ -2,11 +2,11 @@
 #include "restore/sealed_windows.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "base/assert.h"
-#include "restore/read_costs.h"
 
 namespace varve::restore {
 
@@ -14,43 +14,115 @@ namespace {
 constexpr std::size_t kSparesMax = 2;
 }  // namespace
 
-/// The bytes of an entry. The first reader loads them, and others wait for it.
-struct SealedWindows::Block {
-  std::mutex mutex;
-  std::optional<base::AlignedBuffer> memory{};
-  std::span<const std::byte> bytes{};  // Empty until they are loaded.
+/// Memory of blocks that ended, for the next ones: fresh memory costs a page fault for every 4 KiB.
+struct SealedWindows::Spares {
+  base::AlignedBuffer take(std::size_t bytes) {
+    {
+      const std::lock_guard lock(mutex);
+      const auto fits = [bytes](const base::AlignedBuffer& one) {
+        return one.size() >= bytes && one.size() <= 2 * bytes;
+      };
+      const auto spare = std::ranges::find_if(buffers, fits);
+      if (spare != buffers.end()) {
+        auto memory = std::move(*spare);
+        buffers.erase(spare);
+        return memory;
+      }
+    }
+    return base::AlignedBuffer(bytes);
+  }
+  void keep(base::AlignedBuffer memory) {
+    const std::lock_guard lock(mutex);
+    if (buffers.size() == kSparesMax) buffers.erase(buffers.begin());
+    buffers.push_back(std::move(memory));
+  }
+
+  std::mutex mutex;  // Innermost.
+  std::vector<base::AlignedBuffer> buffers;
 };
 
-/// Returns the entry of a window. Adds one if none is kept. `windows`: those of the container.
-SealedWindows::Entry SealedWindows::find(const Salt& salt, std::uint32_t index,
-                                         std::uint32_t windows) {
-  std::vector<std::shared_ptr<Block>> dropped;
+/// The bytes of an entry. The first reader loads them, and others wait for it. The memory goes to
+/// the spares when the cache has dropped the entry and the last reader has finished.
+struct SealedWindows::Block {
+  explicit Block(std::shared_ptr<Spares> of) : spares(std::move(of)) {}
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block() {
+    if (memory) spares->keep(std::move(*memory));
+  }
+
+  const std::shared_ptr<Spares> spares;
+  std::mutex mutex;
+  std::optional<base::AlignedBuffer> memory;
+  std::span<const std::byte> bytes;  // Empty until they are loaded.
+};
+
+SealedWindows::SealedWindows() : spares_(std::make_shared<Spares>()) {}
+
+void SealedWindows::add_windows(const format::ContainerHeader& header, Slice slice, Set& set) {
+  const std::size_t begin = header.frames[slice.first].offset;
+  const std::size_t end = begin + slice_bytes(header, slice);
+  for (std::size_t at = begin / kWindowBytes; at * kWindowBytes < end && at < set.size(); ++at) {
+    set.set(at);
+  }
+}
+
+/// Returns the request for the first wanted window, which is not kept. The caller holds the mutex.
+SealedWindows::Entry SealedWindows::request_for(const Wanted& wanted, const Plan& plan) const {
+  Set kept;
+  for (const Entry& one : entries_) {
+    if (one.salt != wanted.salt) continue;
+    for (std::uint32_t i = 0; i < one.count; ++i) kept.set(one.first + i);
+  }
+  const auto run_before = [&](std::uint32_t window) {
+    const auto before = std::ranges::find_if(entries_, [&](const Entry& one) {
+      return one.salt == wanted.salt && one.first + one.count == window;
+    });
+    return before == entries_.end() ? 0 : before->run;
+  };
+  const std::uint32_t block = wanted.first / kTogetherMax * kTogetherMax;
+  const std::uint32_t block_end = std::min(block + kTogetherMax, wanted.windows);
+  std::uint32_t planned = 0;
+  for (std::uint32_t i = block; i < block_end; ++i) planned += plan.wanted.test(i) ? 1 : 0;
+  std::uint32_t first = wanted.first;
+  std::uint32_t end = block_end;
+  if (4 * planned >= 3 * (block_end - block)) {
+    while (first > block && !kept.test(first - 1)) --first;
+  } else {
+    std::uint32_t count = run_before(first) / 2;
+    if (plan.is_random) count = std::max(count, wanted.last - first + 1);
+    end = std::min(first + std::clamp(count, 1U, kTogetherMax), wanted.windows);
+  }
+  std::uint32_t count = 1;
+  while (first + count < end && !kept.test(first + count)) ++count;
+  return {wanted.salt, first, count, run_before(first) + count, std::make_shared<Block>(spares_)};
+}
+
+/// Returns the entry of the first wanted window. Adds one if none is kept.
+SealedWindows::Entry SealedWindows::find(const Wanted& wanted, const Plan& plan) {
+  std::vector<std::shared_ptr<Block>> dropped;  // Ends after the lock.
   Entry entry;
   {
     const std::lock_guard lock(mutex_);
-    std::uint32_t run = 0;
-    std::uint32_t end = windows;
-    for (auto one = entries_.begin(); one != entries_.end(); ++one) {
-      if (one->salt != salt) continue;
-      if (one->first <= index && index - one->first < one->count) {
-        std::rotate(one, one + 1, entries_.end());
-        return entries_.back();
-      }
-      if (one->first + one->count == index) run = one->run;
-      if (one->first > index) end = std::min(end, one->first);
+    const auto has_window = [&](const Entry& one) {
+      return one.salt == wanted.salt && one.first <= wanted.first &&
+             wanted.first - one.first < one.count;
+    };
+    const auto known = std::ranges::find_if(entries_, has_window);
+    if (known != entries_.end()) {
+      std::rotate(known, known + 1, entries_.end());
+      return entries_.back();
     }
-    const std::uint32_t count = std::min(std::clamp(run / 2, 1U, kTogetherMax), end - index);
-    entry = {salt, index, count, run + count, std::make_shared<Block>()};
+    entry = request_for(wanted, plan);
     add(entry, dropped);
   }
-  keep_memory(std::move(dropped));
   return entry;
 }
 
 /// Returns an entry of one window, in place of the one that has it.
 SealedWindows::Entry SealedWindows::alone(const Salt& salt, std::uint32_t index) {
   std::vector<std::shared_ptr<Block>> dropped;
-  Entry entry{salt, index, 1, 1, std::make_shared<Block>()};
+  Entry entry{salt, index, 1, 1, std::make_shared<Block>(spares_)};
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(entries_, [&](const Entry& one) {
@@ -58,7 +130,6 @@ SealedWindows::Entry SealedWindows::alone(const Salt& salt, std::uint32_t index)
     });
     add(entry, dropped);
   }
-  keep_memory(std::move(dropped));
   return entry;
 }
 
@@ -76,51 +147,17 @@ void SealedWindows::add(Entry entry, std::vector<std::shared_ptr<Block>>& droppe
   entries_.push_back(std::move(entry));
 }
 
-/// Keeps the memory of dropped blocks that no reader uses.
-void SealedWindows::keep_memory(std::vector<std::shared_ptr<Block>> dropped) {
-  for (const auto& block : dropped) {
-    if (block.use_count() > 1) continue;
-    std::optional<base::AlignedBuffer> memory;
-    {
-      const std::lock_guard lock(block->mutex);  // Its last reader has finished.
-      memory = std::exchange(block->memory, std::nullopt);
-    }
-    if (!memory) continue;
-    const std::lock_guard lock(mutex_);
-    if (spares_.size() == kSparesMax) spares_.erase(spares_.begin());
-    spares_.push_back(std::move(*memory));
-  }
-}
-
-base::AlignedBuffer SealedWindows::memory_for(std::size_t bytes) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto fits = [bytes](const base::AlignedBuffer& one) {
-      return one.size() >= bytes && one.size() <= 2 * bytes;
-    };
-    const auto spare = std::ranges::find_if(spares_, fits);
-    if (spare != spares_.end()) {
-      auto memory = std::move(*spare);
-      spares_.erase(spare);
-      return memory;
-    }
-  }
-  return base::AlignedBuffer(bytes);
-}
-
-Result<SealedWindows::Cost> SealedWindows::read(layout::ChunkSource& source,
-                                                const format::ContainerHeader& header,
-                                                std::uint32_t offset, std::span<std::byte> out,
-                                                bool once) {
+Result<SliceBytes> SealedWindows::read(layout::ChunkSource& source,
+                                       const format::ContainerHeader& header, Slice slice,
+                                       std::span<std::byte> room, bool once, const Plan& plan,
+                                       Cost& cost) {
   VARVE_ASSERT(header.seal.has_value());
-  const std::uint32_t end = data_end(header);
-  const auto windows = static_cast<std::uint32_t>((end + kWindowBytes - 1) / kWindowBytes);
-  Cost cost;
+  const std::uint32_t data = data_end(header);
   // Loads the bytes of an entry, whose block is locked.
   const auto load = [&](const Entry& entry) -> Result<void> {
     const auto begin = static_cast<std::uint32_t>(entry.first * kWindowBytes);
-    const std::size_t bytes = std::min<std::size_t>(entry.count * kWindowBytes, end - begin);
-    auto memory = memory_for(layout::room_for(bytes));
+    const std::size_t bytes = std::min<std::size_t>(entry.count * kWindowBytes, data - begin);
+    auto memory = spares_->take(layout::room_for(bytes));
     std::span<const std::byte> loaded = memory.span().first(bytes);
     ++cost.requests;
     if (once) {
@@ -133,29 +170,37 @@ Result<SealedWindows::Cost> SealedWindows::read(layout::ChunkSource& source,
     cost.bytes += bytes;
     return {};
   };
-  while (!out.empty()) {
-    const auto index = static_cast<std::uint32_t>(offset / kWindowBytes);
-    Entry entry = find(header.seal->salt, index, windows);
+  const std::size_t bytes = slice_bytes(header, slice);
+  const std::size_t begin = header.frames[slice.first].offset;
+  Wanted wanted;
+  wanted.salt = header.seal->salt;
+  wanted.windows = static_cast<std::uint32_t>((data + kWindowBytes - 1) / kWindowBytes);
+  wanted.last = static_cast<std::uint32_t>((begin + bytes - 1) / kWindowBytes);
+  for (std::size_t done = 0; done < bytes;) {
+    wanted.first = static_cast<std::uint32_t>((begin + done) / kWindowBytes);
+    Entry entry = find(wanted, plan);
     std::unique_lock lock(entry.block->mutex);
     if (entry.block->bytes.empty()) {
       auto loaded = load(entry);
       // Perhaps only windows that nobody wants are unreadable, so this reads the wanted one.
       if (!loaded && entry.count > 1) {
         lock.unlock();
-        entry = alone(header.seal->salt, index);
+        entry = alone(wanted.salt, wanted.first);
         lock = std::unique_lock(entry.block->mutex);
         loaded = entry.block->bytes.empty() ? load(entry) : Result<void>();
       }
       VARVE_TRY(std::move(loaded));
     }
-    const std::size_t at = offset - entry.first * kWindowBytes;
-    VARVE_ASSERT(at < entry.block->bytes.size());
-    const std::size_t n = std::min(out.size(), entry.block->bytes.size() - at);
-    std::copy_n(entry.block->bytes.begin() + static_cast<std::ptrdiff_t>(at), n, out.begin());
-    offset += static_cast<std::uint32_t>(n);
-    out = out.subspan(n);
+    const auto present = entry.block->bytes;
+    lock.unlock();  // Loaded bytes do not change while the entry has the block.
+    const std::size_t at = begin + done - entry.first * kWindowBytes;
+    VARVE_ASSERT(at < present.size());
+    const std::size_t n = std::min(bytes - done, present.size() - at);
+    if (n == bytes) return SliceBytes{present.subspan(at, n), entry.block};
+    std::memcpy(room.data() + done, present.data() + at, n);
+    done += n;
   }
-  return cost;
+  return SliceBytes{room.first(bytes)};
 }
 
 bool SealedWindows::has_part_of(const format::ContainerHeader& header) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,9 +12,17 @@
 #include "base/aligned_buffer.h"
 #include "format/container.h"
 #include "layout/layout.h"
+#include "restore/read_costs.h"
 #include "varve/result.h"
 
 namespace varve::restore {
+
+/// The stored bytes of a slice.
+struct SliceBytes {
+  std::span<const std::byte> bytes;
+  /// Keeps the bytes alive. Null if they are in the memory that the caller gave.
+  std::shared_ptr<const void> holder{};
+};
 
 /// Reads stored bytes of sealed containers in windows of one size.
 ///
@@ -22,17 +31,32 @@ namespace varve::restore {
 /// only which parts of a container were read. The last windows are kept, so that the next slice
 /// does not read them again.
 ///
-/// A request reads one window, or several if the windows before it were wanted, too: half as many
-/// as were read one after the other up to there, and at most kTogetherMax. So the requests follow
-/// from the windows that were wanted and their order, and tell nothing else about the slices
-/// (decisions/79). Thread-safe. Lock order: a block's mutex is taken before the cache's.
+/// A request reads one window or several (decisions/79, 103):
+/// - all windows of an aligned block, if the reader will need three quarters of them;
+/// - the windows that a reader needs after a jump, if they follow each other;
+/// - otherwise half as many as were read one after the other up to there.
+/// So the requests follow from the windows that were wanted, together and in order, and tell
+/// nothing else about the slices. Thread-safe. Lock order: a block's mutex, then the cache's, then
+/// that of the spares.
 class SealedWindows {
  public:
+  SealedWindows();
+
   static constexpr std::size_t kWindowBytes = 128U << 10;
   /// The number of windows that are kept: those of a whole container.
   static constexpr std::size_t kWindows = format::kContainerBytesMax / kWindowBytes;
-  /// The most windows that one request reads.
+  /// The number of windows of a block, and the most that one request reads.
   static constexpr std::uint32_t kTogetherMax = 4;
+
+  /// Windows of one container.
+  using Set = std::bitset<kWindows>;
+
+  /// Tells what a reader wants of a container, beside the slice that it reads now.
+  struct Plan {
+    Set wanted{};                                ///< Windows that the reader's plan needs.
+    std::uint32_t block_windows = kTogetherMax;  ///< Length of a block: a power of two.
+    bool is_random = false;  ///< The slice is all that a random read wants of the container.
+  };
 
   /// Numbers of the requests and bytes that a read cost.
   struct Cost {
@@ -40,11 +64,16 @@ class SealedWindows {
     std::uint64_t bytes = 0;
   };
 
-  /// Fills `out` with stored bytes from `offset` of the container's data. `once`: they will hardly
-  /// be read again. Errors: those of ChunkSource::read_once().
-  [[nodiscard]] Result<Cost> read(layout::ChunkSource& source,
-                                  const format::ContainerHeader& header, std::uint32_t offset,
-                                  std::span<std::byte> out, bool once);
+  /// Adds the windows of a slice to `set`.
+  static void add_windows(const format::ContainerHeader& header, Slice slice, Set& set);
+
+  /// Returns the stored bytes of a slice: those of kept memory if one request has read them, else
+  /// a copy in `room`, which has slice_bytes(). `once`: they will hardly be read again. Adds to
+  /// `cost`. Errors: those of ChunkSource::read_once().
+  [[nodiscard]] Result<SliceBytes> read(layout::ChunkSource& source,
+                                        const format::ContainerHeader& header, Slice slice,
+                                        std::span<std::byte> room, bool once, const Plan& plan,
+                                        Cost& cost);
   /// Returns whether a window of the container is kept.
   [[nodiscard]] bool has_part_of(const format::ContainerHeader& header) const;
   /// Drops the windows of a container, because a frame in them is damaged: the next read may find
@@ -54,6 +83,7 @@ class SealedWindows {
  private:
   using Salt = decltype(format::ContainerSeal::salt);
   struct Block;
+  struct Spares;
   // Windows that one request reads.
   struct Entry {
     Salt salt{};
@@ -62,17 +92,21 @@ class SealedWindows {
     std::uint32_t run = 0;  // Windows up to the last one that were read one after the other.
     std::shared_ptr<Block> block;
   };
-  [[nodiscard]] Entry find(const Salt& salt, std::uint32_t index, std::uint32_t windows);
+  // The windows of a slice that are still to be read or copied.
+  struct Wanted {
+    Salt salt{};
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    std::uint32_t windows = 0;  // Those of the container.
+  };
+  [[nodiscard]] Entry find(const Wanted& wanted, const Plan& plan);
+  [[nodiscard]] Entry request_for(const Wanted& wanted, const Plan& plan) const;
   [[nodiscard]] Entry alone(const Salt& salt, std::uint32_t index);
   void add(Entry entry, std::vector<std::shared_ptr<Block>>& dropped);
-  void keep_memory(std::vector<std::shared_ptr<Block>> dropped);
-  [[nodiscard]] base::AlignedBuffer memory_for(std::size_t bytes);
 
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;  // The last used at the end.
-  // Memory of blocks that ended, for the next ones: fresh memory costs a page fault for every 4
-  // KiB.
-  std::vector<base::AlignedBuffer> spares_;
+  const std::shared_ptr<Spares> spares_;
 };
 
 }  // namespace varve::restore

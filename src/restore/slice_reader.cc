@@ -23,36 +23,41 @@ void SliceReader::count(std::size_t bytes, std::uint64_t requests) {
   metrics_.read_bytes.add(bytes);
 }
 
-Result<void> SliceReader::read(layout::ChunkSource& source, const format::ContainerHeader& header,
-                               Slice slice, std::span<std::byte> out) {
-  if (header.seal) {
-    auto cost = windows_.read(source, header, header.frames[slice.first].offset, out, false);
-    if (!cost) return explain(std::move(cost).error(), header, slice);
-    count(cost->bytes, cost->requests);
-    return {};
-  }
+Result<SliceBytes> SliceReader::read_windows(layout::ChunkSource& source,
+                                             const format::ContainerHeader& header, Slice slice,
+                                             std::span<std::byte> room, bool once,
+                                             const SealedWindows::Plan& plan) {
+  SealedWindows::Cost cost;
+  auto read = windows_.read(source, header, slice, room, once, plan, cost);
+  if (!read) return explain(std::move(read).error(), header, slice);
+  count(cost.bytes, cost.requests);
+  return read;
+}
+
+Result<SliceBytes> SliceReader::read(layout::ChunkSource& source,
+                                     const format::ContainerHeader& header, Slice slice,
+                                     std::span<std::byte> room, const SealedWindows::Plan& plan) {
+  if (header.seal) return read_windows(source, header, slice, room, false, plan);
+  const auto out = room.first(slice_bytes(header, slice));
   count(out.size());
   auto result = source.read_data(header.number, header.frames[slice.first].offset, out);
   if (!result) return explain(std::move(result).error(), header, slice);
-  return {};
+  return SliceBytes{out};
 }
 
-Result<std::span<const std::byte>> SliceReader::read_once(layout::ChunkSource& source,
-                                                          const format::ContainerHeader& header,
-                                                          Slice slice, std::span<std::byte> room) {
-  const std::size_t bytes = slice_bytes(header, slice);
+Result<SliceBytes> SliceReader::read_once(layout::ChunkSource& source,
+                                          const format::ContainerHeader& header, Slice slice,
+                                          std::span<std::byte> room,
+                                          const SealedWindows::Plan& plan) {
   const bool is_whole = slice.first == 0 && slice.last + 1 == header.frames.size();
   if (header.seal && (!is_whole || windows_.has_part_of(header))) {
-    const auto out = room.first(bytes);
-    auto cost = windows_.read(source, header, header.frames[slice.first].offset, out, true);
-    if (!cost) return explain(std::move(cost).error(), header, slice);
-    count(cost->bytes, cost->requests);
-    return std::span<const std::byte>(out);
+    return read_windows(source, header, slice, room, true, plan);
   }
+  const std::size_t bytes = slice_bytes(header, slice);
   count(bytes);
   auto result = source.read_once(header.number, header.frames[slice.first].offset, bytes, room);
   if (!result) return explain(std::move(result).error(), header, slice);
-  return result;
+  return SliceBytes{*result};
 }
 
 void SliceReader::announce(layout::ChunkSource& source, const format::ContainerHeader& header,

@@ -25,15 +25,18 @@ class SliceReader {
   /// Lifetime: `metrics` must outlive the reader.
   explicit SliceReader(const ReadMetrics& metrics) : metrics_(metrics) {}
 
-  /// Reads the stored bytes of a slice into `out`, whose size is slice_bytes().
-  [[nodiscard]] Result<void> read(layout::ChunkSource& source,
-                                  const format::ContainerHeader& header, Slice slice,
-                                  std::span<std::byte> out);
-  /// Reads a slice that will hardly be read again. See ChunkSource::read_once().
-  [[nodiscard]] Result<std::span<const std::byte>> read_once(layout::ChunkSource& source,
-                                                             const format::ContainerHeader& header,
-                                                             Slice slice,
-                                                             std::span<std::byte> room);
+  /// Reads the stored bytes of a slice into `room`, or returns them in kept memory. `room` has at
+  /// least slice_bytes(). `plan` is what else the reader wants of a sealed container.
+  [[nodiscard]] Result<SliceBytes> read(layout::ChunkSource& source,
+                                        const format::ContainerHeader& header, Slice slice,
+                                        std::span<std::byte> room,
+                                        const SealedWindows::Plan& plan = {});
+  /// Reads as read(), a slice that will hardly be read again. For `room`, see
+  /// ChunkSource::read_once().
+  [[nodiscard]] Result<SliceBytes> read_once(layout::ChunkSource& source,
+                                             const format::ContainerHeader& header, Slice slice,
+                                             std::span<std::byte> room,
+                                             const SealedWindows::Plan& plan = {});
 
   /// Announces that a slice will be read soon, unless its container is sealed.
   static void announce(layout::ChunkSource& source, const format::ContainerHeader& header,
@@ -62,6 +65,10 @@ class SliceReader {
 
  private:
   void count(std::size_t bytes, std::uint64_t requests = 1);
+  [[nodiscard]] Result<SliceBytes> read_windows(layout::ChunkSource& source,
+                                                const format::ContainerHeader& header, Slice slice,
+                                                std::span<std::byte> room, bool once,
+                                                const SealedWindows::Plan& plan);
 
   const ReadMetrics& metrics_;
   SealedWindows windows_;

@@ -88,6 +88,7 @@ class WindowEngine final : public RestoreEngine {
     std::shared_ptr<const format::ContainerHeader> header;
     Slice slice;
     std::shared_ptr<const std::vector<FrameNeed>> needs;
+    SealedWindows::Set windows;  // Of a sealed container: those that the window needs.
   };
 
   // The frames that are read in advance for an area.
@@ -144,6 +145,7 @@ class WindowEngine final : public RestoreEngine {
   void plan_ahead(std::span<const std::uint64_t> places, std::vector<AheadReads::Planned>& planned);
   [[nodiscard]] std::vector<Slice> plan_slices_of(const format::ContainerHeader& header,
                                                   const std::vector<FrameNeed>& needs) const;
+  [[nodiscard]] SealedWindows::Set windows_of(const format::ContainerHeader& header);
   void drop_unfetched(const std::vector<Slice>& slices, std::vector<FrameNeed>& needs) const;
   [[nodiscard]] bool is_read_before(ContainerNumber container, std::uint32_t frame) const;
   template <typename Plan>
@@ -154,8 +156,7 @@ class WindowEngine final : public RestoreEngine {
                                std::vector<FrameNeed>& needs) const;
   void mark_later(const format::ContainerHeader& header, std::vector<FrameNeed>& needs);
   [[nodiscard]] bool is_wanted(const format::ContainerHeader& header, std::uint32_t frame);
-  [[nodiscard]] Result<std::span<const std::byte>> fetch(const format::ContainerHeader& header,
-                                                         Slice slice, std::span<std::byte> room);
+  [[nodiscard]] Result<SliceBytes> fetch(const Job& job, std::span<std::byte> room);
   void read_job(const Job& job, ReadLane& lane);
   enum class IfBad : std::uint8_t { kStop, kMark };
   [[nodiscard]] bool place_slice(const Job& job, std::span<const std::byte> stored, ReadLane& lane,
@@ -187,6 +188,7 @@ class WindowEngine final : public RestoreEngine {
   std::vector<ForwardArea::Slot> entering_;
   std::vector<std::uint64_t> missing_;
   std::vector<Job> jobs_;
+  std::deque<std::pair<ContainerNumber, SealedWindows::Set>> windows_known_;  // The last ones.
   AheadPlan present_plan_;             // Of the present area, if it was made in advance.
   std::deque<AheadPlan> ahead_plans_;  // Of the areas after the present one, in their order.
   std::size_t room_ = 0;               // Room that the cache still has for chunks needed later.

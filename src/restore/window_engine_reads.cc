@@ -112,7 +112,7 @@ void WindowEngine::plan_ahead() {
   std::vector<AheadReads::Planned> planned;
   // The reads of the present area need not wait for a lane each, and may be part of longer ones.
   if (reads_all_ahead()) {
-    for (const Job& one : jobs_) planned.push_back({one.header, one.slice, present});
+    for (const Job& one : jobs_) planned.push_back({one.header, one.slice, present, one.windows});
   }
   const auto& areas = forward_.areas();
   for (std::uint32_t area = present + 1; area - present < areas.size(); ++area) {
@@ -144,7 +144,8 @@ void WindowEngine::plan_ahead(std::span<const std::uint64_t> places,
   mark_later(**header, needs);
   AheadPlan& plan = ahead_plans_.back();
   const auto slices = plan_slices_of(**header, needs);
-  for (const Slice& slice : slices) planned.push_back({*header, slice, plan.area});
+  const auto windows = windows_of(**header);
+  for (const Slice& slice : slices) planned.push_back({*header, slice, plan.area, windows});
   drop_unfetched(slices, needs);
   plan.needs.emplace(container, std::move(needs));
 }
@@ -174,6 +175,23 @@ std::vector<Slice> WindowEngine::plan_slices_of(const format::ContainerHeader& h
   const bool is_small = header.data_bytes <= std::min(kSmallContainerBytes, request_bytes_);
   costs.request_bytes_max = is_small ? data_end(header) : kSliceBytesMax;
   return split_slices(header, needs, plan_slices(header, needs, costs), kSliceBytesMax);
+}
+
+/// Returns the windows of a sealed container that hold chunks of the look-ahead window. An area's
+/// end is no edge there: requests would show by it how well a piece of a file was compressed.
+SealedWindows::Set WindowEngine::windows_of(const format::ContainerHeader& header) {
+  constexpr std::size_t kKnownMax = 16;
+  SealedWindows::Set windows;
+  if (!header.seal) return windows;
+  const auto known = std::ranges::find(windows_known_, header.number,
+                                       &decltype(windows_known_)::value_type::first);
+  if (known != windows_known_.end()) return known->second;
+  for (std::uint32_t frame = 0; frame < header.frames.size(); ++frame) {
+    if (is_used(header, frame)) SealedWindows::add_windows(header, {frame, frame}, windows);
+  }
+  windows_known_.emplace_back(header.number, windows);
+  if (windows_known_.size() > kKnownMax) windows_known_.pop_front();
+  return windows;
 }
 
 /// Clears the needs of the frames that no slice fetches, so that a later area's plan reads them in
@@ -220,7 +238,8 @@ void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
   const auto slices = plan_slices_of(**header, needs);
   drop_unfetched(slices, needs);
   const auto shared = std::make_shared<const std::vector<FrameNeed>>(std::move(needs));
-  for (const Slice& slice : slices) jobs_.push_back({*header, slice, shared});
+  const auto windows = windows_of(**header);
+  for (const Slice& slice : slices) jobs_.push_back({*header, slice, shared, windows});
 }
 
 /// Adds the needs of the plan that was made in advance for the present area, so that its slices
@@ -303,14 +322,13 @@ bool WindowEngine::is_used(const format::ContainerHeader& header, std::uint32_t 
 
 /// Reads a slice; all but short ones past the page cache. The engine verifies the bytes and copies
 /// them to their areas, and another copy in the page cache would cost as much again.
-Result<std::span<const std::byte>> WindowEngine::fetch(const format::ContainerHeader& header,
-                                                       Slice slice, std::span<std::byte> room) {
-  const std::size_t bytes = slice_bytes(header, slice);
-  if (bytes >= kDirectSliceBytes) {
-    return context_.reader->read_once(*context_.source, header, slice, room);
+Result<SliceBytes> WindowEngine::fetch(const Job& job, std::span<std::byte> room) {
+  const format::ContainerHeader& header = *job.header;
+  const SealedWindows::Plan plan{job.windows};
+  if (slice_bytes(header, job.slice) >= kDirectSliceBytes) {
+    return context_.reader->read_once(*context_.source, header, job.slice, room, plan);
   }
-  VARVE_TRY(context_.reader->read(*context_.source, header, slice, room.first(bytes)));
-  return std::span<const std::byte>(room.first(bytes));
+  return context_.reader->read(*context_.source, header, job.slice, room, plan);
 }
 
 /// Fetches a slice and places its chunks. Several threads may call it.
@@ -328,9 +346,9 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
     }
     room = lane.larger.first(lane.larger.capacity());
   }
-  const auto read = fetch(header, job.slice, room);
+  const auto read = fetch(job, room);
   if (read) {
-    static_cast<void>(place_slice(job, *read, lane, IfBad::kMark));
+    static_cast<void>(place_slice(job, read->bytes, lane, IfBad::kMark));
   } else if (read.error().code() == ErrorCode::kStale) {
     const std::lock_guard lock(cache_mutex_);
     stale_.push_back(header.number);

@@ -96,12 +96,13 @@ class SealedReads : public testing::Test {
     std::vector<std::byte> room(layout::room_for(slice_bytes(header_, slice)));
     const auto bytes = slice_bytes(header_, slice);
     if (once) {
-      const auto got = must(reader_.read_once(source_, header_, slice, room));
-      ASSERT_EQ(got.size(), bytes);
-      expect_equal(got, slice);
+      const auto got = must(reader_.read_once(source_, header_, slice, room, plan_));
+      ASSERT_EQ(got.bytes.size(), bytes);
+      expect_equal(got.bytes, slice);
     } else {
-      must(reader_.read(source_, header_, slice, std::span(room).first(bytes)));
-      expect_equal(std::span(room).first(bytes), slice);
+      const auto got = must(reader_.read(source_, header_, slice, room, plan_));
+      ASSERT_EQ(got.bytes.size(), bytes);
+      expect_equal(got.bytes, slice);
     }
   }
   void expect_equal(std::span<const std::byte> got, Slice slice) const {
@@ -129,6 +130,7 @@ class SealedReads : public testing::Test {
   base::Metrics registry_;
   ReadMetrics metrics_{registry_};
   SliceReader reader_{metrics_};
+  SealedWindows::Plan plan_;
 };
 
 TEST_F(SealedReads, SlicesInOrderReadEachWindowOnceUpToTheEndOfThePadding) {
@@ -222,6 +224,54 @@ TEST_F(SealedReads, TheRequestsFollowFromTheWindowsThatAreWanted) {
     EXPECT_EQ(times, 2) << range.first << ", " << range.second;
     EXPECT_TRUE(by_ones.contains(range)) << range.first << ", " << range.second;
   }
+}
+
+TEST_F(SealedReads, APlannedBlockIsOneRequestInAnyOrder) {
+  // Several lanes read slices at the same time, so they come out of order.
+  for (std::uint32_t i = 0; i < kFrames; ++i)
+    SealedWindows::add_windows(header_, {i, i}, plan_.wanted);
+  for (const std::uint32_t frame : {6U, 11U, 0U, 3U, 7U, 1U, 2U, 4U, 5U, 8U, 9U, 10U}) {
+    ASSERT_NO_FATAL_FAILURE(read({frame, frame}));
+  }
+  std::map<Range, int> blocks;
+  const std::size_t block = SealedWindows::kTogetherMax * kWindow;
+  for (std::size_t at = 0; at < source_.data().size(); at += block) {
+    const auto bytes = std::min(block, source_.data().size() - at);
+    blocks[{static_cast<std::uint32_t>(at), bytes}] = 1;
+  }
+  EXPECT_EQ(source_.ranges(), blocks);
+}
+
+TEST_F(SealedReads, ABlockOfWhichHalfIsPlannedIsReadInWindows) {
+  plan_.wanted.set(0).set(1);
+  ASSERT_NO_FATAL_FAILURE(read({0, 0}));
+  const std::map<Range, int> first{{{0, kWindow}, 1}};
+  EXPECT_EQ(source_.ranges(), first);
+}
+
+TEST_F(SealedReads, ARandomReadOfTwoWindowsIsOneRequestWithoutACopy) {
+  std::uint32_t frame = 0;
+  const auto end_of = [&](std::uint32_t i) { return frame_end(header_.frames[i]) - 1; };
+  while (header_.frames[frame].offset / kWindow == end_of(frame) / kWindow) ++frame;
+  const auto first = header_.frames[frame].offset / static_cast<std::uint32_t>(kWindow);
+  plan_.is_random = true;
+  std::vector<std::byte> room(layout::room_for(slice_bytes(header_, {frame, frame})));
+  const auto got = must(reader_.read_once(source_, header_, {frame, frame}, room, plan_));
+  expect_equal(got.bytes, {frame, frame});
+  EXPECT_TRUE(got.holder);
+  EXPECT_EQ(std::ranges::count(room, std::byte{0}), std::ssize(room)) << "the bytes were copied";
+  const std::map<Range, int> both{{{first * static_cast<std::uint32_t>(kWindow), 2 * kWindow}, 1}};
+  EXPECT_EQ(source_.ranges(), both);
+}
+
+TEST_F(SealedReads, HeldBytesStayWhileOtherWindowsReplaceThem) {
+  std::vector<std::byte> room(layout::room_for(slice_bytes(header_, {0, 0})));
+  const auto held = must(reader_.read_once(source_, header_, {0, 0}, room));
+  for (std::uint8_t other = 20; other < 28; ++other) {
+    header_.seal->salt.fill(std::byte{other});
+    for (std::uint32_t i = 0; i < kFrames; ++i) ASSERT_NO_FATAL_FAILURE(read({i, i}));
+  }
+  expect_equal(held.bytes, {0, 0});
 }
 
 TEST_F(SealedReads, AnUnreadableWindowDoesNotHideTheOneBeforeIt) {
