@@ -19,7 +19,7 @@ constexpr std::size_t kBytesPerWake = 1U << 20;
 constexpr std::size_t kSpareBytes = 8U << 20;  // Bytes of frames' buffers that are kept for reuse.
 // A frame is the smallest unit of reading. Uncompressed data gains nothing from large frames, and
 // random reads of a few chunks are cheaper with small ones.
-constexpr std::size_t kPlainFrameBytes = 32U << 10;
+constexpr std::size_t kUncompressedFrameBytes = 32U << 10;
 // The writer writes a container of very compressible data before it is full, which bounds the raw
 // frames that wait for it in memory. It does so well before append() has to wait, since nothing
 // else would then write the container.
@@ -46,7 +46,7 @@ ContainerWriter::ContainerWriter(SegmentStore& store, const format::FrameCodec& 
       compressors_(compressors),
       options_(std::move(options)),
       on_written_(std::move(on_written)),
-      frame_bytes_(codec_.compression().codec == Codec::kNone ? kPlainFrameBytes
+      frame_bytes_(codec_.compression().codec == Codec::kNone ? kUncompressedFrameBytes
                                                               : format::kFrameRawBytesMax),
       form_{options_.volume, codec_.keys() != nullptr},
       data_(format::kContainerBytesMax),
@@ -247,11 +247,40 @@ void ContainerWriter::work() {
   }
 }
 
+/// Divides a frame of a sealed container if it did not compress. A reader of a part of a frame
+/// decrypts all of it, which costs more than the checksum of a plain frame (docs/decisions/103).
+template <typename Handle>
+void ContainerWriter::for_each_stored(const Frame& frame, const Handle& handle) const {
+  const std::span<const format::ChunkEntry> chunks = frame.chunks;
+  if (frame.encoded.codec != Codec::kNone) {
+    handle(chunks, std::span<const std::byte>(frame.encoded.stored));
+    return;
+  }
+  const std::span<const std::byte> raw = frame.raw;
+  const std::size_t bytes_max = form_.sealed ? kUncompressedFrameBytes : raw.size();
+  std::size_t first = 0;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (i > first && end + chunks[i].raw_bytes - begin > bytes_max) {
+      handle(chunks.subspan(first, i - first), raw.subspan(begin, end - begin));
+      first = i;
+      begin = end;
+    }
+    end += chunks[i].raw_bytes;
+  }
+  handle(chunks.subspan(first), raw.subspan(begin));
+}
+
 bool ContainerWriter::fits(const Frame& frame) const {
   if (header_.frames.empty()) return true;
   if (packed_raw_ + frame.raw.size() > container_raw_bytes_max(options_)) return false;
-  const std::size_t stored =
-      frame.encoded.codec == Codec::kNone ? frame.raw.size() : frame.encoded.stored.size();
+  std::size_t frames = header_.frames.size();
+  std::size_t stored_end = data_used_;
+  for_each_stored(frame, [&](auto /*chunks*/, std::span<const std::byte> stored) {
+    ++frames;
+    stored_end += stored.size();
+  });
   std::size_t runs = id_runs_;
   ChunkId expected = header_.chunks.back().id.plus(1);
   for (const auto& chunk : frame.chunks) {
@@ -259,24 +288,23 @@ bool ContainerWriter::fits(const Frame& frame) const {
     expected = chunk.id.plus(1);
   }
   const std::size_t header = format::container_header_bytes(
-      header_.frames.size() + 1, header_.chunks.size() + frame.chunks.size(), runs, form_);
+      frames, header_.chunks.size() + frame.chunks.size(), runs, form_);
   return header <= kHeaderBufferBytes &&
-         format::container_bytes(header, data_used_ + stored, form_) <=
-             container_bytes_max(options_);
+         format::container_bytes(header, stored_end, form_) <= container_bytes_max(options_);
 }
 
 void ContainerWriter::pack(Frame& frame) {
-  const bool raw = frame.encoded.codec == Codec::kNone;
-  const auto stored = raw ? std::span<const std::byte>(frame.raw)
-                          : std::span<const std::byte>(frame.encoded.stored);
-  std::memcpy(data_.data() + data_used_, stored.data(), stored.size());
-  data_used_ += stored.size();
-  format::FrameEntry entry;
-  entry.chunk_count = static_cast<std::uint32_t>(frame.chunks.size());
-  entry.stored_bytes = static_cast<std::uint32_t>(stored.size());
-  entry.raw_bytes = static_cast<std::uint32_t>(frame.raw.size());
-  entry.codec = frame.encoded.codec;
-  header_.frames.push_back(entry);
+  for_each_stored(
+      frame, [&](std::span<const format::ChunkEntry> chunks, std::span<const std::byte> stored) {
+        std::memcpy(data_.data() + data_used_, stored.data(), stored.size());
+        data_used_ += stored.size();
+        format::FrameEntry entry;
+        entry.chunk_count = static_cast<std::uint32_t>(chunks.size());
+        entry.stored_bytes = static_cast<std::uint32_t>(stored.size());
+        for (const auto& chunk : chunks) entry.raw_bytes += chunk.raw_bytes;
+        entry.codec = frame.encoded.codec;
+        header_.frames.push_back(entry);
+      });
   for (const auto& chunk : frame.chunks) {
     const bool follows = !header_.chunks.empty() && header_.chunks.back().id.plus(1) == chunk.id;
     id_runs_ += follows ? 0 : 1;

@@ -101,6 +101,10 @@ class ContainerWriter {
   void encode(const FramePtr& frame);
   void work();
   [[nodiscard]] bool fits(const Frame& frame) const;
+  /// Calls handle(chunks, stored) for each frame that a container gets of `frame`: for one, unless
+  /// it is divided.
+  template <typename Handle>
+  void for_each_stored(const Frame& frame, const Handle& handle) const;
   void pack(Frame& frame);
   void release_raw(Frame& frame);
   void write_container(std::unique_lock<std::mutex>& lock);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encryption sets up few keys, hashes names once, takes random bytes in batches, and stores hardly
-// more bytes. This program replaces functions of OpenSSL by ones that count.
+// Encryption sets up few keys, hashes names once, takes random bytes in batches, stores hardly more
+// bytes, makes hardly more requests, and decrypts little more than a reader wants. This program
+// replaces functions of OpenSSL by ones that count.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
@@ -8,15 +9,19 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <random>
 #include <string>
+#include <vector>
 
+#include "support/records_read.h"
 #include "support/temp_repository.h"
 #include "varve/browse.h"
 
 namespace {
 
 struct Counts {
-  std::atomic<std::uint64_t> sealed, opened, keys, randoms, names;
+  std::atomic<std::uint64_t> sealed, opened, opened_bytes, keys, randoms, names;
 };
 Counts counts;
 
@@ -33,6 +38,13 @@ int EVP_DecryptInit_ex2(EVP_CIPHER_CTX* context, const EVP_CIPHER* cipher, const
   if (key != nullptr) ++counts.keys;
   if (nonce != nullptr) ++counts.opened;
   return EVP_CipherInit_ex2(context, cipher, key, nonce, 0, parameters);
+}
+int EVP_DecryptUpdate(EVP_CIPHER_CTX* context, unsigned char* out, int* length,
+                      const unsigned char* in, int bytes) {
+  static auto* const next =
+      reinterpret_cast<decltype(&EVP_DecryptUpdate)>(::dlsym(RTLD_NEXT, "EVP_DecryptUpdate"));
+  if (out != nullptr) counts.opened_bytes += static_cast<std::uint64_t>(bytes);
+  return next(context, out, length, in, bytes);
 }
 int EVP_MAC_final(EVP_MAC_CTX* context, unsigned char* out, std::size_t* length,
                   std::size_t bytes) {
@@ -123,6 +135,89 @@ TEST(EncryptionGate, AnEncryptedRepositoryIsOnePercentLonger) {
     EXPECT_LE(static_cast<double>(sealed.container_bytes),
               1.02 * static_cast<double>(plain.container_bytes));
   }
+}
+
+/// Counts what reading an image cost.
+struct Cost {
+  double requests = 0;
+  double read_bytes = 0;
+  double opened_bytes = 0;
+};
+
+constexpr std::size_t kImageBytes = std::size_t{24} << 20;
+
+/// Stores an image that does not compress, and reads it by `read`.
+Cost cost_of_reads(bool encrypted, const std::function<void(FileReader&)>& read) {
+  const test::TempDirectory directory;
+  const std::string path = directory.path() + "/r";
+  must(Repository::create(path, {}, encrypted ? test::encrypted() : CreateOptions{}));
+  auto options = encrypted ? test::with_key(test::quiet_options()) : test::quiet_options();
+  {
+    const auto repository = test::reopen(path, options);
+    const auto series = must(repository->create_series("s")).id;
+    const auto number = must(repository->open_version(series, "v", test::folder())).number;
+    const auto version = must(repository->writer(series));
+    test::write_file(*version, kRootIno, "image", test::noise(kImageBytes, 7));
+    must(repository->seal(series, number, ""));
+  }
+  options.read_only = true;
+  const auto repository = test::reopen(path, options);
+  const auto series = must(repository->find_series("s")).id;
+  const auto version =
+      must(repository->reader(series, must(repository->versions(series)).front().number));
+  const auto file = must(version->open(test::find(*version, "image")));
+  const auto opened_before = counts.opened_bytes.load();
+  read(*file);
+  const auto metric = [&](const char* name) {
+    return static_cast<double>(test::metric(*repository, name));
+  };
+  return {metric("varve_restore_requests_total"), metric("varve_restore_read_bytes_total"),
+          static_cast<double>(counts.opened_bytes - opened_before)};
+}
+
+void record(const Cost& plain, const Cost& sealed) {
+  const auto note = [](const std::string& name, double value) {
+    testing::Test::RecordProperty(name, std::to_string(value));
+  };
+  note("plain requests", plain.requests);
+  note("sealed requests", sealed.requests);
+  note("plain read bytes", plain.read_bytes);
+  note("sealed read bytes", sealed.read_bytes);
+  note("opened bytes", sealed.opened_bytes);
+}
+
+TEST(EncryptionGate, AReaderInOrderMakesFewMoreRequests) {
+  const auto read = [](FileReader& file) {
+    std::vector<std::byte> out(std::size_t{128} << 10);
+    for (std::uint64_t at = 0; at < kImageBytes; at += out.size()) must(file.read(at, out));
+  };
+  const auto plain = cost_of_reads(false, read);
+  const auto sealed = cost_of_reads(true, read);
+  record(plain, sealed);
+  // A plain repository makes 25 to 30, which depends on the threads. One for each run of windows
+  // would be 145.
+  EXPECT_LE(sealed.requests, 64);
+  EXPECT_LE(sealed.read_bytes, 1.15 * plain.read_bytes);
+  EXPECT_GE(sealed.opened_bytes, double{kImageBytes}) << "the counters do not count";
+  EXPECT_LE(sealed.opened_bytes, 1.05 * double{kImageBytes});
+}
+
+TEST(EncryptionGate, ARandomReaderOpensLittleMoreThanItWants) {
+  constexpr std::size_t kReads = 400;
+  constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+  const auto read = [](FileReader& file) {
+    std::mt19937 random(3);
+    std::vector<std::byte> out(kReadBytes);
+    for (std::size_t i = 0; i < kReads; ++i) {
+      must(file.read(random() % ((kImageBytes - kReadBytes) >> 12) << 12, out));
+    }
+  };
+  const auto plain = cost_of_reads(false, read);
+  const auto sealed = cost_of_reads(true, read);
+  record(plain, sealed);
+  EXPECT_LE(sealed.requests, 1.02 * plain.requests);
+  EXPECT_LE(sealed.read_bytes, 1.25 * plain.read_bytes);
+  EXPECT_LE(sealed.opened_bytes, 1.6 * double{kReads * kReadBytes});
 }
 
 }  // namespace
