@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <string_view>
@@ -72,33 +73,61 @@ Result<std::optional<std::uint64_t>> ClientMemory::read() const {
 void ClientMemory::remember(std::uint64_t sequence) {
   if (folder_.empty()) return;
   const std::lock_guard lock(mutex_);
-  if (written_ && *written_ >= sequence) return;
-  const auto done = write(sequence, false);
-  if (done) return;
-  const bool says_so = !is_unusable_memory(done.error()) && !std::exchange(has_failed_, true);
+  if (sequence <= std::max(written_, wanted_)) return;
+  wanted_ = sequence;
+  if (std::exchange(is_writing_, true)) return;
+  if (!writer_) writer_ = std::make_unique<base::ThreadPool>(1, "varve-memory");
+  writer_->run([this] { write_wanted(); });
+}
+
+void ClientMemory::write_wanted() {
+  std::unique_lock lock(mutex_);
+  while (wanted_ > written_) {
+    const auto sequence = wanted_;
+    lock.unlock();
+    const auto present = write(sequence, false);
+    lock.lock();
+    if (present) {
+      written_ = *present;
+    } else {
+      log_failure(present.error());
+      wanted_ = written_;  // The next number is tried again.
+    }
+  }
+  is_writing_ = false;
+  idle_.notify_all();
+}
+
+/// The caller holds the mutex.
+void ClientMemory::log_failure(const Error& error) {
+  const bool says_so = !is_unusable_memory(error) && !std::exchange(has_failed_, true);
   const auto level = says_so ? base::LogLevel::kWarning : base::LogLevel::kDebug;
-  base::log(level, "the repository's sequence number is not remembered: " + done.error().message());
+  base::log(level, "the repository's sequence number is not remembered: " + error.message());
+}
+
+void ClientMemory::settle() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return !is_writing_; });
 }
 
 Result<void> ClientMemory::accept(std::uint64_t sequence) {
   if (folder_.empty()) return {};
+  settle();
+  VARVE_TRY(write(sequence, true));
   const std::lock_guard lock(mutex_);
-  return write(sequence, true);
+  written_ = wanted_ = sequence;
+  return {};
 }
 
-Result<void> ClientMemory::write(std::uint64_t sequence, bool lower) {
+Result<std::uint64_t> ClientMemory::write(std::uint64_t sequence, bool lower) const {
   VARVE_TRY_ASSIGN(const auto memory, lock_memory(folder_));
   if (!lower) {
     VARVE_TRY_ASSIGN(const auto present, read());
-    if (present && *present >= sequence) {
-      written_ = *present;
-      return {};
-    }
+    if (present && *present >= sequence) return *present;
   }
   const std::string text = fmt::format("{}{}\n", kMemoryPrefix, sequence);
   VARVE_TRY(memory.files->write_file_atomically(folder_, id_, base::as_bytes(text)));
-  written_ = sequence;
-  return {};
+  return sequence;
 }
 
 Result<void> refuse_older(const ClientMemory& memory, const std::string& root,

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/thread_pool.h"
 #include "varve/result.h"
 
 namespace varve::repo {
 
 /// Remembers the highest sequence number of an encrypted repository that this machine has seen, in
-/// a small file outside of the repository (docs/decisions/85). Thread-safe, also with other
-/// processes.
+/// a small file outside of the repository (docs/decisions/85). A thread of its own writes the file,
+/// so that a change does not wait for the machine's disk. Thread-safe, also with other processes.
+/// Lifetime: the destructor waits as settle() does.
 class ClientMemory {
  public:
   /// `folder`: see OpenOptions::memory_folder. `id`: the id of the repository.
@@ -22,21 +26,32 @@ class ClientMemory {
   /// Returns the remembered number; nullopt if there is none, or the file cannot be read.
   /// Errors: kInvalid if the file is damaged, or is one that other users may change.
   [[nodiscard]] Result<std::optional<std::uint64_t>> read() const;
-  /// Remembers a number that is on disk in the repository, unless a higher one is remembered. Logs
-  /// errors: a machine without a place for the file works without it.
+  /// Remembers a number that is on disk in the repository, unless a higher one is remembered.
+  /// Returns at once. Of several numbers that wait, writes the highest one only. Logs errors: a
+  /// machine without a place for the file works without it.
   void remember(std::uint64_t sequence);
-  /// Remembers a number, also if a higher one is remembered.
+  /// Waits until what remember() was given is on disk, or its failure is logged.
+  void settle();
+  /// Remembers a number, also if a higher one is remembered. Waits until it is on disk.
   /// Errors: those of writing the file.
   [[nodiscard]] Result<void> accept(std::uint64_t sequence);
 
  private:
-  [[nodiscard]] Result<void> write(std::uint64_t sequence, bool lower);
+  /// Returns the number that the file has afterwards.
+  [[nodiscard]] Result<std::uint64_t> write(std::uint64_t sequence, bool lower) const;
+  void write_wanted();
+  void log_failure(const Error& error);
 
   const std::string folder_;  // "" = nothing is remembered.
   const std::string id_;
-  std::mutex mutex_;  // Guards the members below, and orders this process's writers. Innermost.
-  std::optional<std::uint64_t> written_;  // The number that this object has written last.
-  bool has_failed_ = false;               // A failure was logged.
+  std::mutex mutex_;  // Guards the members below. Innermost.
+  std::condition_variable idle_;
+  std::uint64_t written_ = 0;  // The number that the file has, if this object knows it.
+  std::uint64_t wanted_ = 0;   // The highest number that the file should have.
+  bool is_writing_ = false;
+  bool has_failed_ = false;  // A failure was logged.
+  // Made by the first number. Declared last, so that it ends first.
+  std::unique_ptr<base::ThreadPool> writer_;
 };
 
 /// Refuses a repository whose sequence number, which `present` returns, is lower than `memory` has.

@@ -210,7 +210,9 @@ Result<void> RepositoryImpl::end_work() {
 
 Result<void> RepositoryImpl::close() {
   if (catalog_replaced_) return {};
-  VARVE_TRY(end_work());
+  const auto ended = end_work();
+  memory_.settle();
+  VARVE_TRY(ended);
   if (options_.read_only) return {};
   VARVE_TRY(end_replication());
   const auto wasteful = meta::wastes_space(catalog_);

@@ -3,14 +3,19 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "repo/client_memory.h"
+#include "repo/memory_folder.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
 #include "varve/check.h"
@@ -38,7 +43,8 @@ class SequenceTest : public testing::Test {
   }
   [[nodiscard]] std::string memory_path() const {
     fs::path only;
-    for (const auto& one : fs::directory_iterator(directory_.path() + "/state")) {
+    std::error_code none;  // The folder appears with the first number.
+    for (const auto& one : fs::directory_iterator(directory_.path() + "/state", none)) {
       if (one.path().filename() != "lock") only = one.path();
     }
     return only.string();
@@ -46,6 +52,13 @@ class SequenceTest : public testing::Test {
   [[nodiscard]] std::string memory() const {
     std::ifstream file(memory_path(), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
+  }
+  /// Waits until this machine remembers the number: a writer remembers it in the background.
+  void await_memory(std::uint64_t sequence) const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (memory() != line_of(sequence) && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
   }
   static std::string line_of(std::uint64_t sequence) {
     return "varve-sequence 1 " + std::to_string(sequence) + "\n";
@@ -102,6 +115,7 @@ TEST_F(SequenceTest, EachChangeThatAUserWouldMissCounts) {
     const auto now = sequence_of(*repository);
     EXPECT_GT(now, last) << by;
     last = now;
+    await_memory(now);
     EXPECT_EQ(memory(), line_of(now)) << by;
   };
   const auto id = must(repository->create_series("s")).id;
@@ -278,15 +292,39 @@ TEST_F(SequenceTest, TheMemoryGrowsUnlessALowerNumberIsAccepted) {
   EXPECT_FALSE(must(memory.read()));
   memory.remember(5);
   memory.remember(3);
+  memory.settle();
   EXPECT_EQ(must(memory.read()), 5U);
   repo::ClientMemory other(directory_.path() + "/a/b/c", "id");
   other.remember(4);
+  other.settle();
   EXPECT_EQ(must(memory.read()), 5U);
   must(other.accept(2));
   EXPECT_EQ(must(memory.read()), 2U);
   repo::ClientMemory nothing("", "id");
   nothing.remember(9);
+  nothing.settle();
   EXPECT_FALSE(must(nothing.read()));
+}
+
+TEST_F(SequenceTest, AChangeDoesNotWaitForTheMemory) {
+  const std::string folder = directory_.path() + "/state";
+  auto held = std::optional(must(repo::lock_memory(folder)));
+  repo::ClientMemory memory(folder, "id");
+  for (std::uint64_t number = 1; number <= 50; ++number) memory.remember(number);
+  EXPECT_FALSE(must(memory.read())) << "it did not wait for the other process";
+  held.reset();
+  memory.settle();
+  EXPECT_EQ(must(memory.read()), 50U);
+}
+
+TEST_F(SequenceTest, TheEndOfTheMemoryWaitsForItsLastNumber) {
+  const std::string folder = directory_.path() + "/state";
+  {
+    repo::ClientMemory memory(folder, "id");
+    memory.remember(7);
+    memory.remember(8);
+  }
+  EXPECT_EQ(must(repo::ClientMemory(folder, "id").read()), 8U);
 }
 
 }  // namespace
