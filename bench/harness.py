@@ -282,7 +282,7 @@ class Repository:
 
     def stats(self):
         """Returns the totals: the first of the JSON lines."""
-        return json.loads(output([self.varve, "stats", self.path, "--json"]).splitlines()[0])
+        return json.loads(output([self.varve, "stats", self.path, "--json"], self.env).splitlines()[0])
 
     def remove(self):
         shutil.rmtree(self.path)
