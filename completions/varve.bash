@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion of varve(1) for bash. Commands and options come from `varve --help`, so they are those of
 # the installed program. Series, versions and files come from the repository that the line names. A name
-# from a repository is never expanded: it may be `$(command)`.
+# from a repository is never expanded: it may be `$(command)`. Completion sends no request to an object store:
+# the command for the credentials fails, so an attached folder offers no series.
 
 _varve_commands() {
   command varve --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/ s/^  \([a-z][a-z-]*\) .*/\1/p'
@@ -19,6 +20,13 @@ _varve_instances() {
     file=${file##*/}
     printf '%s\n' "${file%.conf}"
   done
+}
+
+# Prints the places in object stores whose folders this machine knows.
+_varve_stores() {
+  local folder=${XDG_STATE_HOME:-$HOME/.local/state}/varve
+  [[ -n ${XDG_STATE_HOME:-} || $EUID -ne 0 ]] || folder=/var/lib/varve
+  [[ -r $folder/places ]] && cut -f 1 "$folder/places" | sort -u
 }
 
 # Prints the series; all versions if the word names a series; the files beside the word if it names a
@@ -59,8 +67,8 @@ _varve_offer() {  # WORD
 }
 
 _varve() {
-  local line=${COMP_LINE:0:COMP_POINT} word command= i
-  local -a _varve_program=(command varve) _varve_repository=()
+  local line=${COMP_LINE:0:COMP_POINT} word command= place i
+  local -a _varve_program=(env VARVE_CREDENTIALS_COMMAND=false varve) _varve_repository=()
   COMPREPLY=()
   # The word up to the cursor, without the quoting that completion itself makes.
   word=${COMP_WORDS[COMP_CWORD]}
@@ -75,9 +83,11 @@ _varve() {
     _varve_offer "$word" < <(_varve_instances)
     return
   fi
+  local stores
+  stores=$(_varve_stores)
   for ((i = 1; i < COMP_CWORD; ++i)); do
     if [[ -z $command && ${COMP_WORDS[i]} == -R ]]; then
-      _varve_program=(command varve -R "${COMP_WORDS[++i]}")
+      _varve_program+=(-R "${COMP_WORDS[++i]}")
       continue
     fi
     [[ ${COMP_WORDS[i]} == -* ]] && continue
@@ -85,13 +95,23 @@ _varve() {
       command=${COMP_WORDS[i]}
     elif [[ -e ${COMP_WORDS[i]//\\/}/varve.repo ]]; then
       _varve_repository=("${COMP_WORDS[i]//\\/}")
+    elif [[ ${COMP_WORDS[i]} == s3 && ${COMP_WORDS[i + 1]:-} == : && $((i + 2)) -lt $COMP_CWORD ]]; then
+      # bash has cut the place into three words.
+      place=s3:${COMP_WORDS[i + 2]//\\/}
+      [[ -n $stores && $'\n'$stores$'\n' == *$'\n'${place%/}$'\n'* ]] && _varve_repository=("$place")
+      ((i += 2))
+    elif [[ ${COMP_WORDS[i]} == s3://* ]]; then
+      place=${COMP_WORDS[i]//\\/}
+      [[ -n $stores && $'\n'$stores$'\n' == *$'\n'${place%/}$'\n'* ]] && _varve_repository=("$place")
     fi
   done
   if [[ -z $command ]]; then
     _varve_offer "$word" < <(_varve_commands; printf '%s\n' --help --version)
   elif [[ $word == -* ]]; then
     _varve_offer "$word" < <(_varve_options "$command")
-  elif [[ ${#_varve_repository[@]} -gt 0 || ${#_varve_program[@]} -gt 2 || -n ${VARVE_REPO:-} ]]; then
+  elif [[ $word == s3:* && ${#_varve_repository[@]} -eq 0 ]]; then
+    _varve_offer "$word" <<<"$stores"
+  elif [[ ${#_varve_repository[@]} -gt 0 || ${#_varve_program[@]} -gt 3 || -n ${VARVE_REPO:-} ]]; then
     _varve_offer "$word" < <(_varve_places "$word")
     # A series is completed further, with its versions, and a directory with its files.
     if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]]; then compopt -o nospace; fi

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion of varve(1) for fish. Commands and options come from `varve --help`; series, versions and files
-# from the repository that the line names.
+# from the repository that the line names. Completion sends no request to an object store: the command for the
+# credentials fails, so an attached folder offers no series.
 
 # Prints the words of the line before the cursor without -R NAME: the command first.
 function __varve_words
@@ -39,17 +40,30 @@ function __varve_instances
     end
 end
 
+# Prints the places in object stores whose folders this machine knows.
+function __varve_stores
+    set -l folder $HOME/.local/state/varve
+    test (id -u) -eq 0; and set folder /var/lib/varve
+    set -q XDG_STATE_HOME; and set folder $XDG_STATE_HOME/varve
+    test -r $folder/places; and cut -f 1 $folder/places | sort -u
+end
+
 function __varve_places
-    set -l program varve
+    set -l program env VARVE_CREDENTIALS_COMMAND=false varve
     set -l repository
     set -l words (commandline -opc)
     if test (count $words) -ge 3; and test "$words[2]" = -R
-        set program varve -R $words[3]
+        set -a program -R $words[3]
     end
     for word in (__varve_words)
         test -e "$word/varve.repo"; and set repository $word
+        contains -- (string trim -r -c / -- $word) (__varve_stores); and set repository $word
     end
-    if test (count $repository) -eq 0; and test (count $program) -eq 1; and test -z "$VARVE_REPO"
+    if test (count $repository) -eq 0; and string match -q -- 's3:*' (commandline -ct)
+        __varve_stores
+        return
+    end
+    if test (count $repository) -eq 0; and test (count $program) -eq 3; and test -z "$VARVE_REPO"
         return
     end
     set -l word (string unescape -- (commandline -ct))

@@ -19,7 +19,7 @@ mkdir -p -m 755 config/varve && echo "VARVE_REPO=$work/repo" >config/varve/insta
 shows() {  # FILE: each file's content appears once for each line that ends with it
   local blank
   blank=$(grep -c '^content-with-blank$' "$1" || true)
-  [ "$(grep -c '^content-of-file$' "$1")" -eq 4 ] && [ "$blank" -eq 1 ] ||
+  [ "$(grep -c '^content-of-file$' "$1")" -eq 5 ] && [ "$blank" -eq 1 ] ||
     fail "$shell does not complete: $(cat "$1")"
   grep -q '^VERSION  *SEALED' "$1" || fail "$shell completes no command or version: $(cat "$1")"
   [ ! -e pwned ] || fail "$shell runs the name of a file"
@@ -34,9 +34,19 @@ varve hist\trepo series/dir/file
 varve ls repo series/one/\t\tKILL
 export VARVE_REPO=repo
 varve dump oth\ton\t/dir/fi\t
+unset VARVE_REPO
+varve dump s3://buc\tser\ton\t/dir/fi\t
 END
 # A completed version is followed by a blank, which the slash has to replace.
 sed -i 's|\\t/|\\t\x7f/|g; s|KILL|\x15|' lines
+
+# The folder of a place in a store that nothing reaches: completion needs no request.
+state=$work/state/varve
+mkdir -p -m 700 "$state" && cp -a repo store-folder
+printf '# The object store.\nplace = s3://bucket/way\nendpoint = http://127.0.0.1:9\nrole = writer\n' >store-folder/bucket
+printf 's3://bucket/way\t%s/store-folder\n' "$work" >"$state/places"
+chmod 600 "$state/places" store-folder/bucket
+export XDG_STATE_HOME=$work/state AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b
 
 shell=bash
 { echo "source $completions/varve.bash"; cat lines; } |
@@ -72,6 +82,8 @@ if command -v fish >/dev/null; then
   offers 'varve dump repo series/one/' series/one/dir/ series/one/link series/one/null
   offers 'varve dump repo series/one/w' 'series/one/with blank/'
   offers 'varve dump repo series/one/dir/f' series/one/dir/file
+  offers 'varve ls s3://b' s3://bucket/way
+  offers 'varve ls s3://bucket/way series/o' series/one
   offers 'varve -R ' instance
   offers 'varve -R instance sta' stat
   offers 'varve -R instance dump series/one/d' series/one/dir/
