@@ -2,6 +2,7 @@
 #include "replica/changes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/coding.h"
 #include "format/compression.h"
@@ -122,15 +123,16 @@ Result<void> for_each_change(std::string_view part,
   return reader.done() ? Result<void>() : part_damaged();
 }
 
-Result<void> compare_catalogs(const meta::Txn& before, const meta::Txn& after,
-                              ChangeWriter& changes) {
+Result<std::uint64_t> compare_catalogs(const meta::Txn& before, const meta::Txn& after,
+                                       ChangeWriter& changes) {
+  std::uint64_t records = 0;
   const auto& tables = catalog_tables();
   for (std::uint8_t table = 0; table < tables.size(); ++table) {
     VARVE_TRY_ASSIGN(auto old_cursor, meta::StoredCursor::open(before, tables[table]));
     VARVE_TRY_ASSIGN(auto new_cursor, meta::StoredCursor::open(after, tables[table]));
     VARVE_TRY_ASSIGN(auto was, old_cursor.next());
     VARVE_TRY_ASSIGN(auto is, new_cursor.next());
-    while (was || is) {
+    for (; was || is; ++records) {
       const int order = !was ? 1 : !is ? -1 : was->key.compare(is->key);
       if (order < 0) changes.add({table, was->key, std::nullopt});
       if (order > 0 || (order == 0 && was->value != is->value)) {
@@ -144,20 +146,30 @@ Result<void> compare_catalogs(const meta::Txn& before, const meta::Txn& after,
       }
     }
   }
+  return records;
+}
+
+Result<void> compare_record(const meta::Txn& before, const meta::Txn& after, std::uint8_t table,
+                            std::string_view key, ChangeWriter& changes) {
+  const auto* const name = catalog_tables()[table];
+  VARVE_TRY_ASSIGN(const auto was, meta::find_stored(before, name, key));
+  VARVE_TRY_ASSIGN(const auto is, meta::find_stored(after, name, key));
+  if (was != is) changes.add({table, key, is});
   return {};
 }
 
-Result<void> write_catalog(const meta::Txn& catalog, ChangeWriter& changes) {
+Result<std::uint64_t> write_catalog(const meta::Txn& catalog, ChangeWriter& changes) {
+  std::uint64_t records = 0;
   const auto& tables = catalog_tables();
   for (std::uint8_t table = 0; table < tables.size(); ++table) {
     VARVE_TRY_ASSIGN(auto cursor, meta::StoredCursor::open(catalog, tables[table]));
     VARVE_TRY_ASSIGN(auto is, cursor.next());
-    while (is) {
+    for (; is; ++records) {
       changes.add({table, is->key, is->value});
       VARVE_TRY_ASSIGN(is, cursor.next());
     }
   }
-  return {};
+  return records;
 }
 
 std::string extent_key(const std::string& path, std::uint64_t offset) {
@@ -175,12 +187,26 @@ std::string encode_extent(const Extent& extent) {
   return out;
 }
 
-Result<ExtentRecord> decode_extent(std::string_view key, std::string_view value) {
+namespace {
+
+Error gap_in(const std::string& path) {
+  return {ErrorCode::kCorrupt, "the map of objects has a gap in " + path};
+}
+
+// Decodes the path and the offset.
+Result<ExtentRecord> decode_extent_key(std::string_view key) {
   constexpr std::size_t kTail = 9;
   if (key.size() <= kTail || key[key.size() - kTail] != '\0') return part_damaged();
   ExtentRecord record;
   record.path = key.substr(0, key.size() - kTail);
   record.offset = base::load_be64(key.substr(key.size() - kTail + 1));
+  return is_inside(record.path) ? Result<ExtentRecord>(std::move(record)) : part_damaged();
+}
+
+}  // namespace
+
+Result<ExtentRecord> decode_extent(std::string_view key, std::string_view value) {
+  VARVE_TRY_ASSIGN(auto record, decode_extent_key(key));
   base::ByteReader reader(value);
   record.extent.object = reader.sized_text(kObjectNameMax);
   record.extent.bytes = reader.varint();
@@ -188,20 +214,8 @@ Result<ExtentRecord> decode_extent(std::string_view key, std::string_view value)
   record.extent.checksum = reader.u64();
   record.extent.mark = reader.u64();
   const bool fits = record.extent.bytes <= record.extent.object_bytes;
-  if (!reader.done() || !fits || !is_inside(record.path)) return part_damaged();
+  if (!reader.done() || !fits) return part_damaged();
   return record;
-}
-
-std::map<std::string, std::string> records_of(const ObjectMap& map) {
-  std::map<std::string, std::string> records;
-  for (const auto& [path, extents] : map) {
-    std::uint64_t at = 0;
-    for (const auto& extent : extents) {
-      records[extent_key(path, at)] = encode_extent(extent);
-      at += extent.bytes;
-    }
-  }
-  return records;
 }
 
 Result<ObjectMap> map_of(const std::map<std::string, std::string>& records) {
@@ -209,29 +223,97 @@ Result<ObjectMap> map_of(const std::map<std::string, std::string>& records) {
   for (const auto& [key, value] : records) {
     VARVE_TRY_ASSIGN(auto record, decode_extent(key, value));
     auto& extents = map[record.path];
-    if (record.offset != bytes_of(extents)) {
-      return Error(ErrorCode::kCorrupt, "the map of objects has a gap in " + record.path);
-    }
+    if (record.offset != bytes_of(extents)) return gap_in(record.path);
     extents.push_back(std::move(record.extent));
   }
   return map;
 }
 
-Result<ObjectMap> map_after(const ObjectMap& before, const std::vector<std::string>& parts,
-                            bool replaces) {
-  auto records = replaces ? std::map<std::string, std::string>() : records_of(before);
+Result<MapUpdate> update_map(ObjectMap& map, const std::vector<std::string>& parts, bool replaces) {
+  MapUpdate update;
+  std::map<std::string, std::map<std::uint64_t, Extent>> files;  // The changed ones, by offsets.
+  const auto had = [&](const std::vector<Extent>& extents) {
+    for (const auto& extent : extents) {
+      if (!extent.object.empty()) update.gone.insert(extent.object);
+    }
+  };
+  if (replaces) {
+    for (const auto& [path, extents] : map) {
+      update.paths.insert(path);
+      had(extents);
+    }
+    map.clear();
+  }
   for (const auto& part : parts) {
     VARVE_TRY(for_each_change(part, [&](const Change& change) -> Result<void> {
       if (change.table != kObjectsTable) return {};
-      if (change.value) {
-        records[std::string(change.key)] = *change.value;
-      } else {
-        records.erase(std::string(change.key));
+      VARVE_TRY_ASSIGN(const auto place, decode_extent_key(change.key));
+      const auto [file, is_first] = files.try_emplace(place.path);
+      const auto known = map.find(place.path);
+      if (is_first && known != map.end()) {
+        std::uint64_t at = 0;
+        for (const auto& extent : known->second) {
+          file->second[at] = extent;
+          at += extent.bytes;
+        }
+        had(known->second);
       }
+      if (!change.value) {
+        file->second.erase(place.offset);
+        return {};
+      }
+      VARVE_TRY_ASSIGN(auto record, decode_extent(change.key, *change.value));
+      file->second[place.offset] = std::move(record.extent);
       return {};
     }));
   }
-  return map_of(records);
+  for (auto& [path, by_offset] : files) {
+    update.paths.insert(path);
+    std::vector<Extent> extents;
+    std::uint64_t at = 0;
+    for (auto& [offset, extent] : by_offset) {
+      if (offset != at) return gap_in(path);
+      at += extent.bytes;
+      if (!extent.object.empty()) update.named.insert(extent.object);
+      extents.push_back(std::move(extent));
+    }
+    if (extents.empty()) {
+      map.erase(path);
+    } else {
+      map[path] = std::move(extents);
+    }
+  }
+  for (const auto& object : update.named) update.gone.erase(object);
+  return update;
+}
+
+Result<ObjectMap> map_after(ObjectMap before, const std::vector<std::string>& parts,
+                            bool replaces) {
+  VARVE_TRY_ASSIGN(const auto update, update_map(before, parts, replaces));
+  static_cast<void>(update);
+  return before;
+}
+
+void compare_extents(const std::string& path, const std::vector<Extent>& before,
+                     const std::vector<Extent>& after, ChangeWriter& changes) {
+  std::map<std::uint64_t, const Extent*> was;
+  std::uint64_t at = 0;
+  for (const auto& extent : before) {
+    was[at] = &extent;
+    at += extent.bytes;
+  }
+  at = 0;
+  for (const auto& extent : after) {
+    const auto known = was.find(at);
+    if (known == was.end() || *known->second != extent) {
+      changes.add({kObjectsTable, extent_key(path, at), encode_extent(extent)});
+    }
+    if (known != was.end()) was.erase(known);
+    at += extent.bytes;
+  }
+  for (const auto& [offset, extent] : was) {
+    changes.add({kObjectsTable, extent_key(path, offset), std::nullopt});
+  }
 }
 
 std::uint64_t bytes_of(const std::vector<Extent>& extents) {

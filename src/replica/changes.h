@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,11 +49,16 @@ class ChangeWriter {
 [[nodiscard]] Result<void> for_each_change(std::string_view part,
                                            const std::function<Result<void>(const Change&)>& visit);
 
-/// Adds the changes that make the catalog `before` to the catalog `after`. Compares all records.
-[[nodiscard]] Result<void> compare_catalogs(const meta::Txn& before, const meta::Txn& after,
-                                            ChangeWriter& changes);
-/// Adds all records of a catalog.
-[[nodiscard]] Result<void> write_catalog(const meta::Txn& catalog, ChangeWriter& changes);
+/// Adds the changes that make the catalog `before` to the catalog `after`. Compares all records,
+/// and returns their number.
+[[nodiscard]] Result<std::uint64_t> compare_catalogs(const meta::Txn& before,
+                                                     const meta::Txn& after, ChangeWriter& changes);
+/// Adds the change of one record, if there is one.
+[[nodiscard]] Result<void> compare_record(const meta::Txn& before, const meta::Txn& after,
+                                          std::uint8_t table, std::string_view key,
+                                          ChangeWriter& changes);
+/// Adds all records of a catalog, and returns their number.
+[[nodiscard]] Result<std::uint64_t> write_catalog(const meta::Txn& catalog, ChangeWriter& changes);
 
 /// A part of a file of the repository, as an object has it.
 struct Extent {
@@ -77,11 +83,22 @@ struct ExtentRecord {
   Extent extent{};
 };
 [[nodiscard]] Result<ExtentRecord> decode_extent(std::string_view key, std::string_view value);
+/// The changes of a map.
+struct MapUpdate {
+  std::set<std::string> paths{};  ///< Files whose extents were written or removed.
+  std::set<std::string> named{};  ///< Objects that these files have now.
+  std::set<std::string> gone{};   ///< Objects that they had, and that no file has now.
+};
+/// Makes the changes in parts to a map, or to an empty one if `replaces`. Costs what changes.
+/// Errors: kCorrupt, also if a file has a gap; the map is then of no use.
+[[nodiscard]] Result<MapUpdate> update_map(ObjectMap& map, const std::vector<std::string>& parts,
+                                           bool replaces);
 /// Returns the map that parts make of another one. `replaces`: of an empty one. Errors: kCorrupt.
-[[nodiscard]] Result<ObjectMap> map_after(const ObjectMap& before,
-                                          const std::vector<std::string>& parts, bool replaces);
-/// Returns the records of a map.
-[[nodiscard]] std::map<std::string, std::string> records_of(const ObjectMap& map);
+[[nodiscard]] Result<ObjectMap> map_after(ObjectMap before, const std::vector<std::string>& parts,
+                                          bool replaces);
+/// Adds the changes that make the extents `before` of a file to `after`.
+void compare_extents(const std::string& path, const std::vector<Extent>& before,
+                     const std::vector<Extent>& after, ChangeWriter& changes);
 /// Returns the map with these records. Errors: kCorrupt, also if a file has a gap.
 [[nodiscard]] Result<ObjectMap> map_of(const std::map<std::string, std::string>& records);
 /// Returns the length of a file.

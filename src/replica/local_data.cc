@@ -195,23 +195,36 @@ bool DataFile::is_cached(std::uint64_t offset, std::uint64_t bytes) {
 Result<void> LocalData::load() {
   if (is_told_) return {};
   VARVE_TRY_ASSIGN(const auto objects, load_());
-  use_objects(objects);
+  use_objects(objects, nullptr);
   return {};
 }
 
-void LocalData::set_objects(const ObjectMap& objects) {
+void LocalData::set_objects(const ObjectMap& objects, const std::set<std::string>* changed) {
   is_told_ = true;
-  use_objects(objects);
+  use_objects(objects, changed);
 }
 
-void LocalData::use_objects(const ObjectMap& objects) {
+void LocalData::use_objects(const ObjectMap& objects, const std::set<std::string>* changed) {
   std::map<std::string, Extents> covered;
-  for (const auto& [path, extents] : objects) {
-    if (extents.empty() || extents.front().mark != 0 || !is_data_path(path)) continue;
+  const auto add = [&](const std::string& path, const std::vector<Extent>& extents) {
+    if (extents.empty() || extents.front().mark != 0 || !is_data_path(path)) return;
     covered[path] = std::make_shared<const std::vector<Extent>>(extents);
+  };
+  if (changed == nullptr) {
+    for (const auto& [path, extents] : objects) add(path, extents);
+  } else {
+    for (const auto& path : *changed) {
+      const auto found = objects.find(path);
+      if (found != objects.end()) add(path, found->second);
+    }
   }
   const std::lock_guard lock(mutex_);
-  covered_ = std::move(covered);
+  if (changed == nullptr) {
+    covered_ = std::move(covered);
+  } else {
+    for (const auto& path : *changed) covered_.erase(path);
+    covered_.merge(covered);
+  }
   // A head that still names the object of a file was made before the file was cut or removed.
   std::erase_if(cuts_, [this](const auto& one) {
     const auto now = covered_.find(one.first);

@@ -81,8 +81,9 @@ class LocalData {
   /// Loads the map of objects. Call it before any other function. Until set_objects(), it is loaded
   /// again whenever a file is missing.
   [[nodiscard]] Result<void> load();
-  /// Uses the map of a newer head. From now on, the caller tells all heads.
-  void set_objects(const ObjectMap& objects);
+  /// Uses the map of a newer head, which differs from the one before in the files `changed`; null
+  /// for all. From now on, the caller tells all heads.
+  void set_objects(const ObjectMap& objects, const std::set<std::string>* changed = nullptr);
 
   // These work as those of io::FileSystem. Removing or cutting a file that is only in the store
   // needs no request: this object remembers it until a head without the file, or with a shorter
@@ -129,7 +130,7 @@ class LocalData {
   };
   struct Candidate;
 
-  void use_objects(const ObjectMap& objects);
+  void use_objects(const ObjectMap& objects, const std::set<std::string>* changed);
   [[nodiscard]] std::string full(const std::string& path) const { return root_ + "/" + path; }
   /// Return the extents and the length that the store has for a file; null if none. mutex_ is held.
   [[nodiscard]] Extents covered(const std::string& path) const;

@@ -2,11 +2,12 @@
 #include "replica/replica_files.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
+#include <ctime>
+#include <utility>
 
 #include "base/coding.h"
 #include "catalog/layout_records.h"
@@ -33,10 +34,44 @@ Result<void> add_data_files(const meta::Txn& catalog, StoreId store, const std::
   return {};
 }
 
+// A look that is so young may not tell of a change that follows within one tick of the kernel's
+// clock.
+constexpr std::int64_t kYoungNs = 50'000'000;
+
+std::int64_t ns_of(const struct timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// Returns nullopt if the file has no look: it is not in a file system of the kernel, or is young.
+Result<std::optional<FileLook>> look_of(io::FileSystem& files, const std::string& path) {
+  const auto opened = files.descriptor(path, io::OpenMode::kRead);
+  if (!opened && opened.error().code() == ErrorCode::kUnsupported) return std::optional<FileLook>();
+  if (!opened) return opened.error();
+  struct stat file {};
+  struct timespec now {};
+  if (::fstat(opened->get(), &file) != 0 || ::clock_gettime(CLOCK_REALTIME, &now) != 0) {
+    return std::optional<FileLook>();
+  }
+  FileLook look;
+  look.bytes = static_cast<std::uint64_t>(file.st_size);
+  look.inode = file.st_ino;
+  look.modified_ns = ns_of(file.st_mtim);
+  look.changed_ns = ns_of(file.st_ctim);
+  if (look.changed_ns > ns_of(now) - kYoungNs) return std::optional<FileLook>();
+  return std::optional(look);
+}
+
+bool same_look(const std::optional<FileLook>& a, const std::optional<FileLook>& b) {
+  if (!a || !b) return false;
+  auto without_mark = *a;
+  without_mark.mark = b->mark;
+  return without_mark == *b;
+}
+
 // Files that are replaced get another checksum in their first or last bytes, or another salt, or
 // another length. Short files are read as a whole.
-Result<std::optional<ReplicaFile>> look_at(io::FileSystem& files, const std::string& root,
-                                           const std::string& path) {
+Result<std::optional<ReplicaFile>> read_mark(io::FileSystem& files, const std::string& root,
+                                             const std::string& path, LookingRound& looking) {
   auto file = files.open(root + "/" + path, io::OpenMode::kRead);
   if (!file && file.error().code() == ErrorCode::kNotFound) return std::optional<ReplicaFile>();
   if (!file) return std::move(file).error();
@@ -50,6 +85,7 @@ Result<std::optional<ReplicaFile>> look_at(io::FileSystem& files, const std::str
         const auto got,
         (*file)->read_at(offset, std::as_writable_bytes(std::span(sample).subspan(at))));
     sample.resize(at + got);
+    looking.bytes_read += got;
     return {};
   };
   if (bytes <= kReadWholeBytes) {
@@ -58,20 +94,46 @@ Result<std::optional<ReplicaFile>> look_at(io::FileSystem& files, const std::str
     VARVE_TRY(add(0, kSampleBytes));
     VARVE_TRY(add(bytes - kSampleBytes, kSampleBytes));
   }
+  ++looking.files_read;
   const auto mark = XXH3_64bits(sample.data(), sample.size());
   return std::optional(ReplicaFile{path, bytes, std::max<std::uint64_t>(mark, 1)});
 }
 
+// Reads the file only if it looks different from what is known of it.
+Result<std::optional<ReplicaFile>> look_at(io::FileSystem& files, const std::string& root,
+                                           const std::string& path, LookingRound& looking) {
+  const auto before = look_of(files, root + "/" + path);
+  if (!before && before.error().code() == ErrorCode::kNotFound) {
+    return std::optional<ReplicaFile>();
+  }
+  if (!before) return before.error();
+  if (*before && looking.known) {
+    VARVE_TRY_ASSIGN(const auto known, looking.known(path));
+    if (same_look(*before, known))
+      return std::optional(ReplicaFile{path, known->bytes, known->mark});
+  }
+  VARVE_TRY_ASSIGN(auto found, read_mark(files, root, path, looking));
+  if (!found || !*before) return found;
+  // The look and the mark are of one file only if nothing replaced it in between.
+  const auto after = look_of(files, root + "/" + path);
+  if (after && same_look(*before, *after) && found->bytes == (*before)->bytes) {
+    auto look = **before;
+    look.mark = found->mark;
+    looking.noted[path] = look;
+  }
+  return found;
+}
+
 // Adds the files of a folder whose names have the ending and are Varve's.
 Result<void> add_folder(io::FileSystem& files, const std::string& root, const std::string& folder,
-                        store::FolderKind kind, std::string_view ending,
+                        store::FolderKind kind, std::string_view ending, LookingRound& looking,
                         std::vector<ReplicaFile>& found) {
   const auto names = files.list(root + "/" + folder);
   if (!names && names.error().code() == ErrorCode::kNotFound) return {};
   if (!names) return names.error();
   for (const auto& name : *names) {
     if (!name.ends_with(ending) || !store::known_name(kind, name)) continue;
-    VARVE_TRY_ASSIGN(auto one, look_at(files, root, folder + "/" + name));
+    VARVE_TRY_ASSIGN(auto one, look_at(files, root, folder + "/" + name, looking));
     if (one) found.push_back(std::move(*one));
   }
   return {};
@@ -83,34 +145,64 @@ std::string series_folder(SeriesId id) {
   return fmt::format("series/{:08x}", static_cast<std::uint32_t>(id));
 }
 
-Result<std::vector<ReplicaFile>> data_files(const meta::Txn& catalog) {
-  std::vector<ReplicaFile> found;
+std::string encode_look(const FileLook& look) {
+  std::string out;
+  base::ByteWriter writer(out);
+  writer.u64(look.bytes);
+  writer.u64(look.inode);
+  writer.u64(static_cast<std::uint64_t>(look.modified_ns));
+  writer.u64(static_cast<std::uint64_t>(look.changed_ns));
+  writer.u64(look.mark);
+  return out;
+}
+
+std::optional<FileLook> decode_look(std::string_view value) {
+  base::ByteReader reader(value);
+  FileLook look;
+  look.bytes = reader.u64();
+  look.inode = reader.u64();
+  look.modified_ns = static_cast<std::int64_t>(reader.u64());
+  look.changed_ns = static_cast<std::int64_t>(reader.u64());
+  look.mark = reader.u64();
+  return reader.done() && look.mark != 0 ? std::optional(look) : std::nullopt;
+}
+
+Result<std::map<StoreId, std::string>> store_folders(const meta::Txn& catalog) {
+  std::map<StoreId, std::string> folders{{kPoolStore, "pool"}};
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(catalog));
   for (const auto& series : all) {
-    VARVE_TRY(
-        add_data_files(catalog, catalog::store_of(series.id), series_folder(series.id), found));
+    folders[catalog::store_of(series.id)] = series_folder(series.id);
   }
-  VARVE_TRY(add_data_files(catalog, kPoolStore, "pool", found));
+  return folders;
+}
+
+Result<std::vector<ReplicaFile>> data_files(const meta::Txn& catalog) {
+  std::vector<ReplicaFile> found;
+  VARVE_TRY_ASSIGN(const auto folders, store_folders(catalog));
+  for (const auto& [store, folder] : folders) {
+    VARVE_TRY(add_data_files(catalog, store, folder, found));
+  }
   return found;
 }
 
 Result<std::vector<ReplicaFile>> other_files(io::FileSystem& files, const std::string& root,
-                                             const meta::Txn& catalog) {
+                                             const meta::Txn& catalog, LookingRound& looking) {
   using store::FolderKind;
   std::vector<ReplicaFile> found;
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(catalog));
   for (const auto& series : all) {
     const auto folder = series_folder(series.id);
     for (const auto name : {std::string_view("labels"), store::kBesideName}) {
-      VARVE_TRY_ASSIGN(auto one, look_at(files, root, folder + "/" + std::string(name)));
+      VARVE_TRY_ASSIGN(auto one, look_at(files, root, folder + "/" + std::string(name), looking));
       if (one) found.push_back(std::move(*one));
     }
+    VARVE_TRY(add_folder(files, root, folder + "/manifests", FolderKind::kManifests, ".man",
+                         looking, found));
     VARVE_TRY(
-        add_folder(files, root, folder + "/manifests", FolderKind::kManifests, ".man", found));
-    VARVE_TRY(add_folder(files, root, folder + "/parity", FolderKind::kParity, ".par", found));
+        add_folder(files, root, folder + "/parity", FolderKind::kParity, ".par", looking, found));
   }
-  VARVE_TRY(add_folder(files, root, "pool", FolderKind::kPool, ".als", found));
-  VARVE_TRY(add_folder(files, root, "pool/parity", FolderKind::kParity, ".par", found));
+  VARVE_TRY(add_folder(files, root, "pool", FolderKind::kPool, ".als", looking, found));
+  VARVE_TRY(add_folder(files, root, "pool/parity", FolderKind::kParity, ".par", looking, found));
   return found;
 }
 

@@ -12,8 +12,10 @@ namespace varve::replica {
 
 namespace {
 
-enum Table : meta::TableIndex { kState = 0, kObjects, kUploaded, kGarbage };
-constexpr std::array<const char*, 4> kTables = {"state", "objects", "uploaded", "garbage"};
+enum Table : meta::TableIndex { kState = 0, kObjects, kUploaded, kGarbage, kLooks };
+constexpr std::array<const char*, 5> kTables = {"state", "objects", "uploaded", "garbage", "looks"};
+constexpr std::size_t kTablesOptional = 1;  // Those at the end that earlier releases did not make.
+constexpr const char* kStateName = "state";
 constexpr std::string_view kHeadKey = "head";
 constexpr std::string_view kPendingKey = "pending";
 constexpr std::string_view kFencedKey = "fenced";
@@ -40,6 +42,7 @@ Result<meta::Env> open_env(io::FileSystem& files, const std::string& root, const
   }
   meta::EnvOptions options;
   options.tables = tables;
+  if (name == kStateName) options.optional_tables = kTablesOptional;
   options.read_only = read_only;
   options.must_exist = read_only;
   options.writer_lock = store::RepositoryPaths(root).lock();
@@ -53,7 +56,7 @@ Result<meta::Env> open_env(io::FileSystem& files, const std::string& root, const
 
 Result<ReplicaState> ReplicaState::open(io::FileSystem& files, const std::string& root,
                                         bool read_only) {
-  VARVE_TRY_ASSIGN(auto env, open_env(files, root, "state", kTables, read_only));
+  VARVE_TRY_ASSIGN(auto env, open_env(files, root, kStateName, kTables, read_only));
   return ReplicaState(std::make_unique<meta::Env>(std::move(env)));
 }
 
@@ -135,24 +138,36 @@ Result<void> ReplicaState::add_uploaded(const std::string& key, const Extent& ex
 
 Result<void> ReplicaState::commit(const std::string& head, const std::vector<std::string>& map,
                                   bool replaces_map, const std::set<std::string>& dropped,
-                                  std::int64_t seconds, std::uint64_t number) {
+                                  std::int64_t seconds, std::uint64_t number,
+                                  const std::map<std::string, FileLook>& looks) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
   if (replaces_map) VARVE_TRY(txn.clear(kObjects));
   for (const auto& part : map) {
     VARVE_TRY(for_each_change(part, [&](const Change& change) -> Result<void> {
       if (change.table != kObjectsTable) return {};
-      if (!change.value) return txn.erase(kObjects, change.key);
+      if (!change.value) {
+        const auto path = change.key.substr(0, change.key.find('\0'));
+        const auto erased = path.empty() ? Result<void>() : txn.erase(kLooks, path);
+        return erased ? txn.erase(kObjects, change.key) : erased;
+      }
       const auto record = decode_extent(change.key, *change.value);
       if (!record) return record.error();
       return txn.put(kObjects, change.key, *change.value);
     }));
   }
+  for (const auto& [path, look] : looks) VARVE_TRY(txn.put(kLooks, path, encode_look(look)));
   const auto note = garbage_note(seconds, number);
   for (const auto& name : dropped) VARVE_TRY(txn.put(kGarbage, name, note));
   VARVE_TRY(txn.put(kState, kHeadKey, head));
   VARVE_TRY(txn.erase(kState, kPendingKey));
   VARVE_TRY(txn.clear(kUploaded));
   return txn.commit();
+}
+
+Result<std::optional<FileLook>> ReplicaState::look(const std::string& path) const {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
+  VARVE_TRY_ASSIGN(const auto value, txn.get(kLooks, path));
+  return value ? decode_look(value->view()) : std::optional<FileLook>();
 }
 
 // A longer extent of the same place replaces a shorter one only with the same object.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "meta/lmdb.h"
 #include "replica/changes.h"
 #include "replica/head.h"
+#include "replica/replica_files.h"
 #include "store/repository_paths.h"
 #include "varve/result.h"
 
@@ -51,9 +53,13 @@ class ReplicaState {
 
   /// Notes that the pending head exists: it is the newest one from now on. `map` has the changes of
   /// the map, and `dropped` the names of objects that the head, of this number, does not name.
+  /// `looks` are remembered, and those of files that leave the map are forgotten.
   [[nodiscard]] Result<void> commit(const std::string& head, const std::vector<std::string>& map,
                                     bool replaces_map, const std::set<std::string>& dropped,
-                                    std::int64_t seconds, std::uint64_t number);
+                                    std::int64_t seconds, std::uint64_t number,
+                                    const std::map<std::string, FileLook>& looks = {});
+  /// Returns what a file looked like when its mark was read; nullopt if that is not known.
+  [[nodiscard]] Result<std::optional<FileLook>> look(const std::string& path) const;
 
   /// Returns the requests that processes sent to the store for this folder.
   [[nodiscard]] Result<bucket::Traffic> traffic() const;

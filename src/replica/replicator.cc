@@ -14,13 +14,13 @@
 #include "format/key_slot_text.h"
 #include "replica/head_objects.h"
 #include "replica/lease.h"
+#include "replica/object_cut.h"
 #include "replica/replicator_round.h"
 
 namespace varve::replica {
 
 namespace {
 
-constexpr std::size_t kDeltasMax = 200;
 constexpr int kSnapshotsMax = 5;
 constexpr std::string_view kLeaseKey = "lease";  // In the state.
 
@@ -49,19 +49,40 @@ Result<std::unique_ptr<Replicator>> Replicator::open(ReplicatorParts parts) {
 Result<void> Replicator::load() {
   VARVE_TRY_ASSIGN(const auto text, state_.head());
   if (text) {
-    VARVE_TRY_ASSIGN(head_, decode_head(*text));
-    head_text_ = *text;
+    VARVE_TRY_ASSIGN(auto head, decode_head(*text));
+    use_head(*text, std::move(head));
   }
   VARVE_TRY_ASSIGN(objects_, state_.objects());
+  others_.clear();
+  uncut_.clear();
+  for (const auto& [path, extents] : objects_) note_path(path);
+  loaded_ = true;
+  if (parts_.on_objects) parts_.on_objects(objects_, nullptr);
+  return {};
+}
+
+void Replicator::use_head(const std::string& text, Head head) {
+  head_ = std::move(head);
+  head_text_ = text;
   commit_ = head_.commit;
   base_bytes_ = 0;
   delta_bytes_ = 0;
   for (std::size_t i = 0; i < head_.catalog.size(); ++i) {
     (i < head_.base_objects ? base_bytes_ : delta_bytes_) += head_.catalog[i].bytes;
   }
-  loaded_ = true;
-  if (parts_.on_objects) parts_.on_objects(objects_);
-  return {};
+}
+
+// Puts the path of a file into the lists that it belongs to, after its extents changed.
+void Replicator::note_path(const std::string& path) {
+  const auto found = objects_.find(path);
+  others_.erase(path);
+  uncut_.erase(path);
+  if (found == objects_.end()) return;
+  if (found->second.front().mark != 0) {
+    others_.insert(path);
+  } else if (std::ranges::any_of(found->second, is_worth_cutting)) {
+    uncut_.insert(path);
+  }
 }
 
 Error Replicator::fenced(const std::string& text) {
@@ -112,6 +133,7 @@ Result<ReplicateReport> Replicator::replicate() {
     VARVE_TRY(state_.set_pending(text));  // O46
     VARVE_TRY(create_head(text));
     VARVE_TRY(adopt(text, std::move(round.parts)));
+    if (parts_.kept != nullptr) parts_.kept->advance();
     VARVE_TRY(forget_changes(round.changed));
     round.report.head = head_.number;
     round.report.committed = true;
@@ -166,52 +188,6 @@ Result<void> Replicator::resolve_pending() {
     parts.push_back(std::move(part));
   }
   return adopt(*pending, std::move(parts));
-}
-
-Result<bool> Replicator::take_snapshot(Round& round) {
-  VARVE_TRY_ASSIGN(round.superblock, parts_.superblock());
-  for (int looks = 1;; ++looks) {
-    // The other files first: labels of a later commit would not fit the snapshot.
-    std::vector<ReplicaFile> others;
-    std::uint64_t before = 0;
-    {
-      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-      before = txn.id();
-      VARVE_TRY_ASSIGN(others, other_files(*parts_.files, parts_.root, txn));
-    }
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    if (txn.id() != before && looks < kSnapshotsMax) continue;
-    round.commit = txn.id();
-    VARVE_TRY_ASSIGN(round.is_rebuilt, is_rebuilt(txn));
-    round.catalog_changed = head_.number == 0 || round.commit != head_.commit || round.is_rebuilt;
-    VARVE_TRY_ASSIGN(round.files, data_files(txn));
-    if (parts_.notes != nullptr) round.changed = parts_.notes->paths(LocalNote::kChanged);
-    VARVE_TRY_ASSIGN(
-        round.containers,
-        containers_to_upload(txn, round.files, round.is_rebuilt ? ObjectMap{} : objects_,
-                             round.changed));
-    round.files.insert(round.files.end(), others.begin(), others.end());
-    const bool same_files = std::ranges::all_of(round.files, [&](const ReplicaFile& file) {
-      const auto known = objects_.find(file.path);
-      return known != objects_.end() && bytes_of(known->second) == file.bytes &&
-             known->second.front().mark == file.mark;
-    });
-    const bool changed = round.catalog_changed || !same_files || !round.changed.empty() ||
-                         round.files.size() != objects_.size() ||
-                         round.superblock != head_.superblock;
-    if (!changed) return false;
-    const auto deltas = head_.catalog.size() - head_.base_objects;
-    round.is_base = head_.number == 0 || deltas >= kDeltasMax ||
-                    delta_bytes_ > std::max(base_bytes_, parts_.delta_bytes_min);
-    if (round.is_base) {
-      VARVE_TRY(write_catalog(txn, round.changes));
-      return true;
-    }
-    if (!round.catalog_changed) return true;
-    VARVE_TRY_ASSIGN(const auto known, meta::ReadTxn::begin(copy_));
-    VARVE_TRY(compare_catalogs(known, txn, round.changes));
-    return true;
-  }
 }
 
 Result<void> Replicator::upload_files(Round& round) {
@@ -317,34 +293,34 @@ Result<void> Replicator::create_head(const std::string& text) {
 // O47: first the copy of the catalog, then the state that names the head. Both may happen twice.
 Result<void> Replicator::adopt(const std::string& text, std::vector<std::string> parts) {
   loaded_ = false;  // After an error, what is on disk counts.
-  VARVE_TRY_ASSIGN(const auto head, decode_head(text));
+  VARVE_TRY_ASSIGN(auto head, decode_head(text));
   const auto front = common_front(head.catalog, head_.catalog);
   const bool replaces = front < head_.catalog.size() || head_.number == 0;
-  std::set<std::string> dropped;
   VARVE_TRY(apply_to_catalog(copy_, parts, replaces));
-  VARVE_TRY_ASSIGN(const auto after, map_after(objects_, parts, replaces));
-  auto has = names_of(after);
+  VARVE_TRY_ASSIGN(const auto update, update_map(objects_, parts, replaces));
+  auto dropped = update.gone;
+  auto has = update.named;
   for (const auto& object : head.catalog) has.insert(object.name);
-  for (const auto& object : head_.catalog) {
-    if (!has.contains(object.name)) dropped.insert(object.name);
-  }
-  for (const auto& object : names_of(objects_)) {
+  const auto drop = [&](const std::string& object) {
     if (!has.contains(object)) dropped.insert(object);
-  }
-  for (const auto& object : doubtful_) {
-    if (!has.contains(object)) dropped.insert(object);
-  }
-  // Uploaded for an earlier snapshot, and not needed any more.
+  };
+  for (const auto& object : head_.catalog) drop(object.name);
+  // Uploaded for an earlier snapshot, and not needed any more. Objects that are needed are in files
+  // that changed.
+  for (const auto& object : doubtful_) drop(object);
   VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
-  for (const auto& [key, extent] : uploaded) {
-    if (!has.contains(extent.object)) dropped.insert(extent.object);
-  }
-  VARVE_TRY(
-      state_.commit(text, parts, replaces, dropped, parts_.clock->now().seconds, head.number));
+  for (const auto& [key, extent] : uploaded) drop(extent.object);
+  VARVE_TRY(state_.commit(text, parts, replaces, dropped, parts_.clock->now().seconds, head.number,
+                          looks_));
+  looks_.clear();
   checked_ = true;
   newest_at_ = std::chrono::steady_clock::now();
   doubtful_.clear();
-  return load();
+  use_head(text, std::move(head));
+  for (const auto& path : update.paths) note_path(path);
+  loaded_ = true;
+  if (parts_.on_objects) parts_.on_objects(objects_, &update.paths);
+  return {};
 }
 
 }  // namespace varve::replica

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "replica/changes.h"
 #include "replica/garbage.h"
 #include "replica/head.h"
+#include "replica/kept_snapshot.h"
 #include "replica/local_notes.h"
 #include "replica/replica_files.h"
 #include "replica/replica_state.h"
@@ -51,17 +53,24 @@ struct ReplicatorParts {
   HeadRetention heads{};
   std::int64_t orphan_seconds = std::int64_t{30} * 24 * 60 * 60;  ///< Between lists of all objects.
   LocalNotes* notes = nullptr;
-  /// Receives the map of objects of the newest head at the opening and after each head.
-  std::function<void(const ObjectMap&)> on_objects{};
+  /// Has the catalog's snapshot of the newest head. Null to compare the whole catalog always.
+  KeptSnapshot* kept = nullptr;
+  /// Receives the map of objects of the newest head at the opening and after each head, and the
+  /// files whose extents are others than before: null for all.
+  std::function<void(const ObjectMap&, const std::set<std::string>* changed)> on_objects{};
 };
 
 /// The work of one call of replicate().
 struct ReplicateReport {
-  std::uint64_t head = 0;     ///< The newest head.
-  bool committed = false;     ///< A head was created.
-  std::uint64_t objects = 0;  ///< Objects that were uploaded, without the head.
-  std::uint64_t bytes = 0;    ///< Their bytes.
-  std::uint64_t copies = 0;   ///< Objects whose dead end a copy inside the store has left out.
+  std::uint64_t head = 0;         ///< The newest head.
+  bool committed = false;         ///< A head was created.
+  std::uint64_t objects = 0;      ///< Objects that were uploaded, without the head.
+  std::uint64_t bytes = 0;        ///< Their bytes.
+  std::uint64_t copies = 0;       ///< Objects whose dead end a copy inside the store has left out.
+  bool is_full = false;           ///< The whole catalog was compared, and all files were looked at.
+  std::uint64_t records = 0;      ///< Records of the catalog that were compared or read.
+  std::uint64_t files_read = 0;   ///< Files other than segments and volumes that were read.
+  std::uint64_t local_bytes = 0;  ///< Bytes that were read from the folder, catalog excepted.
   /// Files with damage that this call uploaded all the same. The folder keeps them.
   std::vector<std::string> damages{};
 };
@@ -122,7 +131,18 @@ class Replicator {
   [[nodiscard]] Result<void> check_later(std::uint64_t number);
   [[nodiscard]] Error fenced(const std::string& text);
   [[nodiscard]] Result<bool> is_rebuilt(const meta::Txn& catalog) const;
+  void use_head(const std::string& text, Head head);
   [[nodiscard]] Result<bool> take_snapshot(Round& round);
+  [[nodiscard]] Result<meta::ReadTxn> begin_snapshot(Round& round,
+                                                     std::vector<ReplicaFile>& others);
+  [[nodiscard]] Result<bool> compare(Round& round, const std::vector<ReplicaFile>& others,
+                                     const meta::ReadTxn* last, const meta::ReadTxn& now);
+  [[nodiscard]] Result<void> find_all(Round& round, const meta::ReadTxn& now);
+  /// Finds what differs from the snapshot `last`, which the newest head has. Returns false if that
+  /// does not tell all.
+  [[nodiscard]] Result<bool> find_changed(Round& round, const meta::ReadTxn& last,
+                                          const meta::ReadTxn& now);
+  [[nodiscard]] bool add_others(Round& round, const std::vector<ReplicaFile>& others) const;
   [[nodiscard]] Result<void> upload_files(Round& round);
   [[nodiscard]] Result<void> keep_equal_front(const ReplicaFile& file,
                                               std::vector<Extent>& extents);
@@ -141,6 +161,7 @@ class Replicator {
   [[nodiscard]] Result<void> forget_changes(const std::set<std::string>& changed);
   [[nodiscard]] Result<Head> next_head(const Round& round) const;
   [[nodiscard]] Result<void> create_head(const std::string& text);
+  void note_path(const std::string& path);
   /// Makes a head that exists the newest known one.
   [[nodiscard]] Result<void> adopt(const std::string& text, std::vector<std::string> parts);
   [[nodiscard]] std::string new_name(const char* folder);
@@ -168,7 +189,10 @@ class Replicator {
   std::string head_text_;  // Empty before the first head.
   Head head_;
   ObjectMap objects_;
-  std::set<std::string> doubtful_;  // Objects whose upload this process has begun.
+  std::set<std::string> others_;           // Files in objects_ that are no data.
+  std::set<std::string> uncut_;            // Files with objects whose dead end is worth a copy.
+  std::map<std::string, FileLook> looks_;  // To be remembered with the next head.
+  std::set<std::string> doubtful_;         // Objects whose upload this process has begun.
   std::uint64_t next_object_ = 1;
   std::uint64_t base_bytes_ = 0;  // Of the head's catalog objects.
   std::uint64_t delta_bytes_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removals that a replicator makes in the store.
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -33,12 +34,17 @@ Result<std::uint64_t> Replicator::remove_garbage() {
 }
 
 Result<std::uint64_t> Replicator::clean_up() {
-  auto named = names_of(objects_);
-  for (const auto& object : head_.catalog) named.insert(object.name);
-  named.insert(doubtful_.begin(), doubtful_.end());
   VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
-  for (const auto& [key, extent] : uploaded) named.insert(extent.object);
-  const auto is_named = [&](const std::string& object) { return named.contains(object); };
+  std::optional<std::set<std::string>> named;  // Made for the first object that is asked for.
+  const auto is_named = [&](const std::string& object) {
+    if (!named) {
+      named = names_of(objects_);
+      for (const auto& one : head_.catalog) named->insert(one.name);
+      named->insert(doubtful_.begin(), doubtful_.end());
+      for (const auto& [key, extent] : uploaded) named->insert(extent.object);
+    }
+    return named->contains(object);
+  };
 
   GarbagePlace place;
   place.bucket = parts_.bucket;

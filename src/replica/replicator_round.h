@@ -23,14 +23,17 @@ struct ReplicationRound {
 
   std::uint64_t commit = 0;
   std::string superblock{};
-  std::vector<ReplicaFile> files{};
-  std::set<std::string> changed{};                     ///< Files to upload again as a whole.
+  /// False if only what the catalog changed since the newest head is looked at.
+  bool is_full = true;
+  std::vector<ReplicaFile> files{};  ///< All files, or those that may have changed.
+  std::set<std::string> removed{};   ///< Files of the newest head that are there no more.
+  std::set<std::string> changed{};   ///< Files to upload again as a whole.
   std::map<std::string, FileContainers> containers{};  ///< The containers of data files to upload.
   ChangeWriter changes{};
   bool is_base = false;
   bool catalog_changed = false;
   bool is_rebuilt = false;           ///< The catalog is another one than before.
-  ObjectMap objects{};               ///< The map after the round.
+  ObjectMap objects{};               ///< The map after the round, of `files` only.
   std::vector<std::string> parts{};  ///< The content of the catalog objects to upload.
   ReplicateReport report{};
   Uploads uploads;  ///< Ends first: its requests use the other members.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -105,6 +104,7 @@ Result<Extent> Replicator::upload_extent(Round& round, io::File& file, const Rep
   VARVE_TRY(round.uploads.make_room(bytes));
   const auto buffer = std::make_shared<base::AlignedBuffer>(bytes);
   VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, buffer->span()));
+  round.report.local_bytes += got;
   if (got != bytes) return changed_meanwhile("the file");
   const auto its = round.containers.find(which.path);
   if (is_data && its != round.containers.end()) {
@@ -137,15 +137,21 @@ Result<Extent> Replicator::upload_extent(Round& round, io::File& file, const Rep
 
 // Uploads the changes, and completes the round and the head.
 Result<void> Replicator::upload_catalog(Round& round, Head& head) {
-  const auto was = round.is_base ? std::map<std::string, std::string>() : records_of(objects_);
-  const auto is = records_of(round.objects);
-  for (const auto& [key, value] : was) {
-    if (!is.contains(key)) round.changes.add({kObjectsTable, key, std::nullopt});
+  const std::vector<Extent> none;
+  for (const auto& [path, extents] : round.objects) {
+    const auto known = objects_.find(path);
+    const bool is_new = round.is_base || known == objects_.end();
+    compare_extents(path, is_new ? none : known->second, extents, round.changes);
   }
-  for (const auto& [key, value] : is) {
-    const auto known = was.find(key);
-    if (known == was.end() || known->second != value) {
-      round.changes.add({kObjectsTable, key, value});
+  if (round.is_base) {
+    for (const auto& [path, extents] : objects_) {
+      const bool is_written = round.objects.contains(path) || round.removed.contains(path);
+      if (!is_written) compare_extents(path, none, extents, round.changes);
+    }
+  } else {
+    for (const auto& path : round.removed) {
+      const auto known = objects_.find(path);
+      if (known != objects_.end()) compare_extents(path, known->second, none, round.changes);
     }
   }
   round.parts = round.changes.finish();

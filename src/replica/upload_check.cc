@@ -8,7 +8,6 @@
 
 #include "base/checksum.h"
 #include "catalog/location_table.h"
-#include "catalog/series_catalog.h"
 #include "format/container.h"
 #include "store/segment_files.h"
 
@@ -47,48 +46,57 @@ Result<void> verify_container(StoreId store, const ContainerRecord& record,
 
 }  // namespace
 
-Result<std::map<std::string, FileContainers>> containers_to_upload(
-    const meta::Txn& catalog, const std::vector<ReplicaFile>& files, const ObjectMap& known,
-    const std::set<std::string>& again) {
+Result<ContainersToUpload> containers_to_upload(const meta::Txn& catalog,
+                                                const std::vector<ReplicaFile>& files,
+                                                const ObjectMap& known,
+                                                const std::set<std::string>& again,
+                                                const ContainerKeys* changed) {
   struct Wanted {
     FileContainers* found = nullptr;
     std::uint64_t from = 0;
     std::uint64_t end = 0;
   };
-  std::map<std::string, FileContainers> found;
+  ContainersToUpload result;
   std::map<std::string, Wanted> wanted;
-  std::map<std::string, StoreId> stores;  // By folder.
   for (const auto& file : files) {
     if (file.mark != 0) continue;
     const auto present = known.find(file.path);
     const bool whole = present == known.end() || again.contains(file.path);
     const auto from = whole ? 0 : bytes_of(present->second);
     if (from >= file.bytes) continue;
-    wanted[file.path] = {&found[file.path], from, file.bytes};
+    wanted[file.path] = {&result.files[file.path], from, file.bytes};
   }
-  if (wanted.empty()) return found;
-  const auto collect = [&](StoreId store, const std::string& folder) -> Result<void> {
-    const auto first = wanted.lower_bound(folder + "/");
-    if (first == wanted.end() || !first->first.starts_with(folder + "/")) return {};
-    return catalog::for_each_container(
-        catalog, store, [&](const ContainerRecord& record) -> Result<bool> {
-          const auto file = wanted.find(folder + "/" + store::segment_path(record.segment));
-          if (file == wanted.end()) return true;
-          file->second.found->store = store;
-          const bool is_new = record.end() > file->second.from && record.end() <= file->second.end;
-          if (is_new) file->second.found->containers.push_back(record);
-          return true;
-        });
+  if (wanted.empty()) return result;
+  const auto take = [&](StoreId store, const std::string& folder, const ContainerRecord& record) {
+    ++result.records;
+    const auto file = wanted.find(folder + "/" + store::segment_path(record.segment));
+    if (file == wanted.end()) return;
+    file->second.found->store = store;
+    const bool is_new = record.end() > file->second.from && record.end() <= file->second.end;
+    if (is_new) file->second.found->containers.push_back(record);
   };
-  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(catalog));
-  for (const auto& series : all) {
-    VARVE_TRY(collect(catalog::store_of(series.id), series_folder(series.id)));
+  VARVE_TRY_ASSIGN(const auto folders, store_folders(catalog));
+  for (const auto& [store, folder] : folders) {
+    if (changed != nullptr) break;
+    const auto first = wanted.lower_bound(folder + "/");
+    if (first == wanted.end() || !first->first.starts_with(folder + "/")) continue;
+    VARVE_TRY(catalog::for_each_container(catalog, store,
+                                          [&](const ContainerRecord& record) -> Result<bool> {
+                                            take(store, folder, record);
+                                            return true;
+                                          }));
   }
-  VARVE_TRY(collect(kPoolStore, "pool"));
-  for (auto& [path, file] : found) {
+  const ContainerKeys none;
+  for (const auto& [store, number] : changed != nullptr ? *changed : none) {
+    const auto folder = folders.find(store);
+    if (folder == folders.end()) continue;
+    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(catalog, store, number));
+    if (record) take(store, folder->second, *record);
+  }
+  for (auto& [path, file] : result.files) {
     std::ranges::sort(file.containers, {}, &ContainerRecord::offset);
   }
-  return found;
+  return result;
 }
 
 std::uint64_t extent_end(const FileContainers* file, std::uint64_t offset, std::uint64_t file_bytes,

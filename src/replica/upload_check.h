@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -27,11 +28,21 @@ struct FileContainers {
   std::vector<format::ContainerRecord> containers{};
 };
 
+/// Containers that a catalog has, of one store each.
+using ContainerKeys = std::vector<std::pair<StoreId, ContainerNumber>>;
+/// The containers of the files to upload.
+struct ContainersToUpload {
+  std::map<std::string, FileContainers> files{};
+  std::uint64_t records = 0;  ///< Records of containers that were read.
+};
 /// Returns the containers that are beyond the extents which `known` has of the files, and all
-/// containers of the files in `again`. Reads the records of all containers of their stores.
-[[nodiscard]] Result<std::map<std::string, FileContainers>> containers_to_upload(
-    const meta::Txn& catalog, const std::vector<ReplicaFile>& files, const ObjectMap& known,
-    const std::set<std::string>& again);
+/// containers of the files in `again`. Reads the records of all containers of their stores or, if
+/// given, of those in `changed`: all that the catalog got since `known` must be among them.
+[[nodiscard]] Result<ContainersToUpload> containers_to_upload(const meta::Txn& catalog,
+                                                              const std::vector<ReplicaFile>& files,
+                                                              const ObjectMap& known,
+                                                              const std::set<std::string>& again,
+                                                              const ContainerKeys* changed);
 
 /// Returns where an extent that begins at `offset` of a file ends: behind a container, if one ends
 /// within `bytes_max`, and never inside one.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "base/coding.h"
@@ -192,9 +193,21 @@ Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repo
   parts.uploads = hooks_.uploads;
   parts.heads = hooks_.heads;
   parts.notes = notes_.get();
-  parts.on_objects = [this](const replica::ObjectMap& objects) { local_->set_objects(objects); };
+  parts.kept = &kept_;
+  parts.on_objects = [this](const replica::ObjectMap& objects,
+                            const std::set<std::string>* changed) {
+    local_->set_objects(objects, changed);
+  };
   VARVE_TRY_ASSIGN(replicator_, replica::Replicator::open(std::move(parts)));
   return {};
+}
+
+void BucketSide::hold(const meta::Env& catalog) {
+  if (!config_.reads_only && !read_only_) kept_.begin(catalog);
+}
+
+void BucketSide::report(const replica::ReplicateReport& done) const {
+  if (hooks_.replicated) hooks_.replicated(done);
 }
 
 void BucketSide::notify() {
@@ -223,6 +236,7 @@ void BucketSide::replicate_in_background(const std::stop_token& stop) {
     }
     auto done = replicator_->replicate();
     if (done) {
+      report(*done);
       wait = kWaitFirst;
       note_traffic();
       evict();
@@ -267,8 +281,11 @@ Result<void> BucketSide::replicate_all() {
   std::vector<std::string> damages;
   while (true) {
     const auto done = replicator_->replicate();
-    if (done) damages = done->damages;
-    if (done) break;
+    if (done) {
+      report(*done);
+      damages = done->damages;
+      break;
+    }
     if (gives_up_) {
       return Error(ErrorCode::kInterrupted, "interrupted; what is sealed in " + path_ +
                                                 " is safe there, and not all of it is in " +
@@ -364,6 +381,7 @@ Result<void> BucketSide::follow(const meta::Env& catalog,
 
 void BucketSide::stop() {
   end_thread(true);
+  kept_.close();
   if (follower_) {
     bucket_->stop();
     follower_.reset();

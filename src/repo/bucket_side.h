@@ -19,6 +19,7 @@
 #include "replica/bucket_config.h"
 #include "replica/distant_data.h"
 #include "replica/garbage.h"
+#include "replica/kept_snapshot.h"
 #include "replica/local_data.h"
 #include "replica/local_notes.h"
 #include "replica/replica_state.h"
@@ -44,6 +45,8 @@ struct BucketHooks {
   std::uint64_t delta_bytes_min = std::uint64_t{4} << 20;
   replica::UploadLimits uploads{};
   replica::HeadRetention heads{};
+  /// Receives what each replication has done.
+  std::function<void(const replica::ReplicateReport&)> replicated{};
 };
 /// Returns how to open a repository's store: that of the hooks, otherwise with `access`.
 [[nodiscard]] replica::BucketOpener bucket_opener(const BucketHooks& hooks,
@@ -78,6 +81,12 @@ class BucketSide {
   /// Lifetime: `catalog` outlives stop().
   [[nodiscard]] Result<void> start(const meta::Env& catalog, const std::string& repository_id,
                                    std::shared_ptr<const crypto::KeyRing> keys);
+  /// Keeps the catalog's present snapshot open, so that the first head costs only what changes from
+  /// now on. Call it before this process writes to the catalog.
+  /// Lifetime: `catalog` outlives stop().
+  void hold(const meta::Env& catalog);
+  /// Call it before each write to the catalog.
+  void before_write(const meta::Env& catalog) { kept_.before_write(catalog); }
   /// Asks for a replication in the background.
   void notify();
   /// Waits while more data than the bound is sealed or stored here, but not replicated. Ends after
@@ -106,6 +115,7 @@ class BucketSide {
       : path_(std::move(path)), config_(std::move(config)), use_(std::move(use)), hooks_(hooks) {}
   void end_thread(bool at_once);
   [[nodiscard]] Result<void> replicate_all();
+  void report(const replica::ReplicateReport& done) const;
   /// Adds the requests to those that the folder remembers. Logs errors.
   void note_traffic();
   void replicate_in_background(const std::stop_token& stop);
@@ -126,6 +136,7 @@ class BucketSide {
   std::unique_ptr<replica::DistantData> data_;
   std::unique_ptr<replica::LocalNotes> notes_;  // Null unless this process writes.
   std::unique_ptr<replica::LocalData> local_;   // Null in an attached folder.
+  replica::KeptSnapshot kept_;
   std::unique_ptr<replica::Replicator> replicator_;
   bucket::Traffic noted_{};  // Requests that the folder remembers. Guarded by state_mutex_.
   std::mutex state_mutex_;   // Guards state_ while it is set.

@@ -15,6 +15,7 @@
 #include "base/coding.h"
 #include "bucket/bucket.h"
 #include "format/superblock.h"
+#include "replica/copy_check.h"
 #include "replica/head.h"
 #include "replica/replica_state.h"
 #include "repo/bucket_side.h"
@@ -90,6 +91,23 @@ Result<void> check_conditions(bucket::Bucket& bucket, StoreCheck& check) {
   return {};
 }
 
+// A head writes what has changed since the one before. This finds whatever it may have missed.
+Result<void> check_catalog(io::FileSystem& files, const std::string& folder, const Expected& known,
+                           StoreCheck& check) {
+  const auto differences = replica::differences_from_copy(files, folder);
+  // The check of the repository reports a damaged catalog.
+  if (!differences)
+    return differences.error().code() == ErrorCode::kCorrupt ? Result<void>()
+                                                             : Result<void>(differences.error());
+  if (differences->value_or(0) == 0) return {};
+  check.damages.push_back(
+      {known.head, fmt::format("has other records of the catalog than this folder, {} of them. No "
+                               "data is lost here; `varve repair --rebuild-catalog` writes the "
+                               "catalog to the store again",
+                               **differences)});
+  return {};
+}
+
 Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& options,
                                  const BucketHooks& hooks) {
   VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
@@ -123,7 +141,9 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
         return {};
       }));
   for (const auto& [name, bytes] : missing) check.damages.push_back({name, "is missing"});
-  if (!config->reads_only) VARVE_TRY(check_conditions(*bucket, check));
+  if (config->reads_only) return check;
+  VARVE_TRY(check_conditions(*bucket, check));
+  VARVE_TRY(check_catalog(*files, folder, expected, check));
   return check;
 }
 

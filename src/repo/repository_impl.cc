@@ -55,6 +55,7 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
   if (options_.read_only) return;
   catalog_.before_writes([this]() -> Result<void> {
     if (catalog_replaced_) return Error(ErrorCode::kReadOnly, "the repository was closed");
+    if (bucket_) bucket_->before_write(catalog_);
     return settled_.clear();
   });
   count_changes();
@@ -149,6 +150,7 @@ Result<void> RepositoryImpl::start() {
     remember_present();
     return {};
   }
+  if (bucket_) bucket_->hold(catalog_);
   if (all) complete_superblock(*all);
   const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
   const unsigned threads = options_.ingest_threads != 0 ? options_.ingest_threads : cores;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares a writer's catalog with what the newest head has of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// Returns the number of records in which the catalog of the repository at `root` differs from the
+/// copy of the newest head; nullopt if the catalog has commits that no head has yet, or there is no
+/// head. Compares all records, and needs no key. Another process may write meanwhile; this one must
+/// not have the repository open.
+/// Errors: kCorrupt if pages are damaged; those of the disk.
+[[nodiscard]] Result<std::optional<std::uint64_t>> differences_from_copy(io::FileSystem& files,
+                                                                         const std::string& root);
+
+}  // namespace varve::replica
