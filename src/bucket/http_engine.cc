@@ -91,18 +91,21 @@ class HttpEngine::Loop {
 
   void cancel(RequestId id) {
     const auto found = transfers_.find(id);
-    if (found != transfers_.end()) static_cast<void>(remove(found));
+    if (found != transfers_.end()) static_cast<void>(remove(found, false));
   }
 
  private:
   using Transfers = std::map<RequestId, std::unique_ptr<HttpTransfer>>;
 
-  // Takes a transfer out, keeps its handle for another one, and returns the rest of it.
-  std::unique_ptr<HttpTransfer> remove(Transfers::iterator at) {
+  // Takes a transfer out, and returns the rest of it. Keeps its handle for another one after an
+  // answer only: libcurl 7.88 refuses options on a handle whose host name was not found.
+  std::unique_ptr<HttpTransfer> remove(Transfers::iterator at, bool is_answered) {
     auto transfer = std::move(at->second);
     transfers_.erase(at);
     curl().multi_remove_handle(multi_.get(), transfer->easy());
-    if (idle_.size() < settings_.connections_max) idle_.push_back(transfer->take_easy());
+    if (is_answered && idle_.size() < settings_.connections_max) {
+      idle_.push_back(transfer->take_easy());
+    }
     return transfer;
   }
 
@@ -155,7 +158,7 @@ class HttpEngine::Loop {
           transfers_, [&](const auto& entry) { return entry.second->easy() == easy; });
       if (found == transfers_.end()) continue;
       auto answer = found->second->finish(code);
-      const auto transfer = remove(found);
+      const auto transfer = remove(found, answer.outcome == HttpOutcome::kAnswered);
       transfer->done()(std::move(answer));
     }
   }
@@ -170,7 +173,7 @@ class HttpEngine::Loop {
       const auto found = transfers_.find(id);
       if (found == transfers_.end()) continue;
       auto answer = found->second->time_out();
-      const auto transfer = remove(found);
+      const auto transfer = remove(found, false);
       transfer->done()(std::move(answer));
     }
   }
