@@ -202,7 +202,7 @@ class Repository {
   /// Errors: the common ones.
   [[nodiscard]] Result<std::vector<VersionInfo>> versions(SeriesId series);
   /// Returns the open version, if there is one. A read-only repository returns it too, with the
-  /// entries and bytes of the last checkpoint.
+  /// entries and bytes of the last checkpoint, but an attached folder has none.
   /// Errors: the common ones.
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(SeriesId series);
   /// Returns the version with this name, or the newest sealed version for "latest".

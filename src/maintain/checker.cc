@@ -197,7 +197,7 @@ Result<void> Checker::check_newest_record(const catalog::SeriesRecord& series,
 
 Result<void> Checker::check_open_version(const catalog::SeriesRecord& series,
                                          const catalog::VersionRecord& version) {
-  if (version.state != VersionState::kOpen) return {};
+  if (version.state != VersionState::kOpen || !helpers_.has_open_versions) return {};
   std::optional<std::string> fault;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));

@@ -38,6 +38,8 @@ using ReadStaged = std::function<Result<StagedFacts>(SeriesId series, VersionNum
 
 /// The parts of a check that other rooms do.
 struct CheckHelpers {
+  /// False in an attached folder: the content of open versions is on the machine that writes.
+  bool has_open_versions = true;
   VerifyIndex verify_index{};
   ReadStaged read_staged{};
   /// Finds damaged files of the pool's index and states of source files. If empty, the check leaves

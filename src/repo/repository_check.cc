@@ -9,8 +9,9 @@ namespace varve::repo {
 
 maintain::CheckHelpers RepositoryImpl::check_helpers() {
   maintain::CheckHelpers helpers;
-  // Only a writer has the index.
-  const bool has_index = !(bucket_ && bucket_->reads_only());
+  // Only a writer has the index and open versions.
+  const bool has_index = !is_attached();
+  helpers.has_open_versions = has_index;
   helpers.verify_index = [this, has_index](SeriesId id, VersionNumber newest) -> Result<void> {
     if (!has_index) return {};
     VARVE_TRY_ASSIGN(auto* const one, find(id));

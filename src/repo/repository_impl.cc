@@ -297,6 +297,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.arrange_soon = [this](SeriesId series) { arrange_soon(series); };
   parts.before_seal = [this](SeriesId series) { wait_before_seal(series); };
   parts.arrange_urgency = [this](SeriesId series) { return arrange_urgency(series); };
+  parts.has_open_versions = !is_attached();
   parts.left_behind = [this] { left_behind_ = true; };
   if (codecs_.keys()) {
     parts.labelled = [this](std::uint64_t sequence) { memory_.remember(sequence); };
@@ -343,8 +344,7 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
   // catalog that stays older is one.
   constexpr int kLooks = 5;
   // An attached folder's catalog fits its labels by the head that names both.
-  const bool is_attached = bucket_ && bucket_->reads_only();
-  auto age = is_attached ? Result<void>() : refuse_older_catalog();
+  auto age = is_attached() ? Result<void>() : refuse_older_catalog();
   for (int looks = 1; !age && looks < kLooks; ++looks) age = refuse_older_catalog();
   if (!age && age.error().code() == ErrorCode::kCorrupt) {
     report.damages.insert(report.damages.begin(), {paths_.catalog(), age.error().message(), {}});

@@ -113,6 +113,8 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<crypto::KeySlot> seal_key_slot(const NewKey& key, std::uint32_t number);
 
  private:
+  /// Returns whether this folder only reads a repository that another folder writes.
+  [[nodiscard]] bool is_attached() const { return bucket_ && bucket_->reads_only(); }
   RepositoryImpl(std::string path, const OpenOptions& options, std::unique_ptr<BucketSide> bucket,
                  format::Superblock superblock, std::shared_ptr<const crypto::KeyRing> keys,
                  std::unique_ptr<io::FileSystem> files, std::unique_ptr<io::FileLock> lock,

@@ -94,6 +94,7 @@ Result<std::vector<VersionInfo>> LineageSeries::open_versions() {
   VARVE_TRY_ASSIGN(const auto owner, records_.owner());
   VARVE_TRY_ASSIGN(auto records, records_.all());
   std::vector<VersionInfo> all;
+  if (!parts_.has_open_versions) records.clear();
   for (auto& record : records) {
     if (record.state != VersionState::kOpen || record.unfinished) continue;
     VARVE_TRY(measure_open(record));
@@ -418,9 +419,7 @@ Result<void> LineageSeries::remove() {
   const std::lock_guard lock(mutex_);
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
-  if (!records.empty()) {
-    return Error(ErrorCode::kNotEmpty, "the series still has versions");
-  }
+  if (!records.empty()) return Error(ErrorCode::kNotEmpty, "the series still has versions");
   VARVE_TRY(catalog::erase_series(txn, parts_.id));
   VARVE_TRY(txn.commit());
   return store::remove_folder(*parts_.files, parts_.directory(), store::FolderKind::kSeries);

@@ -77,6 +77,8 @@ struct SeriesParts {
   std::function<void(SeriesId)> before_seal{};
   /// Returns how urgent the background arranging of a series is.
   std::function<ArrangeUrgency(SeriesId)> arrange_urgency{};
+  /// False in an attached folder: the content of open versions is on the machine that writes.
+  bool has_open_versions = true;
   /// Called after a failure that the next opening of the repository has to make good.
   std::function<void()> left_behind{};
   /// Called after labels were written that have this sequence number. Only in an encrypted
