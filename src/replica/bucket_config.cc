@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "replica/replica_state.h"
 
 namespace varve::replica {
 
@@ -33,6 +34,19 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const auto [at, failed] = std::from_chars(text.data(), end, bytes);
   if (failed != std::errc() || at != end) return std::nullopt;
   return bytes;
+}
+
+// A folder without the file would be taken for one whose data is all on its disk.
+Result<void> check_unused(io::FileSystem& files, const std::string& root) {
+  VARVE_TRY_ASSIGN(const bool is_repository, files.exists(root + "/varve.repo"));
+  if (!is_repository) return {};
+  VARVE_TRY_ASSIGN(const bool has_any, has_state(files, root));
+  if (!has_any) return {};
+  return Error(ErrorCode::kCorrupt,
+               root + "/" + kConfigName + " is missing, but " + root +
+                   "/replica is there, so an object store has data of this repository. Put the "
+                   "file back. Its lines are `place = s3://BUCKET/PREFIX`, `role = writer`, and "
+                   "`endpoint = URL` unless the store is that of AWS");
 }
 
 }  // namespace
@@ -108,7 +122,10 @@ Result<BucketConfig> decode_config(std::string_view text) {
 Result<std::optional<BucketConfig>> read_config(io::FileSystem& files, const std::string& root) {
   const auto path = root + "/" + kConfigName;
   VARVE_TRY_ASSIGN(const bool exists, files.exists(path));
-  if (!exists) return std::optional<BucketConfig>();
+  if (!exists) {
+    VARVE_TRY(check_unused(files, root));
+    return std::optional<BucketConfig>();
+  }
   VARVE_TRY_ASSIGN(const auto text, files.read_file(path, kBytesMax));
   auto config = decode_config(text);
   if (!config) return std::move(config).error().with_context(path);
