@@ -200,10 +200,11 @@ StoreWaits waits_of(const StoreArguments& options, const Context& context,
           }};
 }
 
-/// Has the daemon that holds the repository do the task.
+/// Has the daemon that holds the repository do the task. Sets `begun` to false once the version
+// is complete.
 Result<TransferReport> store_in_daemon(const StoreArguments& options, control::StoreTask task,
                                        const Context& context, Progress& progress,
-                                       const control::StopRequest& stop) {
+                                       const control::StopRequest& stop, bool& begun) {
   if (!options.time.empty()) {
     VARVE_TRY_ASSIGN(task.time, parse_time(options.time));
   }
@@ -217,6 +218,7 @@ Result<TransferReport> store_in_daemon(const StoreArguments& options, control::S
   for (const std::string& folder : reply.left_out) report_left_out(folder);
   print_stored(reply.version, reply.report, options, context);
   daemon.reset();  // A process opens the catalog only once at a time.
+  begun = false;
   VARVE_TRY(
       wait_for_replication(options.repository, reply.version, waits_of(options, context, stop)));
   return std::move(reply.report);
@@ -276,7 +278,7 @@ Result<TransferReport> plan(const StoreArguments& options, const StoreRequest& r
   return report;
 }
 
-// Sets `begun` once the repository is open.
+// Sets `begun` once the repository is open, and to false again once the version is complete.
 Result<TransferReport> store(const StoreArguments& options, const Context& context, bool& begun) {
   VARVE_TRY_ASSIGN(const VersionPath path, require_version(options.version, false));
   VARVE_TRY(check_new_names(path, VersionState::kOpen));
@@ -308,13 +310,16 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
   if (is_locked) {
     VARVE_TRY_ASSIGN(control::StoreTask task, stream ? stream_task(options, path, stream)
                                                      : directory_task(options, path, request));
-    return store_in_daemon(options, std::move(task), context, progress, stop);
+    return store_in_daemon(options, std::move(task), context, progress, stop, begun);
   }
   if (!repository) return std::move(repository).error();
   auto report = store_and_seal(**repository, path, options, storing, context, progress, stop);
   auto closed = (*repository)->close();
   if (closed) return report;
-  if (report) return std::move(closed).error();
+  if (report) {
+    begun = false;  // The version is complete here; only its upload is not.
+    return std::move(closed).error();
+  }
   return std::move(report).error().with_context(closed.error().message());
 }
 
@@ -364,6 +369,9 @@ int run_store(StoreArguments options, const Context& context) {
         (report.error().code() == ErrorCode::kInterrupted ||
          report.error().code() == ErrorCode::kNoSpace)) {
       note(context, "the version stays open; the same command continues it");
+    }
+    if (report.error().code() == ErrorCode::kExists) {
+      return fail(Error(report.error()).with_more(advice_on_upload(options.repository)));
     }
     return fail(report.error());
   }

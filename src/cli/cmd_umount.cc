@@ -35,6 +35,25 @@ void explain_wait(const std::string& repository, std::int64_t process, const Con
                    process, (*info)->place, repository, count, process, repository));
 }
 
+/// Fails if the object store lacks something that is sealed here. The daemon has ended.
+Result<void> check_replicated(const std::string& repository) {
+  const bool trusted = is_trusted(repository);
+  VARVE_TRY_ASSIGN(const auto info, replication_info(repository, trusted));
+  if (!info || info->reads_only) return {};
+  VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(repository, trusted));
+  if (missing.empty()) return {};
+  const auto lost_nothing = fmt::format(
+      "unmounted, but {} {} not in {}; what is sealed in {} is safe there", missing.size(),
+      missing.size() == 1 ? "version is" : "versions are", info->place, repository);
+  if (!info->fenced.empty()) {
+    return Error(ErrorCode::kLocked, info->fenced).with_context(lost_nothing);
+  }
+  return Error(ErrorCode::kUnavailable,
+               fmt::format("{}. `varve wait {}` tries again, and says what prevents it; `varve "
+                           "status {}` lists them",
+                           lost_nothing, repository, repository));
+}
+
 int run_umount(UmountArguments options, const Context& context) {
   if (options.directory.empty()) options.directory = context.instance.value("VARVE_MOUNT");
   if (options.directory.empty()) {
@@ -54,8 +73,11 @@ int run_umount(UmountArguments options, const Context& context) {
     note(context, fmt::format("{}: the daemon had died; the mount point is free again. Open "
                               "versions continue from their last checkpoint",
                               outcome->mount_point));
+    return kExitOk;
   }
-  return kExitOk;
+  if (options.no_wait) return kExitOk;
+  const auto replicated = check_replicated(outcome->repository);
+  return replicated ? kExitOk : fail(replicated.error());
 }
 
 }  // namespace

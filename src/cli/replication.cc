@@ -103,6 +103,12 @@ Result<std::optional<std::string>> writing_folder(const std::string& named) {
 
 }  // namespace
 
+std::string advice_on_upload(const std::string& named) {
+  const auto folder = writing_folder(named);
+  if (!folder || !*folder) return {};
+  return "; if only its upload was interrupted, `varve wait " + named + "` goes on";
+}
+
 Result<void> wait_for_replication(const std::string& named, const VersionInfo& version,
                                   const StoreWaits& waits) {
   if (!waits.wanted || version.state != VersionState::kSealed) return {};

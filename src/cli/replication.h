@@ -29,6 +29,10 @@ void put_into_environment(const PlaceOptions& options);
 /// Adds --no-wait.
 void add_no_wait_flag(Command& command, bool& value);
 
+/// Returns a sentence for a command that would seal a version which is sealed already: perhaps only
+/// its upload was interrupted. Empty for a repository that uploads nothing.
+[[nodiscard]] std::string advice_on_upload(const std::string& named);
+
 /// Waits until the object store of a repository, given by its folder or a mount of it, has a sealed
 /// version. Replicates it itself if no other process has the repository open. Returns at once for
 /// an open version or a local repository, and if no wait is wanted.

@@ -11,6 +11,7 @@ namespace varve::control {
 
 struct UnmountOutcome {
   std::string mount_point;
+  std::string repository{};      ///< Empty if the daemon was dead.
   bool daemon_was_dead = false;  ///< Only a dead mount point was removed.
 };
 

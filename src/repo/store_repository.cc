@@ -157,7 +157,8 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   if (!unfinished) {
     VARVE_TRY_ASSIGN(const auto names, files->list(folder));
     for (const auto& name : names) {
-      if (name == "lost+found") continue;
+      // A process may have been killed before it had begun.
+      if (name == "lost+found" || name == std::string(kUnfinished) + ".tmp") continue;
       return Error(ErrorCode::kNotEmpty, folder + " is not empty; choose an empty or a new folder");
     }
     VARVE_TRY(files->write_file_atomically(folder, kUnfinished, {}));

@@ -44,7 +44,10 @@ wait_until "umount says what it waits for" grep -q -- '--no-wait' "$work/stderr"
 grep -q "$place" "$work/stderr"
 daemon=$(sed -n 's/.*(process \([0-9]*\)).*/\1/p' "$work/stderr")
 kill "$daemon"
-wait "$unmounting"
+status=0
+wait "$unmounting" || status=$?
+[ "$status" -eq 1 ] || fail "status $status: $(cat "$work/stderr")"
+grep -q 'versions are not in' "$work/stderr" || fail "$(cat "$work/stderr")"
 "$VARVE" mount "$place" "$mnt"
 "$VARVE" umount --no-wait "$mnt"
 "$VARVE" mount "$place" "$mnt"  # The folder is free.

@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What users meet when a store refuses them for good: umount fails and says why, nothing is lost; an interrupted store can be
+# ended by `varve wait`; a lost file `bucket` is no local repository; an attached folder has no open versions.
+limit_s=180
+. "$(dirname "$0")/lib.sh"
+. "$here/store_lib.sh"
+start_store
+
+mkdir -p "$work/source"
+head -c 200K /dev/urandom >"$work/source/data"
+"$VARVE" -q init "$place" --local="$repo"
+"$VARVE" -q store "$place" s/one "$work/source"
+
+seal_in_mount() {  # NAME
+  cp -a "$work/source" "$mnt/s/$1.partial"
+  mv -T "$mnt/s/$1.partial" "$mnt/s/$1"
+}
+
+# Wrong credentials, and a host without an address.
+for trouble in AWS_SECRET_ACCESS_KEY=wrong AWS_ENDPOINT_URL=http://store.invalid; do
+  env "$trouble" "$VARVE" mount -f "$repo" "$mnt" 2>>"$work/daemon.log" &
+  daemon=$!
+  wait_until "the mount appears" mountpoint -q "$mnt"
+  seal_in_mount "${trouble%%=*}"
+  if [ "${trouble%%=*}" = AWS_ENDPOINT_URL ]; then
+    "$VARVE" umount "$mnt" 2>"$work/stderr" &
+    unmounting=$!
+    wait_until "umount waits for the network" grep -q -- '--no-wait' "$work/stderr"
+    kill "$daemon"
+    status=0
+    wait "$unmounting" || status=$?
+    [ $status -eq 1 ] || fail "status $status: $(cat "$work/stderr")"
+  else
+    expect_status 1 "$VARVE" umount "$mnt"
+    message_says '1 version is not in s3://varve-test/machines/laptop.*is safe there.*varve wait'
+  fi
+  wait "$daemon" || true
+  "$VARVE" -q wait "$repo"
+done
+[ "$("$VARVE" ls --json "$repo" s | wc -l)" = 3 ]
+"$VARVE" mount "$repo" "$mnt"
+seal_in_mount four
+"$VARVE" umount "$mnt"
+ok "umount fails if the store lacks what is sealed, and says that nothing is lost"
+
+stop_store
+"$VARVE" store "$repo" s/five "$work/source" 2>"$work/stderr" &
+storing=$!
+wait_until "the store waits" grep -q 'Ctrl-C ends the wait' "$work/stderr"
+kill -TERM "$storing"
+status=0
+wait "$storing" || status=$?
+[ $status -eq 130 ] || fail "status $status: $(cat "$work/stderr")"
+! grep -q 'stays open' "$work/stderr" || fail "$(cat "$work/stderr")"
+expect_status 1 "$VARVE" store --no-wait "$repo" s/five "$work/source"
+message_says 'exists already; if only its upload was interrupted, `varve wait'
+start_store_again
+"$VARVE" -q wait "$repo"
+ok "an interrupted upload is no open version, and the same command says how to end it"
+
+# A version that stays open on the machine that writes.
+"$VARVE" -q store --keep-open "$repo" other/open "$work/source"
+echo more >>"$work/source/data"
+"$VARVE" -q store "$repo" s/six "$work/source"
+"$VARVE" -q attach "$place" "$work/reader"
+"$VARVE" check "$work/reader" >"$work/stdout" || fail "$(cat "$work/stdout")"
+"$VARVE" status "$work/reader" >"$work/stdout" || fail "$(cat "$work/stdout")"
+"$VARVE" ls "$work/reader" >"$work/stdout"
+! grep -q 'other/open' "$work/stdout" || fail "$(cat "$work/stdout")"
+"$VARVE" ls "$repo" | cat >"$work/stdout"
+grep -q 'other/open' "$work/stdout"
+ok "an attached folder has no open versions, and its check misses none"
+
+mv "$repo/bucket" "$work/bucket"
+expect_status 1 "$VARVE" store "$repo" s/seven "$work/source"
+message_says 'bucket is missing.*role = writer'
+expect_status 1 "$VARVE" ls "$repo"
+expect_status 1 "$VARVE" wait "$repo"
+mv "$work/bucket" "$repo/bucket"
+"$VARVE" -q store "$repo" s/seven "$work/source"
+ok "a repository whose file bucket is lost is not taken for a local one"
