@@ -34,6 +34,8 @@ constexpr milliseconds kWaitFirst{500};
 constexpr milliseconds kWaitMax{20000};
 constexpr milliseconds kWaitLook{200};
 constexpr milliseconds kLooksEvery{500};
+// The time after which a lasting trouble of the store is logged again.
+constexpr std::chrono::minutes kTellsAgain{5};
 // A seal by a rename in a mount cannot be interrupted, so it does not wait for ever.
 constexpr std::chrono::minutes kRoomPatience{10};
 // The share of the bound on local data that is for blocks of evicted files.
@@ -51,8 +53,13 @@ Result<std::unique_ptr<bucket::Bucket>> open_store(const replica::BucketConfig& 
   VARVE_TRY_ASSIGN(const auto location, bucket::parse_location(config.place));
   VARVE_TRY_ASSIGN(const auto options, access({config.place, config.endpoint, config.region}));
   bucket::S3Tuning tuning;
-  tuning.trouble = [place = config.place](const std::string& trouble) {
-    if (trouble.empty()) return;
+  using Clock = std::chrono::steady_clock;
+  tuning.trouble = [place = config.place, told = std::string(),
+                    at = Clock::time_point()](const std::string& trouble) mutable {
+    const auto now = Clock::now();
+    if (trouble.empty() || (trouble == told && now - at < kTellsAgain)) return;
+    told = trouble;
+    at = now;
     base::log(base::LogLevel::kWarning, place + ": " + trouble + "; trying again");
   };
   return bucket::make_bucket(location, options, tuning);

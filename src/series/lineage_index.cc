@@ -88,7 +88,9 @@ Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
   // A deletion may have brought chunks into the window since the runs were written.
   const auto missing = index->missing();
   if (!loaded && missing.size() != 0) {
-    base::log(base::LogLevel::kWarning,
+    // A folder that takes over from another one has no files of the index yet.
+    const bool is_absent = loaded.error().code() == ErrorCode::kNotFound;
+    base::log(is_absent ? base::LogLevel::kInfo : base::LogLevel::kWarning,
               loaded.error().message() + "; building the index from containers");
   }
   const auto add = [&](const base::IdRuns& ids) {
