@@ -113,7 +113,14 @@ Result<SliceBytes> RandomReader::fetch(const Part& part, Slice slice, std::size_
   for (std::uint32_t frame = slice.first; frame <= slice.last; ++frame) {
     raw_bytes += header.frames[frame].raw_bytes;
   }
-  if (!is_announced && wanted >= kOnceBytesMin && wanted * 2 >= raw_bytes) {
+  bool wants_most = wanted * 2 >= raw_bytes;
+  if (header.seal) {
+    // The request reads whole windows, whose other bytes the page cache keeps for the next reads.
+    SealedWindows::Set windows;
+    SealedWindows::add_windows(header, slice, windows);
+    wants_most = wanted * 2 > windows.count() * SealedWindows::kWindowBytes;
+  }
+  if (!is_announced && wanted >= kOnceBytesMin && wants_most) {
     return reader_->read_once(*part.what.source, header, slice, room, plan);
   }
   return reader_->read(*part.what.source, header, slice, room, plan);
