@@ -27,41 +27,42 @@ Result<void> check_kind(const std::string& path, TargetKind kind, bool is_encryp
                    "--plain if that is what you want");
 }
 
-/// Creates the target. Returns its key, or nullopt for a plain one.
-Result<std::optional<UserKey>> create(const CopyPlace& place, const TargetSetup& setup,
-                                      const std::string& key_options) {
+CreateOptions options_to_create(const CopyPlace& place) {
   CreateOptions options;
   options.trust_owner = is_trusted(place.folder);
   options.store_access = control::store_access_of_environment();
+  return options;
+}
+
+/// Creates the target, or completes one whose creation in its store was interrupted.
+Result<void> make_target(const CopyPlace& place, const TargetSetup& setup,
+                         const CreateOptions& options) {
+  if (!place.store) return create_target(place.folder, setup, options);
+  VARVE_TRY(create_target(*place.store, place.folder, setup, options));
+  remember_store_folder(options_to_read(place.folder).memory_folder, place.store->place,
+                        place.folder);
+  return {};
+}
+
+/// Creates the target. Returns its key, or nullopt for a plain one.
+Result<std::optional<UserKey>> create(const CopyPlace& place, const TargetSetup& setup,
+                                      const std::string& key_options) {
+  auto options = options_to_create(place);
   std::optional<UserKey> key;
   if (setup.kind == TargetKind::kEncrypted) {
     const auto named = control::key_place_of_environment();
     VARVE_TRY_ASSIGN(key, control::read_new_key(named, key_options));
     options.encryption = Encryption{.first_key = {.key = *key}};
   }
-  if (!place.store) {
-    VARVE_TRY(create_target(place.folder, setup, options));
-    return key;
-  }
-  VARVE_TRY(create_target(*place.store, place.folder, setup, options));
-  remember_store_folder(options_to_read(place.folder).memory_folder, place.store->place,
-                        place.folder);
+  VARVE_TRY(make_target(place, setup, options));
   return key;
 }
 
 /// Completes a repository whose creation in the store was interrupted.
 Result<void> complete(const CopyPlace& place, const TargetSetup& setup) {
   if (!place.store) return {};
-  const bool trusted = is_trusted(place.folder);
-  VARVE_TRY_ASSIGN(const auto connected, store_folder_at(place.folder, trusted));
-  if (connected) return {};
-  CreateOptions options;
-  options.trust_owner = trusted;
-  options.store_access = control::store_access_of_environment();
-  VARVE_TRY(create_target(*place.store, place.folder, setup, options));
-  remember_store_folder(options_to_read(place.folder).memory_folder, place.store->place,
-                        place.folder);
-  return {};
+  VARVE_TRY_ASSIGN(const auto connected, store_folder_at(place.folder, is_trusted(place.folder)));
+  return connected ? Result<void>() : make_target(place, setup, options_to_create(place));
 }
 
 }  // namespace
