@@ -128,7 +128,9 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
 
 /// Reads the key of an encrypted repository into the options, here where a terminal may ask for it
 /// and relative names count. The source gives the key once, so that the daemon keeps no passphrase.
-Result<void> read_key_once(const std::string& repository, MountOptions& options) {
+/// `attached` is the source that attached the folder, which knows the key; empty if none did.
+Result<void> read_key_once(const std::string& repository, MountOptions& options,
+                           const KeySource& attached) {
   const auto place = options.key.empty() ? control::key_place_of_environment() : options.key;
   options.open.encrypted_only = !place.empty();
   const bool trusted = options.open.trust_owner || base::is_listed_path("VARVE_TRUST", repository);
@@ -136,7 +138,9 @@ Result<void> read_key_once(const std::string& repository, MountOptions& options)
   // The opening reports what is wrong with the repository.
   if (!encryption || !*encryption) return {};
   options.open.encrypted_only = true;
-  VARVE_TRY_ASSIGN(auto key, control::read_key(place, {repository, repository, trusted}));
+  VARVE_TRY_ASSIGN(auto key, attached
+                                 ? attached()
+                                 : control::read_key(place, {repository, repository, trusted}));
   const auto held = std::make_shared<UserKey>(std::move(key));
   options.open.key = [held]() -> Result<UserKey> { return std::exchange(*held, {}); };
   return {};
@@ -162,10 +166,15 @@ Result<void> mount(const std::string& repository, const std::string& directory,
   MountOptions options = chosen;
   VARVE_TRY(check_mount_options(options));
   const auto purpose = options.open.read_only ? control::Purpose::kLook : control::Purpose::kChange;
+  KeySource attached;
   VARVE_TRY_ASSIGN(const std::string folder,
                    control::folder_of_place(
                        repository, {.purpose = purpose, .options = [&](const std::string& cached) {
-                                      return options_to_attach(cached, options);
+                                      auto how = options_to_attach(cached, options);
+                                      // One question for the folder and for the mount.
+                                      if (!attached) attached = how.key;
+                                      how.key = attached;
+                                      return how;
                                     }}));
   // fstab names the place, and mount(8) compares it with the mount table.
   if (folder != repository && options.source.empty()) options.source = repository;
@@ -177,7 +186,7 @@ Result<void> mount(const std::string& repository, const std::string& directory,
   }
   VARVE_TRY_ASSIGN(const std::string mount_point, check_mount_point(directory));
   VARVE_TRY(check_fuse_device());
-  VARVE_TRY(read_key_once(*repository_path, options));
+  VARVE_TRY(read_key_once(*repository_path, options, std::exchange(attached, nullptr)));
   control::use_client_state(options.open);
   if (options.debug) base::set_log_level(base::LogLevel::kDebug);
   if (options.foreground || options.debug) {
