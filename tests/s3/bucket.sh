@@ -7,12 +7,7 @@ cd "$(dirname "$0")"
 . ./ceph_lib.sh
 
 if [ -z "${VARVE_TEST_S3:-}" ]; then
-  ceph_need
-  work=$(mktemp -d /tmp/varve-s3-XXXXXX)
-  trap 'ceph_stop "$work"; rm -rf "$work"' EXIT
-  trap 'exit 143' INT TERM
-  ceph_start "$work"
-  ceph_make_bucket varve-test
+  ceph_for_test varve-test
   export VARVE_TEST_S3="$S3_ENDPOINT $S3_REGION varve-test $S3_KEY $S3_SECRET"
   # The gateway and the disk are killed while objects are written.
   export VARVE_TEST_S3_OUTAGE="bash -c 'set -eu; . $PWD/ceph_lib.sh; ceph_kill $work rgw; ceph_kill $work osd

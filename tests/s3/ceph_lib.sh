@@ -4,7 +4,8 @@
 #
 #   ceph_need             ends the test (77) where a program of scripts/packages-s3.txt is missing
 #   ceph_start DIR        starts what does not run; sets S3_ENDPOINT, S3_REGION, S3_KEY, S3_SECRET
-#   ceph_make_bucket NAME makes a bucket
+#   ceph_make_bucket NAME [lock] makes a bucket, with object lock
+#   ceph_for_test NAME    does all of this in a new folder, `work`, which goes with the shell
 #   ceph_kill DIR NAME    kills mon, mgr, osd or rgw at once (SIGKILL)
 #   ceph_stop DIR         ends everything; the data stays
 
@@ -126,15 +127,18 @@ ceph_start() {
   ceph_until "gateway" curl -sf -o /dev/null "$S3_ENDPOINT/"
 }
 
+ceph_for_test() {
+  ceph_need
+  work=$(mktemp -d /tmp/varve-s3-XXXXXX)
+  trap 'ceph_stop "$work"; rm -rf "$work"' EXIT
+  trap 'exit 143' INT TERM
+  ceph_start "$work"
+  ceph_make_bucket "$@"
+}
+
 ceph_make_bucket() {
-  # This curl leaves out the hash of the body, which the store needs.
-  curl -sf -o /dev/null -K - <<END
-header = "x-amz-content-sha256: $(sha256sum </dev/null | cut -d' ' -f1)"
-aws-sigv4 = "aws:amz:$S3_REGION:s3"
-user = "$S3_KEY:$S3_SECRET"
-request = "PUT"
-url = "$S3_ENDPOINT/$1"
-END
+  S3_KEY=$S3_KEY S3_SECRET=$S3_SECRET python3 "$(dirname "${BASH_SOURCE[0]}")/make_bucket.py" "$S3_ENDPOINT" \
+    "$S3_REGION" "$@"
 }
 
 ceph_pid_file() {

@@ -8,12 +8,7 @@ cd "$(dirname "$0")"
 . ./ceph_lib.sh
 
 if [ -z "${VARVE_TEST_STORE:-}" ]; then
-  ceph_need
-  work=$(mktemp -d /tmp/varve-s3-XXXXXX)
-  trap 'ceph_stop "$work"; rm -rf "$work"' EXIT
-  trap 'exit 143' INT TERM
-  ceph_start "$work"
-  ceph_make_bucket varve-test
+  ceph_for_test varve-test
   export AWS_ENDPOINT_URL=$S3_ENDPOINT AWS_REGION=$S3_REGION
   export AWS_ACCESS_KEY_ID=$S3_KEY AWS_SECRET_ACCESS_KEY=$S3_SECRET
   export VARVE_TEST_STORE=s3://varve-test/machines/laptop

@@ -7,12 +7,7 @@ cd "$(dirname "$0")"
 . ./ceph_lib.sh
 
 if [ -z "${VARVE_TEST_S3:-}" ]; then
-  ceph_need
-  work=$(mktemp -d /tmp/varve-s3-XXXXXX)
-  trap 'ceph_stop "$work"; rm -rf "$work"' EXIT
-  trap 'exit 143' INT TERM
-  ceph_start "$work"
-  ceph_make_bucket varve-test
+  ceph_for_test varve-test
   export VARVE_TEST_S3="$S3_ENDPOINT $S3_REGION varve-test $S3_KEY $S3_SECRET"
 fi
 "$VARVE_CONTRACT_SEGMENT_STORE" --gtest_filter='*RealStore*'
