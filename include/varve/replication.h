@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "varve/object_lock.h"
 #include "varve/object_store.h"
 #include "varve/options.h"
 #include "varve/result.h"
@@ -22,11 +23,13 @@ class Repository;
 /// Creates a repository in an empty object store, and its folder on this machine, which is the only
 /// one that writes. The folder keeps as much of the data as StorePlace::cache_bytes says. An
 /// interrupted call can be repeated.
+/// With a `lock`, all objects of the repository are locked; see set_upkeep_settings() for a change.
 /// Errors: kExists if the place or the folder has a repository; kUnsupported if the store does not
-/// honour conditional requests; those of Repository::create() and of the store.
+/// honour conditional requests, or has no locks; those of Repository::create() and of the store.
 [[nodiscard]] Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                                            const RepositoryParameters& parameters,
-                                           const CreateOptions& options);
+                                           const CreateOptions& options,
+                                           const ObjectLock& lock = {});
 
 /// Says what an attached folder does.
 enum class AttachRole : std::uint8_t {
@@ -79,6 +82,11 @@ void remember_store_folder(const std::string& memory_folder, const std::string& 
 /// Errors: those of opening the folder's state for writing.
 [[nodiscard]] Result<void> follow_store(Repository& repository, std::chrono::milliseconds interval);
 
+/// An ability of a store, such as {"conditional requests", "honoured"}.
+struct StoreAbility {
+  std::string name{};
+  std::string value{};
+};
 /// The state of a folder of a repository in an object store.
 struct ReplicationInfo {
   std::string place{};        ///< s3://BUCKET/PREFIX.
@@ -86,12 +94,33 @@ struct ReplicationInfo {
   std::uint64_t head = 0;     ///< Number of the newest replicated state; 0 before the first one.
   std::string fenced{};       ///< Message about another folder that writes; empty without one.
   Timestamp replicated_at{};  ///< Time of it.
+  /// The result of this folder's last trial of the store; empty if it never tried.
+  std::vector<StoreAbility> abilities{};
+  Timestamp probed_at{};           ///< Time of that.
+  std::int64_t clock_ahead_s = 0;  ///< The store's clock less this machine's then, in seconds.
+  std::uint32_t lock_days = 0;     ///< Days for which the writer locks objects; 0 without locks.
+  /// The time at which the first lock of an object that the state needs ends, as far as it is
+  /// known. An object without a known lock counts as one whose lock ended in 1970.
+  Timestamp locks_end{};
 };
 /// Returns the state of the folder as the disk has it; nullopt for a repository that is in no
 /// object store. Makes no request.
 /// Errors: those of reading the folder.
 [[nodiscard]] Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
                                                                       bool trust_owner = false);
+
+/// The folder that writes to a repository in an object store, as it says itself. It is advice for
+/// people.
+struct StoreLease {
+  std::string host{};
+  std::string user{};
+  std::string folder{};  ///< The repository's folder on that host.
+  Timestamp since{};     ///< The time of its first replicated state, by that host's clock.
+};
+/// Returns the lease that the repository's folder has seen last; nullopt if there is none, and for
+/// a repository that is in no object store. Makes no request.
+/// Errors: those of reading the folder.
+[[nodiscard]] Result<std::optional<StoreLease>> store_lease(Repository& repository);
 
 /// Requests of one kind to an object store, as stores bill them.
 struct StoreRequests {
@@ -128,11 +157,12 @@ struct StoreCheck {
   std::uint64_t foreign_objects = 0;  ///< Objects among them that no state needs, older than a day.
   std::uint64_t foreign_bytes = 0;
   std::vector<StoreDamage> damages{};
+  std::vector<std::string> notes{};  ///< Changes of the store since the last check, and advice.
 };
 /// Compares a list of the object store with the newest state that the folder knows: objects that
-/// are missing, or have another length. In a writer's folder, also tries whether the store still
-/// honours conditional requests. Reads no data. No part of this process may have the repository
-/// open.
+/// are missing, or have another length. In a writer's folder, also tries the abilities of the
+/// store, and asks for the lock of each object if the repository locks them. Reads no data. No part
+/// of this process may have the repository open.
 /// Errors: those of the store, and of reading the folder.
 [[nodiscard]] Result<StoreCheck> check_store(const std::string& folder, const OpenOptions& options);
 

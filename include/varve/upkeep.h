@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "varve/object_lock.h"
 #include "varve/retention.h"
 
 namespace varve {
@@ -15,6 +16,8 @@ struct UpkeepSettings {
   /// limit of the program, which is 64 MiB in the background and none otherwise.
   std::optional<std::uint64_t> arrange_bytes_per_second;
   KeepRules keep;  ///< The rules of a prune without rules; none unless set.
+  /// The lock of the objects of a repository in an object store; none unless set.
+  ObjectLock object_lock{};
 
   friend bool operator==(const UpkeepSettings&, const UpkeepSettings&) = default;
 };

@@ -2,11 +2,15 @@
 #include "bucket/abilities.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -18,6 +22,8 @@ namespace varve::bucket {
 namespace {
 
 constexpr std::size_t kProbeBytes = 64;
+// A lock of a day that begins now ends no earlier than this from now on, in seconds.
+constexpr std::int64_t kLockLeast = std::int64_t{23} * 60 * 60;
 
 // Objects with random names, which the destructor removes.
 class Probe {
@@ -33,10 +39,11 @@ class Probe {
     names_.push_back(fmt::format("{}-{}", prefix_, names_.size()));
     return names_.back();
   }
-  Result<void> put(const std::string& name, char content, PutCondition condition) {
+  Result<void> put(const std::string& name, char content, PutCondition condition,
+                   const ObjectLock& lock = {}) {
     const std::vector bytes(kProbeBytes, static_cast<std::byte>(content));
     const std::array<std::span<const std::byte>, 1> parts{bytes};
-    return bucket_.put(name, parts, {.condition = condition});
+    return bucket_.put(name, parts, {.condition = condition, .lock = lock});
   }
   // Returns the content of an object, which put() wrote.
   Result<char> get(const std::string& name, std::size_t bytes) {
@@ -55,8 +62,11 @@ class Probe {
   Result<Conditions> conditions();
   Result<bool> copies_ranges(const std::string& from);
   Result<bool> removes(const std::string& name);
+  Result<std::string> locks(LockMode mode, std::int64_t local_seconds);
 
  private:
+  Result<std::string> removes_locked(const std::string& name);
+
   Bucket& bucket_;
   const std::string prefix_;  // Of the names of this probe.
   std::vector<std::string> names_;
@@ -110,6 +120,55 @@ Result<bool> Probe::removes(const std::string& name) {
   return true;
 }
 
+bool passes(const Error& error) {
+  return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kInterrupted ||
+         error.code() == ErrorCode::kCorrupt;
+}
+
+// Tries to remove an object for good in spite of its lock. Returns an empty text if that fails.
+Result<std::string> Probe::removes_locked(const std::string& name) {
+  VARVE_TRY_ASSIGN(const auto info, bucket_.head(name));
+  const auto removed =
+      info.version.empty() ? bucket_.remove(name) : bucket_.remove_version(name, info.version);
+  if (!removed && passes(removed.error())) return removed.error();
+  return std::string(removed ? "the store removes locked objects all the same" : "");
+}
+
+Result<std::string> Probe::locks(LockMode mode, std::int64_t local_seconds) {
+  const auto name = new_name();
+  const auto refused = [&](const Error& error) -> Result<std::string> {
+    return passes(error) ? Result<std::string>(error) : error.message();
+  };
+  const auto put_locked = put(name, 'l', PutCondition::kNone, {1, mode});
+  if (!put_locked) return refused(put_locked.error());
+  VARVE_TRY_ASSIGN(const auto first, bucket_.head(name));
+  const auto now = local_seconds + bucket_.clock_ahead().value_or(0);
+  if (!first.locked_until || first.locked_until->seconds < now + kLockLeast) {
+    return std::string(
+        "the store accepts locks and shows none; the key needs the right s3:GetObjectRetention");
+  }
+  const auto extended = bucket_.lock(name, {2, mode});
+  if (!extended) return refused(extended.error());
+  VARVE_TRY_ASSIGN(const auto second, bucket_.head(name));
+  if (!second.locked_until || second.locked_until->seconds <= first.locked_until->seconds) {
+    return std::string("the store does not extend locks");
+  }
+  return removes_locked(name);
+}
+
+Result<std::string> new_prefix(const std::string& prefix) {
+  std::array<unsigned char, 8> random{};
+  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
+    return Error(ErrorCode::kIo, "no random bytes from OpenSSL");
+  }
+  return fmt::format("{}probe-{:02x}", prefix, fmt::join(random, ""));
+}
+
+std::string yes_or_no(bool value) { return value ? "yes" : "no"; }
+
+constexpr std::string_view kProbedAt = "probed";
+constexpr std::string_view kClockAhead = "clock-ahead";
+
 }  // namespace
 
 std::string_view name_of(Conditions conditions) {
@@ -125,22 +184,97 @@ std::string_view name_of(Conditions conditions) {
 }
 
 Result<Abilities> probe_abilities(Bucket& bucket, const std::string& prefix) {
-  std::array<unsigned char, 8> random{};
-  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
-    return Error(ErrorCode::kIo, "no random bytes from OpenSSL");
-  }
-  Probe probe(bucket, fmt::format("{}probe-{:02x}", prefix, fmt::join(random, "")));
+  VARVE_TRY_ASSIGN(auto names, new_prefix(prefix));
+  Probe probe(bucket, std::move(names));
   Abilities abilities;
   const auto name = probe.new_name();
   VARVE_TRY(probe.put(name, '1', PutCondition::kNone));
   VARVE_TRY(probe.get(name, kProbeBytes));
   VARVE_TRY_ASSIGN(abilities.lists_at_once, probe.is_listed(name));
+  VARVE_TRY_ASSIGN(const auto info, bucket.head(name));
+  abilities.keeps_versions = !info.version.empty();
   VARVE_TRY_ASSIGN(abilities.conditions, probe.conditions());
   VARVE_TRY_ASSIGN(abilities.copies_ranges, probe.copies_ranges(name));
   VARVE_TRY_ASSIGN(abilities.removes, probe.removes(name));
   VARVE_TRY_ASSIGN(const bool is_listed, probe.is_listed(name));
   if (is_listed == abilities.removes) abilities.lists_at_once = false;
   return abilities;
+}
+
+Result<std::string> try_lock(Bucket& bucket, const std::string& prefix, LockMode mode,
+                             std::int64_t local_seconds) {
+  VARVE_TRY_ASSIGN(auto names, new_prefix(prefix));
+  return Probe(bucket, std::move(names)).locks(mode, local_seconds);
+}
+
+std::vector<AbilityText> texts_of(const Abilities& abilities) {
+  const auto& locks = abilities.locks;
+  return {{"conditional requests", std::string(name_of(abilities.conditions))},
+          {"copies of ranges", yes_or_no(abilities.copies_ranges)},
+          {"lists show changes at once", yes_or_no(abilities.lists_at_once)},
+          {"may remove objects", yes_or_no(abilities.removes)},
+          {"keeps old versions", yes_or_no(abilities.keeps_versions)},
+          {"object lock", locks ? yes_or_no(*locks) : "not tried"}};
+}
+
+std::vector<std::string> differences(const Abilities& before, const Abilities& now) {
+  std::vector<std::string> found;
+  const auto old_texts = texts_of(before);
+  const auto new_texts = texts_of(now);
+  for (std::size_t i = 0; i < old_texts.size(); ++i) {
+    const auto& was = old_texts[i].value;
+    const auto& is = new_texts[i].value;
+    if (was == is || was == "not tried" || is == "not tried") continue;
+    found.push_back(fmt::format("{}: {} now, {} before", old_texts[i].name, is, was));
+  }
+  return found;
+}
+
+std::string encode_probe(const ProbeRecord& record) {
+  std::string text;
+  for (const auto& [name, value] : texts_of(record.abilities)) {
+    text += fmt::format("{} = {}\n", name, value);
+  }
+  return text + fmt::format("{} = {}\n{} = {}\n", kProbedAt, record.seconds, kClockAhead,
+                            record.clock_ahead_s);
+}
+
+std::optional<ProbeRecord> decode_probe(std::string_view text) {
+  std::map<std::string, std::string, std::less<>> values;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    const auto line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const auto equals = line.find(" = ");
+    if (equals == std::string_view::npos) return std::nullopt;
+    values.emplace(line.substr(0, equals), line.substr(equals + 3));
+  }
+  const auto number = [&](std::string_view key, std::int64_t& out) {
+    const auto found = values.find(key);
+    if (found == values.end()) return false;
+    const auto& value = found->second;
+    const auto* const last = value.data() + value.size();
+    const auto [at, failed] = std::from_chars(value.data(), last, out);
+    return failed == std::errc() && at == last;
+  };
+  ProbeRecord record;
+  if (!number(kProbedAt, record.seconds) || !number(kClockAhead, record.clock_ahead_s)) {
+    return std::nullopt;
+  }
+  // The names are those of texts_of(). An unknown value counts as "no".
+  const auto names = texts_of(record.abilities);
+  const auto value = [&](std::size_t i) { return values[names[i].name]; };
+  auto& abilities = record.abilities;
+  abilities.conditions = Conditions::kRefused;
+  for (const auto one : {Conditions::kHonoured, Conditions::kIgnored}) {
+    if (value(0) == name_of(one)) abilities.conditions = one;
+  }
+  abilities.copies_ranges = value(1) == "yes";
+  abilities.lists_at_once = value(2) == "yes";
+  abilities.removes = value(3) == "yes";
+  abilities.keeps_versions = value(4) == "yes";
+  if (value(5) == "yes" || value(5) == "no") abilities.locks = value(5) == "yes";
+  return record;
 }
 
 }  // namespace varve::bucket

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bucket/bucket.h"
+#include "varve/object_lock.h"
 #include "varve/result.h"
 
 namespace varve::bucket {
@@ -26,6 +29,9 @@ struct Abilities {
   bool copies_ranges = false;  ///< copy_prefix() works.
   bool lists_at_once = false;  ///< list() showed each object right after it was written or removed.
   bool removes = false;        ///< The credentials may remove objects.
+  bool keeps_versions = false;  ///< A removed object stays in the store as an older version.
+  /// A locked object cannot be removed, and its lock can be extended; nullopt: not tried.
+  std::optional<bool> locks{};
 
   bool operator==(const Abilities&) const = default;
 };
@@ -37,5 +43,36 @@ struct Abilities {
 [[nodiscard]] Result<Abilities> probe_abilities(Bucket& bucket, const std::string& prefix);
 
 inline constexpr int kProbeRacers = 4;
+
+/// Tries whether the store locks objects, with one small object below `prefix` that stays locked
+/// for two days. Returns an empty text if it does, and otherwise the reason why it does not, with
+/// advice. Errors: those of Bucket that pass; kCorrupt.
+[[nodiscard]] Result<std::string> try_lock(Bucket& bucket, const std::string& prefix, LockMode mode,
+                                           std::int64_t local_seconds);
+
+/// The result of a folder's last trial of its store.
+struct ProbeRecord {
+  Abilities abilities{};
+  std::int64_t seconds = 0;        ///< The time of the probe, in seconds since 1970.
+  std::int64_t clock_ahead_s = 0;  ///< The store's clock less this machine's, in seconds.
+
+  bool operator==(const ProbeRecord&) const = default;
+};
+/// Returns the text of a record. docs/FORMAT.md §16.
+[[nodiscard]] std::string encode_probe(const ProbeRecord& record);
+/// Returns nullopt for a text that encode_probe() of no version made.
+[[nodiscard]] std::optional<ProbeRecord> decode_probe(std::string_view text);
+
+/// One ability, as an entry of a table.
+struct AbilityText {
+  std::string name{};   ///< Such as "copies ranges".
+  std::string value{};  ///< Such as "yes".
+
+  bool operator==(const AbilityText&) const = default;
+};
+/// Returns all abilities in a fixed order.
+[[nodiscard]] std::vector<AbilityText> texts_of(const Abilities& abilities);
+/// Returns a sentence for each ability that differs. An ability that was not tried does not differ.
+[[nodiscard]] std::vector<std::string> differences(const Abilities& before, const Abilities& now);
 
 }  // namespace varve::bucket

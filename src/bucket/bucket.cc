@@ -54,6 +54,14 @@ Traffic difference(const Traffic& now, const Traffic& before) {
   return more;
 }
 
+Result<void> Bucket::remove_version(const std::string& name, const std::string& /*version*/) {
+  return Error(ErrorCode::kUnsupported, describe() + "/" + name + ": the store has no versions");
+}
+
+Result<void> Bucket::lock(const std::string& name, const ObjectLock& /*lock*/) {
+  return Error(ErrorCode::kUnsupported, describe() + "/" + name + ": the store has no locks");
+}
+
 bool is_valid_name(std::string_view name, std::size_t prefix_bytes) {
   if (name.empty() || prefix_bytes > kNameBytesMax || name.size() > kNameBytesMax - prefix_bytes) {
     return false;

@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "varve/object_lock.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -33,6 +35,7 @@ enum class PutCondition : std::uint8_t {
 struct PutOptions {
   PutCondition condition = PutCondition::kNone;
   std::string storage_class{};  ///< Such as "STANDARD_IA"; empty for the store's default.
+  ObjectLock lock{};            ///< The lock of the new object. Only put() uses it.
 };
 
 /// The description of an object.
@@ -41,6 +44,10 @@ struct ObjectInfo {
   std::uint64_t bytes = 0;      ///< The length of the body.
   Timestamp modified{};         ///< The time of the last put, by the store's clock; whole seconds.
   std::string storage_class{};  ///< Empty for the store's default.
+  // Only head() returns these:
+  std::optional<Timestamp> locked_until{};  ///< The end of the object's lock; nullopt without one.
+  std::string lock_mode{};                  ///< "GOVERNANCE" or "COMPLIANCE"; empty without a lock.
+  std::string version{};  ///< The id of this version; empty if the bucket keeps no versions.
 };
 
 struct ListPage {
@@ -124,8 +131,16 @@ class Bucket {
   [[nodiscard]] virtual Result<ListPage> list(const std::string& prefix, const std::string& after,
                                               std::size_t objects_max) = 0;
 
-  /// Removes an object. A missing object is no error.
+  /// Removes an object. A missing object is no error. A bucket that keeps versions only hides the
+  /// object: its bytes stay until the bucket's lifecycle rule drops them.
   [[nodiscard]] virtual Result<void> remove(const std::string& name) = 0;
+  /// Removes one version of an object, with its bytes. Errors: kNotPermitted also while the version
+  /// is locked.
+  [[nodiscard]] virtual Result<void> remove_version(const std::string& name,
+                                                    const std::string& version);
+  /// Locks an object from now on, by the store's clock. The store refuses to shorten a lock.
+  /// Errors: kNotFound; kNotPermitted; kUnsupported or kIo if the bucket has no locks.
+  [[nodiscard]] virtual Result<void> lock(const std::string& name, const ObjectLock& lock);
 
   /// Writes the first `bytes` of the object `from`, at least 1, to the object `to` and replaces it.
   /// The bytes do not pass through this machine. Only the storage class of `options` counts.
@@ -142,6 +157,9 @@ class Bucket {
   /// Ends all waiting calls, and all later ones, with kInterrupted.
   virtual void stop() = 0;
 
+  /// Returns the seconds that the store's clock is ahead of this machine's by the latest answer;
+  /// nullopt before the first one.
+  [[nodiscard]] virtual std::optional<std::int64_t> clock_ahead() const { return std::nullopt; }
   /// Returns what was requested so far.
   [[nodiscard]] virtual Traffic traffic() const = 0;
   /// Returns the place of the bucket, for messages: "s3://BUCKET/PREFIX". It has no secrets.

@@ -85,8 +85,12 @@ Result<void> S3Bucket::put(const std::string& name,
   }
   VARVE_TRY_ASSIGN(put.payload_sha256, sha256_hex(parts));
   put.headers.emplace_back(kSha256Header, put.payload_sha256);
-  auto md5 = md5_base64(parts);
-  if (!md5.empty()) put.headers.emplace_back("content-md5", std::move(md5));
+  add_checksum(parts, put.payload_sha256, put.headers);
+  if (options.lock.on()) {
+    put.headers.emplace_back("x-amz-object-lock-mode", lock_mode_text(options.lock.mode));
+    put.headers.emplace_back("x-amz-object-lock-retain-until-date",
+                             lock_end_text(options.lock, store_seconds()));
+  }
   if (!options.storage_class.empty()) {
     put.headers.emplace_back("x-amz-storage-class", options.storage_class);
   }
@@ -189,6 +193,10 @@ Result<ObjectInfo> S3Bucket::head(const std::string& name) {
   }
   info.modified = *modified;
   info.storage_class = header(answer, "x-amz-storage-class");
+  info.lock_mode = header(answer, "x-amz-object-lock-mode");
+  info.locked_until = parse_iso_time(header(answer, "x-amz-object-lock-retain-until-date"));
+  const auto version = header(answer, "x-amz-version-id");
+  if (version != "null") info.version = version;
   return info;
 }
 

@@ -41,11 +41,19 @@ class S3Bucket final : public Bucket {
   [[nodiscard]] Result<void> copy_prefix(const std::string& from, std::uint64_t bytes,
                                          const std::string& to, const PutOptions& options) override;
   [[nodiscard]] Result<void> remove_unfinished(const std::string& prefix) override;
+  [[nodiscard]] Result<void> remove_version(const std::string& name,
+                                            const std::string& version) override;
+  [[nodiscard]] Result<void> lock(const std::string& name, const ObjectLock& lock) override;
+  [[nodiscard]] std::optional<std::int64_t> clock_ahead() const override {
+    return client_->clock_ahead();
+  }
   void stop() override { client_->stop(); }
   [[nodiscard]] Traffic traffic() const override { return client_->traffic(); }
   [[nodiscard]] std::string describe() const override { return text_of(location_); }
 
  private:
+  /// Returns the present time by the store's clock, as far as it is known, in seconds since 1970.
+  [[nodiscard]] std::int64_t store_seconds() const;
   S3Bucket(Location location, std::unique_ptr<S3Client> client);
   [[nodiscard]] Result<void> check_name(const std::string& name) const;
   [[nodiscard]] S3Request request(RequestKind kind, const char* method,

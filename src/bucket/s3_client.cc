@@ -51,5 +51,6 @@ Result<S3Answer> S3Client::call(S3Request request) {
 
 void S3Client::stop() { core_->stop(); }
 Traffic S3Client::traffic() const { return core_->traffic(); }
+std::optional<std::int64_t> S3Client::clock_ahead() const { return core_->clock_ahead(); }
 
 }  // namespace varve::bucket

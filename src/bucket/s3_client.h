@@ -2,8 +2,10 @@
 // Signs requests, sends them, and repeats those that fail.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bucket/bucket.h"
@@ -42,6 +44,8 @@ class S3Client {
   void stop();
 
   [[nodiscard]] Traffic traffic() const;
+  /// Returns the seconds that the store's clock is ahead by its latest answer; nullopt before that.
+  [[nodiscard]] std::optional<std::int64_t> clock_ahead() const;
 
  private:
   class Core;

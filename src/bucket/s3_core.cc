@@ -76,6 +76,11 @@ Traffic S3Client::Core::traffic() const {
   return traffic_;
 }
 
+std::optional<std::int64_t> S3Client::Core::clock_ahead() const {
+  const std::lock_guard lock(mutex_);
+  return clock_ahead_;
+}
+
 Timestamp S3Client::Core::now() const {
   auto time = clock_.now();
   time.seconds += clock_offset_;
@@ -174,11 +179,13 @@ Result<HttpRequest> S3Client::Core::signed_request(const S3Request& request) con
 void S3Client::Core::receive(const CallPointer& call, bool is_second, HttpAnswer answer) {
   --in_flight_;
   (is_second ? call->second : call->first).reset();
+  const auto date = parse_http_time(std::string(answer.header("date")));
   {
     const std::lock_guard lock(mutex_);
     auto& counts = traffic_.at(static_cast<std::size_t>(call->request.kind));
     counts.bytes_sent += answer.bytes_sent;
     counts.bytes_received += answer.bytes_received;
+    if (date) clock_ahead_ = date->seconds - clock_.now().seconds;
   }
   const auto judgement = judge(call->request, answer, place(call->request), call->region);
   const bool other_is_running = call->first || call->second;

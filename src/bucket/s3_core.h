@@ -35,6 +35,7 @@ class S3Client::Core {
   /// Waits until all requests have ended.
   void stop();
   [[nodiscard]] Traffic traffic() const;
+  [[nodiscard]] std::optional<std::int64_t> clock_ahead() const;
 
  private:
   using Clock = HttpEngine::Clock;
@@ -89,8 +90,9 @@ class S3Client::Core {
   const S3Tuning tuning_;
   const base::SystemClock clock_;
 
-  mutable std::mutex mutex_;  // Innermost. Guards the traffic.
+  mutable std::mutex mutex_;  // Innermost. Guards the two below.
   Traffic traffic_{};
+  std::optional<std::int64_t> clock_ahead_;  // By the store's latest answer.
 
   std::string region_;
   std::int64_t clock_offset_ = 0;  // The store's clock less this machine's, in seconds.

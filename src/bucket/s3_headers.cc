@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bucket/s3_headers.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <openssl/evp.h>
 #include <openssl/rand.h>
 
 #include <array>
+#include <charconv>
+#include <ctime>
+#include <utility>
 
+#include "bucket/locking_bucket.h"
 #include "bucket/s3_answers.h"
 #include "bucket/xml_reader.h"
 
@@ -18,6 +24,32 @@ Result<std::string> new_mark() {
     return Error(ErrorCode::kIo, "no random bytes from OpenSSL");
   }
   return fmt::format("{:02x}", fmt::join(random, ""));
+}
+
+std::string_view lock_mode_text(LockMode mode) {
+  return mode == LockMode::kGovernance ? "GOVERNANCE" : "COMPLIANCE";
+}
+
+std::string lock_end_text(const ObjectLock& lock, std::int64_t store_seconds) {
+  const auto end = static_cast<std::time_t>(store_seconds + seconds_of(lock));
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(end));
+}
+
+void add_checksum(std::span<const std::span<const std::byte>> parts, std::string_view sha256,
+                  Fields& headers) {
+  auto md5 = md5_base64(parts);
+  if (!md5.empty()) {
+    headers.emplace_back("content-md5", std::move(md5));
+    return;
+  }
+  // A system that follows FIPS has no MD5.
+  std::array<unsigned char, 32> bytes{};
+  for (std::size_t i = 0; i < bytes.size() && 2 * i + 2 <= sha256.size(); ++i) {
+    std::from_chars(sha256.data() + 2 * i, sha256.data() + 2 * i + 2, bytes[i], 16);
+  }
+  std::array<unsigned char, 48> text{};
+  const int length = EVP_EncodeBlock(text.data(), bytes.data(), static_cast<int>(bytes.size()));
+  headers.emplace_back("x-amz-checksum-sha256", std::string(text.begin(), text.begin() + length));
 }
 
 Error wrong_answer(std::string_view what) {

@@ -2,10 +2,14 @@
 // Helpers of the requests of S3Bucket.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "bucket/s3_client.h"
+#include "bucket/signer.h"
+#include "varve/object_lock.h"
 #include "varve/result.h"
 
 namespace varve::bucket {
@@ -17,6 +21,16 @@ inline constexpr const char* kMarkHeader = "x-amz-meta-varve-mark";
 
 /// Returns a random mark. Errors: kIo.
 [[nodiscard]] Result<std::string> new_mark();
+
+/// Returns "COMPLIANCE" or "GOVERNANCE".
+[[nodiscard]] std::string_view lock_mode_text(LockMode mode);
+/// Returns the end of a lock that begins now, as the protocol writes it. `store_seconds` is the
+/// present time by the store's clock, in seconds since 1970.
+[[nodiscard]] std::string lock_end_text(const ObjectLock& lock, std::int64_t store_seconds);
+/// Adds a checksum of a body to the headers: a store accepts no lock without one. `sha256` is the
+/// body's SHA-256 in hexadecimal digits.
+void add_checksum(std::span<const std::span<const std::byte>> parts, std::string_view sha256,
+                  Fields& headers);
 
 /// Returns the error of an answer that breaks the protocol.
 [[nodiscard]] Error wrong_answer(std::string_view what);

@@ -19,7 +19,10 @@ constexpr std::string_view kUpkeepSetting = "upkeep";
 constexpr std::uint64_t kHasRate = 1;
 constexpr std::uint64_t kHasWithin = 2;
 constexpr std::uint64_t kByClaimed = 4;
-constexpr std::uint64_t kFlags = kHasRate | kHasWithin | kByClaimed;
+constexpr std::uint64_t kHasLock = 8;
+constexpr std::uint64_t kFlags = kHasRate | kHasWithin | kByClaimed | kHasLock;
+
+constexpr auto kLockModeMax = static_cast<std::uint64_t>(LockMode::kGovernance);
 
 using Count = std::uint32_t KeepRules::*;
 constexpr std::array<Count, 6> kCounts = {&KeepRules::last,    &KeepRules::hourly,
@@ -51,6 +54,12 @@ Result<UpkeepSettings> find_upkeep_settings(const meta::Txn& txn) {
   }
   if ((flags & kHasWithin) != 0) settings.keep.within_seconds = r.varint();
   settings.keep.by_claimed = (flags & kByClaimed) != 0;
+  if ((flags & kHasLock) != 0) {
+    const std::uint64_t days = r.varint();
+    const std::uint64_t mode = r.varint();
+    if (days == 0 || days > kLockDaysMax || mode > kLockModeMax) return damaged_upkeep();
+    settings.object_lock = {static_cast<std::uint32_t>(days), static_cast<LockMode>(mode)};
+  }
   if (!r.done()) return damaged_upkeep();
   return settings;
 }
@@ -61,10 +70,15 @@ Result<void> put_upkeep_settings(meta::WriteTxn& txn, const UpkeepSettings& sett
   base::ByteWriter w(out);
   const KeepRules& keep = settings.keep;
   w.varint((settings.arrange_bytes_per_second ? kHasRate : 0) |
-           (keep.within_seconds ? kHasWithin : 0) | (keep.by_claimed ? kByClaimed : 0));
+           (keep.within_seconds ? kHasWithin : 0) | (keep.by_claimed ? kByClaimed : 0) |
+           (settings.object_lock.on() ? kHasLock : 0));
   if (settings.arrange_bytes_per_second) w.varint(*settings.arrange_bytes_per_second);
   for (const Count count : kCounts) w.varint(keep.*count);
   if (keep.within_seconds) w.varint(*keep.within_seconds);
+  if (settings.object_lock.on()) {
+    w.varint(settings.object_lock.days);
+    w.varint(static_cast<std::uint64_t>(settings.object_lock.mode));
+  }
   return txn.put(meta::catalog::kSettings, kUpkeepSetting, out);
 }
 

@@ -66,6 +66,13 @@ bool print_store(const StoreCheck& store, const CheckArguments& options, const C
       print(fmt::format("{}/{}: {}\n", store.place, damage.object, damage.what));
     }
   }
+  for (const auto& text : store.notes) {
+    if (options.json) {
+      print_json("store_note", {{"what", text}});
+    } else {
+      note(context, store.place + ": " + text);
+    }
+  }
   if (options.json) {
     print_json("store_check", {{"place", store.place},
                                {"objects", store.objects},

@@ -63,7 +63,15 @@ void tell_change(const NamedSettings& named, const SettingChanges& changes,
   if (changes.repository.arrange) {
     note(context, "these settings apply from the next arranging on");
   }
-  if (changes.repository.upkeep && named.repository) {
+  if (changes.repository.object_lock && named.repository) {
+    const auto& lock = named.repository->upkeep.object_lock;
+    note(context, lock.on() ? fmt::format("new objects are locked for {} days; the next seals lock "
+                                          "the present ones, and extend all locks in time",
+                                          lock.days)
+                            : std::string("new objects are not locked; the present locks stay "
+                                          "until they end"));
+  }
+  if (changes.repository.keep_rules && named.repository) {
     const std::string rules = rules_text(named.repository->upkeep.keep);
     note(context, "a prune without rules now " +
                       (rules.empty() ? "is refused" : "keeps what these keep: " + rules));

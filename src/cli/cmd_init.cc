@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/replication.h"
 #include "cli/repository_access.h"
+#include "cli/repository_settings_words.h"
 #include "control/key_source.h"
 #include "control/mounted_path.h"
 #include "control/place_folder.h"
@@ -39,6 +40,7 @@ struct InitArguments {
   std::string cipher;
   std::string key_cost;
   std::string local;  ///< Folder of a repository in an object store.
+  std::string object_lock;
   PlaceOptions store;
 };
 
@@ -80,11 +82,12 @@ Result<std::optional<Encryption>> choose_encryption(const InitArguments& options
 Result<void> take_store(InitArguments& options) {
   if (!control::names_store(options.repository)) {
     if (options.local.empty() && options.store.cache_size.empty() &&
-        options.store.staging_size.empty()) {
+        options.store.staging_size.empty() && options.object_lock.empty()) {
       return {};
     }
     return usage_error(
-        "--local, --cache-size and --staging-size are for a repository in s3://BUCKET/PREFIX");
+        "--local, --cache-size, --staging-size and --object-lock are for a repository in "
+        "s3://BUCKET/PREFIX");
   }
   if (options.local.empty()) {
     return usage_error("give the folder on this machine too: --local=DIR");
@@ -133,6 +136,9 @@ int run_init(InitArguments options, const Context& context) {
                                                              : 8192;
   parameters.chunk_bytes_min = parameters.chunk_bytes_avg / 4;
   parameters.chunk_bytes_max = parameters.chunk_bytes_avg * 8;
+  const auto lock =
+      options.object_lock.empty() ? Result(ObjectLock()) : parse_object_lock(options.object_lock);
+  if (!lock) return fail(lock.error());
   CreateOptions how;
   how.settings = settings;
   how.trust_owner = is_trusted(options.repository);
@@ -140,9 +146,9 @@ int run_init(InitArguments options, const Context& context) {
   auto encryption = choose_encryption(options);
   if (!encryption) return fail(encryption.error());
   how.encryption = *std::move(encryption);
-  const auto made = options.local.empty()
-                        ? Repository::create(options.repository, parameters, how)
-                        : create_in_store(options.store.place, options.repository, parameters, how);
+  const auto made = options.local.empty() ? Repository::create(options.repository, parameters, how)
+                                          : create_in_store(options.store.place, options.repository,
+                                                            parameters, how, *lock);
   if (!made) return fail(made.error());
   if (!options.local.empty()) {
     remember_store_folder(options_to_read(options.repository).memory_folder,
@@ -206,6 +212,11 @@ void add_init_command(CommandLine& line, const Context& context) {
                   "Storage class of volumes in an object store, such as STANDARD_IA (default: that "
                   "of the store)")
       .type_name("CLASS");
+  command
+      .add_option("--object-lock", options->object_lock,
+                  "Lock all objects in the store for so many days, and extend the locks at seals; "
+                  "see varve-config(1)")
+      .type_name("DAYS[,governance]");
   add_store_options(command, options->store);
   command.add_json_flag(options->json, "the repository");
   const auto encrypt = command.add_flag("--encrypt", options->encrypt,

@@ -15,6 +15,7 @@
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/repository_status.h"
+#include "cli/store_status_output.h"
 #include "control/open_versions.h"
 
 namespace varve::cli {
@@ -71,6 +72,7 @@ Result<RepositoryStatus> look(const std::vector<std::string>& words, const Insta
   // Before the repository is opened: a process opens a catalog only once at a time.
   VARVE_TRY_ASSIGN(const auto folder, repository_at(named.repository, control::Purpose::kLook));
   VARVE_TRY_ASSIGN(status.replication, replication_info(folder, is_trusted(folder)));
+  VARVE_TRY_ASSIGN(status.store_usage, store_usage(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));
@@ -80,6 +82,7 @@ Result<RepositoryStatus> look(const std::vector<std::string>& words, const Insta
     status.series.push_back(std::move(one));
   }
   status.checks = repository->earlier_checks();
+  VARVE_TRY_ASSIGN(status.lease, store_lease(*repository));
   VARVE_TRY_ASSIGN(status.space, repository->space());
   VARVE_TRY_ASSIGN(status.sequence, repository->sequence());
   status.now = base::SystemClock().now();
@@ -137,14 +140,7 @@ void print_as_text(const RepositoryStatus& status, const std::vector<Concern>& c
          open_names(series)});
   }
   if (rows.size() > 1) print("\n" + table(rows, "lrlrrl"));
-  if (status.replication) {
-    const auto& store = *status.replication;
-    const std::string text =
-        store.head == 0 ? std::string("nothing yet")
-                        : fmt::format("state {}, {} ago", store.head,
-                                      age_text(seconds_since(store.replicated_at, status.now)));
-    print("\n" + table({{store.place, text}}, "ll"));
-  }
+  if (status.replication) print("\n" + table(store_rows(status), "ll"));
   rows = {{"last checks", check_text(status)},
           {"free", fmt::format("{} of {}", size_text(free_bytes(status.space), false),
                                size_text(status.space.blocks * status.space.block_bytes, false))}};
@@ -183,15 +179,7 @@ void print_as_json(const RepositoryStatus& status, const std::vector<Concern>& c
     put_time(object, "ended_at", {check.ended_at, 0});
     print_json("check", std::move(object));
   }
-  if (status.replication) {
-    Json object{{"place", status.replication->place},
-                {"head", status.replication->head},
-                {"reads_only", status.replication->reads_only}};
-    if (status.replication->head != 0) {
-      put_time(object, "replicated_at", status.replication->replicated_at);
-    }
-    print_json("object_store", std::move(object));
-  }
+  if (status.replication) print_store_status_json(status);
   for (const Concern& concern : concerns) {
     print_json("concern", {{"state", name_of(concern.health)}, {"text", concern.text}});
   }

@@ -89,6 +89,7 @@ template <typename Change>
 Result<bool> add(RepositoryChanges& changes, bool RepositoryChanges::*part, Change change) {
   changes.changes.push_back(std::move(change));
   changes.*part = true;
+  if (part != &RepositoryChanges::arrange) changes.upkeep = true;
   return true;
 }
 
@@ -97,7 +98,7 @@ Result<bool> parse_upkeep(std::string_view key, std::string_view value,
   for (const auto& [name, count] : kCounts) {
     if (key != name) continue;
     VARVE_TRY_ASSIGN(const auto number, parse_number(key, value, 0, 1'000'000));
-    return add(changes, &RepositoryChanges::upkeep,
+    return add(changes, &RepositoryChanges::keep_rules,
                [member = count, number](auto& all) { all.upkeep.keep.*member = number; });
   }
   if (key == "keep-within") {
@@ -105,22 +106,27 @@ Result<bool> parse_upkeep(std::string_view key, std::string_view value,
     if (value != "none") {
       VARVE_TRY_ASSIGN(within, parse_duration(value));
     }
-    return add(changes, &RepositoryChanges::upkeep,
+    return add(changes, &RepositoryChanges::keep_rules,
                [within](auto& all) { all.upkeep.keep.within_seconds = within; });
   }
   if (key == "keep-by") {
     if (value != "sealed" && value != "claimed") {
       return usage_error(fmt::format("keep-by={}: choose sealed or claimed", value));
     }
-    return add(changes, &RepositoryChanges::upkeep,
+    return add(changes, &RepositoryChanges::keep_rules,
                [claimed = value == "claimed"](auto& all) { all.upkeep.keep.by_claimed = claimed; });
+  }
+  if (key == "object-lock") {
+    VARVE_TRY_ASSIGN(const auto lock, parse_object_lock(value));
+    return add(changes, &RepositoryChanges::object_lock,
+               [lock](auto& all) { all.upkeep.object_lock = lock; });
   }
   if (key == "arrange-rate") {
     std::optional<std::uint64_t> rate;
     if (value != "default") {
       VARVE_TRY_ASSIGN(rate, parse_bytes(value));
     }
-    return add(changes, &RepositoryChanges::upkeep,
+    return add(changes, &RepositoryChanges::keep_rules,
                [rate](auto& all) { all.upkeep.arrange_bytes_per_second = rate; });
   }
   return false;
@@ -130,7 +136,25 @@ Result<bool> parse_upkeep(std::string_view key, std::string_view value,
 
 std::string repository_setting_names() {
   return "policy, batch, dead, fan, window, parity, arrange-rate, keep-last, keep-hourly, "
-         "keep-daily, keep-weekly, keep-monthly, keep-yearly, keep-within, keep-by";
+         "keep-daily, keep-weekly, keep-monthly, keep-yearly, keep-within, keep-by, object-lock";
+}
+
+Result<ObjectLock> parse_object_lock(std::string_view text) {
+  if (text == "off") return ObjectLock();
+  const auto comma = text.find(',');
+  const auto mode = comma == std::string_view::npos ? "compliance" : text.substr(comma + 1);
+  const auto days = parse_number("object-lock", text.substr(0, comma), 1, kLockDaysMax);
+  if (days && mode == "compliance") return ObjectLock{*days, LockMode::kCompliance};
+  if (days && mode == "governance") return ObjectLock{*days, LockMode::kGovernance};
+  return usage_error(fmt::format(
+      "object-lock={}: give a number of days from 1 to {}, with \",governance\" behind it if some "
+      "credentials may end locks early; or off",
+      text, kLockDaysMax));
+}
+
+std::string object_lock_text(const ObjectLock& lock) {
+  if (!lock.on()) return "off";
+  return fmt::format("{}{}", lock.days, lock.mode == LockMode::kGovernance ? ",governance" : "");
 }
 
 Result<bool> parse_repository_setting(std::string_view key, std::string_view value,
@@ -172,6 +196,7 @@ std::vector<std::pair<std::string, std::string>> repository_setting_texts(
   texts.emplace_back("keep-within",
                      keep.within_seconds ? duration_text(*keep.within_seconds) : "none");
   texts.emplace_back("keep-by", keep.by_claimed ? "claimed" : "sealed");
+  texts.emplace_back("object-lock", object_lock_text(settings.upkeep.object_lock));
   return texts;
 }
 
@@ -195,6 +220,11 @@ void put_repository_settings(Json& object, const RepositorySettings& settings) {
   object["keep_yearly"] = keep.yearly;
   if (keep.within_seconds) object["keep_within_seconds"] = *keep.within_seconds;
   object["keep_by"] = keep.by_claimed ? "claimed" : "sealed";
+  if (settings.upkeep.object_lock.on()) {
+    object["object_lock_days"] = settings.upkeep.object_lock.days;
+    object["object_lock_mode"] =
+        settings.upkeep.object_lock.mode == LockMode::kGovernance ? "governance" : "compliance";
+  }
 }
 
 std::string rules_text(const KeepRules& rules) {

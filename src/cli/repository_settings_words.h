@@ -11,6 +11,7 @@
 
 #include "cli/output.h"
 #include "varve/arrange.h"
+#include "varve/object_lock.h"
 #include "varve/result.h"
 #include "varve/upkeep.h"
 
@@ -25,8 +26,10 @@ struct RepositorySettings {
 /// Changes of these settings, in the order of the words.
 struct RepositoryChanges {
   std::vector<std::function<void(RepositorySettings&)>> changes{};
-  bool arrange = false;  ///< One of them changes RepositorySettings::arrange.
-  bool upkeep = false;   ///< One of them changes RepositorySettings::upkeep.
+  bool arrange = false;      ///< One of them changes RepositorySettings::arrange.
+  bool upkeep = false;       ///< One of them changes RepositorySettings::upkeep.
+  bool object_lock = false;  ///< One of them sets the lock of objects; `upkeep` is also set.
+  bool keep_rules = false;   ///< One of them changes anything else of `upkeep`.
 
   [[nodiscard]] bool any() const { return !changes.empty(); }
   void apply(RepositorySettings& settings) const {
@@ -47,6 +50,11 @@ struct RepositoryChanges {
     const RepositorySettings& settings);
 /// Sets the members of a message `settings` to them.
 void put_repository_settings(Json& object, const RepositorySettings& settings);
+
+/// Parses "off", "DAYS" or "DAYS,governance". Errors: kUsage.
+[[nodiscard]] Result<ObjectLock> parse_object_lock(std::string_view text);
+/// Returns the text that parse_object_lock() reads.
+[[nodiscard]] std::string object_lock_text(const ObjectLock& lock);
 
 /// Returns the rules as options of `varve prune`.
 [[nodiscard]] std::string rules_text(const KeepRules& rules);

@@ -139,12 +139,33 @@ const EarlierCheck* newest_data_check(const std::vector<EarlierCheck>& checks) {
 
 namespace {
 
+// Locks are extended when less than half of their length is left, so an eighth is late.
+void add_store_concerns(const ReplicationInfo& store, const Timestamp& now,
+                        std::vector<Concern>& concerns) {
+  for (const auto& ability : store.abilities) {
+    if (ability.name != "conditional requests" || ability.value == "honoured") continue;
+    concerns.push_back({Health::kCritical, store.place +
+                                               " does not honour conditional requests: two writers "
+                                               "could harm each other"});
+  }
+  if (store.lock_days == 0) return;
+  const auto late = std::int64_t{store.lock_days} * 86400 / 8;
+  if (store.locks_end.seconds >= now.seconds + late) return;
+  concerns.push_back(
+      {Health::kWarning,
+       store.locks_end.seconds == 0
+           ? fmt::format("not all objects in {} are locked; `varve wait` locks more", store.place)
+           : fmt::format("locks of objects in {} end on {}; `varve wait` extends them", store.place,
+                         time_text(store.locks_end))});
+}
+
 // Another writer is the worst state: nothing more reaches the store.
 void add_replication_concern(const RepositoryStatus& status, std::vector<Concern>& concerns) {
   if (!status.replication) return;
   if (!status.replication->fenced.empty()) {
     concerns.push_back({Health::kCritical, status.replication->fenced});
   }
+  add_store_concerns(*status.replication, status.now, concerns);
   std::uint64_t missing = 0;
   for (const SeriesStatus& series : status.series) missing += series.unreplicated;
   if (missing == 0) return;

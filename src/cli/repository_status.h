@@ -38,6 +38,8 @@ struct RepositoryStatus {
   std::optional<std::uint64_t> sequence{};  ///< See Repository::sequence().
   Timestamp now;
   std::optional<ReplicationInfo> replication{};  ///< nullopt without an object store.
+  std::optional<StoreUsage> store_usage{};       ///< As `replication`.
+  std::optional<StoreLease> lease{};             ///< nullopt if no writer is known.
 };
 
 /// The limits that the user has set.

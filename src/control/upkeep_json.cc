@@ -28,6 +28,10 @@ Json upkeep_to_json(const UpkeepSettings& settings) {
   if (settings.arrange_bytes_per_second) {
     object["arrange_bytes_per_second"] = *settings.arrange_bytes_per_second;
   }
+  if (settings.object_lock.on()) {
+    object["object_lock_days"] = settings.object_lock.days;
+    object["object_lock_governance"] = settings.object_lock.mode == LockMode::kGovernance;
+  }
   return object;
 }
 
@@ -39,6 +43,11 @@ std::optional<UpkeepSettings> upkeep_from_json(const Json& object) {
   if (fields.has("within_seconds")) settings.keep.within_seconds = fields.count("within_seconds");
   if (fields.has("arrange_bytes_per_second")) {
     settings.arrange_bytes_per_second = fields.count("arrange_bytes_per_second");
+  }
+  if (fields.has("object_lock_days")) {
+    settings.object_lock.days = fields.u32("object_lock_days");
+    settings.object_lock.mode =
+        fields.flag("object_lock_governance") ? LockMode::kGovernance : LockMode::kCompliance;
   }
   if (!fields.ok()) return std::nullopt;
   return settings;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,8 @@ namespace varve::replica {
 namespace {
 
 constexpr std::size_t kRemovedAtOnce = 1000;
+// If the store refuses so many objects, and removes none, the key may not remove any.
+constexpr std::size_t kRefusedMax = 16;
 constexpr std::array<const char*, 4> kDataFolders = {"cat", "other", "seg", "vol"};
 
 // Returns whether Varve gives objects such a name: R/FOLDER/W-N.
@@ -31,13 +34,43 @@ bool is_data_name(std::string_view name, std::string_view folder) {
          std::ranges::all_of(name.substr(kHolder + 1), is_hex);
 }
 
-Result<void> remove_objects(const GarbagePlace& place, const std::vector<std::string>& names) {
+// Removes objects. Returns those that the store refuses to remove: they may be locked. Errors:
+// kNotPermitted if it refuses all of them, or the first ones; without locks, if it refuses any.
+Result<std::vector<std::string>> remove_objects(const GarbagePlace& place,
+                                                const std::vector<std::string>& names) {
+  std::vector<std::string> refused;
+  std::optional<Error> refusal;
+  bool went_on = false;
   Uploads requests(place.limits);
-  for (const auto& name : names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == kRefusedMax) {
+      VARVE_TRY(requests.finish());
+      if (refused.size() == i) break;
+      went_on = true;
+    }
+    const auto denied = std::make_shared<std::optional<Error>>();
     VARVE_TRY(requests.begin(
-        0, [bucket = place.bucket, name] { return bucket->remove(name); }, nullptr));
+        0,
+        [&place, name = names[i], denied]() -> Result<void> {
+          const auto removed = place.bucket->remove(name);
+          const bool may_be_locked =
+              place.lock_s != 0 && !removed && removed.error().code() == ErrorCode::kNotPermitted;
+          if (!may_be_locked) return removed;
+          *denied = removed.error();
+          return {};
+        },
+        [&, name = names[i], denied]() -> Result<void> {
+          if (!*denied) return {};
+          refused.push_back(name);
+          refusal = *denied;
+          return {};
+        }));
   }
-  return requests.finish();
+  VARVE_TRY(requests.finish());
+  const bool stopped = refused.size() == kRefusedMax && !went_on;
+  if (!refusal || (refused.size() < names.size() && !stopped)) return refused;
+  VARVE_TRY(place.state->postpone_garbage(names, place.now_s));
+  return *refusal;
 }
 
 // Returns the number of a head by its name.
@@ -79,16 +112,27 @@ Result<std::uint64_t> note_orphans(const GarbagePlace& place, const IsNamed& is_
 Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t head,
                                      const IsNamed& is_named) {
   std::uint64_t removed = 0;
+  GarbageLocks locks;
+  if (place.lock_s != 0) {
+    locks.noted_before = place.now_s + place.bucket->clock_ahead().value_or(0);
+    locks.unknown_before = place.now_s - place.lock_s;
+  }
   while (true) {
     VARVE_TRY_ASSIGN(const auto names,
-                     place.state->garbage(place.now_s - place.wait_s, head, kRemovedAtOnce));
+                     place.state->garbage(place.now_s - place.wait_s, head, kRemovedAtOnce, locks));
     if (names.empty()) return removed;
     std::vector<std::string> unnamed;
     std::ranges::copy_if(names, std::back_inserter(unnamed),
                          [&](const std::string& name) { return !is_named(name); });
-    VARVE_TRY(remove_objects(place, unnamed));  // O48
-    VARVE_TRY(place.state->forget_garbage(names));
-    removed += unnamed.size();
+    VARVE_TRY_ASSIGN(const auto refused, remove_objects(place, unnamed));  // O48
+    // Later than any time that this loop asks for, so the loop ends.
+    VARVE_TRY(place.state->postpone_garbage(refused, place.now_s));
+    auto gone = names;
+    std::erase_if(gone, [&](const std::string& name) {
+      return std::ranges::find(refused, name) != refused.end();
+    });
+    VARVE_TRY(place.state->forget_garbage(gone));
+    removed += unnamed.size() - refused.size();
   }
 }
 
@@ -110,7 +154,9 @@ Result<std::uint64_t> remove_old_heads(const GarbagePlace& place, const HeadRete
   std::uint64_t guard = 0;
   for (const auto& head : heads) {
     const bool is_behind = head.number < newest.number - std::min(newest.number, retention.heads);
-    if (is_behind && newest.modified_s - head.modified_s >= retention.seconds) {
+    // The lock of a head below the guard began before the guard head.
+    const auto seconds = std::max(retention.seconds, place.lock_s);
+    if (is_behind && newest.modified_s - head.modified_s >= seconds) {
       guard = head.number;
     }
   }
@@ -118,8 +164,8 @@ Result<std::uint64_t> remove_old_heads(const GarbagePlace& place, const HeadRete
   for (const auto& head : heads) {
     if (head.number < guard) names.push_back(head_name(id, head.number));
   }
-  VARVE_TRY(remove_objects(place, names));
-  return std::uint64_t{names.size()};
+  VARVE_TRY_ASSIGN(const auto refused, remove_objects(place, names));
+  return std::uint64_t{names.size() - refused.size()};
 }
 
 }  // namespace varve::replica

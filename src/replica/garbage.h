@@ -22,6 +22,7 @@ struct GarbagePlace {
   UploadLimits limits{};
   /// Seconds for which an object that no head names stays.
   std::int64_t wait_s = std::int64_t{24} * 60 * 60;
+  std::int64_t lock_s = 0;  ///< Length of the objects' locks in seconds; 0 without locks.
 };
 /// Returns whether the newest head, or an upload in progress, needs an object.
 using IsNamed = std::function<bool(const std::string& object)>;
@@ -36,8 +37,10 @@ using IsNamed = std::function<bool(const std::string& object)>;
     const std::function<Result<std::uint64_t>()>& newest);
 
 /// Removes noted objects that no head has named for so long as the place says. `head` is the number
-/// of the newest head, and `is_named` knows its objects. Returns the number of removed objects.
-/// Errors: kNotPermitted if the key may not remove objects; others of the bucket and of the state.
+/// of the newest head, and `is_named` knows its objects. Leaves objects while they may be locked,
+/// and tries those again later that the store refuses to remove. Returns the number of removed
+/// objects. Errors: kNotPermitted if the key may not remove objects; others of the bucket and of
+/// the state.
 [[nodiscard]] Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t head,
                                                    const IsNamed& is_named);
 

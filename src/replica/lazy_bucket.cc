@@ -70,6 +70,21 @@ Result<void> LazyBucket::remove_unfinished(const std::string& prefix) {
   return bucket->remove_unfinished(prefix);
 }
 
+Result<void> LazyBucket::remove_version(const std::string& name, const std::string& version) {
+  VARVE_TRY_ASSIGN(auto* const bucket, opened());
+  return bucket->remove_version(name, version);
+}
+
+Result<void> LazyBucket::lock(const std::string& name, const ObjectLock& lock) {
+  VARVE_TRY_ASSIGN(auto* const bucket, opened());
+  return bucket->lock(name, lock);
+}
+
+std::optional<std::int64_t> LazyBucket::clock_ahead() const {
+  const auto* const made = made_.load();
+  return made != nullptr ? made->clock_ahead() : std::nullopt;
+}
+
 // Without the mutex, which a call holds while it waits for the store.
 void LazyBucket::stop() {
   stopped_ = true;

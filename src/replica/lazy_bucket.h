@@ -39,6 +39,10 @@ class LazyBucket final : public bucket::Bucket {
                                          const std::string& to,
                                          const bucket::PutOptions& options) override;
   [[nodiscard]] Result<void> remove_unfinished(const std::string& prefix) override;
+  [[nodiscard]] Result<void> remove_version(const std::string& name,
+                                            const std::string& version) override;
+  [[nodiscard]] Result<void> lock(const std::string& name, const ObjectLock& lock) override;
+  [[nodiscard]] std::optional<std::int64_t> clock_ahead() const override;
   void stop() override;
   [[nodiscard]] bucket::Traffic traffic() const override;
   [[nodiscard]] std::string describe() const override { return place_; }

@@ -23,6 +23,10 @@ constexpr std::size_t kLeaseFieldMax = 4096;
 constexpr std::size_t kLeaseBytesMax = std::size_t{64} << 10;
 constexpr std::size_t kLeaseHeaderBytes = 8;
 constexpr std::size_t kShownBytesMax = 200;
+// In the state: the lease of this folder, its time, and the object of another folder.
+constexpr std::string_view kOwnLease = "lease";
+constexpr std::string_view kOwnLeaseSince = "lease since";
+constexpr std::string_view kStoredLease = "lease object";
 
 Error lease_damaged() { return {ErrorCode::kCorrupt, "the lease of the object store is damaged"}; }
 
@@ -134,6 +138,42 @@ std::optional<Lease> read_lease(bucket::Bucket& bucket, const std::string& repos
   const auto bytes = bucket.get_all(name_of_object(repository_id), kLeaseBytesMax);
   if (!bytes) return std::nullopt;
   auto lease = decode_lease(base::as_text(*bytes), keys);
+  if (!lease) return std::nullopt;
+  return *std::move(lease);
+}
+
+Result<void> keep_lease(bucket::Bucket& bucket, const std::string& repository_id,
+                        ReplicaState& state) {
+  const auto bytes = bucket.get_all(name_of_object(repository_id), kLeaseBytesMax);
+  if (!bytes && bytes.error().code() == ErrorCode::kNotFound) return {};
+  if (!bytes) return bytes.error();
+  return state.set_text(kStoredLease, base::as_text(*bytes));
+}
+
+Result<void> keep_own_lease(ReplicaState& state, const Lease& lease) {
+  VARVE_TRY(state.set_number(kOwnLeaseSince, static_cast<std::uint64_t>(lease.since_s)));
+  return state.set_text(kOwnLease, lease.host + '\n' + lease.user + '\n' + lease.folder);
+}
+
+std::optional<Lease> kept_lease(const ReplicaState& state, const crypto::KeyRing* keys) {
+  const auto own = state.text(kOwnLease);
+  const auto since = state.number(kOwnLeaseSince);
+  if (own && *own && since) {
+    std::string_view text = **own;
+    Lease lease;
+    for (auto* const field : {&lease.host, &lease.user}) {
+      const auto end = text.find('\n');
+      if (end == std::string_view::npos) return std::nullopt;
+      *field = text.substr(0, end);
+      text.remove_prefix(end + 1);
+    }
+    lease.folder = text;
+    lease.since_s = static_cast<std::int64_t>(*since);
+    return lease;
+  }
+  const auto stored = state.text(kStoredLease);
+  if (!stored || !*stored) return std::nullopt;
+  auto lease = decode_lease(**stored, keys);
   if (!lease) return std::nullopt;
   return *std::move(lease);
 }

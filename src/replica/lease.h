@@ -10,6 +10,7 @@
 
 #include "bucket/bucket.h"
 #include "crypto/key_ring.h"
+#include "replica/replica_state.h"
 #include "varve/result.h"
 
 namespace varve::replica {
@@ -39,6 +40,16 @@ struct Lease {
 /// Returns the lease; nullopt if there is none that can be read.
 [[nodiscard]] std::optional<Lease> read_lease(bucket::Bucket& bucket,
                                               const std::string& repository_id,
+                                              const crypto::KeyRing* keys);
+
+/// Keeps the lease of the store in the folder's state, as the store has it. Errors: those of the
+/// bucket and of the state; a missing lease is none.
+[[nodiscard]] Result<void> keep_lease(bucket::Bucket& bucket, const std::string& repository_id,
+                                      ReplicaState& state);
+/// Notes that this folder has written the lease.
+[[nodiscard]] Result<void> keep_own_lease(ReplicaState& state, const Lease& lease);
+/// Returns the lease that the folder keeps; nullopt if there is none that can be read.
+[[nodiscard]] std::optional<Lease> kept_lease(const ReplicaState& state,
                                               const crypto::KeyRing* keys);
 
 }  // namespace varve::replica

@@ -20,6 +20,7 @@ constexpr std::string_view kHeadKey = "head";
 constexpr std::string_view kPendingKey = "pending";
 constexpr std::string_view kFencedKey = "fenced";
 constexpr std::string_view kTrafficKey = "traffic";
+constexpr std::string_view kLockPrefix = "locked ";  // Then the name of the object.
 
 constexpr std::size_t kNotesAtOnce = 10'000;
 
@@ -29,6 +30,17 @@ std::string garbage_note(std::int64_t seconds, std::uint64_t number) {
   writer.u64(static_cast<std::uint64_t>(seconds));
   writer.u64(number);
   return note;
+}
+
+std::string lock_key(std::string_view object) {
+  return std::string(kLockPrefix) + std::string(object);
+}
+
+// Returns 0 for a value that cannot be read.
+std::int64_t lock_end(std::string_view value) {
+  base::ByteReader reader(value);
+  const auto end = static_cast<std::int64_t>(reader.u64());
+  return reader.done() ? end : 0;
 }
 
 std::string folder_of(const std::string& root) { return root + "/replica"; }
@@ -253,7 +265,8 @@ Result<std::uint64_t> ReplicaState::add_garbage(const std::vector<std::string>& 
 }
 
 Result<std::vector<std::string>> ReplicaState::garbage(std::int64_t before, std::uint64_t head,
-                                                       std::size_t max) const {
+                                                       std::size_t max,
+                                                       const GarbageLocks& locks) const {
   std::vector<std::string> names;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
   VARVE_TRY(meta::for_each_prefix(
@@ -261,15 +274,69 @@ Result<std::vector<std::string>> ReplicaState::garbage(std::int64_t before, std:
         base::ByteReader reader(value);
         const auto noted = static_cast<std::int64_t>(reader.u64());
         const auto number = reader.u64();
-        if (reader.done() && noted < before && number <= head) names.emplace_back(key);
+        if (!reader.done() || noted >= before || number > head) return true;
+        VARVE_TRY_ASSIGN(const auto lock, txn.get(kState, lock_key(key)));
+        const bool may_be_locked =
+            lock ? lock_end(lock->view()) >= locks.noted_before : noted >= locks.unknown_before;
+        if (!may_be_locked) names.emplace_back(key);
         return names.size() < max;
       }));
   return names;
 }
 
+Result<void> ReplicaState::postpone_garbage(const std::vector<std::string>& names,
+                                            std::int64_t seconds) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  for (const auto& name : names) {
+    VARVE_TRY_ASSIGN(const auto known, txn.get(kGarbage, name));
+    if (!known) continue;
+    base::ByteReader reader(known->view());
+    static_cast<void>(reader.u64());
+    VARVE_TRY(txn.put(kGarbage, name, garbage_note(seconds, reader.u64())));
+  }
+  return txn.commit();
+}
+
+Result<std::map<std::string, std::int64_t>> ReplicaState::lock_ends() const {
+  std::map<std::string, std::int64_t> ends;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
+  VARVE_TRY(meta::for_each_prefix(
+      txn, kState, kLockPrefix, [&](std::string_view key, std::string_view value) -> Result<bool> {
+        ends.emplace(key.substr(kLockPrefix.size()), lock_end(value));
+        return true;
+      }));
+  return ends;
+}
+
+Result<void> ReplicaState::set_lock_ends(const std::map<std::string, std::int64_t>& ends,
+                                         const std::set<std::string>& live) {
+  std::vector<std::string> gone;
+  if (!live.empty()) {
+    VARVE_TRY_ASSIGN(const auto known, lock_ends());
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
+    for (const auto& [name, end] : known) {
+      if (live.contains(name) || ends.contains(name)) continue;
+      VARVE_TRY_ASSIGN(const auto garbage, txn.get(kGarbage, name));
+      if (!garbage) gone.push_back(name);
+    }
+  }
+  if (ends.empty() && gone.empty()) return {};
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  for (const auto& name : gone) VARVE_TRY(txn.erase(kState, lock_key(name)));
+  for (const auto& [name, end] : ends) {
+    std::string value;
+    base::ByteWriter(value).u64(static_cast<std::uint64_t>(end));
+    VARVE_TRY(txn.put(kState, lock_key(name), value));
+  }
+  return txn.commit();
+}
+
 Result<void> ReplicaState::forget_garbage(const std::vector<std::string>& names) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
-  for (const auto& name : names) VARVE_TRY(txn.erase(kGarbage, name));
+  for (const auto& name : names) {
+    VARVE_TRY(txn.erase(kGarbage, name));
+    VARVE_TRY(txn.erase(kState, lock_key(name)));
+  }
   return txn.commit();
 }
 

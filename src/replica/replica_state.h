@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +23,14 @@
 #include "varve/result.h"
 
 namespace varve::replica {
+
+/// Limits for the locks of objects that are to be removed, in seconds since 1970.
+struct GarbageLocks {
+  /// A lock that is noted ends before this time.
+  std::int64_t noted_before = std::numeric_limits<std::int64_t>::max();
+  /// An object whose lock is not noted became garbage before this time.
+  std::int64_t unknown_before = std::numeric_limits<std::int64_t>::max();
+};
 
 /// The newest head that the folder knows, and the map of objects of that head. Thread-safe: each
 /// call is one transaction. Several processes may read beside one writer, but a process opens the
@@ -74,12 +83,23 @@ class ReplicaState {
   [[nodiscard]] Result<std::uint64_t> add_garbage(const std::vector<std::string>& names,
                                                   std::int64_t seconds, std::uint64_t number);
   /// Returns at most `max` objects that were noted before `before`, in seconds, and whose head
-  /// exists if the newest one is `head`.
+  /// exists if the newest one is `head`. Omits those that may be locked.
   [[nodiscard]] Result<std::vector<std::string>> garbage(std::int64_t before, std::uint64_t head,
-                                                         std::size_t max) const;
+                                                         std::size_t max,
+                                                         const GarbageLocks& locks = {}) const;
+  /// Notes again, as from `seconds` on, objects that could not be removed.
+  [[nodiscard]] Result<void> postpone_garbage(const std::vector<std::string>& names,
+                                              std::int64_t seconds);
   [[nodiscard]] Result<void> forget_garbage(const std::vector<std::string>& names);
   /// Returns the number of objects that wait for their removal.
   [[nodiscard]] Result<std::uint64_t> garbage_count() const;
+
+  /// Returns the ends of the locks that are known, in seconds since 1970 by the store's clock.
+  [[nodiscard]] Result<std::map<std::string, std::int64_t>> lock_ends() const;
+  /// Adds ends of locks. Unless `live` is empty, forgets those of objects that are neither in it
+  /// nor garbage.
+  [[nodiscard]] Result<void> set_lock_ends(const std::map<std::string, std::int64_t>& ends,
+                                           const std::set<std::string>& live);
 
   /// A number that the folder keeps for a purpose, such as a time. 0 if there is none.
   [[nodiscard]] Result<std::uint64_t> number(std::string_view purpose) const;

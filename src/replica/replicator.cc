@@ -271,7 +271,7 @@ void Replicator::announce() {
   const auto noted = state_.text(kLeaseKey);
   if (noted && *noted == who) return;
   auto written = write_lease(*parts_.bucket, parts_.repository_id, lease, parts_.keys.get());
-  if (written) written = state_.set_text(kLeaseKey, who);
+  if (written) written = keep_own_lease(state_, lease);
   if (!written) base::log(base::LogLevel::kInfo, written.error().message());
 }
 

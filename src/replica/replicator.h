@@ -55,6 +55,8 @@ struct ReplicatorParts {
   LocalNotes* notes = nullptr;
   /// Has the catalog's snapshot of the newest head. Null to compare the whole catalog always.
   KeptSnapshot* kept = nullptr;
+  /// Returns the length of the objects' locks in seconds; 0 without locks. May be empty.
+  std::function<std::int64_t()> lock_seconds{};
   /// Receives the map of objects of the newest head at the opening and after each head, and the
   /// files whose extents are others than before: null for all.
   std::function<void(const ObjectMap&, const std::set<std::string>* changed)> on_objects{};

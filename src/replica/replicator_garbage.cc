@@ -52,6 +52,7 @@ Result<std::uint64_t> Replicator::clean_up() {
   place.repository_id = parts_.repository_id;
   place.now_s = parts_.clock->now().seconds;
   place.limits = parts_.uploads;
+  if (parts_.lock_seconds) place.lock_s = parts_.lock_seconds();
   // After a list, only a head that this process creates later lets the orphans be removed.
   VARVE_TRY_ASSIGN(const auto listed, state_.number(kListedAt));
   const auto since = place.now_s - static_cast<std::int64_t>(listed);

@@ -18,8 +18,11 @@
 #include "replica/attachment.h"
 #include "replica/distant_files.h"
 #include "replica/lazy_bucket.h"
+#include "replica/lease.h"
 #include "replica/replica_state.h"
 #include "replica/writer_files.h"
+#include "repo/object_lock_setting.h"
+#include "repo/store_probe.h"
 #include "repo/superblock_file.h"
 #include "store/repository_paths.h"
 #include "varve/replication.h"
@@ -92,10 +95,11 @@ Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
   std::unique_ptr<BucketSide> side(new BucketSide(path, *std::move(config), options.store, hooks));
   side->files_ = std::move(files);
   side->read_only_ = options.read_only;
-  side->bucket_ =
+  auto lazy =
       std::make_unique<replica::LazyBucket>([open = bucket_opener(hooks, options.store.access),
                                              config = side->config_] { return open(config); },
                                             side->config_.place);
+  side->bucket_ = std::make_unique<bucket::LockingBucket>(std::move(lazy), side->clock());
   VARVE_TRY(side->open_data());
   return side;
 }
@@ -144,12 +148,17 @@ Result<void> BucketSide::refresh(const crypto::KeyRing* keys) {
         known = present_head.number;
       }
     }
-    VARVE_TRY_ASSIGN(const auto newest,
-                     replica::newest_head(*bucket_, superblock.repository_id, known));
+    const auto found = replica::newest_head(*bucket_, superblock.repository_id, known);
+    if (!found) return explain_lack(*bucket_, path_, found.error(), superblock.repository_id);
+    const auto& newest = *found;
     VARVE_TRY(replica::authenticate_head(newest, keys));
     VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
     VARVE_TRY_ASSIGN(const bool advanced, replica::advance_to(*bucket_, *files_, path_, newest));
     if (!advanced) return {};
+    {
+      VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(*files_, path_, false));
+      static_cast<void>(replica::keep_lease(*bucket_, superblock.repository_id, state));
+    }
     return adopt_superblock(*files_, path_, head.superblock, keys != nullptr);
   };
   const auto done = work();
@@ -205,6 +214,9 @@ Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repo
                             const std::set<std::string>* changed) {
     local_->set_objects(objects, changed);
   };
+  VARVE_TRY_ASSIGN(const auto lock, object_lock_of(catalog));
+  bucket_->set_rule(lock);
+  parts.lock_seconds = [this] { return bucket::seconds_of(bucket_->rule()); };
   VARVE_TRY_ASSIGN(replicator_, replica::Replicator::open(std::move(parts)));
   return {};
 }
@@ -250,6 +262,7 @@ void BucketSide::replicate_in_background(const std::stop_token& stop) {
       replicated_.notify_all();
       const auto removed = replicator_->remove_garbage();
       if (!removed) base::log(base::LogLevel::kInfo, removed.error().message());
+      extend_locks();
       continue;
     }
     if (stop.stop_requested()) return;
@@ -311,6 +324,7 @@ Result<void> BucketSide::replicate_all() {
   }
   const auto removed = replicator_->remove_garbage();
   if (!removed) base::log(base::LogLevel::kInfo, removed.error().message());
+  extend_locks();
   evict();
   if (damages.empty()) return {};
   return Error(ErrorCode::kCorrupt,

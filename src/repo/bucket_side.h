@@ -8,11 +8,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
 #include "bucket/bucket.h"
+#include "bucket/locking_bucket.h"
 #include "crypto/key_ring.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
@@ -20,8 +22,10 @@
 #include "replica/distant_data.h"
 #include "replica/garbage.h"
 #include "replica/kept_snapshot.h"
+#include "replica/lease.h"
 #include "replica/local_data.h"
 #include "replica/local_notes.h"
+#include "replica/object_locks.h"
 #include "replica/replica_state.h"
 #include "replica/replicator.h"
 #include "replica/uploads.h"
@@ -47,6 +51,7 @@ struct BucketHooks {
   replica::HeadRetention heads{};
   /// Receives what each replication has done.
   std::function<void(const replica::ReplicateReport&)> replicated{};
+  std::size_t locks_at_once = replica::kLocksAtOnce;
 };
 /// Returns how to open a repository's store: that of the hooks, otherwise with `access`.
 [[nodiscard]] replica::BucketOpener bucket_opener(const BucketHooks& hooks,
@@ -87,6 +92,10 @@ class BucketSide {
   void hold(const meta::Env& catalog);
   /// Call it before each write to the catalog.
   void before_write(const meta::Env& catalog) { kept_.before_write(catalog); }
+  /// Tries whether the store has locks. Errors: those of require_locks().
+  [[nodiscard]] Result<void> allow_lock(const ObjectLock& lock);
+  /// Sets the lock of objects that are written from now on.
+  void set_lock(const ObjectLock& lock) { bucket_->set_rule(lock); }
   /// Asks for a replication in the background.
   void notify();
   /// Waits while more data than the bound is sealed or stored here, but not replicated. Ends after
@@ -103,6 +112,8 @@ class BucketSide {
                                     std::chrono::milliseconds interval);
   /// Ends the threads, and all requests.
   void stop();
+  /// Returns the lease that the folder keeps; nullopt if there is none that can be read.
+  [[nodiscard]] Result<std::optional<replica::Lease>> lease(const crypto::KeyRing* keys);
   /// Returns the requests since the opening.
   [[nodiscard]] bucket::Traffic traffic() const;
 
@@ -113,6 +124,8 @@ class BucketSide {
  private:
   BucketSide(std::string path, replica::BucketConfig config, StoreUse use, const BucketHooks& hooks)
       : path_(std::move(path)), config_(std::move(config)), use_(std::move(use)), hooks_(hooks) {}
+  /// Extends the locks of the newest head's objects. Logs errors.
+  void extend_locks();
   void end_thread(bool at_once);
   [[nodiscard]] Result<void> replicate_all();
   void report(const replica::ReplicateReport& done) const;
@@ -132,7 +145,7 @@ class BucketSide {
   const base::SystemClock system_clock_;
   bool read_only_ = false;
   std::unique_ptr<io::FileSystem> files_;  // As they are on disk.
-  std::unique_ptr<bucket::Bucket> bucket_;
+  std::unique_ptr<bucket::LockingBucket> bucket_;
   std::unique_ptr<replica::DistantData> data_;
   std::unique_ptr<replica::LocalNotes> notes_;  // Null unless this process writes.
   std::unique_ptr<replica::LocalData> local_;   // Null in an attached folder.

@@ -2,24 +2,31 @@
 // Compares a list of the object store with what a folder knows of it.
 #include <fmt/format.h>
 
-#include <array>
+#include <cstdlib>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/coding.h"
+#include "base/log.h"
+#include "bucket/abilities.h"
 #include "bucket/bucket.h"
+#include "bucket/locking_bucket.h"
 #include "format/superblock.h"
 #include "replica/copy_check.h"
 #include "replica/head.h"
+#include "replica/object_locks.h"
 #include "replica/replica_state.h"
 #include "repo/bucket_side.h"
+#include "repo/store_probe.h"
+#include "repo/store_repository.h"
 #include "repo/superblock_file.h"
+#include "store/repository_paths.h"
 #include "varve/replication.h"
 
 namespace varve::repo {
@@ -37,6 +44,8 @@ struct Expected {
   std::string head;                              // Its name; empty before the first one.
   std::map<std::string, std::uint64_t> objects;  // Lengths by name.
   std::set<std::string> others;                  // Objects that may exist, and need not.
+  std::uint64_t lock_days = 0;                   // Days for which objects are locked.
+  std::optional<bucket::ProbeRecord> probed;     // What the store did before.
 };
 
 Result<Expected> read_expected(io::FileSystem& files, const std::string& folder) {
@@ -47,6 +56,8 @@ Result<Expected> read_expected(io::FileSystem& files, const std::string& folder)
   VARVE_TRY_ASSIGN(const bool any, replica::has_state(files, folder));
   if (!any) return expected;
   VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(files, folder, true));
+  VARVE_TRY_ASSIGN(expected.lock_days, state.number(replica::kLockDays));
+  VARVE_TRY_ASSIGN(expected.probed, probe_record(state));
   VARVE_TRY_ASSIGN(const auto uploaded, state.uploaded());
   for (const auto& [key, extent] : uploaded) expected.others.insert(extent.object);
   VARVE_TRY_ASSIGN(const auto garbage, state.garbage(std::numeric_limits<std::int64_t>::max(),
@@ -68,22 +79,40 @@ Result<Expected> read_expected(io::FileSystem& files, const std::string& folder)
   return expected;
 }
 
-// The store must refuse to create an object that exists. A store that does not would put the bytes
-// that are there already.
-Result<void> check_conditions(bucket::Bucket& bucket, StoreCheck& check) {
-  const auto bytes = bucket.get_all(replica::kSuperblockName, kStoredBytesMax);
-  if (!bytes && bytes.error().code() == ErrorCode::kNotFound) {
-    check.damages.push_back({replica::kSuperblockName, "is missing"});
-    return {};
+// Damages of one kind that are listed; further ones are only counted.
+constexpr std::size_t kWeakLocksListed = 20;
+// Clocks that differ by more than this get a note, in seconds.
+constexpr std::int64_t kSkewMax = 60;
+
+void note_differences(const bucket::ProbeRecord& before, const bucket::ProbeRecord& now,
+                      StoreCheck& check) {
+  for (const auto& text : bucket::differences(before.abilities, now.abilities)) {
+    check.notes.push_back("the store changed: " + text);
   }
-  if (!bytes) return bytes.error();
-  const std::array<std::span<const std::byte>, 1> parts{*bytes};
-  const auto put =
-      bucket.put(replica::kSuperblockName, parts, {.condition = bucket::PutCondition::kIfAbsent});
-  if (!put && put.error().code() == ErrorCode::kExists) return {};
-  // Credentials that may only read need no conditions.
-  if (!put && put.error().code() == ErrorCode::kNotPermitted) return {};
-  if (!put && put.error().code() != ErrorCode::kUnsupported) return put;
+}
+
+// Tries again what the store does. Without conditional requests, two writers could harm each other.
+Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
+                             const std::optional<bucket::ProbeRecord>& before,
+                             std::optional<bucket::ProbeRecord>& now, StoreCheck& check) {
+  const auto bytes = bucket.get_all(replica::kSuperblockName, kStoredBytesMax);
+  if (!bytes && bytes.error().code() != ErrorCode::kNotFound) return bytes.error();
+  if (!bytes) check.damages.push_back({replica::kSuperblockName, "is missing"});
+  const auto probed = probe_store(bucket, {}, clock, LockProbe::kIfWanted);
+  // Credentials that may only read need no abilities.
+  if (!probed && probed.error().code() == ErrorCode::kNotPermitted) return {};
+  if (!probed) return probed.error();
+  now = *probed;
+  if (before) {
+    now->abilities.locks = before->abilities.locks;
+    note_differences(*before, *now, check);
+  }
+  if (std::abs(now->clock_ahead_s) > kSkewMax) {
+    check.notes.push_back(fmt::format("the store's clock is {} s {} this machine's; set the clock",
+                                      std::abs(now->clock_ahead_s),
+                                      now->clock_ahead_s > 0 ? "ahead of" : "behind"));
+  }
+  if (now->abilities.conditions == bucket::Conditions::kHonoured) return {};
   check.damages.push_back(
       {replica::kSuperblockName,
        "the store does not honour conditional requests (If-None-Match) any more: two writers could "
@@ -108,6 +137,45 @@ Result<void> check_catalog(io::FileSystem& files, const std::string& folder, con
   return {};
 }
 
+// Compares the locks with the setting. Returns the objects that a seal must lock again.
+Result<std::map<std::string, std::int64_t>> check_locks(bucket::Bucket& bucket,
+                                                        const Expected& expected,
+                                                        std::int64_t now_s, StoreCheck& check) {
+  std::map<std::string, std::int64_t> weak_names;
+  if (expected.lock_days == 0) return weak_names;
+  std::vector<std::string> names{replica::kSuperblockName};
+  for (const auto& [name, bytes] : expected.objects) names.push_back(name);
+  const auto period_s = bucket::seconds_of({static_cast<std::uint32_t>(expected.lock_days), {}});
+  VARVE_TRY_ASSIGN(const auto weak, weak_locks(bucket, names, {period_s, now_s}));
+  for (const auto& damage : weak) {
+    weak_names[damage.object] = 0;
+    if (weak_names.size() <= kWeakLocksListed) check.damages.push_back(damage);
+  }
+  if (weak.empty()) return weak_names;
+  check.notes.push_back(
+      fmt::format("the locks of {} objects are missing or too short for {} days; the next seals "
+                  "extend them, {} at a time",
+                  weak.size(), expected.lock_days, replica::kLocksAtOnce));
+  return weak_names;
+}
+
+// Keeps what the check found in the folder, unless another process uses it.
+void keep_findings(io::FileSystem& files, const std::string& folder,
+                   const std::optional<bucket::ProbeRecord>& probed,
+                   const std::map<std::string, std::int64_t>& weak) {
+  const auto lock = files.lock(store::RepositoryPaths(folder).lock());
+  if (!lock) return;
+  const auto keep = [&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(files, folder, false));
+    if (probed) VARVE_TRY(set_probe_record(state, *probed));
+    return state.set_lock_ends(weak, {});
+  };
+  const auto kept = keep();
+  if (!kept) base::log(base::LogLevel::kInfo, kept.error().message());
+}
+
+}  // namespace
+
 Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& options,
                                  const BucketHooks& hooks) {
   VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
@@ -119,7 +187,8 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   check.place = config->place;
   const auto prefix = expected.repository_id + "/";
   const base::SystemClock system_clock;
-  const auto now = (hooks.clock != nullptr ? *hooks.clock : system_clock).now().seconds;
+  const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
+  const auto now = clock.now().seconds;
   auto missing = expected.objects;
   VARVE_TRY(
       bucket::list_all(*bucket, prefix, "", [&](const bucket::ObjectInfo& object) -> Result<void> {
@@ -142,12 +211,15 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
       }));
   for (const auto& [name, bytes] : missing) check.damages.push_back({name, "is missing"});
   if (config->reads_only) return check;
-  VARVE_TRY(check_conditions(*bucket, check));
   VARVE_TRY(check_catalog(*files, folder, expected, check));
+  std::optional<bucket::ProbeRecord> probed;
+  VARVE_TRY(check_abilities(*bucket, clock, expected.probed, probed, check));
+  VARVE_TRY_ASSIGN(const auto weak,
+                   check_locks(*bucket, expected, now + bucket->clock_ahead().value_or(0), check));
+  keep_findings(*files, folder, probed, weak);
   return check;
 }
 
-}  // namespace
 }  // namespace varve::repo
 
 namespace varve {

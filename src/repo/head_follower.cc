@@ -13,6 +13,7 @@
 #include "replica/bucket_config.h"
 #include "replica/head.h"
 #include "replica/head_objects.h"
+#include "replica/lease.h"
 #include "repo/superblock_file.h"
 #include "store/repository_paths.h"
 
@@ -86,6 +87,7 @@ Result<bool> HeadFollower::look(bool lists) {
   VARVE_TRY_ASSIGN(const bool advanced, replica::advance(*folder_.bucket, attached, newest));
   if (!advanced) return true;
   VARVE_TRY(folder_.data->reload());
+  static_cast<void>(replica::keep_lease(*folder_.bucket, known.repository_id, *folder_.state));
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
   base::log(base::LogLevel::kInfo,
             fmt::format("{} shows head {} of {}", folder_.root, head.number, config->place));

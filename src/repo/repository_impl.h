@@ -44,6 +44,7 @@
 #include "varve/arrange.h"
 #include "varve/beside.h"
 #include "varve/check.h"
+#include "varve/replication.h"
 #include "varve/repository.h"
 
 namespace varve::repo {
@@ -103,6 +104,8 @@ class RepositoryImpl final : public Repository {
   /// Brings an attached folder to newer heads every `interval`, unless its disk is read-only. Does
   /// nothing for other repositories.
   [[nodiscard]] Result<void> follow(std::chrono::milliseconds interval);
+  /// Returns the lease that the folder has seen last, as varve::store_lease().
+  [[nodiscard]] Result<std::optional<StoreLease>> store_lease();
 
   // Key slots of an encrypted repository. repository_keys.cc. For one thread, but adopt_keys().
   [[nodiscard]] bool is_encrypted() const { return codecs_.keys() != nullptr; }

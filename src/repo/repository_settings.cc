@@ -14,6 +14,7 @@
 #include "catalog/series_settings.h"
 #include "catalog/upkeep_record.h"
 #include "meta/lmdb.h"
+#include "repo/object_lock_setting.h"
 #include "repo/repository_impl.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
@@ -246,11 +247,18 @@ Result<UpkeepSettings> RepositoryImpl::upkeep_settings() {
 
 Result<void> RepositoryImpl::set_upkeep_settings(const UpkeepSettings& settings) {
   if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY_ASSIGN(const auto lock, object_lock_of(catalog_));
+  if (settings.object_lock != lock && !bucket_) {
+    return Error(ErrorCode::kInvalid, "only a repository in an object store can lock its objects");
+  }
+  // The store may take long, so it is asked before the transaction begins.
+  if (settings.object_lock != lock) VARVE_TRY(bucket_->allow_lock(settings.object_lock));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto present, catalog::find_upkeep_settings(txn));
   if (settings == present) return {};
   VARVE_TRY(catalog::put_upkeep_settings(txn, settings));
   VARVE_TRY(txn.commit());
+  if (bucket_) bucket_->set_lock(settings.object_lock);
   write_all_labels();
   return {};
 }

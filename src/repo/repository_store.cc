@@ -20,6 +20,16 @@ Result<void> RepositoryImpl::end_replication() {
   return done;
 }
 
+Result<std::optional<StoreLease>> RepositoryImpl::store_lease() {
+  if (!bucket_) return std::optional<StoreLease>();
+  VARVE_TRY_ASSIGN(auto lease, bucket_->lease(codecs_.keys().get()));
+  if (!lease) return std::optional<StoreLease>();
+  return std::optional(StoreLease{.host = std::move(lease->host),
+                                  .user = std::move(lease->user),
+                                  .folder = std::move(lease->folder),
+                                  .since = {lease->since_s, 0}});
+}
+
 Result<void> RepositoryImpl::follow(std::chrono::milliseconds interval) {
   if (!may_follow_) return {};
   return bucket_->follow(catalog_, codecs_.keys(), interval);

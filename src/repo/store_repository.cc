@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/coding.h"
 #include "bucket/abilities.h"
 #include "format/superblock.h"
@@ -23,9 +24,12 @@
 #include "replica/attachment.h"
 #include "replica/bucket_config.h"
 #include "replica/head.h"
+#include "replica/object_locks.h"
 #include "replica/replica_state.h"
 #include "repo/bucket_side.h"
+#include "repo/object_lock_setting.h"
 #include "repo/repository_impl.h"
+#include "repo/store_probe.h"
 #include "repo/store_repository.h"
 #include "repo/superblock_file.h"
 #include "repo/takeover.h"
@@ -64,10 +68,11 @@ Error taken(const bucket::Bucket& bucket) {
           bucket.describe() + " has a Varve repository already; `varve attach` reads it"};
 }
 
-// Begins to count what the folder requests.
-Result<void> note_first_traffic(const bucket::Bucket& bucket, io::FileSystem& files,
-                                const std::string& folder) {
+// Begins to count what the folder requests, and notes what the store did, if that was tried.
+Result<void> note_first_use(const bucket::Bucket& bucket, io::FileSystem& files,
+                            const std::string& folder, const bucket::ProbeRecord& probed) {
   VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(files, folder, false));
+  if (probed.seconds != 0) VARVE_TRY(set_probe_record(state, probed));
   return state.add_traffic(bucket.traffic());
 }
 
@@ -90,26 +95,46 @@ Result<bool> is_unconnected(const std::string& folder, bool trust_owner) {
 
 Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                              const RepositoryParameters& parameters, const CreateOptions& options,
-                             const BucketHooks& hooks) {
+                             const BucketHooks& hooks, const ObjectLock& lock) {
   const auto config = config_of(place, false);
   VARVE_TRY(replica::check_volume_class(config.volume_class));
-  VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store_access)(config));
+  const base::SystemClock system_clock;
+  const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
+  VARVE_TRY_ASSIGN(auto opened, bucket_opener(hooks, options.store_access)(config));
+  const auto bucket = std::make_unique<bucket::LockingBucket>(std::move(opened), clock);
   VARVE_TRY(bucket->list({}, {}, 1));  // Its errors say more than those of other requests.
   VARVE_TRY_ASSIGN(const auto present, superblock_in(*bucket));
   VARVE_TRY_ASSIGN(const bool unconnected, is_unconnected(folder, options.trust_owner));
   if (present && !unconnected) return taken(*bucket);
+  bucket::ProbeRecord probed;
   if (!present) {
-    VARVE_TRY_ASSIGN(const auto abilities, bucket::probe_abilities(*bucket, "probe/"));
+    VARVE_TRY_ASSIGN(probed, probe_store(*bucket, lock, clock, LockProbe::kAlways));
+    const auto& abilities = probed.abilities;
     if (abilities.conditions != bucket::Conditions::kHonoured) {
       return Error(ErrorCode::kUnsupported,
                    bucket->describe() +
                        " does not honour conditional requests (If-None-Match), so two writers "
-                       "could harm each other; use another store");
+                       "could harm each other; use another store" +
+                       (abilities.keeps_versions
+                            ? ", or a bucket without versions: some stores ignore the condition in "
+                              "a bucket that keeps versions, as each one with object lock does"
+                            : ""));
     }
   }
   if (!unconnected) VARVE_TRY(Repository::create(folder, parameters, options));
   VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
   VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files, folder));
+  if (lock.on()) {
+    VARVE_TRY_ASSIGN(const auto superblock, ingest::read_superblock(text));
+    KeySource key;
+    if (options.encryption) {
+      key = [&] { return Result<UserKey>(options.encryption->first_key.key); };
+    }
+    VARVE_TRY_ASSIGN(auto keys, format::unlock_superblock(superblock, text, key, false));
+    VARVE_TRY_ASSIGN(auto whole, open_folder(folder, options.trust_owner));
+    VARVE_TRY(put_first_lock(std::move(whole), folder, std::move(keys), lock));
+    bucket->set_rule(lock);
+  }
   const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(text)};
   const auto put = bucket->put(replica::kSuperblockName, bytes,
                                {.condition = bucket::PutCondition::kIfAbsent});  // O45
@@ -118,7 +143,7 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
   if (now != text) return taken(*bucket);
   VARVE_TRY(replica::write_config(*files, folder, config));
   VARVE_TRY(replica::open_copy(*files, folder, false));  // Goes together with the state.
-  return note_first_traffic(*bucket, *files, folder);
+  return note_first_use(*bucket, *files, folder, probed);
 }
 
 Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
@@ -126,7 +151,10 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                              AttachRole role) {
   const bool writes = role == AttachRole::kWrites;
   const auto config = config_of(place, !writes);
-  VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(config));
+  const base::SystemClock system_clock;
+  VARVE_TRY_ASSIGN(auto opened, bucket_opener(hooks, options.store.access)(config));
+  const auto bucket = std::make_unique<bucket::LockingBucket>(
+      std::move(opened), hooks.clock != nullptr ? *hooks.clock : system_clock);
   VARVE_TRY(bucket->list({}, {}, 1));  // Its errors say more than those of other requests.
   VARVE_TRY_ASSIGN(const auto first, superblock_in(*bucket));
   if (!first) {
@@ -185,7 +213,7 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   VARVE_TRY(files->write_file_atomically(folder, "varve.repo", bytes));
   VARVE_TRY(files->remove(folder + "/" + kUnfinished));
   VARVE_TRY(files->sync_directory(folder));
-  return note_first_traffic(*bucket, *files, folder);
+  return note_first_use(*bucket, *files, folder, {});
 }
 
 Result<void> refuse_attached(const std::string& folder, bool trust_owner) {
@@ -201,8 +229,9 @@ Result<void> refuse_attached(const std::string& folder, bool trust_owner) {
 namespace varve {
 
 Result<void> create_in_store(const StorePlace& place, const std::string& folder,
-                             const RepositoryParameters& parameters, const CreateOptions& options) {
-  return repo::create_in_store(place, folder, parameters, options, {});
+                             const RepositoryParameters& parameters, const CreateOptions& options,
+                             const ObjectLock& lock) {
+  return repo::create_in_store(place, folder, parameters, options, {}, lock);
 }
 
 Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
@@ -213,6 +242,11 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
 Result<void> follow_store(Repository& repository, std::chrono::milliseconds interval) {
   auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
   return opened == nullptr ? Result<void>() : opened->follow(interval);
+}
+
+Result<std::optional<StoreLease>> store_lease(Repository& repository) {
+  auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
+  return opened == nullptr ? std::optional<StoreLease>() : opened->store_lease();
 }
 
 Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
@@ -226,6 +260,18 @@ Result<std::optional<ReplicationInfo>> replication_info(const std::string& folde
   VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
   if (!any) return std::optional(info);
   VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files, folder, true));
+  VARVE_TRY_ASSIGN(const auto probed, repo::probe_record(state));
+  if (probed) {
+    for (auto& [name, value] : bucket::texts_of(probed->abilities)) {
+      info.abilities.push_back({std::move(name), std::move(value)});
+    }
+    info.probed_at = {probed->seconds, 0};
+    info.clock_ahead_s = probed->clock_ahead_s;
+  }
+  VARVE_TRY_ASSIGN(const auto days, state.number(replica::kLockDays));
+  info.lock_days = static_cast<std::uint32_t>(days);
+  VARVE_TRY_ASSIGN(const auto end, state.number(replica::kLocksEnd));
+  info.locks_end = {static_cast<std::int64_t>(end), 0};
   VARVE_TRY_ASSIGN(const auto fenced, state.fenced());
   info.fenced = fenced.value_or("");
   VARVE_TRY_ASSIGN(const auto text, state.head());

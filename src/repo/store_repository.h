@@ -18,7 +18,8 @@ namespace varve::repo {
 
 [[nodiscard]] Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                                            const RepositoryParameters& parameters,
-                                           const CreateOptions& options, const BucketHooks& hooks);
+                                           const CreateOptions& options, const BucketHooks& hooks,
+                                           const ObjectLock& lock = {});
 [[nodiscard]] Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                                            const OpenOptions& options, const BucketHooks& hooks,
                                            AttachRole role = AttachRole::kReads);
@@ -27,6 +28,10 @@ namespace varve::repo {
                                                   const OpenOptions& options,
                                                   std::int64_t wait_seconds,
                                                   const BucketHooks& hooks);
+
+[[nodiscard]] Result<StoreCheck> check_objects(const std::string& folder,
+                                               const OpenOptions& options,
+                                               const BucketHooks& hooks);
 
 /// Opens the folder of a repository to check or repair it. The segments and volumes that the
 /// writer's folder has only in its object store are read from there.

@@ -46,9 +46,12 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
   }
   auto reading = options;
   reading.read_only = true;
+  ObjectLock lock_setting;
   {
     // Opening the folder brings it to the newest head, and checks that the keys wrote that.
     VARVE_TRY_ASSIGN(const auto refreshed, RepositoryImpl::open(folder, reading, hooks));
+    VARVE_TRY_ASSIGN(const auto settings, refreshed->upkeep_settings());
+    lock_setting = settings.object_lock;
   }
   VARVE_TRY_ASSIGN(const auto lock, files->lock(store::RepositoryPaths(folder).lock()));
   VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(*files, folder, false));
@@ -70,6 +73,7 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
   place.now_s = clock.now().seconds;
   place.limits = hooks.uploads;
   place.wait_s = wait_seconds;
+  place.lock_s = bucket::seconds_of(lock_setting);
   ReclaimReport report;
   VARVE_TRY_ASSIGN(report.removed_objects, replica::remove_garbage(place, head.number, is_named));
   VARVE_TRY_ASSIGN(report.noted_objects, replica::note_orphans(place, is_named, [&] {

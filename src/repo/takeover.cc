@@ -20,6 +20,7 @@
 #include "replica/head_objects.h"
 #include "replica/replica_state.h"
 #include "replica/replicator.h"
+#include "repo/object_lock_setting.h"
 #include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
@@ -102,7 +103,7 @@ Result<void> begin_catalog(io::FileSystem& files, const Takeover& takeover,
 
 }  // namespace
 
-Result<void> take_over_writing(bucket::Bucket& bucket, io::FileSystem& files,
+Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& files,
                                const Takeover& takeover, const OpenOptions& options,
                                const BucketHooks& hooks) {
   const auto& folder = takeover.folder;
@@ -111,14 +112,18 @@ Result<void> take_over_writing(bucket::Bucket& bucket, io::FileSystem& files,
   const auto sealed = store::seal_files(std::move(opened), takeover.keys, folder);
   VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(*sealed, folder + "/catalog",
                                                        options_of_catalog(folder, takeover.keys)));
+  const base::SystemClock system_clock;
+  const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
+  VARVE_TRY_ASSIGN(const auto lock, object_lock_of(catalog));
+  VARVE_TRY(require_locks(bucket, lock, clock));
+  bucket.set_rule(lock);
   VARVE_TRY(begin_catalog(*sealed, takeover, catalog));
-  const base::SystemClock clock;
   replica::ReplicatorParts parts;
   parts.root = folder;
   parts.files = &files;
   parts.catalog = &catalog;
   parts.bucket = &bucket;
-  parts.clock = hooks.clock != nullptr ? hooks.clock : &clock;
+  parts.clock = &clock;
   parts.repository_id = takeover.superblock.repository_id;
   parts.superblock = [&] { return Result<std::string>(takeover.superblock_text); };
   parts.keys = takeover.keys;

@@ -25,8 +25,9 @@ struct Takeover {
 /// Prepares the catalog of a folder, which advance_to() has brought to the newest head, for
 /// writing, and creates the next head. From then on no other folder can. `files` shows files as
 /// they are on disk. The caller holds the repository's lock. Errors: kLocked if another folder has
-/// created a head since; those of the disk and the store.
-[[nodiscard]] Result<void> take_over_writing(bucket::Bucket& bucket, io::FileSystem& files,
+/// created a head since; kUnsupported if the repository locks its objects and the key cannot; those
+/// of the disk and the store.
+[[nodiscard]] Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& files,
                                              const Takeover& takeover, const OpenOptions& options,
                                              const BucketHooks& hooks);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <set>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "bucket/abilities.h"
 #include "bucket_subject.h"
 
@@ -396,6 +398,16 @@ TEST_P(BucketContract, AProbeFindsTheAbilitiesAndLeavesNothing) {
   EXPECT_TRUE(abilities->lists_at_once);
   EXPECT_TRUE(abilities->removes);
   EXPECT_TRUE(names(*bucket_, "").empty());
+}
+
+// VARVE_TEST_S3_LOCKS says that the real store's bucket was made with object lock.
+TEST_P(BucketContract, AProbeOfLocksSaysWhyThereAreNone) {
+  const auto reason =
+      try_lock(*bucket_, "probe/", LockMode::kGovernance, base::SystemClock().now().seconds);
+  ASSERT_TRUE(reason) << reason.error().message();
+  const bool has_locks =
+      GetParam().name == "RealStore" && std::getenv("VARVE_TEST_S3_LOCKS") != nullptr;
+  EXPECT_EQ(reason->empty(), has_locks) << *reason;
 }
 
 INSTANTIATE_TEST_SUITE_P(, BucketContract, testing::ValuesIn(test::bucket_subjects()),

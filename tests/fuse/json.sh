@@ -95,18 +95,21 @@ echo damage | tee -a repo/series/00000001/labels >repo/series/00000001/beside
 segment=$(find repo/series/00000001/active repo/pool/active -name '*.seg' -size +20k | head -n 1)
 printf 'xxxxxxxxxxxxxxxx' | dd of="$segment" bs=1 seek=20000 conv=notrunc status=none
 start_store
+store() { echo "$@" >&"${STORE[1]}" && read -r _ <&"${STORE[0]}"; }
+store set lock_kind 1
 (export HOME=$work
-  "$VARVE" -q init "$place" --local=distant
+  "$VARVE" -q init "$place" --local=distant --object-lock=30
   "$VARVE" -q store distant s/one src)
 json wait distant s/one
 json status distant
 echo 'put = 0.005' >prices
 json stats --prices prices distant
+store set clock_offset 120
 json check distant
+json config distant
 json attach "$place" attached
 json reclaim attached
-echo lose /seg/ >&"${STORE[1]}"
-read -r _ <&"${STORE[0]}"
+store lose /seg/
 allowed=1 json check distant
 (umask 077 && echo secret >pass)
 "$VARVE" -q init --encrypt --passphrase-file pass --key-cost 64K:1:2 sealed

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # s3://BUCKET/PREFIX instead of a folder, in commands, mounts and fstab; and a mount that
-# follows the newest versions.
+# follows the newest versions. Encrypted places, and places that are used again.
 limit_s=240
 . "$(dirname "$0")/lib.sh"
 . "$here/store_lib.sh"
@@ -121,3 +121,15 @@ timeout 60 python3 "$here/typed.py" 0 '' 'a few words' -- "$VARVE" mount -o ro "
 [ -e "$mnt/s/one/file" ]
 "$VARVE" umount "$mnt"
 ok "the first mount of an encrypted place asks for the passphrase once"
+
+"$VARVE" ls "$place" >/dev/null 2>&1
+store_command lose machines/laptop/ >/dev/null
+expect_status 10 "$VARVE" ls "$place"
+message_says "no repository any more.*rm -r $XDG_CACHE_HOME"
+XDG_STATE_HOME=$work/state4 "$VARVE" -q init "$place" --local="$work/again"
+XDG_STATE_HOME=$work/state4 "$VARVE" -q store "$place" s/new "$work/source"
+expect_status 10 "$VARVE" ls "$place"
+message_says "another repository now.*rm -r $XDG_CACHE_HOME"
+rm -r "$XDG_CACHE_HOME"/varve/attached/*laptop-[0-9a-f]*
+"$VARVE" ls "$place" 2>/dev/null | grep -q new
+ok "a place that was used again says which folder to remove"

@@ -11,6 +11,11 @@ input, each answered by a line:
   lose TEXT               forgets the objects whose names contain TEXT; prints their number
   requests                prints the number of requests since the last `fault`
   objects                 prints the number of objects and of unfinished uploads
+  locks TEXT              prints how many objects whose names contain TEXT are locked, how many are
+                          not, and how many days the first of these locks lasts, rounded
+  unlock TEXT             takes the locks from the objects whose names contain TEXT
+  extensions              prints how many locks were extended since the last `fault`
+  versions                prints the number of older versions
   most                    prints how many requests were in progress at once since the last `fault`
 It ends with its standard input. With the argument --tls, it speaks HTTPS with a certificate for
 127.0.0.1 that no authority has signed, test-certificate.pem.
@@ -32,6 +37,8 @@ import urllib.parse
 import xml.etree.ElementTree as ET
 from xml.sax.saxutils import escape
 
+from store_locks import Locks, Refused, is_locked
+
 BUCKET = "varve-test"
 KEY_ID = "AKIDTEST"
 SECRET = "secret/of+the=test"
@@ -50,13 +57,6 @@ FAULTS = {
 }
 
 
-class Refused(Exception):
-    def __init__(self, status, code, message="", more="", headers=()):
-        super().__init__(code)
-        self.status, self.code, self.message = status, code, message
-        self.more, self.headers = more, headers
-
-
 class Store:
     def __init__(self):
         self.lock = threading.Lock()
@@ -72,6 +72,10 @@ class Store:
         self.slow_ms = 1000     # The wait of the fault `slow`.
         self.token = ""         # The session token that requests must have.
         self.removes = 1        # 0: the credentials may not remove.
+        # 1: the bucket has object lock, and so keeps versions. 2: it has locks, and no versions.
+        # 3: it accepts locks, and ignores them.
+        self.lock_kind = 0
+        self.older, self.last_version, self.extensions = [], 0, 0
 
     def now(self):
         return time.time() + self.clock_offset
@@ -92,13 +96,26 @@ class Store:
                 if words[1] not in FAULTS:
                     return f"no fault {words[1]}"
                 self.fault, self.at, self.count = words[1], int(words[2]), int(words[3])
-                self.requests = self.most = 0
+                self.requests = self.most = self.extensions = 0
                 return "ok"
             if words[0] == "lose":
                 lost = [key for key in self.objects if words[1] in str(key)]
                 for key in lost:
                     del self.objects[key]
                 return str(len(lost))
+            if words[0] in ("locks", "unlock"):
+                named = [o for key, o in self.objects.items() if words[1] in key]
+                if words[0] == "unlock":
+                    for one in named:
+                        one["lock"] = None
+                    return str(len(named))
+                ends = [o["lock"][1] - self.now() for o in named if is_locked(self, o)]
+                days = round(min(ends) / 86400) if ends else 0
+                return f"{len(ends)} {len(named) - len(ends)} {days}"
+            if words[0] == "extensions":
+                return str(self.extensions)
+            if words[0] == "versions":
+                return str(len(self.older))
             if words[0] == "requests":
                 return str(self.requests)
             if words[0] == "most":
@@ -112,7 +129,7 @@ def hmac_sha256(key, text):
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(Locks, http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     store = None
@@ -240,6 +257,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.begin_upload(key)
             if "uploadId" in query:
                 return self.continue_upload(key, query, body)
+            if "retention" in query and self.command == "PUT":
+                return self.extend_lock(key, body)
+            if "versionId" in query and self.command == "DELETE":
+                return self.delete_version(key, query["versionId"])
             return getattr(self, "object_" + self.command.lower())(key, body)
 
     def metadata(self):
@@ -252,8 +273,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if used + len(data) > self.store.quota:
             raise Refused(403, "QuotaExceeded")
         etag = '"' + hashlib.md5(data).hexdigest() + '"'
+        lock = self.wanted_lock()
+        self.put_aside(key)
+        self.store.last_version += 1
         self.store.objects[key] = {"data": data, "etag": etag, "time": int(self.store.now()),
-                                   "metadata": metadata}
+                                   "metadata": metadata, "lock": lock,
+                                   "version": f"v/{self.store.last_version}+="}
         return etag
 
     def object_put(self, key, body):
@@ -283,8 +308,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return status, data, {"ETag": found["etag"], **self.described(found), **more}
 
     def described(self, found):
+        more = {}
+        if self.store.lock_kind == 1:
+            more["x-amz-version-id"] = found["version"]
+        if found["lock"]:
+            stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(found["lock"][1]))
+            more |= {"x-amz-object-lock-mode": found["lock"][0],
+                     "x-amz-object-lock-retain-until-date": stamp}
         return {"Last-Modified": email.utils.formatdate(found["time"], usegmt=True),
-                **found["metadata"]}
+                **found["metadata"], **more}
 
     def object_head(self, key, _):
         found = self.find(key)
@@ -294,6 +326,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def object_delete(self, key, _):
         if not self.store.removes:
             raise Refused(403, "AccessDenied")
+        self.put_aside(key)
         self.store.objects.pop(key, None)
         return 204, b"", {}
 

@@ -29,16 +29,19 @@ struct MemoryObjects {
     std::vector<std::byte> bytes{};
     Timestamp modified{};
     std::string storage_class{};
-    std::uint64_t change = 0;  // The number of the change that wrote it.
+    std::uint64_t change = 0;       // The number of the change that wrote it.
+    std::int64_t locked_until = 0;  // Seconds since 1970; 0 without a lock.
   };
   bool ignores_conditions = false;  ///< Replaces an object despite PutCondition::kIfAbsent.
   bool copies_ranges = true;        ///< False: copy_prefix() fails with kUnsupported.
+  bool has_locks = false;           ///< Objects can be locked. The store keeps no versions.
   std::uint64_t list_lag = 0;       ///< Number of the last changes that list() does not show yet.
 
   std::mutex mutex{};  // Innermost. Guards the members below.
   std::map<std::string, Object> objects{};
   std::map<std::string, Object> removed{};  // With the number of the removing change.
   std::uint64_t changes = 0;
+  std::uint64_t extensions = 0;  ///< Locks that were extended.
 };
 
 /// The outcome of one request.
@@ -102,9 +105,24 @@ class MemoryBucket final : public bucket::Bucket {
                         !objects_->ignores_conditions) {
                       return Error(ErrorCode::kExists, describe(name) + " exists");
                     }
+                    if (options.lock.on() && !objects_->has_locks) return no_locks();
+                    if (exists) VARVE_TRY(check_lock(objects_->objects[prefix_ + name], name));
                     write(name, body, options.storage_class);
+                    if (options.lock.on()) {
+                      objects_->objects[prefix_ + name].locked_until = lock_end(options.lock);
+                    }
                     return {};
                   });
+  }
+  Result<void> lock(const std::string& name, const ObjectLock& lock) override {
+    return change(bucket::RequestKind::kPut, name, 0, [this, name, lock]() -> Result<void> {
+      if (!objects_->has_locks) return no_locks();
+      VARVE_TRY(find(name));
+      const std::lock_guard guard(objects_->mutex);
+      objects_->objects[prefix_ + name].locked_until = lock_end(lock);
+      ++objects_->extensions;
+      return {};
+    });
   }
 
   Result<std::size_t> get(const std::string& name, std::uint64_t offset,
@@ -161,6 +179,7 @@ class MemoryBucket final : public bucket::Bucket {
       const std::lock_guard lock(objects_->mutex);
       const auto found = objects_->objects.find(prefix_ + name);
       if (found == objects_->objects.end()) return {};
+      VARVE_TRY(check_lock(found->second, name));
       found->second.change = ++objects_->changes;
       objects_->removed.insert_or_assign(found->first, std::move(found->second));
       objects_->objects.erase(found);
@@ -210,6 +229,20 @@ class MemoryBucket final : public bucket::Bucket {
  private:
   [[nodiscard]] std::string describe(const std::string& name) const {
     return "s3://memory/" + prefix_ + name;
+  }
+  [[nodiscard]] std::int64_t now_s() const {
+    return (clock_ == nullptr ? base::SystemClock().now() : clock_->now()).seconds;
+  }
+  [[nodiscard]] std::int64_t lock_end(const ObjectLock& lock) const {
+    return now_s() + std::int64_t{86400} * lock.days;
+  }
+  [[nodiscard]] Result<void> check_lock(const MemoryObjects::Object& object,
+                                        const std::string& name) const {
+    if (object.locked_until <= now_s()) return {};
+    return Error(ErrorCode::kNotPermitted, describe(name) + " is locked");
+  }
+  [[nodiscard]] Error no_locks() const {
+    return {ErrorCode::kIo, describe() + ": the bucket has no Object Lock Configuration"};
   }
   static Error unavailable(const std::string& what) {
     return {ErrorCode::kUnavailable, what + ": the store in memory does not answer"};
@@ -271,10 +304,15 @@ class MemoryBucket final : public bucket::Bucket {
     return found->second;
   }
   static bucket::ObjectInfo info(const std::string& name, const MemoryObjects::Object& object) {
-    return {.name = name,
-            .bytes = object.bytes.size(),
-            .modified = object.modified,
-            .storage_class = object.storage_class};
+    bucket::ObjectInfo info{.name = name,
+                            .bytes = object.bytes.size(),
+                            .modified = object.modified,
+                            .storage_class = object.storage_class};
+    if (object.locked_until != 0) {
+      info.locked_until = Timestamp{object.locked_until, 0};
+      info.lock_mode = "COMPLIANCE";
+    }
+    return info;
   }
   Result<std::size_t> read(const std::string& name, std::uint64_t offset,
                            std::span<std::byte> out) {

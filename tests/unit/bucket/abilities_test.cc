@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "support/memory_bucket.h"
 
 namespace varve::bucket {
@@ -43,6 +44,40 @@ TEST_F(ProbedAbilities, TellThatRangesAreNotCopied) {
 TEST_F(ProbedAbilities, TellAListThatIsLate) {
   objects_->list_lag = 1;
   EXPECT_FALSE(probe().lists_at_once);
+}
+
+TEST_F(ProbedAbilities, TellWhetherObjectsAreLocked) {
+  test::MemoryBucket bucket(objects_, "p/");
+  const auto now = base::SystemClock().now().seconds;
+  const auto reason = try_lock(bucket, "", LockMode::kCompliance, now);
+  ASSERT_TRUE(reason);
+  EXPECT_NE(reason->find("no Object Lock"), std::string::npos);
+  objects_->has_locks = true;
+  const auto works = try_lock(bucket, "", LockMode::kCompliance, now);
+  ASSERT_TRUE(works);
+  EXPECT_EQ(*works, "");
+  bucket.fail_at(bucket.requests() + 2, test::Fault::kBefore);
+  EXPECT_FALSE(try_lock(bucket, "", LockMode::kCompliance, now));
+}
+
+TEST_F(ProbedAbilities, AreRecordedAndCompared) {
+  ProbeRecord record;
+  record.abilities = {.conditions = Conditions::kIgnored, .removes = true, .locks = false};
+  record.seconds = 1'800'000'000;
+  record.clock_ahead_s = -12;
+  EXPECT_EQ(decode_probe(encode_probe(record)), record);
+  record.abilities.locks.reset();
+  EXPECT_EQ(decode_probe(encode_probe(record) + "later = 1\n"), record);
+  for (const auto* const text : {"", "probed", "probed = 1\n", "probed = x\nclock-ahead = 1\n"}) {
+    EXPECT_FALSE(decode_probe(text)) << text;
+  }
+  auto now = record.abilities;
+  EXPECT_TRUE(differences(record.abilities, now).empty());
+  now.conditions = Conditions::kHonoured;
+  now.locks = true;  // Was not tried before.
+  ASSERT_EQ(differences(record.abilities, now).size(), 1U);
+  EXPECT_EQ(differences(record.abilities, now).front(),
+            "conditional requests: honoured now, ignored before");
 }
 
 TEST_F(ProbedAbilities, AreUnknownWhileTheStoreDoesNotAnswer) {

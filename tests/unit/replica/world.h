@@ -65,6 +65,9 @@ class LentBucket : public bucket::Bucket {
   Result<void> remove_unfinished(const std::string& prefix) override {
     return bucket_->remove_unfinished(prefix);
   }
+  Result<void> lock(const std::string& name, const ObjectLock& lock) override {
+    return bucket_->lock(name, lock);
+  }
   void stop() override { bucket_->stop(); }
   [[nodiscard]] bucket::Traffic traffic() const override { return bucket_->traffic(); }
   [[nodiscard]] std::string describe() const override { return bucket_->describe(); }
@@ -132,7 +135,7 @@ class World {
     parameters.placement = placement_;
     return repo::create_in_store(
         {.place = "s3://memory/p", .volume_class = volume_class, .cache_bytes = cache_bytes_},
-        path_, parameters, options, hooks_);
+        path_, parameters, options, hooks_, object_lock);
   }
 
   /// Opens the repository, runs `work`, and closes it.
@@ -330,6 +333,8 @@ class World {
   }
   /// The storage class of the volumes of a repository that create() makes.
   std::string volume_class;
+  /// The lock of a repository that create() makes.
+  ObjectLock object_lock;
   [[nodiscard]] std::string where() const {
     return " (mishap " + std::to_string(static_cast<int>(mishap_)) + " at request " +
            std::to_string(at_) + ")";

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The locks of an open repository's objects, and its lease.
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "replica/object_locks.h"
+#include "repo/bucket_side.h"
+#include "repo/object_lock_setting.h"
+
+namespace varve::repo {
+
+Result<void> BucketSide::allow_lock(const ObjectLock& lock) {
+  return require_locks(*bucket_, lock, clock());
+}
+
+void BucketSide::extend_locks() {
+  if (!replicator_ || replicator_->is_fenced()) return;
+  replica::LockPlace place;
+  place.bucket = bucket_.get();
+  place.state = &replicator_->state();
+  place.limits = hooks_.uploads;
+  place.at_once = hooks_.locks_at_once;
+  const auto done = replica::extend_locks(place);
+  if (!done) {
+    base::log(base::LogLevel::kInfo, "locks are extended later: " + done.error().message());
+    return;
+  }
+  if (done->refused == 0) return;
+  base::log(base::LogLevel::kWarning,
+            fmt::format("the store did not extend the locks of {} objects: {}. Objects whose locks "
+                        "end are not protected; `varve check` lists them",
+                        done->refused, done->refusal));
+}
+
+Result<std::optional<replica::Lease>> BucketSide::lease(const crypto::KeyRing* keys) {
+  if (replicator_) return replica::kept_lease(replicator_->state(), keys);
+  const std::lock_guard lock(state_mutex_);
+  if (state_) return replica::kept_lease(*state_, keys);
+  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files_, path_));
+  if (!any) return std::optional<replica::Lease>();
+  VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files_, path_, true));
+  return replica::kept_lease(state, keys);
+}
+
+}  // namespace varve::repo

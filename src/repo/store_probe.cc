@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "repo/store_probe.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/coding.h"
+#include "format/superblock.h"
+#include "replica/head.h"
+#include "replica/uploads.h"
+#include "repo/object_lock_setting.h"
+
+namespace varve::repo {
+
+namespace {
+
+constexpr std::size_t kPresentSuperblockMax = 64U << 10;
+constexpr std::string_view kProbeKey = "abilities";  // In the state.
+
+}  // namespace
+
+Result<bucket::ProbeRecord> probe_store(bucket::Bucket& bucket, const ObjectLock& lock,
+                                        const base::Clock& clock, LockProbe locks) {
+  bucket::ProbeRecord record;
+  VARVE_TRY_ASSIGN(record.abilities, bucket::probe_abilities(bucket, "probe/"));
+  record.seconds = clock.now().seconds;
+  record.clock_ahead_s = bucket.clock_ahead().value_or(0);
+  if (lock.on()) {
+    VARVE_TRY(require_locks(bucket, lock, clock));
+    record.abilities.locks = true;
+  } else if (locks == LockProbe::kAlways) {
+    VARVE_TRY_ASSIGN(const auto reason,
+                     bucket::try_lock(bucket, "probe/", LockMode::kGovernance, record.seconds));
+    record.abilities.locks = reason.empty();
+  }
+  return record;
+}
+
+Result<std::optional<bucket::ProbeRecord>> probe_record(const replica::ReplicaState& state) {
+  VARVE_TRY_ASSIGN(const auto text, state.text(kProbeKey));
+  return text ? bucket::decode_probe(*text) : std::optional<bucket::ProbeRecord>();
+}
+
+Result<void> set_probe_record(replica::ReplicaState& state, const bucket::ProbeRecord& record) {
+  return state.set_text(kProbeKey, bucket::encode_probe(record));
+}
+
+Result<std::vector<StoreDamage>> weak_locks(bucket::Bucket& bucket,
+                                            const std::vector<std::string>& objects,
+                                            const LockCheck& check) {
+  std::vector<StoreDamage> weak;
+  replica::Uploads requests({});
+  for (const auto& name : objects) {
+    const auto what = std::make_shared<std::string>();
+    VARVE_TRY(requests.begin(
+        0,
+        [&bucket, &check, name, what]() -> Result<void> {
+          const auto info = bucket.head(name);
+          // A list tells of missing objects.
+          if (!info && info.error().code() == ErrorCode::kNotFound) return {};
+          if (!info) return info.error();
+          if (!info->locked_until) {
+            *what = "is not locked";
+          } else if (info->locked_until->seconds < check.now_s + check.period_s / 4) {
+            *what = "its lock ends at " + base::local_time_text(*info->locked_until);
+          }
+          return {};
+        },
+        [&weak, name, what]() -> Result<void> {
+          if (!what->empty()) weak.push_back({name, *what});
+          return {};
+        }));
+  }
+  VARVE_TRY(requests.finish());
+  return weak;
+}
+
+// A repository that was removed and made again has another id.
+Error explain_lack(bucket::Bucket& bucket, const std::string& folder, const Error& error,
+                   const std::string& repository_id) {
+  if (error.code() != ErrorCode::kNoRepository) return error;
+  const auto bytes = bucket.get_all(replica::kSuperblockName, kPresentSuperblockMax);
+  if (!bytes && bytes.error().code() != ErrorCode::kNotFound) return error;
+  if (bytes) {
+    const auto superblock = format::decode_superblock(base::as_text(*bytes));
+    if (!superblock || superblock->repository_id == repository_id) return error;
+  }
+  return {ErrorCode::kNoRepository,
+          fmt::format("{0} {1}, and {2} read the one before. It holds nothing that was not there: "
+                      "remove the folder (`rm -r {2}`), and run the command again",
+                      bucket.describe(),
+                      bytes ? "has another repository now" : "has no repository any more", folder)};
+}
+
+}  // namespace varve::repo
