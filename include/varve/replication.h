@@ -156,15 +156,19 @@ struct StoreCheck {
   std::uint64_t bytes = 0;            ///< Their bytes.
   std::uint64_t foreign_objects = 0;  ///< Objects among them that no state needs, older than a day.
   std::uint64_t foreign_bytes = 0;
+  std::uint64_t objects_read = 0;  ///< Objects that were read as a whole.
+  std::uint64_t bytes_read = 0;    ///< Their bytes.
   std::vector<StoreDamage> damages{};
   std::vector<std::string> notes{};  ///< Changes of the store since the last check, and advice.
 };
 /// Compares a list of the object store with the newest state that the folder knows: objects that
 /// are missing, or have another length. In a writer's folder, also tries the abilities of the
-/// store, and asks for the lock of each object if the repository locks them. Reads no data. No part
-/// of this process may have the repository open.
+/// store, and asks for the lock of each object if the repository locks them. With `reads_objects`,
+/// reads all of them, and compares them with their checksums: the folder's own copies prove nothing
+/// about the store's. No part of this process may have the repository open.
 /// Errors: those of the store, and of reading the folder.
-[[nodiscard]] Result<StoreCheck> check_store(const std::string& folder, const OpenOptions& options);
+[[nodiscard]] Result<StoreCheck> check_store(const std::string& folder, const OpenOptions& options,
+                                             bool reads_objects = false);
 
 /// The work of one reclaim_store().
 struct ReclaimReport {

@@ -29,6 +29,7 @@ struct CheckArguments {
   std::string repository;
   bool quick = false;
   bool outer = false;
+  bool read_store = false;
   std::string read_data;  // Percentage of the containers; "" without the option.
   std::string rate;
   std::optional<std::uint64_t> expect;
@@ -49,11 +50,14 @@ Result<unsigned> parse_percent(const std::string& text) {
 }
 
 /// Compares the object store of the repository with a list of its objects, if it is in one.
-Result<StoreCheck> look_at_store(const std::string& repository) {
-  VARVE_TRY_ASSIGN(const auto path, repository_at(repository, control::Purpose::kLook));
+Result<StoreCheck> look_at_store(const CheckArguments& options) {
+  VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kLook));
   const auto info = replication_info(path, is_trusted(path));
+  if (options.read_store && info && !*info) {
+    return usage_error("--read-store: " + path + " is in no object store");
+  }
   if (!info || !*info) return StoreCheck();  // The check of the repository reports errors.
-  return check_store(path, options_to_read(path));
+  return check_store(path, options_to_read(path), options.read_store);
 }
 
 /// Prints what the object store has. Returns false if something is wrong there.
@@ -79,6 +83,8 @@ bool print_store(const StoreCheck& store, const CheckArguments& options, const C
                                {"stored_bytes", store.bytes},
                                {"foreign_objects", store.foreign_objects},
                                {"foreign_bytes", store.foreign_bytes},
+                               {"objects_read", store.objects_read},
+                               {"bytes_read", store.bytes_read},
                                {"damages", store.damages.size()}});
     return store.damages.empty();
   }
@@ -87,6 +93,10 @@ bool print_store(const StoreCheck& store, const CheckArguments& options, const C
   if (store.foreign_objects != 0) {
     text += fmt::format("; {} with {} are left over from interrupted commands",
                         store.foreign_objects, size_text(store.foreign_bytes, false));
+  }
+  if (store.objects_read != 0) {
+    text += fmt::format("; {} with {} were read", store.objects_read,
+                        size_text(store.bytes_read, false));
   }
   text += store.damages.empty() ? std::string("; all that are needed are there")
                                 : fmt::format("; {} are damaged", store.damages.size());
@@ -119,7 +129,7 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context,
   }
   check_options.expected_sequence = options.expect;
   // First: a process opens the state of its store only once at a time.
-  VARVE_TRY_ASSIGN(store, look_at_store(options.repository));
+  VARVE_TRY_ASSIGN(store, look_at_store(options));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
   VARVE_TRY_ASSIGN(const auto sequence, repository->sequence());
   if (options.expect && !sequence) {
@@ -182,6 +192,11 @@ void add_check_command(CommandLine& line, const Context& context) {
           .add_flag("--resume", options->resume,
                     "Continue where the last check with this option, or the last scrub, stopped")
           .needs(read_data);
+  command
+      .add_flag("--read-store", options->read_store,
+                "Read all objects of the object store, and compare them with their checksums")
+      .excludes(outer)
+      .excludes(resume);
   command
       .add_option("--expect", options->expect,
                   "Report damage if the sequence number of an encrypted repository is lower")

@@ -23,6 +23,7 @@
 #include "replica/object_locks.h"
 #include "replica/replica_state.h"
 #include "repo/bucket_side.h"
+#include "repo/check_store_data.h"
 #include "repo/store_probe.h"
 #include "repo/store_repository.h"
 #include "repo/superblock_file.h"
@@ -174,10 +175,18 @@ void keep_findings(io::FileSystem& files, const std::string& folder,
   if (!kept) base::log(base::LogLevel::kInfo, kept.error().message());
 }
 
+Result<void> read_objects(io::FileSystem& files, const std::string& folder, bucket::Bucket& bucket,
+                          StoreCheck& check) {
+  VARVE_TRY_ASSIGN(const bool any, replica::has_state(files, folder));
+  if (!any) return {};
+  VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(files, folder, true));
+  return read_all_objects(bucket, state, check);
+}
+
 }  // namespace
 
 Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& options,
-                                 const BucketHooks& hooks) {
+                                 const BucketHooks& hooks, bool reads_objects) {
   VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
   StoreCheck check;
@@ -210,6 +219,7 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
         return {};
       }));
   for (const auto& [name, bytes] : missing) check.damages.push_back({name, "is missing"});
+  if (reads_objects) VARVE_TRY(read_objects(*files, folder, *bucket, check));
   if (config->reads_only) return check;
   VARVE_TRY(check_catalog(*files, folder, expected, check));
   std::optional<bucket::ProbeRecord> probed;
@@ -224,8 +234,9 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
 
 namespace varve {
 
-Result<StoreCheck> check_store(const std::string& folder, const OpenOptions& options) {
-  return repo::check_objects(folder, options, {});
+Result<StoreCheck> check_store(const std::string& folder, const OpenOptions& options,
+                               bool reads_objects) {
+  return repo::check_objects(folder, options, {}, reads_objects);
 }
 
 }  // namespace varve

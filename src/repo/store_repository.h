@@ -30,8 +30,8 @@ namespace varve::repo {
                                                   const BucketHooks& hooks);
 
 [[nodiscard]] Result<StoreCheck> check_objects(const std::string& folder,
-                                               const OpenOptions& options,
-                                               const BucketHooks& hooks);
+                                               const OpenOptions& options, const BucketHooks& hooks,
+                                               bool reads_objects = false);
 
 /// Opens the folder of a repository to check or repair it. The segments and volumes that the
 /// writer's folder has only in its object store are read from there.

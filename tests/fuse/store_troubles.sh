@@ -80,3 +80,20 @@ expect_status 1 "$VARVE" wait "$repo"
 mv "$work/bucket" "$repo/bucket"
 "$VARVE" -q store "$repo" s/seven "$work/source"
 ok "a repository whose file bucket is lost is not taken for a local one"
+
+# Rot in the store, which the folder's own data hides.
+"$VARVE" check --read-data "$repo" >"$work/stdout" || fail "$(cat "$work/stdout")"
+"$VARVE" check --read-store --json "$repo" >"$work/json"
+grep '"store_check"' "$work/json" | grep -qE '"objects_read":[1-9]' || fail "$(cat "$work/json")"
+for kind in /seg/ /cat/; do
+  changed=$(store_command rot $kind)
+  [ "$changed" -gt 0 ]
+  "$VARVE" check --read-data "$repo" >"$work/stdout" || fail "the list of objects shows it: $(cat "$work/stdout")"
+  expect_status 1 "$VARVE" check --quick --read-store "$repo"
+  grep -q "$kind.*other bytes" "$work/stdout" || fail "$(cat "$work/stdout")"
+  store_command rot $kind >/dev/null
+done
+"$VARVE" check --quick --read-store "$repo" >/dev/null
+"$VARVE" init "$work/local" >/dev/null
+expect_status 2 "$VARVE" check --read-store "$work/local"
+ok "check --read-store finds rot in the store"

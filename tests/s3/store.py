@@ -9,6 +9,7 @@ input, each answered by a line:
   set NAME VALUE          a setting (see Store); 0 and 1 for switches
   fault KIND AT COUNT     requests number AT to AT+COUNT-1 from now on fail (see FAULTS)
   lose TEXT               forgets the objects whose names contain TEXT; prints their number
+  rot TEXT                changes a byte of each object whose name contains TEXT; prints their number
   requests                prints the number of requests since the last `fault`
   objects                 prints the number of objects and of unfinished uploads
   locks TEXT              prints how many objects whose names contain TEXT are locked, how many are
@@ -103,6 +104,13 @@ class Store:
                 for key in lost:
                     del self.objects[key]
                 return str(len(lost))
+            if words[0] == "rot":  # Changes the middle byte of objects; again, it changes it back.
+                rotten = [one for key, one in self.objects.items() if words[1] in str(key)]
+                for one in rotten:
+                    data = bytearray(one["data"])
+                    data[len(data) // 2] ^= 1
+                    one["data"] = bytes(data)
+                return str(len(rotten))
             if words[0] in ("locks", "unlock"):
                 named = [o for key, o in self.objects.items() if words[1] in key]
                 if words[0] == "unlock":

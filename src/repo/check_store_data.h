@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the objects of a repository in an object store.
+#pragma once
+
+#include "bucket/bucket.h"
+#include "replica/replica_state.h"
+#include "varve/replication.h"
+
+namespace varve::repo {
+
+/// Reads all data and catalog objects of the newest head that the state knows, and compares them
+/// with their checksums. Adds damages and the numbers of what it read to `check`. Holds at most two
+/// data objects and 32 MiB. Errors: those of the state; kUnavailable if the store does not answer.
+[[nodiscard]] Result<void> read_all_objects(bucket::Bucket& bucket,
+                                            const replica::ReplicaState& state, StoreCheck& check);
+
+}  // namespace varve::repo
