@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/interruption.h"
 #include "base/system_error.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -133,8 +134,12 @@ Result<ImportOutcome> import_into(Repository& repository, const SnapshotList& li
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("importing", shown);
   control::StopRequest stop;
-  const SignalWatch signals(
-      {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
+  const SignalWatch signals({.stop =
+                                 [&] {
+                                   stop.stop();
+                                   base::InterruptionScope::interrupt_all();
+                                 },
+                             .report = [&] { progress.print_line(); }});
   ImportOutcome outcome;
   for (const Snapshot& snapshot : list.snapshots) {
     VARVE_TRY_ASSIGN(const Presence found, find_imported(repository, options.series, snapshot));

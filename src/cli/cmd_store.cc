@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/interruption.h"
 #include "base/system_error.h"
 #include "base/unique_fd.h"
 #include "cli/command.h"
@@ -285,8 +286,12 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("storing", shown);
   control::StopRequest stop;
-  const SignalWatch signals(
-      {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
+  const SignalWatch signals({.stop =
+                                 [&] {
+                                   stop.stop();
+                                   base::InterruptionScope::interrupt_all();
+                                 },
+                             .report = [&] { progress.print_line(); }});
   Storing storing;
   StoreRequest request;
   Stream stream;

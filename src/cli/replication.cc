@@ -38,8 +38,9 @@ void add_store_options(Command& command, PlaceOptions& options) {
           "folder that only reads)")
       .type_name("BYTES");
   command
-      .add_option("--staging-size", options.staging_size,
-                  "Bytes that may wait for the store before seals wait, such as 50G (default: 64G)")
+      .add_option(
+          "--staging-size", options.staging_size,
+          "Bytes that may wait for the store before writers wait, such as 50G (default: 64G)")
       .type_name("BYTES");
 }
 

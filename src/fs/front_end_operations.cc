@@ -2,6 +2,7 @@
 // The C functions that libfuse calls. Each passes its request to a group of operations, whose
 // result the Responder sends. "Valid replies" lists the replies that the kernel accepts; any
 // request that expects a reply may also end with an errno.
+#include "base/interruption.h"
 #include "fs/front_end.h"
 
 namespace varve::fs {
@@ -130,6 +131,10 @@ void op_read(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fus
 // Valid replies: WriteReply.
 void op_write(fuse_req_t req, fuse_ino_t ino, const char* data, std::size_t size, off_t offset,
               fuse_file_info* info) {
+  // A write may wait for the object store.
+  const base::InterruptionScope scope(
+      [](void* request) { return fuse_req_interrupted(static_cast<fuse_req_t>(request)) != 0; },
+      req);
   answer(req, Operation::kWrite, [&](FrontEnd& fs) {
     return fs.files().write(Caller(req), ino, {data, size}, offset, *info);
   });

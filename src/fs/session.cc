@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/interruption.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "control/mount_table.h"
@@ -62,6 +63,7 @@ class SignalWatch {
     const sigset_t set = ending_signals();
     int signal = 0;
     ::sigwait(&set, &signal);
+    base::InterruptionScope::interrupt_all();
     fuse_session_exit(session_);
     // Repeats the signal until the loop has ended: the first may come just before the thread
     // sleeps.
@@ -96,7 +98,13 @@ EagerReceiver make_receiver(fuse_session* session, std::chrono::microseconds spi
 }
 
 LoopPool::Calls calls_of(fuse_session* session, EagerReceiver& receiver) {
-  return {.receive = [&receiver](fuse_buf* buffer) { return receiver.receive(buffer); },
+  return {.receive =
+              [&receiver](fuse_buf* buffer) {
+                const int got = receiver.receive(buffer);
+                // Unmounted. Requests that wait hold the pool's threads.
+                if (got <= 0 && got != -EINTR) base::InterruptionScope::interrupt_all();
+                return got;
+              },
           .process =
               [session](const fuse_buf& request) { fuse_session_process_buf(session, &request); },
           .ended = [session] { return fuse_session_exited(session) != 0; }};

@@ -24,7 +24,7 @@ struct BucketConfig {
   std::string volume_class{};
   /// Bytes of data in the store that the folder keeps on its disk; nullopt for the default.
   std::optional<std::uint64_t> cache_bytes{};
-  /// Bytes of data that may wait for the store before seals wait; nullopt for the default.
+  /// Bytes of data that may wait for the store before writers wait; nullopt for the default.
   std::optional<std::uint64_t> staging_bytes{};
 
   bool operator==(const BucketConfig&) const = default;

@@ -36,11 +36,8 @@ constexpr milliseconds kPause{1000};
 constexpr milliseconds kWaitFirst{500};
 constexpr milliseconds kWaitMax{20000};
 constexpr milliseconds kWaitLook{200};
-constexpr milliseconds kLooksEvery{500};
 // The time after which a lasting trouble of the store is logged again.
 constexpr std::chrono::minutes kTellsAgain{5};
-// A seal by a rename in a mount cannot be interrupted, so it does not wait for ever.
-constexpr std::chrono::minutes kRoomPatience{10};
 // The share of the bound on local data that is for blocks of evicted files.
 constexpr std::uint64_t kBlocksShare = 4;
 
@@ -218,6 +215,15 @@ Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repo
   bucket_->set_rule(lock);
   parts.lock_seconds = [this] { return bucket::seconds_of(bucket_->rule()); };
   VARVE_TRY_ASSIGN(replicator_, replica::Replicator::open(std::move(parts)));
+  if (!hooks_.in_background) return {};
+  StagingBound::Parts bound;
+  bound.place = config_.place;
+  bound.bytes_max = config_.staging_bytes.value_or(replica::kStagingBytes);
+  bound.patience = hooks_.patience;
+  bound.staged = [this] { return local_->staged_bytes(); };
+  bound.notify = [this] { notify(); };
+  bound.is_fenced = [this] { return replicator_->is_fenced(); };
+  bound_ = std::make_unique<StagingBound>(std::move(bound));
   return {};
 }
 
@@ -259,7 +265,7 @@ void BucketSide::replicate_in_background(const std::stop_token& stop) {
       wait = kWaitFirst;
       note_traffic();
       evict();
-      replicated_.notify_all();
+      if (bound_) bound_->replicated();
       const auto removed = replicator_->remove_garbage();
       if (!removed) base::log(base::LogLevel::kInfo, removed.error().message());
       extend_locks();
@@ -342,31 +348,6 @@ Error BucketSide::explain(const Error& error) {
                                         ". `varve copy` brings them into another repository");
 }
 
-void BucketSide::wait_for_room() {
-  if (!replicator_ || !hooks_.in_background) return;
-  const auto bytes_max = config_.staging_bytes.value_or(replica::kStagingBytes);
-  bool told = false;
-  const auto begun = std::chrono::steady_clock::now();
-  while (!replicator_->is_fenced()) {
-    const auto staged = local_->staged_bytes();
-    if (!staged || *staged <= bytes_max) break;
-    if (!std::exchange(told, true)) {
-      base::log(base::LogLevel::kWarning,
-                fmt::format("{} bytes wait for {}, more than the bound of {} bytes: the seal waits "
-                            "until they are replicated",
-                            *staged, config_.place, bytes_max));
-    }
-    notify();
-    std::unique_lock lock(mutex_);
-    const bool done = replicated_.wait_for(lock, kLooksEvery) == std::cv_status::no_timeout;
-    // After a replication, only what no commit names yet can be left.
-    if (stopping_ || done) return;
-    if (std::chrono::steady_clock::now() - begun < kRoomPatience) continue;
-    base::log(base::LogLevel::kWarning, config_.place + " takes nothing: the seal goes on");
-    return;
-  }
-}
-
 void BucketSide::evict() {
   if (!replicator_->is_newest()) return;
   const auto bytes = replica::cache_bytes_of(config_);
@@ -437,7 +418,7 @@ void BucketSide::end_thread(bool at_once) {
     stopping_ = true;
     ended = std::move(thread_);
   }
-  replicated_.notify_all();
+  if (bound_) bound_->stop();
   if (!ended.joinable()) return;
   ended.request_stop();
   if (at_once && bucket_) bucket_->stop();

@@ -30,6 +30,7 @@
 #include "replica/replicator.h"
 #include "replica/uploads.h"
 #include "repo/head_follower.h"
+#include "repo/staging_bound.h"
 #include "store/segment_store.h"
 #include "varve/object_store.h"
 #include "varve/options.h"
@@ -43,6 +44,8 @@ struct BucketHooks {
   const base::Clock* clock = nullptr;  ///< Null for the system's clock.
   /// True to replicate in a thread after each seal and deletion, false at closing only.
   bool in_background = true;
+  /// How long a writer waits for a store that takes nothing.
+  std::chrono::milliseconds patience = std::chrono::minutes(10);
   /// False to return kUnavailable from close() at once when the store does not answer.
   bool waits_for_store = true;
   std::uint64_t extent_bytes_max = std::uint64_t{64} << 20;
@@ -98,9 +101,9 @@ class BucketSide {
   void set_lock(const ObjectLock& lock) { bucket_->set_rule(lock); }
   /// Asks for a replication in the background.
   void notify();
-  /// Waits while more data than the bound is sealed or stored here, but not replicated. Ends after
-  /// ten minutes at most, and when the repository is closed. Logs why it waits.
-  void wait_for_room();
+  /// Returns the bound on data that is stored here, but not replicated; null where nothing is
+  /// replicated in the background. Lifetime: as this object.
+  [[nodiscard]] StagingBound* bound() { return bound_.get(); }
   /// Ends the thread, then replicates what is sealed, and waits for it. Errors: those of
   /// Replicator::replicate(); kInterrupted after StoreUse::waiting returned false.
   [[nodiscard]] Result<void> finish();
@@ -151,6 +154,7 @@ class BucketSide {
   std::unique_ptr<replica::LocalData> local_;   // Null in an attached folder.
   replica::KeptSnapshot kept_;
   std::unique_ptr<replica::Replicator> replicator_;
+  std::unique_ptr<StagingBound> bound_;
   bucket::Traffic noted_{};  // Requests that the folder remembers. Guarded by state_mutex_.
   std::mutex state_mutex_;   // Guards state_ while it is set.
   std::unique_ptr<replica::ReplicaState> state_;  // Set by follow().
@@ -158,7 +162,6 @@ class BucketSide {
 
   std::mutex mutex_;  // Guards the members below.
   std::condition_variable_any wake_;
-  std::condition_variable replicated_;
   bool stopping_ = false;
   bool wanted_ = false;
   std::jthread thread_;

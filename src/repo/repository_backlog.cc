@@ -65,7 +65,7 @@ bool RepositoryImpl::is_far_behind(SeriesId id) {
 // Waits only if the arranging after an earlier seal is not finished yet, and once for each of them.
 // Arranging that fails, for example on a full disk or on damage, lets the seal go on.
 void RepositoryImpl::wait_before_seal(SeriesId series) {
-  if (bucket_) bucket_->wait_for_room();
+  if (bucket_ && bucket_->bound() != nullptr) bucket_->bound()->before_seal();
   if (!options_.arrange || options_.read_only) return;
   std::uint64_t wanted = 0;
   {

@@ -167,7 +167,11 @@ Result<void> RepositoryImpl::start() {
   if (!left_behind_) remember_present();
   space_.keep_reserve();
   if (!bucket_) return {};
-  return bucket_->start(catalog_, superblock_.repository_id(), codecs_.keys());
+  VARVE_TRY(bucket_->start(catalog_, superblock_.repository_id(), codecs_.keys()));
+  if (auto* const bound = bucket_->bound()) {
+    space_.ask_before_writes([bound](std::uint64_t bytes) { return bound->before_write(bytes); });
+  }
+  return {};
 }
 
 RepositoryImpl::~RepositoryImpl() {

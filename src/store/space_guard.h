@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/file_system.h"
@@ -48,6 +50,15 @@ class SpaceGuard {
   /// refuses, it has the users store what they accepted, and looks again. Errors: kNoSpace if the
   /// disk might not take them beside the data that was admitted before.
   [[nodiscard]] Result<void> admit(std::uint64_t bytes);
+  /// Calls `ask` with the number of bytes before each write. It may wait, and an error refuses the
+  /// write. Call it before other threads use the guard. `ask` must be thread-safe.
+  void ask_before_writes(std::function<Result<void>(std::uint64_t bytes)> ask) {
+    ask_ = std::move(ask);
+  }
+  /// Asks, without admitting anything. The caller holds no lock. Errors: those of `ask`.
+  [[nodiscard]] Result<void> before_write(std::uint64_t bytes) const {
+    return ask_ ? ask_(bytes) : Result<void>();
+  }
   /// Makes the next admit() look at the disk again, because other programs fill it, too.
   void scan_again() { budget_ = 0; }
   /// Returns whether little more will be admitted; changes should then not stay in memory for long.
@@ -67,6 +78,7 @@ class SpaceGuard {
 
   io::FileSystem& files_;
   const std::string directory_;
+  std::function<Result<void>(std::uint64_t)> ask_;
   std::atomic<std::int64_t> budget_{0};  // Bytes to admit before the guard asks the disk again.
   std::atomic<bool> tight_{false};
 

@@ -22,6 +22,7 @@ SeriesId OpenVersionFile::series() const {
 
 Result<void> OpenVersionFile::write(std::uint64_t offset, std::span<const std::byte> data) {
   bool consolidate = false;
+  if (auto* const space = parts_.state.parts.space) VARVE_TRY(space->before_write(data.size()));
   {
     std::unique_lock lock(parts_.state.mutex);
     VARVE_TRY_ASSIGN(auto* inode, writable(lock));

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bound on the data that a repository's folder has and its object store lacks. decisions/100.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "varve/result.h"
+
+namespace varve::repo {
+
+/// Makes writers wait for the store while more data waits for it than the bound. A writer goes on
+/// when there is room, and also for a step when a replication has ended: what is left then has no
+/// commit yet, so waiting would not free it. After `patience` without a replication, a writer gets
+/// an error, and all others get it at once until a replication ends. Thread-safe.
+class StagingBound {
+ public:
+  struct Parts {
+    std::string place{};          ///< The store, for messages.
+    std::uint64_t bytes_max = 0;  ///< The bound.
+    std::chrono::milliseconds patience{};
+    /// Returns the data that waits for the store, in bytes. It may be slow.
+    std::function<Result<std::uint64_t>()> staged{};
+    std::function<void()> notify{};     ///< Asks for a replication.
+    std::function<bool()> is_fenced{};  ///< Nothing more will be replicated.
+  };
+  explicit StagingBound(Parts parts) : parts_(std::move(parts)) {}
+
+  /// Waits before `bytes` are accepted. The caller holds no lock. Errors: kInterrupted if the
+  /// request was interrupted (base/interruption.h); kNoSpace after the patience, or if too many
+  /// writers wait already.
+  [[nodiscard]] Result<void> before_write(std::uint64_t bytes);
+  /// Waits before a seal, which goes on after the patience: its data is here already.
+  void before_seal();
+  /// A replication has ended well.
+  void replicated();
+  /// Lets all writers go on.
+  void stop();
+  /// Returns the number of writers and seals that wait now.
+  [[nodiscard]] std::size_t waiting() const { return waiting_; }
+
+  /// Writers that may wait at once. A mount has a few threads more, for those who read.
+  static constexpr std::size_t kWaitingMax = 24;
+
+ private:
+  enum class End : std::uint8_t { kRoom, kReplicated, kStopped, kInterrupted, kLate };
+  [[nodiscard]] bool has_room();
+  [[nodiscard]] End wait(const char* who);
+  [[nodiscard]] End wait_for_store();
+  void tell(const char* who, std::uint64_t staged);
+  [[nodiscard]] std::uint64_t step() const;
+
+  const Parts parts_;
+  std::atomic<std::int64_t> budget_ = 0;  // Bytes to accept before the next look at the folder.
+  std::atomic<std::size_t> waiting_ = 0;
+
+  std::mutex mutex_;  // Guards the members below.
+  std::condition_variable changed_;
+  std::uint64_t replications_ = 0;
+  std::uint64_t staged_ = 0;                         // At the last look.
+  std::chrono::steady_clock::time_point told_at_{};  // When the log said that writers wait.
+  bool gave_up_ = false;  // A writer has lost its patience, and nothing was replicated since.
+  bool stopping_ = false;
+};
+
+}  // namespace varve::repo
