@@ -97,6 +97,7 @@ TEST_F(SequenceCrash, NoCrashSeemsToBeAnOlderState) {
       if (std::filesystem::exists(kept_ + "/state")) ++remembered;
       const auto read = Repository::open(lost_ + "/r", options(kept_, true));
       ASSERT_TRUE(read) << read.error().message();
+      must((*read)->close());  // Waits until its number is remembered.
       // A reader remembers what the catalog has, perhaps before the labels have it.
       model.write_image(kept_, Survives::kEverything, i);
       std::filesystem::remove_all(lost_ + "/r/catalog");
