@@ -84,14 +84,20 @@ Result<void> update_small_files(bucket::Bucket& bucket, io::FileSystem& files,
 }  // namespace
 
 Result<std::string> newest_head(bucket::Bucket& bucket, const std::string& repository_id,
-                                std::uint64_t known) {
+                                const std::string& known) {
+  std::uint64_t known_number = 0;
+  if (!known.empty()) {
+    VARVE_TRY_ASSIGN(const auto head, decode_head(known));
+    known_number = head.number;
+  }
   std::string newest;
-  const auto after = known > 1 ? head_name(repository_id, known - 1) : std::string();
+  const auto after = known_number > 1 ? head_name(repository_id, known_number - 1) : std::string();
   VARVE_TRY(bucket::list_all(bucket, head_prefix(repository_id), after,
                              [&](const bucket::ObjectInfo& object) -> Result<void> {
                                newest = object.name;
                                return {};
                              }));
+  if (known_number != 0 && newest == head_name(repository_id, known_number)) return known;
   if (!newest.empty()) return read_head(bucket, newest);
   return Error(ErrorCode::kNoRepository,
                bucket.describe() + " has a repository, but nothing was replicated to it yet");

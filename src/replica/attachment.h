@@ -15,11 +15,12 @@
 
 namespace varve::replica {
 
-/// Returns the text of the newest head of a repository, which has at least the number `known`.
+/// Returns the text of the newest head of a repository. `known` is the text of a head that the
+/// caller has, or empty. One request suffices if that is the newest: a head never changes.
 /// Errors: kNoRepository without a head; kCorrupt; those of the bucket.
 [[nodiscard]] Result<std::string> newest_head(bucket::Bucket& bucket,
                                               const std::string& repository_id,
-                                              std::uint64_t known = 1);
+                                              const std::string& known = {});
 
 /// The open parts of an attached folder.
 struct AttachedFolder {

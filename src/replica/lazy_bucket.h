@@ -16,7 +16,8 @@
 namespace varve::replica {
 
 /// Opens another bucket when it is first needed, so that a repository can be used while its store
-/// does not answer. After a failure, the next request tries again. Thread-safe.
+/// does not answer. After a failure, the next request tries again. The first request goes to the
+/// store at once if it reads. Thread-safe.
 class LazyBucket final : public bucket::Bucket {
  public:
   /// Makes the bucket, and need not reach the store.
@@ -48,15 +49,21 @@ class LazyBucket final : public bucket::Bucket {
   [[nodiscard]] std::string describe() const override { return place_; }
 
  private:
-  [[nodiscard]] Result<bucket::Bucket*> opened();
+  [[nodiscard]] Result<bucket::Bucket*> made();
+  /// Returns the bucket once its store has answered. Lists for that: the errors of a list say more
+  /// than those of other requests.
+  [[nodiscard]] Result<bucket::Bucket*> reached();
+  template <typename Answer>
+  [[nodiscard]] Result<Answer> ask(const std::function<Result<Answer>(bucket::Bucket&)>& read);
 
   const Open open_;
   const std::string place_;
   std::atomic<bool> stopped_ = false;
   std::atomic<bucket::Bucket*> made_ = nullptr;  // Is bucket_ once that is set.
-  std::mutex mutex_;                             // Guards the members below.
+  std::mutex mutex_;                             // Guards bucket_.
   std::unique_ptr<bucket::Bucket> bucket_;
-  bool is_reached_ = false;  // The store has answered.
+  std::mutex reach_mutex_;                // Held while a list is under way: one suffices.
+  std::atomic<bool> is_reached_ = false;  // The store has answered.
 };
 
 }  // namespace varve::replica

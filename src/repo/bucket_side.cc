@@ -136,14 +136,11 @@ Result<void> BucketSide::refresh(const crypto::KeyRing* keys) {
   const auto work = [&]() -> Result<void> {
     VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files_, path_));
     VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
-    std::uint64_t known = 1;
+    std::string known;
     {
       VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files_, path_, true));
       VARVE_TRY_ASSIGN(const auto present, state.head());
-      if (present) {
-        VARVE_TRY_ASSIGN(const auto present_head, replica::decode_head(*present));
-        known = present_head.number;
-      }
+      known = present.value_or("");
     }
     const auto found = replica::newest_head(*bucket_, superblock.repository_id, known);
     if (!found) return explain_lack(*bucket_, path_, found.error(), superblock.repository_id);

@@ -76,7 +76,7 @@ Result<bool> HeadFollower::look(bool lists) {
   if (!lock && lock.error().code() == ErrorCode::kLocked) return true;
   if (!lock) return lock.error();
   VARVE_TRY_ASSIGN(const auto newest,
-                   replica::newest_head(*folder_.bucket, known.repository_id, known.number));
+                   replica::newest_head(*folder_.bucket, known.repository_id, *known_text));
   VARVE_TRY(replica::authenticate_head(newest, folder_.keys.get()));
   replica::AttachedFolder attached;
   attached.files = folder_.files;

@@ -22,7 +22,7 @@ namespace {
 // Returns the number of the newest head. A store may show a head late in a list, but not to a
 // request for it.
 Result<std::uint64_t> newest_number(bucket::Bucket& bucket, const std::string& id,
-                                    std::uint64_t known) {
+                                    const std::string& known) {
   VARVE_TRY_ASSIGN(const auto text, replica::newest_head(bucket, id, known));
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(text));
   auto number = head.number;
@@ -77,7 +77,7 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
   ReclaimReport report;
   VARVE_TRY_ASSIGN(report.removed_objects, replica::remove_garbage(place, head.number, is_named));
   VARVE_TRY_ASSIGN(report.noted_objects, replica::note_orphans(place, is_named, [&] {
-                     return newest_number(*bucket, head.repository_id, head.number);
+                     return newest_number(*bucket, head.repository_id, *text);
                    }));
   VARVE_TRY_ASSIGN(report.removed_heads, replica::remove_old_heads(place, hooks.heads));
   return report;
