@@ -26,6 +26,13 @@ class AheadWindow {
   /// Returns the limit for requests in flight.
   [[nodiscard]] std::size_t size() const { return size_; }
 
+  /// Notes that so many more requests wait. The first window doubles at once if as many as it has
+  /// wait: such a reader wants throughput more than its first bytes.
+  void on_waiting(std::size_t waiting) {
+    if (is_first_ && waiting >= kLeast) size_ = 2 * kLeast;
+    if (waiting >= kLeast) is_first_ = false;
+  }
+
   /// Notes that a request ended. `is_full`: as many were in flight as size() allows. Only rounds of
   /// requests that were all sent into a full window count.
   void on_end(std::uint64_t bytes, bool is_full, Clock::time_point now) {
@@ -49,6 +56,7 @@ class AheadWindow {
 
  private:
   void judge(double rate) {
+    is_first_ = false;
     if (is_trial_ && rate < kGain * rate_before_) {  // The trial gained nothing.
       is_trial_ = false;
       size_ = std::max(size_ / 2, kLeast);
@@ -62,6 +70,7 @@ class AheadWindow {
   }
 
   std::size_t size_ = kLeast;
+  bool is_first_ = true;
   bool is_trial_ = false;
   double rate_before_ = 0;  // Bytes per second before the trial.
   unsigned rounds_ = 0;     // Since the last trial.

@@ -78,6 +78,8 @@ struct CellReader::Flight {
   std::optional<Error> error{};
   std::chrono::steady_clock::time_point failed_at{};
   bool is_in_cache = false;  // Or will not be written to it.
+  std::chrono::steady_clock::time_point received_at{};
+  std::uint64_t taken = 0;  // Bytes that readers have copied.
   // Has room for the whole blocks of the cells; memory of cells that were not requested is never
   // touched. It is mapped, so that it goes back to the system at once: the heap of each thread
   // would keep as much as it ever had.
@@ -90,6 +92,11 @@ struct CellReader::Flight {
   [[nodiscard]] std::uint64_t first_block() const { return begin / kCellsPerBlock; }
   [[nodiscard]] std::uint64_t end_block() const {
     return (end + kCellsPerBlock - 1) / kCellsPerBlock;
+  }
+  /// Returns whether a reader is expected to copy most of the bytes soon.
+  [[nodiscard]] bool is_unread(std::chrono::steady_clock::time_point now,
+                               std::chrono::milliseconds kept) const {
+    return is_ahead && taken < bytes() / 2 && now - received_at < kept;
   }
   /// Returns false without memory.
   [[nodiscard]] bool allocate() {

@@ -38,11 +38,14 @@ struct CellReaderLimits {
   /// Bytes of one request; a range of more is read by several. A container of 4 MiB, which begins
   /// and ends in the middle of a cell, needs one request.
   std::uint64_t request_bytes_max = (std::uint64_t{4} << 20) + 2 * kCacheCellBytes;
-  /// Bytes that are requested, or are received and not yet in the cache. Reads that a caller waits
-  /// for may take as much again.
+  /// Bytes that are requested, or are received and neither in the cache nor read. Reads that a
+  /// caller waits for may take as much again.
   std::uint64_t bytes_max = std::uint64_t{128} << 20;
   /// Bytes in memory that are in the cache, too.
   std::uint64_t held_bytes_max = std::uint64_t{32} << 20;
+  /// Time for which bytes that were requested in advance stay in memory before they are read. Later
+  /// they are read from the cache.
+  std::chrono::milliseconds unread_kept{2000};
   std::size_t queue_max = 256;  ///< Requests in advance that wait; further ones are dropped.
   /// Time for which a failed read fails again at once. A reader that tries several ways to get its
   /// bytes then waits for the store only once.
@@ -70,10 +73,15 @@ class CellReader {
   /// Requests all that is missing at once. Errors: those of the bucket; kCorrupt if an object is
   /// missing, or shorter than its range says.
   void read(std::vector<RangeToRead> reads, Done done);
+  /// Reads as read(), for a reader that chose these ranges at random. Requests more around them,
+  /// the more of their neighbourhood was requested before.
+  void read_at_random(std::vector<RangeToRead> reads, Done done);
   /// Requests a range in advance, if the limits allow that.
   void will_read(const ObjectRange& range);
 
  private:
+  void read(std::vector<RangeToRead> reads, Done done, bool widens);
+
   struct Batch;
   struct Flight;
   struct State;

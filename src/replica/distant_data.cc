@@ -130,17 +130,23 @@ Result<std::size_t> DistantData::read(const Extents& file, std::uint64_t offset,
     std::optional<Result<std::size_t>> result;
   };
   const auto waiting = std::make_shared<Waiting>();
-  read_many({{file, offset, out}}, [waiting](std::size_t, Result<std::size_t> got) {
+  const auto ended = [waiting](std::size_t, Result<std::size_t> got) {
     const std::lock_guard lock(waiting->mutex);
     waiting->result = std::move(got);
     waiting->changed.notify_all();
-  });
+  };
+  read_many({{file, offset, out}}, ended, true);  // A planned read comes in a batch.
   std::unique_lock lock(waiting->mutex);
   waiting->changed.wait(lock, [&] { return waiting->result.has_value(); });
   return *waiting->result;
 }
 
 void DistantData::read_many(std::vector<DistantRead> reads, const DistantCompletion& done) {
+  read_many(std::move(reads), done, false);
+}
+
+void DistantData::read_many(std::vector<DistantRead> reads, const DistantCompletion& done,
+                            bool is_random) {
   const auto batch = std::make_shared<Batch>();
   batch->done = done;
   batch->reads.resize(reads.size());
@@ -161,9 +167,14 @@ void DistantData::read_many(std::vector<DistantRead> reads, const DistantComplet
     if (batch->reads[i].left == 0) done(i, batch->reads[i].bytes);
   }
   if (ranges.empty()) return;
-  cells_.read(std::move(ranges), [batch](std::size_t range, const std::optional<Error>& error) {
+  const auto ended = [batch](std::size_t range, const std::optional<Error>& error) {
     batch->end(range, error);
-  });
+  };
+  if (is_random) {
+    cells_.read_at_random(std::move(ranges), ended);
+  } else {
+    cells_.read(std::move(ranges), ended);
+  }
 }
 
 void DistantData::will_read(const Extents& file, std::uint64_t offset, std::uint64_t bytes) {

@@ -53,7 +53,8 @@ class DistantData {
   /// Returns the bytes of all files below a folder.
   [[nodiscard]] Result<std::uint64_t> tree_bytes(const std::string& folder);
 
-  /// Fills `out`. Returns fewer bytes only where the file ends. Errors: those of the bucket.
+  /// Fills `out`, and may request more around it, as CellReader::read_at_random(). Returns fewer
+  /// bytes only where the file ends. Errors: those of the bucket.
   [[nodiscard]] Result<std::size_t> read(const Extents& file, std::uint64_t offset,
                                          std::span<std::byte> out);
   /// Reads ranges, in any order, and calls `done` once for each, from this thread or others.
@@ -64,6 +65,7 @@ class DistantData {
 
  private:
   [[nodiscard]] Result<void> load(bool again);
+  void read_many(std::vector<DistantRead> reads, const DistantCompletion& done, bool is_random);
 
   CellReader cells_;
   const LoadMap load_;

@@ -56,7 +56,7 @@ class CellReaderTest : public testing::Test {
   }
   // Reads ranges at once. Returns the first error.
   std::optional<Error> read_all(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& ranges,
-                                bool compares = true) {
+                                bool compares = true, bool at_random = false) {
     std::vector<Bytes> out;
     std::vector<RangeToRead> reads;
     for (const auto& [offset, bytes] : ranges) out.emplace_back(bytes);
@@ -67,11 +67,16 @@ class CellReaderTest : public testing::Test {
     std::condition_variable ended;
     std::size_t left = reads.size();
     std::optional<Error> first;
-    reader_->read(std::move(reads), [&](std::size_t, const std::optional<Error>& error) {
+    const auto done = [&](std::size_t, const std::optional<Error>& error) {
       const std::lock_guard lock(mutex);
       if (error && !first) first = error;
       if (--left == 0) ended.notify_all();
-    });
+    };
+    if (at_random) {
+      reader_->read_at_random(std::move(reads), done);
+    } else {
+      reader_->read(std::move(reads), done);
+    }
     std::unique_lock lock(mutex);
     ended.wait(lock, [&] { return left == 0; });
     for (std::size_t i = 0; i < ranges.size() && compares && !first; ++i) {
@@ -82,6 +87,9 @@ class CellReaderTest : public testing::Test {
   }
   std::optional<Error> read(std::uint64_t offset, std::uint64_t bytes) {
     return read_all({{offset, bytes}});
+  }
+  std::optional<Error> read_at_random(std::uint64_t offset, std::uint64_t bytes) {
+    return read_all({{offset, bytes}}, true, true);
   }
   [[nodiscard]] std::uint64_t gets() const {
     return bucket_.traffic()[static_cast<std::size_t>(bucket::RequestKind::kGet)].requests;
@@ -214,6 +222,74 @@ TEST_F(CellReaderTest, WhatIsReadInAdvanceIsRequestedOnce) {
   EXPECT_EQ(gets(), 1U);
 }
 
+TEST_F(CellReaderTest, MissesAtRandomWiden) {
+  EXPECT_FALSE(read_at_random(4 * kMiB + 100, 64 << 10));
+  EXPECT_EQ(received(), kCacheCellBytes) << "a lone read stays small";
+  EXPECT_FALSE(read_at_random(6 * kMiB + 500'000, 64 << 10));
+  EXPECT_EQ(gets(), 2U);
+  EXPECT_EQ(received(), kCacheCellBytes + kMiB) << "the block";
+  EXPECT_FALSE(read_at_random(6 * kMiB + 900'000, 64 << 10));
+  EXPECT_EQ(gets(), 2U);
+  EXPECT_FALSE(read_at_random(7 * kMiB + 500'000, 64 << 10));
+  EXPECT_EQ(received(), 4 * kMiB) << "all others of the region";
+  for (std::uint64_t at = 4 * kMiB; at < 8 * kMiB; at += 200'000) {
+    EXPECT_FALSE(read_at_random(at, 1000));
+  }
+  EXPECT_EQ(received(), 4 * kMiB);
+  EXPECT_LE(gets(), 4U);
+  EXPECT_FALSE(read_at_random(8 * kMiB + 500'000, 1000)) << "another region";
+  EXPECT_EQ(received(), 4 * kMiB + kCacheCellBytes);
+}
+
+TEST_F(CellReaderTest, PlannedReadsNeverWiden) {
+  for (std::uint64_t at = 0; at < 4 * kMiB; at += 2 * kCacheCellBytes) EXPECT_FALSE(read(at, 10));
+  EXPECT_EQ(received(), 16 * kCacheCellBytes);
+}
+
+TEST_F(CellReaderTest, FewKnownCellsBetweenMissingOnesAreReadAgain) {
+  EXPECT_FALSE(read(kMiB + 3 * kCacheCellBytes, 10));
+  EXPECT_FALSE(read_at_random(kMiB, 10));
+  EXPECT_EQ(gets(), 2U) << "the block is one request";
+  EXPECT_EQ(received(), kCacheCellBytes + kMiB);
+}
+
+TEST_F(CellReaderTest, WhatArrivedInAdvanceStaysUntilItIsRead) {
+  cache_bytes_ = 0;
+  limits_.held_bytes_max = kMiB;
+  limits_.unread_kept = std::chrono::minutes(5);
+  restart();
+  for (std::uint64_t at = 0; at < 10 * kMiB; at += 2 * kMiB)
+    reader_->will_read(range(at, 2 * kMiB));
+  EXPECT_FALSE(read(0, 10 * kMiB));
+  EXPECT_EQ(received(), 10 * kMiB) << "bytes were received twice";
+}
+
+TEST_F(CellReaderTest, WhatArrivedInAdvanceCountsAsInFlight) {
+  limits_.bytes_max = 4 * kMiB;
+  limits_.unread_kept = std::chrono::minutes(5);
+  restart();
+  for (std::uint64_t at = 0; at < 10 * kMiB; at += 2 * kMiB)
+    reader_->will_read(range(at, 2 * kMiB));
+  EXPECT_FALSE(read(0, 10));
+  EXPECT_EQ(gets(), 2U) << "no more until these are read";
+  EXPECT_FALSE(read(8 * kMiB, 10)) << "a reader does not wait for that";
+  EXPECT_FALSE(read(0, 10 * kMiB));
+  EXPECT_EQ(received(), 10 * kMiB);
+}
+
+TEST_F(CellReaderTest, WhatIsNotReadSoonMakesRoom) {
+  limits_.bytes_max = 4 * kMiB;
+  limits_.held_bytes_max = 0;
+  limits_.unread_kept = std::chrono::milliseconds(0);
+  restart();
+  for (std::uint64_t at = 0; at < 10 * kMiB; at += 2 * kMiB) {
+    reader_->will_read(range(at, 2 * kMiB));
+  }
+  while (received() < 10 * kMiB) std::this_thread::yield();
+  EXPECT_FALSE(read(0, 10 * kMiB));
+  EXPECT_EQ(received(), 10 * kMiB) << "the cache has them";
+}
+
 TEST_F(CellReaderTest, AFailureIsKeptForAWhile) {
   bucket_.set_faults([](std::uint64_t, bucket::RequestKind kind, const std::string&) {
     return kind == bucket::RequestKind::kGet ? test::Fault::kBefore : test::Fault::kNone;
@@ -283,6 +359,16 @@ TEST(AheadWindow, GrowsWithTheRoundTrip) {
   EXPECT_GE(window_after(0.1, 1e9), 32U);
   EXPECT_EQ(window_after(1, 1e9), AheadWindow::kMost);
   EXPECT_EQ(window_after(0.1, 1e7), AheadWindow::kLeast) << "a slow line needs few requests";
+}
+
+TEST(AheadWindow, DoublesAtOnceIfManyWait) {
+  AheadWindow window;
+  window.on_waiting(AheadWindow::kLeast - 1);
+  EXPECT_EQ(window.size(), AheadWindow::kLeast);
+  window.on_waiting(AheadWindow::kLeast);
+  EXPECT_EQ(window.size(), 2 * AheadWindow::kLeast);
+  window.on_waiting(1000);
+  EXPECT_EQ(window.size(), 2 * AheadWindow::kLeast);
 }
 
 TEST(AheadWindow, RequestsThatDoNotFillItTeachNothing) {

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of a reader of cells: what is in flight, in memory and in the cache.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "replica/ahead_window.h"
+#include "replica/cell_flight.h"
+
+namespace varve::replica {
+
+/// A reader at random gets few cells at first, then the block around them, then the region: the
+/// length of a container. So it never receives much more than twice what it turns out to need, and
+/// a region takes it three round trips.
+inline constexpr std::uint64_t kCellsPerRegion = 4 * kCellsPerBlock;
+inline constexpr std::size_t kRegionsMax = 16384;
+/// So many cells are received twice rather than divide a request.
+inline constexpr std::uint64_t kGapCells = 2;
+
+/// A cell of an object, by its number in it.
+using Cell = std::pair<std::string, std::uint64_t>;
+
+inline std::uint64_t first_cell(const ObjectRange& range) { return range.offset / kCacheCellBytes; }
+inline std::uint64_t end_cell(const ObjectRange& range) {
+  if (range.bytes == 0) return first_cell(range);
+  return (range.offset + range.bytes + kCacheCellBytes - 1) / kCacheCellBytes;
+}
+
+inline CellSet cell_bit(std::uint64_t cell) {
+  return static_cast<CellSet>(1U << (cell % kCellsPerBlock));
+}
+
+/// Copies what a range has in common with bytes of its object that begin at `offset`.
+inline void copy_common(const RangeToRead& to, std::uint64_t offset,
+                        std::span<const std::byte> bytes) {
+  const auto begin = std::max(to.range.offset, offset);
+  const auto end = std::min(to.range.offset + to.range.bytes, offset + bytes.size());
+  if (begin >= end) return;
+  std::memcpy(to.out.data() + (begin - to.range.offset), bytes.data() + (begin - offset),
+              static_cast<std::size_t>(end - begin));
+}
+
+/// Outlives the reader until the last request has ended.
+struct CellReader::State : std::enable_shared_from_this<State> {
+  using FlightPointer = std::shared_ptr<Flight>;
+  using Lock = std::unique_lock<std::mutex>;
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kThreads = 2;
+
+  State(bucket::Bucket& store, io::FileSystem& files, std::string folder, std::uint64_t bytes_max,
+        CellReaderLimits given)
+      : bucket(store), cache(files, std::move(folder), bytes_max), limits(given) {}
+
+  bucket::Bucket& bucket;
+  BlockCache cache;
+  const CellReaderLimits limits;
+
+  std::mutex mutex;  // Before that of a batch and of the pools. Guards the members below.
+  bool is_closed = false;
+  std::unique_ptr<base::ThreadPool> workers;  // Made at the first read.
+  std::unique_ptr<base::ThreadPool> writer;
+  std::map<Cell, FlightPointer> cells;
+  std::map<Cell, std::uint64_t> requested;  // Cells of each region, by its number in the object.
+  std::deque<FlightPointer> needed;         // Flights that wait, of reads under way.
+  std::deque<FlightPointer> ahead;          // The same in advance.
+  std::deque<FlightPointer> held;           // Flights that ended well, the oldest first.
+  std::deque<FlightPointer> failed;
+  std::size_t flying = 0;
+  std::uint64_t flying_bytes = 0;
+  std::uint64_t unwritten_bytes = 0;
+  std::uint64_t held_bytes = 0;
+  AheadWindow window;
+
+  // Returns the flight that has a cell, or will have it; nullptr if it must be requested.
+  FlightPointer find(const std::string& object, std::uint64_t cell) {
+    const auto found = cells.find({object, cell});
+    if (found == cells.end()) return nullptr;
+    const auto flight = found->second;
+    if (flight->step != Flight::Step::kFailed ||
+        Clock::now() - flight->failed_at < limits.failure_kept) {
+      return flight;
+    }
+    forget(*flight);
+    return nullptr;
+  }
+  void forget(const Flight& flight) {
+    for (auto cell = flight.begin; cell < flight.end; ++cell) {
+      const auto found = cells.find({flight.object, cell});
+      if (found != cells.end() && found->second.get() == &flight) cells.erase(found);
+    }
+  }
+
+  // Makes flights of cells that nothing has, and of `gaps` between them.
+  void add_flights(const std::string& object, std::uint64_t object_bytes,
+                   const std::set<std::uint64_t>& missing, bool is_ahead,
+                   const std::set<std::uint64_t>& gaps = {}) {
+    const auto most = std::max<std::uint64_t>(limits.request_bytes_max / kCacheCellBytes, 1);
+    for (auto at = missing.begin(); at != missing.end();) {
+      if (find(object, *at) != nullptr) {
+        ++at;
+        continue;
+      }
+      auto flight = std::make_shared<Flight>();
+      flight->object = object;
+      flight->object_bytes = object_bytes;
+      flight->begin = flight->end = *at;
+      flight->is_ahead = is_ahead;
+      for (; at != missing.end() && *at == flight->end && flight->end - flight->begin < most;
+           ++at) {
+        const bool is_new = find(object, *at) == nullptr;
+        if (!is_new && !gaps.contains(*at)) break;
+        if (is_new) note_request(object, *at, flight);
+        ++flight->end;
+      }
+      (is_ahead ? ahead : needed).push_back(std::move(flight));
+    }
+  }
+
+  void note_request(const std::string& object, std::uint64_t cell, const FlightPointer& flight) {
+    cells[{object, cell}] = flight;
+    if (requested.size() >= kRegionsMax) requested.clear();
+    ++requested[{object, cell / kCellsPerRegion}];
+  }
+
+  // Adds the cells around those that a reader at random misses, as kCellsPerRegion says. Returns
+  // the added ones that are there already.
+  std::set<std::uint64_t> widen(const std::string& object, std::uint64_t object_bytes,
+                                std::set<std::uint64_t>& missing) {
+    const auto end_of_object = (object_bytes + kCacheCellBytes - 1) / kCacheCellBytes;
+    std::set<std::uint64_t> wide;
+    for (const auto cell : missing) {
+      const Lock lock(mutex);
+      const auto known = requested.find({object, cell / kCellsPerRegion});
+      if (known == requested.end()) continue;
+      const auto span = known->second < kCellsPerBlock ? kCellsPerBlock : kCellsPerRegion;
+      const auto begin = cell / span * span;
+      for (auto other = begin; other < std::min(begin + span, end_of_object); ++other) {
+        if (find(object, other) == nullptr) wide.insert(other);
+      }
+    }
+    std::set<std::uint64_t> gaps;
+    for (const auto cell : wide) {
+      const auto block = cell / kCellsPerBlock;
+      const auto present = cache.present(object, block, block_bytes(object_bytes, block));
+      if ((present & cell_bit(cell)) == 0) missing.insert(cell);
+    }
+    for (auto at = missing.begin(); !wide.empty() && at != missing.end(); ++at) {
+      const auto next = std::next(at);
+      if (next == missing.end() || *next - *at > kGapCells + 1) continue;
+      for (auto cell = *at + 1; cell < *next; ++cell) gaps.insert(cell);
+    }
+    missing.insert(gaps.begin(), gaps.end());
+    return gaps;
+  }
+
+  // Returns the bytes of the flights that ended and must stay in memory.
+  [[nodiscard]] std::uint64_t pinned_bytes() const {
+    const auto now = Clock::now();
+    std::uint64_t bytes = 0;
+    for (const auto& flight : held) {
+      const bool is_pinned = !flight->is_in_cache || flight->is_unread(now, limits.unread_kept);
+      bytes += is_pinned ? flight->bytes() : 0;
+    }
+    return bytes;
+  }
+
+  // Sends requests as far as the limits allow. Releases the lock meanwhile.
+  void start(Lock& lock) {
+    while (!is_closed) {
+      auto& queue = !needed.empty() ? needed : ahead;
+      if (queue.empty()) return;
+      const auto flight = queue.front();
+      if (flight->step != Flight::Step::kQueued || flight->is_ahead != (&queue == &ahead)) {
+        queue.pop_front();  // A reader needed it meanwhile.
+        continue;
+      }
+      if (flight->is_ahead) {
+        if (flying >= window.size()) window.on_waiting(ahead.size());
+        if (flying >= window.size()) return;
+        if (flying_bytes + pinned_bytes() + flight->bytes() > limits.bytes_max) return;
+      } else if (flying > 0 &&
+                 flying_bytes + unwritten_bytes + flight->bytes() > 2 * limits.bytes_max) {
+        return;
+      }
+      queue.pop_front();
+      flight->step = Flight::Step::kFlying;
+      ++flying;
+      flying_bytes += flight->bytes();
+      lock.unlock();
+      if (!flight->allocate()) {
+        receive(flight, Error(ErrorCode::kIo, "no memory for a read of " + flight->object));
+        lock.lock();
+        continue;
+      }
+      bucket.read_many({{flight->object, flight->offset(), flight->received()}},
+                       [self = shared_from_this(), flight](std::size_t, Result<std::size_t> got) {
+                         self->receive(flight, std::move(got));
+                       });
+      lock.lock();
+    }
+  }
+
+  void receive(const FlightPointer& flight, Result<std::size_t> got) {
+    const std::lock_guard lock(mutex);
+    if (is_closed) return;
+    workers->run(
+        [self = shared_from_this(), flight, got = std::move(got)] { self->finish(flight, got); });
+  }
+
+  void finish(const FlightPointer& flight, Result<std::size_t> got) {
+    if (got && *got != flight->bytes()) {
+      got = Error(ErrorCode::kCorrupt, flight->object + " in the object store is too short");
+    }
+    if (!got && got.error().code() == ErrorCode::kNotFound) {
+      got = Error(ErrorCode::kCorrupt,
+                  flight->object +
+                      " is missing in the object store; if its version was deleted "
+                      "more than a day ago, mount or open the folder again");
+    }
+    const std::optional<Error> error = got ? std::nullopt : std::optional(got.error());
+    std::vector<Flight::Waiter> waiters;
+    {
+      Lock lock(mutex);
+      while (!error && !flight->waiters.empty()) {
+        const auto some = std::exchange(flight->waiters, {});
+        lock.unlock();
+        for (const auto& waiter : some) {
+          copy_common(waiter.batch->reads[waiter.read].what, flight->offset(), flight->received());
+        }
+        waiters.insert(waiters.end(), some.begin(), some.end());
+        lock.lock();
+      }
+      if (error) waiters = std::exchange(flight->waiters, {});
+      settle(flight, error);
+      start(lock);
+    }
+    for (const auto& waiter : waiters) waiter.batch->end(waiter.read, error);
+  }
+
+  // Ends a flight whose waiters are served.
+  void settle(const FlightPointer& flight, const std::optional<Error>& error) {
+    window.on_end(flight->bytes(), flying >= window.size(), Clock::now());
+    --flying;
+    flying_bytes -= flight->bytes();
+    if (error) {
+      flight->step = Flight::Step::kFailed;
+      flight->error = error;
+      flight->failed_at = Clock::now();
+      flight->memory.reset();
+      failed.push_back(flight);
+      while (Clock::now() - failed.front()->failed_at >= limits.failure_kept) {
+        forget(*failed.front());
+        failed.pop_front();
+        if (failed.empty()) break;
+      }
+      return;
+    }
+    flight->step = Flight::Step::kReceived;
+    flight->received_at = Clock::now();
+    held.push_back(flight);
+    held_bytes += flight->bytes();
+    // A disk that is slower than the network keeps a part of what is read, and delays no read.
+    const bool is_behind = unwritten_bytes + flight->bytes() > limits.bytes_max;
+    flight->is_in_cache = (is_behind && !flight->is_ahead) || is_closed;
+    if (!flight->is_in_cache) {
+      unwritten_bytes += flight->bytes();
+      writer->run([self = shared_from_this(), flight] { self->write(flight); });
+    }
+    trim();
+  }
+
+  void write(const FlightPointer& flight) {
+    for (auto block = flight->first_block(); block < flight->end_block(); ++block) {
+      CellSet set = 0;
+      for (auto cell = block * kCellsPerBlock; cell < (block + 1) * kCellsPerBlock; ++cell) {
+        if (cell >= flight->begin && cell < flight->end) {
+          set = static_cast<CellSet>(set | cell_bit(cell));
+        }
+      }
+      cache.add(flight->object, block, set, flight->block(block));
+    }
+    Lock lock(mutex);
+    flight->is_in_cache = true;
+    unwritten_bytes -= flight->bytes();
+    trim();
+    start(lock);
+  }
+
+  void trim() {
+    const auto now = Clock::now();
+    for (auto at = held.begin(); held_bytes > limits.held_bytes_max && at != held.end();) {
+      const auto& flight = **at;
+      if (!flight.is_in_cache || flight.is_unread(now, limits.unread_kept)) {
+        ++at;
+        continue;
+      }
+      forget(flight);
+      held_bytes -= flight.bytes();
+      at = held.erase(at);
+    }
+  }
+
+  // Joins a read to the flights that have its cells, or will have them. Returns the other cells,
+  // and those flights whose bytes are there.
+  std::set<std::uint64_t> join(const std::shared_ptr<Batch>& batch, std::size_t at,
+                               const std::set<std::uint64_t>& wanted,
+                               std::vector<FlightPointer>& received) {
+    std::set<std::uint64_t> missing;
+    for (auto cell = wanted.begin(); cell != wanted.end();) {
+      const auto& range = batch->reads[at].what.range;
+      const auto flight = find(range.object, *cell);
+      if (flight == nullptr) {
+        missing.insert(*cell++);
+        continue;
+      }
+      const auto end = std::min(range.offset + range.bytes, flight->offset() + flight->bytes());
+      flight->taken += end - std::min(end, std::max(range.offset, flight->offset()));
+      if (flight->step == Flight::Step::kReceived) {
+        received.push_back(flight);
+      } else if (flight->step == Flight::Step::kFailed) {
+        const std::lock_guard lock(batch->mutex);
+        batch->reads[at].error = flight->error;
+      } else {
+        if (flight->step == Flight::Step::kQueued && std::exchange(flight->is_ahead, false)) {
+          needed.push_back(flight);
+        }
+        flight->waiters.push_back({batch, at});
+        const std::lock_guard lock(batch->mutex);
+        ++batch->reads[at].left;
+      }
+      cell = wanted.lower_bound(flight->end);
+    }
+    return missing;
+  }
+
+  // Copies cells from the cache. Returns those that it lacks.
+  std::set<std::uint64_t> read_cache(const RangeToRead& what, const std::set<std::uint64_t>& wanted,
+                                     std::unique_ptr<std::byte[]>& room) {
+    std::set<std::uint64_t> missing;
+    for (auto at = wanted.begin(); at != wanted.end();) {
+      const auto block = *at / kCellsPerBlock;
+      CellSet set = 0;
+      const auto begin = at;
+      for (; at != wanted.end() && *at / kCellsPerBlock == block; ++at) {
+        set = static_cast<CellSet>(set | cell_bit(*at));
+      }
+      if (!room) room = std::make_unique_for_overwrite<std::byte[]>(kCacheBlockBytes);
+      const std::span bytes(room.get(), block_bytes(what.range.object_bytes, block));
+      const auto found = cache.read(what.range.object, block, set, bytes);
+      for (auto cell = begin; cell != at; ++cell) {
+        if ((found & cell_bit(*cell)) == 0) {
+          missing.insert(*cell);
+          continue;
+        }
+        const auto offset = *cell % kCellsPerBlock * kCacheCellBytes;
+        const auto length = std::min<std::size_t>(kCacheCellBytes, bytes.size() - offset);
+        copy_common(what, *cell * kCacheCellBytes,
+                    bytes.subspan(static_cast<std::size_t>(offset), length));
+      }
+    }
+    return missing;
+  }
+
+  void make_threads() {
+    if (workers) return;
+    workers = std::make_unique<base::ThreadPool>(kThreads, "varve-distant");
+    writer = std::make_unique<base::ThreadPool>(1, "varve-cache");
+  }
+};
+
+}  // namespace varve::replica
