@@ -97,6 +97,10 @@ class CategoryLayout final : public Layout {
   }
   void will_read_header(ContainerNumber container) override { chunks_.will_read_header(container); }
   void will_read_all(ContainerNumber container) override { chunks_.will_read_all(container); }
+  void will_read_chunks(ContainerNumber container, std::uint32_t index,
+                        std::uint32_t count) override {
+    chunks_.will_read_chunks(container, index, count);
+  }
   void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override {
     chunks_.will_read_data(container, offset, bytes);
   }

@@ -108,6 +108,11 @@ class ChunkSource {
   /// Announces that most of the container will be read soon. A distant store requests all of it at
   /// once, header and data. Advice only.
   virtual void will_read_all(ContainerNumber container) { will_read_header(container); }
+  /// Announces that `count` chunks from `index` of the container's table will be read soon. The
+  /// caller need not know the header: a distant store that does not have it yet is asked for it,
+  /// and at once for the data at about the place of these chunks. Advice only.
+  virtual void will_read_chunks(ContainerNumber /*container*/, std::uint32_t /*index*/,
+                                std::uint32_t /*count*/) {}
   /// Announces the same for some data. The caller then best reads it with read_data(), because
   /// read_once() may bypass the announced bytes.
   virtual void will_read_data(ContainerNumber /*container*/, std::uint32_t /*offset*/,

@@ -165,6 +165,13 @@ void SeriesLayout::will_read_all(ContainerNumber container) {
   if (const auto source = source_of(container)) (*source)->will_read_all(container);
 }
 
+void SeriesLayout::will_read_chunks(ContainerNumber container, std::uint32_t index,
+                                    std::uint32_t count) {
+  if (const auto source = source_of(container)) {
+    (*source)->will_read_chunks(container, index, count);
+  }
+}
+
 void SeriesLayout::will_read_data(ContainerNumber container, std::uint32_t offset,
                                   std::size_t bytes) {
   if (const auto source = source_of(container)) (*source)->will_read_data(container, offset, bytes);

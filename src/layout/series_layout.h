@@ -62,6 +62,8 @@ class SeriesLayout final : public Layout {
   void read_many(const std::vector<DataRead>& reads, const DataCompletion& done) override;
   void will_read_header(ContainerNumber container) override;
   void will_read_all(ContainerNumber container) override;
+  void will_read_chunks(ContainerNumber container, std::uint32_t index,
+                        std::uint32_t count) override;
   void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override;
   [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override;
 

@@ -35,6 +35,11 @@ namespace {
 // Up to this length, a distant container is requested as a whole instead of its header: its data
 // then needs no second request.
 constexpr std::uint64_t kSmallDistantBytes = 512U << 10;
+// The same for a reader at random. Two or three requests for parts of it would take longer.
+constexpr std::uint64_t kWholeAtRandomBytes = 2U << 20;
+// Data is requested so far around the place where chunks lie if all chunks of their container have
+// one length. Of 400 chunks that chunking by content made, one in the middle is about so far away.
+constexpr std::uint64_t kGuessBytes = 80U << 10;
 
 // Returns the part of an alias's run that follows each other at its target's place; nullopt if the
 // chunk is no alias or its target is not stored.
@@ -192,6 +197,28 @@ void StoredChunks::will_read_header(ContainerNumber container) {
 void StoredChunks::will_read_all(ContainerNumber container) {
   if (!store_.answers_later()) return will_read_header(container);
   if (const auto where = record(container)) reader_.will_read_all(*where);
+}
+
+void StoredChunks::will_read_chunks(ContainerNumber container, std::uint32_t index,
+                                    std::uint32_t count) {
+  if (!store_.answers_later() || headers_.find(container)) return;
+  const auto where = record(container);
+  if (!where) return;
+  if (where->end() - where->offset <= kWholeAtRandomBytes) return reader_.will_read_all(*where);
+  reader_.will_read_header(*where);
+  // The distance from the guess to the place would tell the store how well the chunks before it
+  // were compressed.
+  if (where->sealed) return;
+  const auto at = [&](std::uint64_t chunk) {
+    return std::min(chunk, std::uint64_t{where->chunks}) * where->data_bytes /
+           std::max(where->chunks, 1U);
+  };
+  const auto first = at(index);
+  const auto end =
+      std::min<std::uint64_t>(at(std::uint64_t{index} + count) + kGuessBytes, where->data_bytes);
+  const auto begin = first - std::min(first, kGuessBytes);
+  reader_.will_read_data(*where, static_cast<std::uint32_t>(begin),
+                         static_cast<std::size_t>(end - begin));
 }
 
 void StoredChunks::will_read_data(ContainerNumber container, std::uint32_t offset,

@@ -11,12 +11,9 @@ void HeaderAnnouncer::on_read(base::ThreadPool& workers) {
 }
 
 void HeaderAnnouncer::announce() {
-  const bool is_distant = file_.source->answers_later();
-  const std::uint64_t wanted = std::uint64_t{reads_.load() - kReadsMin} *
-                               (is_distant ? kDistantHeadersPerRead : kHeadersPerRead);
-  const std::size_t most = is_distant ? kDistantHeadersMax : kHeadersMax;
+  const std::uint64_t wanted = std::uint64_t{reads_.load() - kReadsMin} * kHeadersPerRead;
   while (!ended_ && announced_.size() < wanted) {
-    if (announced_.size() == most || !announce_next()) ended_ = true;
+    if (announced_.size() == kHeadersMax || !announce_next()) ended_ = true;
   }
   busy_ = false;
 }

@@ -16,7 +16,8 @@ namespace varve::restore {
 /// Reads the headers of a large file's containers in advance of random reads. Otherwise the first
 /// random read of a container waits for the disk twice: for the header, which locates the data, and
 /// for the data. An image of 1 GiB has 300 containers. Each random read triggers only so many
-/// headers that an occasional reader costs little. Thread-safe.
+/// headers that an occasional reader costs little. Does nothing for a distant store, which is asked
+/// for a header and data at once (ChunkSource::will_read_chunks()). Thread-safe.
 class HeaderAnnouncer : public std::enable_shared_from_this<HeaderAnnouncer> {
  public:
   /// Number of random reads after which announcing begins.
@@ -24,9 +25,6 @@ class HeaderAnnouncer : public std::enable_shared_from_this<HeaderAnnouncer> {
   static constexpr std::uint32_t kHeadersPerRead = 32;
   /// Limit on containers: in a larger file, few reads meet the same header again.
   static constexpr std::uint32_t kHeadersMax = 8192;
-  /// The same for a distant store, where each header is a request.
-  static constexpr std::uint32_t kDistantHeadersPerRead = 4;
-  static constexpr std::uint32_t kDistantHeadersMax = 1024;
 
   explicit HeaderAnnouncer(ReadableFile file) : file_(std::move(file)) {}
 

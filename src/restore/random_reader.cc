@@ -19,6 +19,19 @@ FrameKey key_of(const RandomReader::Part& part, std::uint32_t frame) {
   return {part.what.version_key, part.header->number, frame, part.header->frames[frame].checksum};
 }
 
+// Announces the chunks of the part that a read of `bytes` needs, as if all had the same length. A
+// distant store is then asked for them together with the header.
+void announce_chunks(const RunPart& found, const RandomRead& what, std::size_t bytes) {
+  if (!what.source->answers_later() || found.bytes == 0) return;
+  const auto chunk_at = [&](std::uint64_t offset) {
+    return static_cast<std::uint32_t>(offset * found.count / found.bytes);
+  };
+  const std::uint64_t begin = what.run_offset - found.offset;
+  const std::uint32_t first = chunk_at(begin);
+  what.source->will_read_chunks(found.container, found.index + first,
+                                chunk_at(begin + bytes) - first + 1);
+}
+
 }  // namespace
 
 Result<void> RandomReader::plan(RandomRead what, std::span<std::byte> out,
@@ -28,6 +41,7 @@ Result<void> RandomReader::plan(RandomRead what, std::span<std::byte> out,
                      what.locator->find(*what.source, *what.run, what.run_number, what.run_offset));
     const std::uint64_t left = found.offset + found.bytes - what.run_offset;
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left, out.size()));
+    announce_chunks(found, what, n);
     auto header = what.source->header(found.container);
     if (!header) {
       return std::move(header).error().with_context(fmt::format("container {}", found.container));

@@ -17,7 +17,7 @@ FileHandle::FileHandle(const ReadContext& context, ReadableFile file)
     : context_(context),
       file_(std::move(file)),
       index_(file_.content.recipe),
-      headers_(index_.file_bytes() < kHeadersFileBytesMin
+      headers_(index_.file_bytes() < kHeadersFileBytesMin || file_.source->answers_later()
                    ? nullptr
                    : std::make_shared<HeaderAnnouncer>(file_)) {}
 
