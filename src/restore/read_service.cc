@@ -64,6 +64,13 @@ Result<std::unique_ptr<ReadHandle>> ReadServiceImpl::open(ReadableFile file) {
       {&sessions_, &random_, &prefetchers_, &metrics_.delivered_bytes}, std::move(file)));
 }
 
+// Without a session, the first files would be read one after the other, each by a round trip.
+void ReadServiceImpl::will_read_after(const ReadableFile& file) {
+  if (!file.source->answers_later() || !sessions_.has_room(nullptr)) return;
+  sessions_.start(file, std::make_unique<FileStream>(std::nullopt, file.future()), 0, nullptr,
+                  true);
+}
+
 Result<std::unique_ptr<ReadService>> make_read_service(const ReadOptions& options,
                                                        base::Metrics& registry) {
   VARVE_TRY(check_engine(options.engine));

@@ -84,6 +84,9 @@ class ReadService {
  public:
   virtual ~ReadService() = default;
   [[nodiscard]] virtual Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) = 0;
+  /// Announces that a reader will read all files after `file`, in their order. Advice, which only
+  /// serves distant sources. `file` needs no content.
+  virtual void will_read_after(const ReadableFile& /*file*/) {}
   /// Sets the costs of requests on the repository's disk, from now on.
   virtual void set_costs(const ReadCosts& costs) = 0;
   [[nodiscard]] virtual const ReadMetrics& metrics() const = 0;

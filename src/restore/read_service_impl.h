@@ -25,6 +25,7 @@ class ReadServiceImpl final : public ReadService {
   ReadServiceImpl(const ReadOptions& options, base::Metrics& registry);
 
   [[nodiscard]] Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) override;
+  void will_read_after(const ReadableFile& file) override;
   void set_costs(const ReadCosts& costs) override { slice_reader_.set_costs(costs); }
   [[nodiscard]] const ReadMetrics& metrics() const override { return metrics_; }
   [[nodiscard]] const MemoryMeter& memory() const { return meter_; }

@@ -58,6 +58,9 @@ struct EngineContext {
   /// True to fetch a whole container with every request, as the published engines do. For
   /// comparisons.
   bool whole_containers = false;
+  /// The reader has announced that it reads the whole stream: a distant store is asked for as much
+  /// as may be in advance, from the start on.
+  bool reads_all = false;
 };
 
 /// Limits on the memory of one engine, in bytes.

@@ -54,12 +54,14 @@ Result<std::shared_ptr<Session>> Session::create(const SessionContext& context,
                                                  std::uint64_t version_key,
                                                  layout::ChunkSource* source,
                                                  std::unique_ptr<FileStream> stream,
-                                                 std::uint64_t position, std::size_t memory_bytes) {
+                                                 std::uint64_t position, std::size_t memory_bytes,
+                                                 bool reads_all) {
   std::shared_ptr<Session> session(
       new Session(context, version_key, std::move(stream), position, memory_bytes));
   EngineContext engine = context.engine;
   engine.source = source;
   engine.stream = session->stream_.get();
+  engine.reads_all = reads_all;
   VARVE_TRY_ASSIGN(session->engine_,
                    make_engine(context.engine_name, engine, session->engine_memory()));
   session->stream_->look_ahead(position, kFilesAhead + 1, kBytesAhead);

@@ -51,9 +51,11 @@ struct AreaBytes {
 /// requests overtake each other. Thread-safe; never holds its mutex during I/O.
 class Session : public std::enable_shared_from_this<Session> {
  public:
+  /// `reads_all`: as EngineContext::reads_all.
   [[nodiscard]] static Result<std::shared_ptr<Session>> create(
       const SessionContext& context, std::uint64_t version_key, layout::ChunkSource* source,
-      std::unique_ptr<FileStream> stream, std::uint64_t position, std::size_t memory_bytes);
+      std::unique_ptr<FileStream> stream, std::uint64_t position, std::size_t memory_bytes,
+      bool reads_all = false);
 
   [[nodiscard]] std::uint64_t version_key() const { return version_key_; }
 

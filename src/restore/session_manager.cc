@@ -116,7 +116,8 @@ bool SessionManager::make_room(const void* reader, Removed& removed) {
 
 std::shared_ptr<Session> SessionManager::start(const ReadableFile& file,
                                                std::unique_ptr<FileStream> stream,
-                                               std::uint64_t position, const void* reader) {
+                                               std::uint64_t position, const void* reader,
+                                               bool reads_all) {
   Removed removed;
   std::unique_lock lock(mutex_);
   if (!make_room(reader, removed)) return nullptr;
@@ -127,8 +128,8 @@ std::shared_ptr<Session> SessionManager::start(const ReadableFile& file,
   lock.unlock();
   removed.clear();
   // The stream looks up its first files, which is I/O.
-  auto session =
-      Session::create(context_, file.version_key, file.source, std::move(stream), position, share);
+  auto session = Session::create(context_, file.version_key, file.source, std::move(stream),
+                                 position, share, reads_all);
   lock.lock();
   --starting_;
   if (session) {

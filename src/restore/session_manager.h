@@ -38,9 +38,10 @@ class SessionManager {
   /// the one that `reader` has left.
   [[nodiscard]] bool has_room(const void* reader);
   /// Starts a session of this file's version. Returns nullptr if there is no room or the start
-  /// failed.
+  /// failed. `reads_all`: as EngineContext::reads_all.
   std::shared_ptr<Session> start(const ReadableFile& file, std::unique_ptr<FileStream> stream,
-                                 std::uint64_t position, const void* reader);
+                                 std::uint64_t position, const void* reader,
+                                 bool reads_all = false);
 
   /// Notes that a file was read from start to end without a session. Starts a session after it if
   /// the files read before were its neighbours.

@@ -39,7 +39,8 @@ constexpr std::size_t kAreasJoined = 4;
 constexpr std::size_t kDistantMemoryShare = 4;
 constexpr std::size_t kDistantSlotsMax = 64;
 // Distance of announcements after the present area: four containers; from a distant store 64. It
-// begins with less than one, and grows with each area, because the reader may want little.
+// begins with less than one, and grows with each area, unless the reader has said that it reads
+// all: it may want little.
 constexpr std::uint64_t kBytesAnnounced = 16U << 20;
 constexpr std::uint64_t kDistantBytesAnnounced = 256U << 20;
 constexpr std::uint64_t kDistantBytesAnnouncedFirst = 2U << 20;
@@ -390,6 +391,7 @@ void WindowEngine::announce(std::uint64_t from, std::uint64_t bytes) {
 
 // Doubles with each of the first areas, and then grows fourfold: the reader reads on.
 std::uint64_t WindowEngine::distant_bytes_announced() const {
+  if (context_.reads_all) return kDistantBytesAnnounced;
   constexpr std::uint64_t kCyclesOfDoubling = 2;
   constexpr std::uint64_t kCyclesMax = 6;
   const auto cycles = std::min(cycles_, kCyclesMax);

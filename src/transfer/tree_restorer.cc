@@ -17,6 +17,7 @@
 #include "transfer/source_listing.h"
 #include "transfer/target_entry.h"
 #include "transfer/transfer_error.h"
+#include "varve/read_ahead.h"
 
 namespace varve {
 namespace transfer {
@@ -70,6 +71,7 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
   VARVE_TRY(open_target(directory, frames_.back()));
   VARVE_TRY(open_log(top));
   if (start.empty() && options_.paths.empty()) done_.bytes_total = version_.info().logical_bytes;
+  if (is_tree) announce_reads(frames_.back());
   frames_.back().keep_metadata = !is_tree || (options_.paths.size() > 1 && !frames_.back().fresh);
   if (is_tree) {
     ++shared_.entries;
@@ -140,6 +142,17 @@ Result<void> TreeRestorer::open_log(const SealedEntry& top) {
   log_.emplace(root_.valid() && !options_.dry_run ? root_.get() : -1, name, identity);
   report_.resumed = log_->resumes();
   return {};
+}
+
+/// Announces that every file is read, if that is certain: files that exist may be kept, a restore
+/// that goes on skips files, and one by pieces reads in another order.
+void TreeRestorer::announce_reads(const Frame& root) {
+  if (!options_.paths.empty() || options_.dry_run || scatter_ || log_->resumes()) return;
+  if (!root.fresh) {
+    const auto names = list_names(root_.get());
+    if (!names || !names->empty()) return;
+  }
+  if (auto* const ahead = dynamic_cast<ReadAhead*>(&version_)) ahead->will_read_all();
 }
 
 /// Prepares an existing directory: removes its default ACL, other entries if so requested, and

@@ -92,6 +92,7 @@ class TreeRestorer {
   // The walk: tree_restorer.cc.
   [[nodiscard]] Result<void> open_target(const std::string& directory, Frame& root);
   [[nodiscard]] Result<void> open_log(const SealedEntry& top);
+  void announce_reads(const Frame& root);
   [[nodiscard]] Result<void> walk();
   [[nodiscard]] Result<void> finish_run(const SealedEntry& top);
   [[nodiscard]] Result<void> restore_entry(const std::string& name, const SealedEntry& entry);

@@ -262,22 +262,30 @@ Result<std::vector<LinkedName>> SealedVersion::linked_names() {
   return names;
 }
 
+// Returns a file without its content.
+restore::ReadableFile SealedVersion::readable(Rank rank) {
+  restore::ReadableFile file;
+  file.version_key =
+      (static_cast<std::uint64_t>(info_.series) << 32) | static_cast<std::uint64_t>(info_.number);
+  file.content.ordinal = rank;
+  file.source = parts_.source;
+  file.future = [self = shared_from_this(), objects = parts_.objects, rank] {
+    return std::make_unique<FollowingFiles>(self, *objects, self->root_, rank);
+  };
+  return file;
+}
+
+void SealedVersion::will_read_all() { parts_.read_service->will_read_after(readable(0)); }
+
 Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {
   VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
   if (is_type(*found.entry, S_IFDIR)) return Error(ErrorCode::kIsDirectory, "a directory");
   if (!is_type(*found.entry, S_IFREG)) {
     return Error(ErrorCode::kInvalid, "not a regular file");
   }
-  restore::ReadableFile file;
-  file.version_key =
-      (static_cast<std::uint64_t>(info_.series) << 32) | static_cast<std::uint64_t>(info_.number);
-  file.content.ordinal = rank;
+  auto file = readable(rank);
   VARVE_TRY_ASSIGN(file.content.recipe, recipe_of(*parts_.objects, *found.entry));
   const auto recipe = file.content.recipe;
-  file.source = parts_.source;
-  file.future = [self = shared_from_this(), objects = parts_.objects, rank] {
-    return std::make_unique<FollowingFiles>(self, *objects, self->root_, rank);
-  };
   VARVE_TRY_ASSIGN(auto handle, parts_.read_service->open(std::move(file)));
   if (parts_.open_files && !parts_.open_files->enter()) {
     return Error(ErrorCode::kStale, "the version is being deleted");

@@ -16,6 +16,7 @@
 #include "layout/layout.h"
 #include "restore/read_service.h"
 #include "varve/browse.h"
+#include "varve/read_ahead.h"
 
 namespace varve::version {
 
@@ -54,6 +55,7 @@ struct SealedVersionParts {
 
 /// Reads a sealed version. Thread-safe.
 class SealedVersion final : public VersionReader,
+                            public ReadAhead,
                             public std::enable_shared_from_this<SealedVersion> {
  public:
   SealedVersion(const SealedVersionParts& parts, VersionInfo info, format::DirEntry root);
@@ -71,6 +73,7 @@ class SealedVersion final : public VersionReader,
   [[nodiscard]] Result<void> locate_data(Rank rank, std::uint64_t offset,
                                          const PieceVisitor& visit) override;
   void read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) override;
+  void will_read_all() override;
 
   [[nodiscard]] Result<bool> is_same(Rank rank, VersionReader& other, Rank other_rank) override;
   [[nodiscard]] Result<void> list_changes(Rank rank, VersionReader* before, Rank before_rank,
@@ -87,6 +90,7 @@ class SealedVersion final : public VersionReader,
   [[nodiscard]] Result<Stored> stored(Rank rank);
 
  private:
+  [[nodiscard]] restore::ReadableFile readable(Rank rank);
   [[nodiscard]] SealedEntry entry_of(const catalog::TreeEntry& found) const;
 
   const SealedVersionParts parts_;
