@@ -45,6 +45,7 @@ struct CheckHelpers {
   /// Finds damaged files of the pool's index and states of source files. If empty, the check leaves
   /// them out.
   std::function<Result<std::vector<DerivedFault>>()> derived_faults{};
+  bool is_distant = false;  ///< All containers are in an object store: as VerifyPace::is_distant.
 };
 
 /// Checks a repository. For one use; owns its threads. Works beside a writer: it checks the state

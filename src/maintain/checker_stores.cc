@@ -243,7 +243,7 @@ Result<bool> Checker::check_containers(Store& store) {
     if (progress_) progress_(done_);
     return {};
   };
-  const VerifyPace pace{0, options_.bytes_per_second, options_.stop};
+  const VerifyPace pace{0, options_.bytes_per_second, options_.stop, helpers_.is_distant};
   report_.finished = verify_containers(codecs_, reader, store_id, jobs, pace,
                                        [&](const VerifyJob& job, ContainerVerdict&& verdict) {
                                          if (looked) looked = handle(job, verdict);

@@ -19,17 +19,22 @@ namespace {
 constexpr unsigned kThreadsMax = 16;
 constexpr unsigned kThreadsPerCore = 2;     // One waits for the disk while the other computes.
 constexpr std::size_t kAheadPerThread = 4;  // Limit on verdicts that wait for earlier ones.
+// Containers that a distant store is asked for in advance, in all and with a rate limit. The store
+// bounds the memory of those that have arrived.
+constexpr std::size_t kAnnounced = 64;
+constexpr std::size_t kAnnouncedSlowly = 2;
 
 /// Distributes jobs to threads and returns their verdicts in order.
 class Pool {
  public:
   Pool(const format::DataCodecs& codecs, store::SegmentReader& reader, StoreId store_id,
-       const std::vector<VerifyJob>& jobs, unsigned threads)
+       const std::vector<VerifyJob>& jobs, unsigned threads, std::size_t announced_most)
       : codecs_(codecs),
         reader_(reader),
         store_id_(store_id),
         jobs_(jobs),
-        ahead_(threads * kAheadPerThread) {
+        ahead_(threads * kAheadPerThread),
+        announced_most_(announced_most) {
     for (unsigned i = 0; i < threads; ++i) {
       threads_.emplace_back([this] {
         base::name_this_thread("varve-verify");
@@ -64,7 +69,20 @@ class Pool {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [this] { return next_ >= jobs_.size() || next_ < taken_ + ahead_; });
     if (next_ >= jobs_.size()) return std::nullopt;
-    return next_++;
+    const auto job = next_++;
+    const auto begin = std::max(announced_, job);
+    announced_ = std::max(begin, std::min(job + announced_most_, jobs_.size()));
+    const auto end = announced_;
+    lock.unlock();
+    for (auto at = begin; at < end; ++at) announce(jobs_[at]);
+    return job;
+  }
+  void announce(const VerifyJob& job) {
+    if (job.level == VerifyLevel::kHeader) {
+      reader_.will_read_header(job.record);
+    } else {
+      reader_.will_read_all(job.record);
+    }
   }
   void work() {
     VerifyMemory memory;
@@ -82,12 +100,14 @@ class Pool {
   const StoreId store_id_;
   const std::vector<VerifyJob>& jobs_;
   const std::size_t ahead_;
+  const std::size_t announced_most_;  // Jobs from the next one on.
   std::mutex mutex_;
   std::condition_variable room_;
   std::condition_variable done_;
   std::map<std::size_t, ContainerVerdict> verdicts_;
   std::size_t next_ = 0;
   std::size_t taken_ = 0;
+  std::size_t announced_ = 0;  // Jobs before this one are announced.
   std::vector<std::thread> threads_;
 };
 
@@ -99,7 +119,12 @@ bool verify_containers(const format::DataCodecs& codecs, store::SegmentReader& r
   if (jobs.empty()) return true;
   const unsigned wanted = std::max(std::thread::hardware_concurrency(), 1U) * kThreadsPerCore;
   const unsigned threads = pace.threads != 0 ? pace.threads : std::min(wanted, kThreadsMax);
-  Pool pool(codecs, reader, store_id, jobs, pace.bytes_per_second != 0 ? 1 : threads);
+  const bool is_slow = pace.bytes_per_second != 0;
+  const bool is_distant = pace.is_distant || reader.answers_later();
+  Pool pool(codecs, reader, store_id, jobs, is_slow ? 1 : threads,
+            !is_distant ? 0
+            : is_slow   ? kAnnouncedSlowly
+                        : kAnnounced);
   const auto begin = std::chrono::steady_clock::now();
   double passed = 0;
   std::mutex mutex;

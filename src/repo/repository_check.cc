@@ -12,6 +12,7 @@ maintain::CheckHelpers RepositoryImpl::check_helpers() {
   // Only a writer has the index and open versions.
   const bool has_index = !is_attached();
   helpers.has_open_versions = has_index;
+  helpers.is_distant = is_attached();
   helpers.verify_index = [this, has_index](SeriesId id, VersionNumber newest) -> Result<void> {
     if (!has_index) return {};
     VARVE_TRY_ASSIGN(auto* const one, find(id));

@@ -115,6 +115,8 @@ class SegmentReader {
       std::span<std::byte> room);
   /// Submits the reads together, past the page cache. Calls `done` as SegmentStore::read_many().
   void read_many(const std::vector<ContainerRead>& reads, const ContainerCompletion& done);
+  /// Returns whether the files are in a distant store: see SegmentStore.
+  [[nodiscard]] bool answers_later() const { return store_.answers_later(); }
   /// Announce that the container's header, all of it, or a part of its data will be read soon.
   void will_read_header(const format::ContainerRecord& record);
   void will_read_all(const format::ContainerRecord& record);
