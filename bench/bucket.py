@@ -36,22 +36,24 @@ class Varve:
         self.place = f"s3://{bench.args.bucket}/{self.prefix}"
         self.path = bench.work.at(f"varve-{label}")
         self.env = {"AWS_ENDPOINT_URL": bench.proxy.endpoint()}
-        self.versions = 0
+        self.versions = self.attached = 0
 
     def init(self):
         # A long command line option list would hide what differs: all else is the default.
         return self.run("init", self.place, f"--local={self.path}")
 
     def run(self, *arguments, env=None):
-        return harness.run([self.bench.args.varve, "-q", *arguments], env={**self.env, **(env or {})})
+        return harness.run([self.bench.args.varve, "-q", *arguments],
+                           env={**self.env, **(env or {})})
 
     def backup(self, tree):
         self.versions += 1
         return self.run("store", self.path, f"s/v{self.versions:03}", tree)
 
     def attach(self, label="reader", env=None):
-        path = self.bench.work.at(f"{os.path.basename(self.path)}-{label}")
-        shutil.rmtree(path, ignore_errors=True)
+        # Each is a new folder. Nothing is removed between measurements: see Work.target().
+        self.attached += 1
+        path = self.bench.work.at(f"{os.path.basename(self.path)}-{label}-{self.attached}")
         return path, self.run("attach", self.place, path, env=env)
 
     def mount(self, path, env=None):
@@ -76,6 +78,7 @@ class Restic:
         self.env = {"RESTIC_PASSWORD": PASSPHRASE, "RESTIC_REPOSITORY":
                     f"s3:{bench.proxy.endpoint()}/{bench.args.bucket}/{self.prefix}",
                     "RESTIC_CACHE_DIR": bench.work.at(f"restic-cache-{label}")}
+        self.caches = 0
 
     def run(self, *arguments):
         return harness.run(["restic", "-q", *arguments], env=self.env)
@@ -87,7 +90,9 @@ class Restic:
         return self.run("backup", "--compression", "auto", tree)
 
     def forget_cache(self):
-        shutil.rmtree(self.env["RESTIC_CACHE_DIR"], ignore_errors=True)
+        self.caches += 1
+        name = f"{os.path.basename(self.prefix)}-cache-{self.caches}"
+        self.env["RESTIC_CACHE_DIR"] = self.bench.work.at(name)
 
     def snapshots(self):
         listed = json.loads(harness.output(["restic", "-q", "snapshots", "--json"], env=self.env))
@@ -185,7 +190,6 @@ def random_reads(root, count):
 def same(tree, out, check):
     if check:
         harness.run(["diff", "-r", tree, out])
-    shutil.rmtree(out)
 
 
 def read_varve(bench, varve, delay, trees, check):
@@ -199,7 +203,7 @@ def read_varve(bench, varve, delay, trees, check):
         bench.timed(part, f"varve, {delay} ms: restore {which}",
                     lambda: varve.run("restore", path, f"s/v{version:03}", out))
         same(trees[which], out, check)
-    for what in ("find", "cp -a", "random"):
+    for what in args.mount_reads:
         path, _ = varve.attach()
         mount = varve.mount(path)
         root, out = os.path.join(mount.point, f"s/v{varve.versions:03}"), bench.work.target()
@@ -222,8 +226,7 @@ def read_restic(bench, restic, delay, trees, check):
         bench.timed(part, f"restic, {delay} ms: restore {which}",
                     lambda: restic.run("restore", snapshot, "--target", out))
         same(trees[which], out + bench.work.at("tree"), check)
-        shutil.rmtree(out, ignore_errors=True)
-    for what in ("find", "cp -a", "random"):
+    for what in bench.args.mount_reads:
         restic.forget_cache()
         point = bench.work.at("restic-mnt")
         bench.proxy.counts()
@@ -239,7 +242,6 @@ def read_restic(bench, restic, delay, trees, check):
         bench.timed(part, f"restic, {delay} ms: {what} in the mount", work)
         subprocess.run(["umount", point], check=False)
         mount.process.wait()
-        shutil.rmtree(out, ignore_errors=True)
 
 
 def read(bench):
@@ -263,7 +265,6 @@ def read(bench):
     newest = f"s/v{programs[0].versions:03}"
     bench.timed("read", "varve: restore newest from the writer's folder",
                 lambda: programs[0].run("restore", programs[0].path, newest, out))
-    shutil.rmtree(out)
     for number, delay in enumerate(bench.args.delays):
         bench.proxy.delay(delay)
         objects = programs[0].data_objects()
@@ -392,6 +393,8 @@ def main():
                          help="round trips in milliseconds (default 0 20 100)")
     options.add_argument("--versions", type=int, default=20)
     options.add_argument("--random-reads", type=int, default=1000)
+    options.add_argument("--mount-reads", nargs="*", choices=("find", "cp -a", "random"),
+                         default=("find", "cp -a", "random"), help="what to do in a mount")
     options.add_argument("--daily-versions", type=int, default=100)
     options.add_argument("--daily-bytes", type=harness.parse_bytes, default=32 * MIB)
     options.add_argument("--daily-change", type=float, default=0.02,
