@@ -103,8 +103,12 @@ Result<void> Copier::read_target() {
   if (target_ == nullptr) return {};
   VARVE_TRY_ASSIGN(const auto id, target_->repository_id());
   if (id == source_.id()) {
-    return Error(ErrorCode::kInvalid,
-                 "the target is the source itself, or a copy of its files; give an empty folder");
+    return Error(
+        ErrorCode::kInvalid,
+        "the target belongs to the repository of the source: it is the source itself, a "
+        "copy of its files, or the folder that took over from it. Give an empty folder; to "
+        "bring versions into the folder that took over, mount the source with -o ro and "
+        "`varve store` them from there");
   }
   VARVE_TRY_ASSIGN(const auto all, target_->series());
   for (const TargetSeries& series : all) {

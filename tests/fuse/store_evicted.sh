@@ -120,4 +120,11 @@ message_says 'varve copy'
 keep late
 "$VARVE" -q copy "$repo" "$work/rescued"
 restored_is "$work/rescued" late
+expect_status 1 "$VARVE" copy "$repo" "$work/second"
+message_says 'the folder that took over'
+message_says 'mount the source with -o ro'
+"$VARVE" mount -o ro "$repo" "$mnt"
+"$VARVE" -q store "$work/second" s/late "$mnt/s/late"
+"$VARVE" umount "$mnt"
+restored_is "$work/second" late
 ok "the first machine is fenced, and varve copy rescues its version"
