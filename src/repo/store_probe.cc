@@ -17,6 +17,8 @@ namespace varve::repo {
 namespace {
 
 constexpr std::size_t kPresentSuperblockMax = 64U << 10;
+constexpr const char* kProbes = "probe/";
+constexpr std::int64_t kProbeSeconds = std::int64_t{24} * 60 * 60;
 constexpr std::string_view kProbeKey = "abilities";  // In the state.
 
 }  // namespace
@@ -24,7 +26,7 @@ constexpr std::string_view kProbeKey = "abilities";  // In the state.
 Result<bucket::ProbeRecord> probe_store(bucket::Bucket& bucket, const ObjectLock& lock,
                                         const base::Clock& clock, LockProbe locks) {
   bucket::ProbeRecord record;
-  VARVE_TRY_ASSIGN(record.abilities, bucket::probe_abilities(bucket, "probe/"));
+  VARVE_TRY_ASSIGN(record.abilities, bucket::probe_abilities(bucket, kProbes));
   record.seconds = clock.now().seconds;
   record.clock_ahead_s = bucket.clock_ahead().value_or(0);
   if (lock.on()) {
@@ -32,10 +34,26 @@ Result<bucket::ProbeRecord> probe_store(bucket::Bucket& bucket, const ObjectLock
     record.abilities.locks = true;
   } else if (locks == LockProbe::kAlways) {
     VARVE_TRY_ASSIGN(const auto reason,
-                     bucket::try_lock(bucket, "probe/", LockMode::kGovernance, record.seconds));
+                     bucket::try_lock(bucket, kProbes, LockMode::kGovernance, record.seconds));
     record.abilities.locks = reason.empty();
   }
   return record;
+}
+
+Result<void> remove_old_probes(bucket::Bucket& bucket, std::int64_t now_s) {
+  std::vector<std::string> old;
+  VARVE_TRY(
+      bucket::list_all(bucket, kProbes, "", [&](const bucket::ObjectInfo& object) -> Result<void> {
+        if (now_s - object.modified.seconds > kProbeSeconds) {
+          old.push_back(object.name);
+        }
+        return {};
+      }));
+  for (const auto& name : old) {
+    const auto removed = bucket.remove(name);
+    if (!removed && removed.error().code() != ErrorCode::kNotPermitted) return removed;
+  }
+  return {};
 }
 
 Result<std::optional<bucket::ProbeRecord>> probe_record(const replica::ReplicaState& state) {

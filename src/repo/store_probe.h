@@ -27,6 +27,10 @@ enum class LockProbe : std::uint8_t { kIfWanted, kAlways };
                                                       const ObjectLock& lock,
                                                       const base::Clock& clock, LockProbe locks);
 
+/// Removes what trials by keys that may not remove objects left more than a day ago. Locked objects
+/// stay. Errors: those of the bucket.
+[[nodiscard]] Result<void> remove_old_probes(bucket::Bucket& bucket, std::int64_t now_s);
+
 /// Reads and replaces the folder's record of the last probe.
 [[nodiscard]] Result<std::optional<bucket::ProbeRecord>> probe_record(
     const replica::ReplicaState& state);

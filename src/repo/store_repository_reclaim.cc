@@ -11,6 +11,7 @@
 #include "replica/replicator_round.h"
 #include "repo/bucket_side.h"
 #include "repo/repository_impl.h"
+#include "repo/store_probe.h"
 #include "repo/store_repository.h"
 #include "repo/superblock_file.h"
 #include "store/repository_paths.h"
@@ -80,6 +81,7 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
                      return newest_number(*bucket, head.repository_id, *text);
                    }));
   VARVE_TRY_ASSIGN(report.removed_heads, replica::remove_old_heads(place, hooks.heads));
+  VARVE_TRY(remove_old_probes(*bucket, place.now_s + bucket->clock_ahead().value_or(0)));
   return report;
 }
 

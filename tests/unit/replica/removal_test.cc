@@ -219,6 +219,13 @@ TEST_P(ReplicaRemoval, KeeperRemovesOnlyWhatNoWriterCanName) {
     EXPECT_EQ(world_.attached().size(), at + 2);
   }
   EXPECT_GT(noted, 1U);  // Uploads in progress, too.
+  // Two trials of a writer whose key removes nothing.
+  for (const auto* const trial : {"p/probe/old", "p/probe/young"}) {
+    auto& object = world_.objects().objects[trial];
+    object.modified = {world_.clock().seconds - (trial[8] == 'o' ? 2 : 0) * kDay, 0};
+  }
+  reclaim();
+  EXPECT_EQ(world_.names_with("probe/"), std::set<std::string>{"p/probe/young"});
   for (int month = 0; month < 2; ++month) {
     reclaim();
     world_.clock().seconds += 31 * kDay;
