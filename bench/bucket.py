@@ -247,7 +247,7 @@ def read_restic(bench, restic, delay, trees, check):
 def read(bench):
     """Restores and reads of a series of versions, from a fresh machine."""
     tree = bench.tree("tree", bench.args.bytes)
-    trees = {"newest": tree, "oldest": bench.work.at("oldest")}
+    trees = {"newest": tree, "oldest": bench.work.at("oldest") if bench.args.versions > 1 else tree}
     programs = bench.programs("read")
     bench.proxy.delay(0)
     for program in programs:

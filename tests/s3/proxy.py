@@ -126,7 +126,8 @@ class Proxy:
             return False
         lost, cut = self.roll(self.settings.lost), self.roll(self.settings.cut)
         up_writer.write(head)
-        count[1] += await self.pass_on(reader, up_writer, length)
+        sent = await self.pass_on(reader, up_writer, length)
+        count[1] += sent  # Other requests count meanwhile.
         status = 100
         while status == 100:
             head = await up_reader.readuntil(b"\r\n\r\n")
