@@ -178,7 +178,6 @@ class DistantStore final : public store::SegmentStore {
     });
   }
   [[nodiscard]] bool answers_later() const override { return true; }
-  [[nodiscard]] bool repeats_requests() const override { return true; }
 
   Result<std::unique_ptr<store::SegmentAppender>> create(SegmentNumber) override {
     return read_only(describe());

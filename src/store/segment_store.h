@@ -102,11 +102,9 @@ class SegmentStore {
   /// Lifetime: the store must outlive the last call of `done`.
   virtual void read_many(std::vector<RangeRead> ranges, ReadCompletion done) = 0;
   /// Returns true for a distant store, whose reads wait long and run side by side: callers then
-  /// submit all reads at once by read_many(). Such a store may also be unavailable for a while.
+  /// submit all reads at once by read_many(). Such a store may also be unavailable for a while. It
+  /// repeats what is not answered itself, and kUnavailable means that it has given up.
   [[nodiscard]] virtual bool answers_later() const { return false; }
-  /// Returns true if the store itself repeats what is not answered, and kUnavailable means that it
-  /// has given up.
-  [[nodiscard]] virtual bool repeats_requests() const { return false; }
 
   /// Starts a file. Empties a file of that number, which a crash left.
   [[nodiscard]] virtual Result<std::unique_ptr<SegmentAppender>> create(SegmentNumber segment) = 0;
