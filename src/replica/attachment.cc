@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replica/attachment.h"
 
+#include <fmt/format.h>
+
 #include <span>
 #include <utility>
 #include <vector>
@@ -99,6 +101,12 @@ Result<std::string> newest_head(bucket::Bucket& bucket, const std::string& repos
                              }));
   if (known_number != 0 && newest == head_name(repository_id, known_number)) return known;
   if (!newest.empty()) return read_head(bucket, newest);
+  if (known_number != 0) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{} lacks the head {}, which was there before: an older state of the "
+                             "store was put back, or its newest objects were removed",
+                             bucket.describe(), known_number));
+  }
   return Error(ErrorCode::kNoRepository,
                bucket.describe() + " has a repository, but nothing was replicated to it yet");
 }

@@ -149,6 +149,16 @@ void BlockCache::evict() {
   }
 }
 
+void BlockCache::clear() {
+  const std::lock_guard lock(mutex_);
+  load();
+  scan();  // Other processes may have added blocks.
+  for (const auto& name : used_) static_cast<void>(files_.remove(folder_ + "/" + name));
+  used_.clear();
+  known_.clear();
+  bytes_ = 0;
+}
+
 CellSet BlockCache::read(const std::string& object, std::uint64_t block, CellSet wanted,
                          std::span<std::byte> room) {
   const auto name = name_of(object, block);

@@ -44,6 +44,8 @@ class BlockCache {
   /// Adds these cells of a block, which has the length of `bytes`. Other bytes of it are not used.
   void add(const std::string& object, std::uint64_t block, CellSet cells,
            std::span<const std::byte> bytes);
+  /// Removes all blocks.
+  void clear();
 
  private:
   void load();

@@ -95,6 +95,8 @@ void CellReader::read(std::vector<RangeToRead> reads, Done done, bool widens) {
   }
 }
 
+void CellReader::drop_all() { state_->drop_all(); }
+
 void CellReader::will_read(const ObjectRange& range) {
   if (range.bytes == 0) return;
   std::set<std::uint64_t> missing;

@@ -78,6 +78,9 @@ class CellReader {
   void read_at_random(std::vector<RangeToRead> reads, Done done);
   /// Requests a range in advance, if the limits allow that.
   void will_read(const ObjectRange& range);
+  /// Drops the cache and the bytes in memory, because some of them may be wrong: the store does not
+  /// tell the checksum of a range. Later reads request what they need again.
+  void drop_all();
 
  private:
   void read(std::vector<RangeToRead> reads, Done done, bool widens);

@@ -314,6 +314,19 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     }
   }
 
+  // Drops all bytes that arrived, in memory and in the cache.
+  void drop_all() {
+    {
+      const Lock lock(mutex);
+      for (const auto& flight : held) forget(*flight);
+      std::erase_if(held, [this](const FlightPointer& flight) {
+        if (flight->is_in_cache) held_bytes -= flight->bytes();
+        return flight->is_in_cache;
+      });
+    }
+    cache.clear();
+  }
+
   // Joins a read to the flights that have its cells, or will have them. Returns the other cells,
   // and those flights whose bytes are there.
   std::set<std::uint64_t> join(const std::shared_ptr<Batch>& batch, std::size_t at,

@@ -62,6 +62,8 @@ class DistantData {
   void read_many(std::vector<DistantRead> reads, const DistantCompletion& done);
   /// Requests a range in advance, if the limits of CellReader allow that.
   void will_read(const Extents& file, std::uint64_t offset, std::uint64_t bytes);
+  /// Drops what was read from the store, as CellReader::drop_all().
+  void drop_cached() { cells_.drop_all(); }
 
  private:
   [[nodiscard]] Result<void> load(bool again);

@@ -101,6 +101,8 @@ class BucketSide {
   void set_lock(const ObjectLock& lock) { bucket_->set_rule(lock); }
   /// Asks for a replication in the background.
   void notify();
+  /// Drops the cache of what was read from the store, because some of it may be wrong.
+  void drop_cached() { data_->drop_cached(); }
   /// Returns the bound on data that is stored here, but not replicated; null where nothing is
   /// replicated in the background. Lifetime: as this object.
   [[nodiscard]] StagingBound* bound() { return bound_.get(); }

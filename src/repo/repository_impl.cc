@@ -340,9 +340,20 @@ std::string RepositoryImpl::present_path() {
 
 Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
                                           const CheckObserver& progress) {
-  VARVE_TRY_ASSIGN(auto report, maintain::Checker(codecs_, catalog_, *files_, paths_.root(),
-                                                  options, progress, check_helpers())
-                                    .run());
+  const auto run = [&] {
+    return maintain::Checker(codecs_, catalog_, *files_, paths_.root(), options, progress,
+                             check_helpers())
+        .run();
+  };
+  VARVE_TRY_ASSIGN(auto report, run());
+  if (bucket_ && !report.damages.empty()) {
+    // The store may have given a wrong answer once, which the cache has kept since. A check of a
+    // percentage would read other containers the second time.
+    bucket_->drop_cached();
+    if (report.finished && options.percent == 100) {
+      VARVE_TRY_ASSIGN(report, run());
+    }
+  }
   // With an older catalog, newer files seem unknown, and files that are gone seem lost. The reason
   // comes first. A writer may write labels after this process began its transaction, so only a
   // catalog that stays older is one.

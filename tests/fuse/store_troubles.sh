@@ -97,3 +97,23 @@ done
 "$VARVE" init "$work/local" >/dev/null
 expect_status 2 "$VARVE" check --read-store "$work/local"
 ok "check --read-store finds rot in the store"
+
+# A wrong answer that came once stays in a reader's cache until a check.
+rm -rf "$work/reader"
+"$VARVE" -q attach "$place" "$work/reader"
+store_command rot /seg/ >/dev/null
+expect_status 3 "$VARVE" -q restore "$work/reader" s/one "$work/restored"
+rm -rf "$work/restored"
+expect_status 1 "$VARVE" check "$work/reader"
+store_command rot /seg/ >/dev/null
+"$VARVE" check "$work/reader" >"$work/stdout" || fail "$(cat "$work/stdout")"
+"$VARVE" -q restore "$work/reader" s/one "$work/restored"
+cmp <(head -c 200K "$work/source/data") "$work/restored/data"
+ok "a wrong answer of the store counts as damage only while the store repeats it"
+
+# A store that was put back to an older state.
+"$VARVE" -q attach "$place" "$work/late"
+store_command lose /head/ >/dev/null
+expect_status 1 "$VARVE" ls "$work/late"
+message_says 'lacks the head [0-9]+, which was there before'
+ok "a reader says that the store lacks a head that it knew"
