@@ -5,6 +5,7 @@
 
 #include "base/coding.h"
 #include "base/time_coding.h"
+#include "catalog/series_sequences.h"
 #include "meta/schema.h"
 
 namespace varve::catalog {
@@ -169,6 +170,7 @@ Result<void> put_retention(meta::WriteTxn& txn, SeriesId series, VersionNumber n
   base::ByteWriter w(out);
   w.u8(record.side ? 1 : 0);
   base::put_time(w, record.locked_until);
+  VARVE_TRY(note_series_change(txn, series));
   return txn.put(meta::catalog::kRetention, meta::version_key(series, number), out);
 }
 

@@ -9,6 +9,7 @@
 #include "base/time_coding.h"
 #include "catalog/chunk_references.h"
 #include "catalog/name_table.h"
+#include "catalog/series_sequences.h"
 #include "catalog/series_settings.h"
 #include "catalog/stored_name.h"
 #include "meta/schema.h"
@@ -237,6 +238,7 @@ Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record) {
   put_time(w, record.created_at);
   w.varint(record.next_number);
   put_series_settings(w, settings_of(record));
+  VARVE_TRY(note_series_change(txn, record.id));
   return txn.put(meta::catalog::kSeries, key, out);
 }
 
@@ -246,6 +248,7 @@ Result<void> erase_series(meta::WriteTxn& txn, SeriesId id) {
   const auto before = present_name(txn, meta::catalog::kSeries, key, copy, &stored_series_name);
   VARVE_TRY(change_name(txn, NameSpace::of_series(), static_cast<std::uint32_t>(id), before, {}));
   VARVE_TRY(erase_references(txn, id));
+  VARVE_TRY(drop_series_sequence(txn, id));
   return txn.erase(meta::catalog::kSeries, key);
 }
 
@@ -351,6 +354,8 @@ Result<void> put_version(meta::WriteTxn& txn, const VersionRecord& record) {
   w.varint(record.unique_bytes);
   w.varint(record.stored_bytes);
   w.text(format::encode_dir_entry(record.root));
+  // Labels leave out an unfinished version.
+  if (!record.unfinished) VARVE_TRY(note_series_change(txn, record.series));
   return txn.put(meta::catalog::kVersions, key, out);
 }
 
@@ -358,8 +363,11 @@ Result<void> erase_version(meta::WriteTxn& txn, SeriesId series, VersionNumber n
   const auto key = meta::version_key(series, number);
   std::string copy;
   const auto before = present_name(txn, meta::catalog::kVersions, key, copy, &stored_version_name);
+  const bool labelled =
+      !copy.empty() && copy.front() != static_cast<char>(StoredState::kUnfinished);
   VARVE_TRY(change_name(txn, NameSpace::of_versions(series), static_cast<std::uint32_t>(number),
                         before, {}));
+  if (labelled || !before) VARVE_TRY(note_series_change(txn, series));
   VARVE_TRY(txn.erase(meta::catalog::kVersionChunks, key));
   VARVE_TRY(txn.erase(meta::catalog::kVersionLinks, key));
   VARVE_TRY(txn.erase(meta::catalog::kPoolUse, key));

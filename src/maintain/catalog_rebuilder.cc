@@ -58,6 +58,15 @@ ManifestBounds bounds_by(const ContainerScan& scan, const ContainerScan& pool) {
   return bounds;
 }
 
+// Returns whether a manifest's record has a later lock than that of the labels. No lock is ever
+// made shorter, and labels are written first (O27), so such labels are older ones.
+bool locks_longer(std::string_view manifest, const std::optional<std::string>& labels) {
+  const auto own = catalog::decode_retention(manifest);
+  if (!own) return false;
+  const auto other = labels ? catalog::decode_retention(*labels) : catalog::RetentionRecord{};
+  return other && other->locked_until < own->locked_until;
+}
+
 }  // namespace
 
 CatalogRebuilder::CatalogRebuilder(const format::DataCodecs& codecs, io::FileSystem& files,
@@ -114,6 +123,7 @@ Result<RebuildReport> CatalogRebuilder::run() {
     VARVE_TRY(rebuild_series(*series));
   }
   VARVE_TRY(put_pool());
+  VARVE_TRY(put_series_sequences());
   return std::move(report_);
 }
 
@@ -121,7 +131,13 @@ Result<std::vector<std::pair<SeriesId, std::string>>> CatalogRebuilder::labels(
     const std::string& superblock) const {
   std::vector<std::pair<SeriesId, std::string>> all;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  for (const auto series : done_) {
+  // The newest labels are last: until then, a repeated repair knows what this one reports.
+  auto series_in_order = done_;
+  std::ranges::stable_partition(series_in_order, [this](SeriesId series) {
+    const auto own = of_labels_.find(series);
+    return own == of_labels_.end() || own->second < newest_;
+  });
+  for (const auto series : series_in_order) {
     VARVE_TRY_ASSIGN(auto image, encode_labels(txn, codecs_.frames(), series, superblock));
     all.emplace_back(series, std::move(image));
   }
@@ -184,6 +200,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   add_to_pool();
   ++report_.series;
   done_.push_back(series);
+  names_of_series_[series] = owner_->name;
   return {};
 }
 
@@ -199,6 +216,7 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
   }
   VARVE_TRY_ASSIGN(owner_, catalog::decode_series(series, labels->series));
   labelled_ = true;
+  note_sequences(series, *labels);
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   for (const auto& entry : labels->records) {
     if (entry.what == ManifestRecord::kSetting && entry.key == catalog::kClockSetting) {
@@ -207,6 +225,9 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
       VARVE_TRY(merge_sequence(txn, entry.value));
     } else if (entry.what == ManifestRecord::kSetting && entry.key == catalog::kPoolBirthSetting) {
       note_next_birth(entry.value);
+    } else if (entry.what == ManifestRecord::kSetting &&
+               entry.key == catalog::kSeriesSequencesSetting) {
+      continue;  // See put_series_sequences().
     } else if (entry.what == ManifestRecord::kSetting) {
       VARVE_TRY(txn.put(meta::catalog::kSettings, entry.key, entry.value));
     }
@@ -260,7 +281,8 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
                                                    static_cast<std::uint32_t>(file.number))));
         // With staging present, the manifest is from a seal that did not reach its commit.
         if (!going_on) version.record = std::move(record);
-      } else if (what == ManifestRecord::kRetention && !labelled) {
+      } else if (what == ManifestRecord::kRetention &&
+                 (!labelled || locks_longer(value, version.retention))) {
         version.retention = value;
       } else if (what == ManifestRecord::kVersionChunks) {
         version.chunks = value;

@@ -13,6 +13,7 @@
 #include "base/id_runs.h"
 #include "catalog/object_set.h"
 #include "catalog/series_catalog.h"
+#include "catalog/series_sequences.h"
 #include "format/data_codecs.h"
 #include "io/file_system.h"
 #include "maintain/container_scan.h"
@@ -48,8 +49,8 @@ class CatalogRebuilder {
   /// Errors: kInvalid if the caller has to choose about containers that a search found.
   [[nodiscard]] Result<RebuildReport> run();
 
-  /// Returns the labels that match the new catalog. The caller must write them before it moves the
-  /// new catalog into place. `superblock`: the text of varve.repo.
+  /// Returns the labels that match the new catalog. The caller must write them, in this order,
+  /// before it moves the new catalog into place. `superblock`: the text of varve.repo.
   [[nodiscard]] Result<std::vector<std::pair<SeriesId, std::string>>> labels(
       const std::string& superblock) const;
 
@@ -70,6 +71,11 @@ class CatalogRebuilder {
   [[nodiscard]] Result<void> read_labels_of(SeriesId series);
   [[nodiscard]] Result<void> merge_clock(meta::WriteTxn& txn, std::string_view value);
   [[nodiscard]] Result<void> merge_sequence(meta::WriteTxn& txn, std::string_view value);
+  /// Takes the sequence numbers of the series from labels.
+  void note_sequences(SeriesId series, const Labels& labels);
+  /// Reports the series that are missing or older than the newest labels say, and stores the
+  /// numbers that the new catalog needs.
+  [[nodiscard]] Result<void> put_series_sequences();
   void report_lost_lock(VersionNumber number, const Version& version);
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
@@ -106,6 +112,10 @@ class CatalogRebuilder {
   RebuildReport report_;
   std::vector<SeriesId> done_;
   std::set<std::string> series_names_;
+  std::map<SeriesId, std::string> names_of_series_;  ///< Names in the new catalog.
+  catalog::SeriesSequences of_labels_;               ///< Sequence numbers of the labels.
+  std::uint64_t newest_ = 0;                         ///< Highest of them.
+  catalog::SeriesSequences named_;                   ///< Numbers in the newest labels.
 
   /// The records collected for the pool.
   struct Pool {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rebuilds the clock's record, and reports lost locks.
+// Rebuilds the clock's record and the sequence numbers, and reports lost locks.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/sequence_record.h"
+#include "catalog/series_sequences.h"
 #include "maintain/catalog_rebuilder.h"
 #include "meta/schema.h"
 
@@ -29,6 +33,50 @@ Result<void> CatalogRebuilder::merge_sequence(meta::WriteTxn& txn, std::string_v
   if (!sequence) return {};
   VARVE_TRY_ASSIGN(const auto known, catalog::find_sequence(txn));
   return known >= *sequence ? Result<void>() : catalog::put_sequence(txn, *sequence);
+}
+
+// Labels with the same number were written without a change in between. Those that an interrupted
+// repair has written know less than the others.
+void CatalogRebuilder::note_sequences(SeriesId series, const Labels& labels) {
+  const auto number = labels.sequence();
+  of_labels_[series] = number;
+  if (number > newest_) named_.clear();
+  newest_ = std::max(newest_, number);
+  const auto named =
+      catalog::decode_series_sequences(labels.setting(catalog::kSeriesSequencesSetting));
+  if (number < newest_ || !named) return;
+  for (const auto& [other, least] : *named) named_[other] = std::max(named_[other], least);
+}
+
+Result<void> CatalogRebuilder::put_series_sequences() {
+  if (newest_ == 0) return {};
+  const auto newest =
+      fmt::format("the newest labels of the repository (sequence number {})", newest_);
+  for (const auto& [series, least] : named_) {
+    const auto directory = series_directory(series);
+    const auto name = names_of_series_.find(series);
+    const auto own = of_labels_.find(series);
+    if (name == names_of_series_.end()) {
+      problem(
+          fmt::format("{}: the series is missing with all its versions and locks, but {} name "
+                      "it, with changes up to the number {}; if you have a copy of the folder, "
+                      "put it back and repair with --rebuild-catalog",
+                      directory, newest, least));
+    } else if (own != of_labels_.end() && own->second < least) {
+      problem(
+          fmt::format("{}/{}: the labels of the series {} are older than they must be: they "
+                      "have the sequence number {}, and {} say that the series changed up to "
+                      "the number {}. Versions and locks of the changes in between may be "
+                      "missing; if you have a copy of the folder, put it back and repair with "
+                      "--rebuild-catalog",
+                      directory, kLabelsName, name->second, own->second, newest, least));
+    }
+  }
+  catalog::SeriesSequences present;
+  for (const auto& [series, name] : names_of_series_) present[series] = of_labels_[series];
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(catalog::put_series_sequences(txn, std::move(present)));
+  return txn.commit();
 }
 
 // Reports a lost lock. A lock is lost only with its version, or if its record is damaged.

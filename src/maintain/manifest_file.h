@@ -90,6 +90,8 @@ struct LabelsView {
   std::set<VersionNumber> without{};      ///< Versions that are left out.
   const std::string* clock = nullptr;     ///< Replaces the record of the clock; "" omits it.
   const std::string* sequence = nullptr;  ///< Replaces that of the sequence number in this way.
+  /// Replaces that of the series' sequence numbers in this way.
+  const std::string* series_sequences = nullptr;
   /// Replaces the chunks of the open versions that it contains.
   const std::map<VersionNumber, base::IdRuns>* open_chunks = nullptr;
 };
@@ -166,6 +168,8 @@ struct Labels {
 
   /// Returns the value of a setting among the records; empty if there is none.
   [[nodiscard]] std::string setting(std::string_view name) const;
+  /// Returns the sequence number (docs/FORMAT.md §14.6); 0 if there is none.
+  [[nodiscard]] std::uint64_t sequence() const;
 };
 /// Reads a labels file. Leaves out an update that a crash cut short.
 /// Errors: kNotFound without a file; kCorrupt if any other part is damaged, or it belongs to
@@ -173,9 +177,9 @@ struct Labels {
 [[nodiscard]] Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& codec,
                                          const std::string& series_directory, SeriesId series);
 
-/// Returns whether labels have the records that `txn` sees in the catalog, apart from the clock's
-/// and the sequence number: a seal in another series changes these, and these labels get them at
-/// their next change.
+/// Returns whether labels have the records that `txn` sees in the catalog, and no lower sequence
+/// number than these need. The clock's record and the sequence numbers may differ otherwise: a seal
+/// in another series changes these, and these labels get them at their next change.
 /// `superblock` is the present text.
 [[nodiscard]] Result<bool> labels_agree(const meta::Txn& txn, SeriesId series,
                                         const std::string& superblock, const Labels& labels);

@@ -11,6 +11,7 @@
 #include "catalog/pool_records.h"
 #include "catalog/sequence_record.h"
 #include "catalog/series_catalog.h"
+#include "catalog/series_sequences.h"
 #include "maintain/manifest_file.h"
 #include "meta/schema.h"
 
@@ -120,9 +121,10 @@ Result<void> for_each_label(const meta::Txn& txn, SeriesId series, const std::st
   }
   const auto add_setting = [&](std::string_view key, std::string_view value) -> Result<bool> {
     if (!is_labelled_setting(key)) return true;
-    const std::string* const own = key == catalog::kClockSetting      ? view.clock
-                                   : key == catalog::kSequenceSetting ? view.sequence
-                                                                      : nullptr;
+    const std::string* const own = key == catalog::kClockSetting             ? view.clock
+                                   : key == catalog::kSequenceSetting        ? view.sequence
+                                   : key == catalog::kSeriesSequencesSetting ? view.series_sequences
+                                                                             : nullptr;
     if (own != nullptr && own->empty()) return true;
     if (own != nullptr) value = *own;
     VARVE_TRY(visit(ManifestRecord::kSetting, key, value));
@@ -167,6 +169,11 @@ std::string Labels::setting(std::string_view name) const {
   return found == records.end() ? std::string() : found->value;
 }
 
+std::uint64_t Labels::sequence() const {
+  const auto number = catalog::decode_sequence(setting(catalog::kSequenceSetting));
+  return number ? *number : 0;
+}
+
 namespace {
 
 // Compares labels without the settings and the records of versions with the keys in `without`.
@@ -181,8 +188,10 @@ Result<bool> agree_without(const meta::Txn& txn, SeriesId series, const std::str
   std::size_t at = 0;
   const auto clock = labels.setting(catalog::kClockSetting);
   const auto sequence = labels.setting(catalog::kSequenceSetting);
+  const auto sequences = labels.setting(catalog::kSeriesSequencesSetting);
   VARVE_TRY(for_each_label(
-      txn, series, superblock, {.clock = &clock, .sequence = &sequence},
+      txn, series, superblock,
+      {.clock = &clock, .sequence = &sequence, .series_sequences = &sequences},
       [&](ManifestRecord what, std::string_view key, std::string_view value) -> Result<void> {
         if (what == ManifestRecord::kSuperblock) {
           same = same && labels.superblock == value;
@@ -204,6 +213,9 @@ Result<bool> agree_without(const meta::Txn& txn, SeriesId series, const std::str
 
 Result<bool> labels_agree(const meta::Txn& txn, SeriesId series, const std::string& superblock,
                           const Labels& labels) {
+  VARVE_TRY_ASSIGN(const auto needed, catalog::find_series_sequences(txn));
+  const auto own = needed.find(series);
+  if (own != needed.end() && labels.sequence() < own->second) return false;
   return agree_without(txn, series, superblock, labels, {});
 }
 

@@ -124,9 +124,7 @@ Result<std::uint64_t> Repairer::present_sequence() {
   for (const auto series : folders) {
     const auto labels = read_labels(*files_, codecs_->frames(),
                                     store::RepositoryPaths(path_).series(series), series);
-    if (!labels) continue;
-    const auto sequence = catalog::decode_sequence(labels->setting(catalog::kSequenceSetting));
-    if (sequence) highest = std::max(highest, *sequence);
+    if (labels) highest = std::max(highest, labels->sequence());
   }
   return highest;
 }

@@ -12,6 +12,7 @@
 #include "catalog/clock_record.h"
 #include "catalog/sequence_record.h"
 #include "catalog/series_catalog.h"
+#include "catalog/series_sequences.h"
 #include "meta/schema.h"
 
 namespace varve::series {
@@ -38,7 +39,8 @@ std::uint64_t checksum_of(const std::map<std::string, std::string>& settings) {
 // Returns whether a setting changes so often that each update of labels has it. All others are in
 // the labels only, and a change of one writes these as a whole.
 bool is_in_updates(std::string_view key) {
-  return key == catalog::kClockSetting || key == catalog::kSequenceSetting;
+  return key == catalog::kClockSetting || key == catalog::kSequenceSetting ||
+         key == catalog::kSeriesSequencesSetting;
 }
 
 // Returns the settings that every update would repeat.
@@ -170,7 +172,8 @@ Result<bool> LabelsWriter::append(const std::vector<VersionNumber>& changed) {
   for (const auto number : changed) {
     VARVE_TRY(add_version(txn, parts_.id, number, update.records));
   }
-  for (const auto key : {catalog::kClockSetting, catalog::kSequenceSetting}) {
+  for (const auto key :
+       {catalog::kClockSetting, catalog::kSequenceSetting, catalog::kSeriesSequencesSetting}) {
     VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, key));
     if (value) {
       update.records.push_back({ManifestRecord::kSetting, std::string(key), std::string(*value)});

@@ -3,97 +3,26 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "repo/client_memory.h"
 #include "repo/memory_folder.h"
+#include "sequence_fixture.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
 #include "varve/check.h"
 #include "varve/keys.h"
-#include "varve/repair.h"
 
 namespace varve::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-class SequenceTest : public testing::Test {
- protected:
-  SequenceTest() { must(Repository::create(path_, small_chunks(Codec::kNone), encrypted())); }
-
-  [[nodiscard]] OpenOptions options(const std::string& memory = "state") const {
-    auto chosen = with_key(quiet_options());
-    if (!memory.empty()) chosen.memory_folder = directory_.path() + "/" + memory;
-    return chosen;
-  }
-  [[nodiscard]] OpenOptions reading(const std::string& memory = "state") const {
-    auto chosen = options(memory);
-    chosen.read_only = true;
-    return chosen;
-  }
-  [[nodiscard]] std::string memory_path() const {
-    fs::path only;
-    std::error_code none;  // The folder appears with the first number.
-    for (const auto& one : fs::directory_iterator(directory_.path() + "/state", none)) {
-      if (one.path().filename() != "lock") only = one.path();
-    }
-    return only.string();
-  }
-  [[nodiscard]] std::string memory() const {
-    std::ifstream file(memory_path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  /// Waits until this machine remembers the number: a writer remembers it in the background.
-  void await_memory(std::uint64_t sequence) const {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (memory() != line_of(sequence) && std::chrono::steady_clock::now() < end) {
-      std::this_thread::yield();
-    }
-  }
-  static std::string line_of(std::uint64_t sequence) {
-    return "varve-sequence 1 " + std::to_string(sequence) + "\n";
-  }
-  static std::uint64_t sequence_of(Repository& repository) { return *must(repository.sequence()); }
-  static SeriesId series_named(Repository& repository, const std::string& name) {
-    auto found = repository.find_series(name);
-    return found ? found->id : must(repository.create_series(name)).id;
-  }
-  static VersionNumber add_version(Repository& repository, const std::string& name,
-                                   const std::string& series = "s") {
-    const auto id = series_named(repository, series);
-    const auto version = must(repository.open_version(id, name, folder()));
-    write_file(*must(repository.writer(id)), kRootIno, "f", name);
-    must(repository.seal(id, version.number, name, SealMode::kEnd, SealWriters::kRefuse));
-    return version.number;
-  }
-  // Stores a version as a process of its own. Returns the sequence number behind it.
-  std::uint64_t store(const std::string& name, const std::string& memory = "state") const {
-    const auto repository = reopen(path_, options(memory));
-    add_version(*repository, name);
-    const auto sequence = sequence_of(*repository);
-    must(repository->close());
-    return sequence;
-  }
-  void repair() const {
-    RepairOptions how;
-    how.key = with_key({}).key;
-    must(must(Repair::plan(path_, how, false, {}))->execute({}));
-  }
-
-  TempDirectory directory_;
-  const std::string path_ = directory_.path() + "/repo";
-  const std::string old_ = directory_.path() + "/old";
-};
 
 TEST_F(SequenceTest, APlainRepositoryHasNoneAndIsNotRemembered) {
   const std::string plain = directory_.path() + "/plain";
