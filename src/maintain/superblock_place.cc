@@ -13,10 +13,19 @@
 namespace varve::maintain {
 namespace {
 
+/// Returns true if the first block of a sealed file opens in its place, or if it has none. Then it
+/// is only cut short or damaged.
+bool is_of_its_place(io::FileSystem& files, const std::string& path) {
+  const auto file = files.open(path, io::OpenMode::kRead);
+  std::byte first{};
+  return file && (*file)->read_at(0, {&first, 1});
+}
+
 /// Returns true if labels are whole, but not readable in their place: they are those of another
 /// series, sealed in a plain repository, plain in an encrypted one, or sealed with other keys.
-bool are_foreign(io::FileSystem& raw, const std::string& directory,
-                 const std::vector<SeriesId>& all) {
+bool are_foreign(io::FileSystem& raw, io::FileSystem& files, bool encrypted,
+                 const std::string& directory, const std::vector<SeriesId>& all) {
+  if (encrypted && is_of_its_place(files, directory + "/" + kLabelsName)) return false;
   const auto file = raw.open(directory + "/" + kLabelsName, io::OpenMode::kRead);
   if (!file) return false;
   // A file that is not sealed has a fault, too.
@@ -52,7 +61,7 @@ Result<void> check_superblock_place(io::FileSystem& raw, io::FileSystem& files,
     const auto directory = paths.series(series);
     if (read_labels(files, codec, directory, series)) {
       any_readable = true;
-    } else if (are_foreign(raw, directory, folders)) {
+    } else if (are_foreign(raw, files, superblock.encryption.has_value(), directory, folders)) {
       return Error(ErrorCode::kCorrupt,
                    directory + "/" + kLabelsName +
                        " is whole, but not of this place: varve.repo is that of another repository "

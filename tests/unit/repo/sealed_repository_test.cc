@@ -135,6 +135,24 @@ TEST_F(SealedRepository, ALostCatalogIsRebuiltFromSealedFiles) {
   EXPECT_TRUE(must(repository_->beside(series_))->lookup(kRootIno, "canary-beside"));
 }
 
+// A cut at the end of a block leaves blocks that are all sound.
+TEST_F(SealedRepository, LabelsThatAreCutShortDoNotStopARebuild) {
+  const auto before = raw(in_series("labels"));
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{30}, std::size_t{64},
+                                  std::size_t{100}, std::size_t{616}, std::size_t{617}}) {
+    ASSERT_LT(bytes, before.size());
+    set_raw(in_series("labels"), before.substr(0, bytes));
+    fs::remove_all(path_ + "/catalog");
+    RepairOptions how;
+    how.key = with_key({}).key;
+    const auto planned = Repair::plan(path_, how, false, {});
+    ASSERT_TRUE(planned) << bytes << ": " << planned.error().message();
+    const auto report = must((*planned)->execute({}));
+    EXPECT_EQ(report.versions, 1U) << bytes;
+    EXPECT_FALSE(report.problems.empty()) << bytes;
+  }
+}
+
 TEST_F(SealedRepository, EveryDamagedFileIsFoundWithAndWithoutTheKey) {
   EXPECT_TRUE(damages().empty());
   for (const char* name : {"manifests/00000001.man", "beside", "index-00000001.snap"}) {
