@@ -2,9 +2,14 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -43,6 +48,30 @@ int usage_code(const CLI::App& app, const std::map<std::string, int>& codes) {
     if (const auto own = codes.find(chosen->get_name()); own != codes.end()) return own->second;
   }
   return kExitUsage;
+}
+
+template <typename Value>
+struct NumberOf {
+  using Type = Value;
+};
+template <typename Value>
+struct NumberOf<std::optional<Value>> {
+  using Type = Value;
+};
+template <typename Value>
+using NumberIn = typename NumberOf<Value>::Type;
+
+// Returns what is wrong with a number that has a sign or too many digits: the conversion would make
+// another number of it. The conversion reports any other text.
+template <typename Number>
+std::string fault_of_number(const std::string& text) {
+  Number number{};
+  const bool negative = text.starts_with('-');
+  const char* const begin = text.data() + (negative || text.starts_with('+') ? 1 : 0);
+  const auto read = std::from_chars(begin, text.data() + text.size(), number);
+  if (read.ec == std::errc::invalid_argument || (read.ec == std::errc() && !negative)) return "";
+  return text + ": the option takes a whole number from 0 to " +
+         std::to_string(std::numeric_limits<Number>::max());
 }
 
 }  // namespace
@@ -107,6 +136,9 @@ template <typename Value>
 Option Command::add_option(const std::string& names, Value& value, const std::string& help) {
   CLI::Option* const option = app_->add_option(names, value, help);
   if constexpr (!std::is_same_v<Value, std::vector<std::string>>) option->take_last();
+  if constexpr (std::is_unsigned_v<NumberIn<Value>>) {
+    option->check(CLI::Validator(&fault_of_number<NumberIn<Value>>, ""));
+  }
   return Option(*option);
 }
 template Option Command::add_option(const std::string&, std::string&, const std::string&);

@@ -30,7 +30,7 @@ expect_status 1 "$VARVE" seal "$repo" s/busy
 expect_status 1 "$VARVE" seal "$repo" s/nothing
 for number in -1 few 1.5; do
   expect_status 2 "$VARVE" prune --keep-last "$number" "$repo" s
-  message_says '--keep-last = .*: the option takes a whole number'
+  message_says '--keep-last.*: the option takes a whole number'
 done
 expect_status 1 "$VARVE" seal "$repo" nothing/one
 expect_status 1 "$VARVE" restore "$repo" s/nothing "$work/out"

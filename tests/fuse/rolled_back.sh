@@ -205,6 +205,10 @@ expect_status 1 "$VARVE" check --expect 1 "$work/plain"
 message_says 'not encrypted'
 expect_status 2 "$VARVE" check --expect x "$repo"
 expect_status 2 "$VARVE" check --expect 1 --outer "$repo"
+for number in -1 18446744073709551616 99999999999999999999; do
+  expect_status 2 "$VARVE" check --expect "$number" "$repo"
+  message_says 'whole number from 0 to 18446744073709551615'
+done
 "$VARVE" check --json "$work/plain" >"$work/out"
 if grep -q sequence "$work/out"; then fail "a plain repository has a sequence number"; fi
 ok "a plain repository has no sequence number"
