@@ -49,7 +49,7 @@ ClientMemory::ClientMemory(std::string folder, std::string id)
 
 Result<std::optional<std::uint64_t>> ClientMemory::read() const {
   if (folder_.empty()) return std::optional<std::uint64_t>();
-  const std::string path = folder_ + "/" + id_;
+  const std::string path = this->path();
   auto text = [&]() -> Result<std::string> {
     VARVE_TRY_ASSIGN(const auto files, io::open_root(folder_, {}));
     return files->read_file(path, kMemoryBytesMax);

@@ -23,6 +23,8 @@ class ClientMemory {
   /// `folder`: see OpenOptions::memory_folder. `id`: the id of the repository.
   ClientMemory(std::string folder, std::string id);
 
+  /// Returns the path of the file.
+  [[nodiscard]] std::string path() const { return folder_ + "/" + id_; }
   /// Returns the remembered number; nullopt if there is none, or the file cannot be read.
   /// Errors: kInvalid if the file is damaged, or is one that other users may change.
   [[nodiscard]] Result<std::optional<std::uint64_t>> read() const;

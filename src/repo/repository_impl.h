@@ -136,6 +136,8 @@ class RepositoryImpl final : public Repository {
   /// Errors: kCorrupt for a repository that is older than this machine remembers, unless the
   /// options accept it; kInvalid if the memory is damaged.
   [[nodiscard]] Result<void> compare_with_memory();
+  /// Refuses a plain repository that this machine remembers as encrypted. Errors: kWrongKey.
+  [[nodiscard]] Result<void> refuse_plain_instead_of_encrypted() const;
   /// Remembers the present sequence number. The labels have it, or no writer has it open here.
   void remember_present();
   /// Refuses a catalog that is older than the rest of the repository.

@@ -20,8 +20,24 @@ Result<std::optional<std::uint64_t>> RepositoryImpl::sequence() {
   return std::optional(present);
 }
 
+// Only an encrypted repository is remembered, and none becomes plain: then an attacker has put a
+// plain one with the same id in its place, which would store new data in the clear.
+Result<void> RepositoryImpl::refuse_plain_instead_of_encrypted() const {
+  if (options_.accept_older) return {};
+  VARVE_TRY_ASSIGN(const auto known, memory_.read());
+  if (!known) return {};
+  return Error(
+      ErrorCode::kWrongKey,
+      paths_.root() +
+          " is plain, but this machine remembers a repository with the same id as "
+          "encrypted: it may have been replaced, to get new data in the clear. Do not "
+          "trust its storage, and put the right repository back. If you did that yourself, "
+          "remove " +
+          memory_.path());
+}
+
 Result<void> RepositoryImpl::compare_with_memory() {
-  if (!codecs_.keys()) return {};
+  if (!codecs_.keys()) return refuse_plain_instead_of_encrypted();
   const auto number = [this]() -> Result<std::uint64_t> {
     VARVE_TRY_ASSIGN(const auto present, sequence());
     return present.value_or(0);

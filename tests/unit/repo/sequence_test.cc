@@ -37,6 +37,30 @@ TEST_F(SequenceTest, APlainRepositoryHasNoneAndIsNotRemembered) {
   EXPECT_FALSE(fs::exists(directory_.path() + "/state"));
 }
 
+TEST_F(SequenceTest, APlainRepositoryInPlaceOfAnEncryptedOneIsRefused) {
+  const std::string plain = directory_.path() + "/plain";
+  must(Repository::create(plain, small_chunks(Codec::kNone)));
+  auto chosen = quiet_options();
+  chosen.memory_folder = directory_.path() + "/state";
+  must(reopen(plain, chosen)->close());
+  std::ifstream file(plain + "/varve.repo");
+  std::string id;
+  for (std::string word; id.empty() && file >> word;) {
+    if (word == "repository_id") file >> word >> id;
+  }
+  ASSERT_FALSE(id.empty());
+  must(repo::ClientMemory(chosen.memory_folder, id).accept(3));
+  for (const bool reads : {false, true}) {
+    chosen.read_only = reads;
+    const auto opened = Repository::open(plain, chosen);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code(), ErrorCode::kWrongKey);
+    EXPECT_NE(opened.error().message().find("remembers"), std::string::npos);
+  }
+  chosen.accept_older = true;
+  must(reopen(plain, chosen)->close());
+}
+
 TEST_F(SequenceTest, EachChangeThatAUserWouldMissCounts) {
   const auto repository = reopen(path_, options());
   std::uint64_t last = sequence_of(*repository);
