@@ -57,6 +57,11 @@ int run_mount(MountArguments options, const Context& context) {
   if (const auto fit = as_usage(fs::check_mount_options(mount_options)); !fit) {
     return fail(fit.error());
   }
+  if (context.has_key && !mount_options.key.empty()) {
+    return fail(usage_error(
+        "--passphrase-file, --key-file or --key-command names the key, and an option in -o names "
+        "it, too; give it in one way"));
+  }
   mount_options.foreground |= options.foreground;
   mount_options.debug |= options.debug;
   if (const auto made = make_mount_point(options); !made) return fail(made.error());

@@ -46,9 +46,10 @@ inline constexpr int kExitInterrupted = 130;  ///< The user asked to stop.
 
 /// Options common to all commands.
 struct Context {
-  bool quiet = false;   ///< -q: errors only.
-  int verbosity = 0;    ///< Number of -v options.
-  Instance instance{};  ///< -R: what the file says; empty without it.
+  bool quiet = false;    ///< -q: errors only.
+  int verbosity = 0;     ///< Number of -v options.
+  bool has_key = false;  ///< The command line names a key.
+  Instance instance{};   ///< -R: what the file says; empty without it.
 };
 
 /// Returns the exit code for `error`.

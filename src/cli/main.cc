@@ -118,6 +118,7 @@ int run(int argc, char** argv) {
   if (!late.empty()) return fail(usage_error("give -R before the command: varve -R NAME COMMAND"));
   if (const auto fit = check_key_options(key); !fit) return fail(fit.error());
   put_key_into_environment(key);
+  context.has_key = !key.empty();
   if (accepts_older) ::setenv(control::kAcceptOlderVariable, "1", 1);
   base::set_log_level(log_level(context));
   const int code = line.run();

@@ -72,6 +72,8 @@ expect_status 2 "$VARVE" mount -o "passphrase_file=$pass,keyfile=$work/file" "$r
 message_says 'passphrase_file= and keyfile= both name the key'
 expect_status 2 "$VARVE" mount -o "keyfile=$work/file,key_command=true" "$repo" "$mnt"
 message_says 'keyfile= and key_command= both'
+expect_status 2 "$VARVE" mount --passphrase-file "$pass" -o "keyfile=$work/file" "$repo" "$mnt"
+message_says 'give it in one way'
 ! mountpoint -q "$mnt" || fail "a mount with two keys"
 ok "two places for one key are a usage error that names both"
 
