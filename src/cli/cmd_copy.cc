@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_limit.h"
 #include "cli/command.h"
 #include "cli/copy_place.h"
 #include "cli/key_options.h"
@@ -100,6 +101,30 @@ void print_event(const CopyEvent& event, const CopyArguments& options) {
                         event.whole ? "" : "; without damaged files");
   }
   print(text + "\n");
+}
+
+/// The repository that is copied.
+struct Source {
+  std::unique_ptr<Repository> repository{};
+  bool is_encrypted = false;
+  bool key_is_of_target = false;  ///< It is plain, and the key that the user named is that of DEST.
+};
+
+/// Opens the source. A plain one needs no key: then the key is that of DEST on this machine.
+Result<Source> open_source(const CopyArguments& options, bool target_is_here) {
+  base::raise_file_limit();
+  VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kLook));
+  OpenOptions how = options_to_read(path);
+  const auto encryption = read_encryption(path, how.trust_owner);
+  const bool is_plain = encryption && !*encryption;
+  Source source;
+  source.key_is_of_target = how.encrypted_only && is_plain && target_is_here && !options.plain &&
+                            options.target_key.empty();
+  if (source.key_is_of_target) how.encrypted_only = false;
+  VARVE_TRY_ASSIGN(source.repository, Repository::open(path, how));
+  VARVE_TRY_ASSIGN(const auto opened, read_encryption(source.repository->path(), how.trust_owner));
+  source.is_encrypted = opened.has_value();
+  return source;
 }
 
 /// The copy of one command, with what shows it and what stops it.
@@ -199,11 +224,12 @@ Result<CopyReport> Copying::over_ssh(const SshPlace& place, const TargetSetup& s
 }
 
 /// Returns the kind of target to ask for. Encrypted data gets into the clear only if the user says
-/// so.
-TargetKind kind_of(const CopyArguments& options, bool source_is_encrypted) {
+/// so, and a key always asks for an encrypted target.
+TargetKind kind_of(const CopyArguments& options, const Source& source) {
   if (options.plain) return TargetKind::kPlain;
   if (options.encrypt) return TargetKind::kEncrypted;
-  const bool is_secret = source_is_encrypted || !options.target_key.empty();
+  const bool is_secret =
+      source.is_encrypted || source.key_is_of_target || !options.target_key.empty();
   return is_secret ? TargetKind::kExistingEncrypted : TargetKind::kAny;
 }
 
@@ -219,13 +245,14 @@ Result<CopyReport> copy(const CopyArguments& options, const Context& context) {
   control::StopRequest stop;
   const SignalWatch signals(
       {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
-  VARVE_TRY_ASSIGN(const auto source, open_to_read(options.repository));
-  const auto path = source->path();
-  VARVE_TRY_ASSIGN(const auto encryption, read_encryption(path, is_trusted(path)));
+  VARVE_TRY_ASSIGN(const auto source, open_source(options, !place));
+  if (source.key_is_of_target) {
+    note(context, options.repository + " is plain; the key is used for " + options.target);
+  }
   put_key_into_environment(options.target_key);  // The source is open.
-  VARVE_TRY_ASSIGN(TargetSetup setup, target_setup(*source));
-  setup.kind = kind_of(options, encryption.has_value());
-  Copying copying(options, context, *source, progress, stop);
+  VARVE_TRY_ASSIGN(TargetSetup setup, target_setup(*source.repository));
+  setup.kind = kind_of(options, source);
+  Copying copying(options, context, *source.repository, progress, stop);
   return place ? copying.over_ssh(*place, setup) : copying.to_folder(setup);
 }
 

@@ -49,7 +49,15 @@ for round in first second; do
 done
 holds "$work/enc" "$work/two" s/v2 "$work/tree"
 expect_status 0 "$VARVE" copy --verify "${two[@]}" "$plain" "$work/enc"
-ok "a copy creates its target encrypted, and later copies send what changed"
+expect_status 0 "$VARVE" copy "${open_two[@]}" "$plain" "$work/enc"
+message_says 'the key is used for'
+expect_status 0 env VARVE_KEY_FILE="$work/two" "$VARVE" copy --verify "$plain" "$work/enc"
+expect_status 10 "$VARVE" copy "${open_two[@]}" "$plain" "$work/absent"
+expect_status 12 "$VARVE" copy "${one[@]}" "$plain" "$work/enc"
+expect_status 12 "$VARVE" copy --plain "${one[@]}" "$plain" "$work/absent"
+"$VARVE" -q init "$work/other-plain"
+expect_status 12 "$VARVE" copy "${open_two[@]}" "$plain" "$work/other-plain"
+ok "a copy creates its target encrypted, and later copies send what changed, also with the key of a plain source"
 
 expect_status 10 "$VARVE" copy "${two[@]}" "$plain" "$work/new"
 message_says 'encrypt creates it'
