@@ -110,10 +110,12 @@ Result<UserKey> ask(const base::UniqueFd& terminal, const std::string& prompt) {
   return key;
 }
 
-Error no_key() {
-  return {ErrorCode::kWrongKey,
-          "the repository is encrypted; give its key with --passphrase-file, --key-file or "
-          "--key-command"};
+Error no_key(const std::string& repository) {
+  return {
+      ErrorCode::kWrongKey,
+      repository +
+          " is encrypted; give its key with --passphrase-file, --key-file or --key-command (mount "
+          "options: passphrase_file=, keyfile= or key_command=)"};
 }
 
 // Expanded keys and contents of files are in ordinary memory.
@@ -156,7 +158,7 @@ Result<UserKey> read_key(const KeyPlace& place, const AskedRepository& repositor
   hide_memory();
   if (!place.empty()) return read_from(place);
   const auto terminal = open_terminal();
-  if (!terminal.valid()) return no_key();
+  if (!terminal.valid()) return no_key(repository.name);
   for (int tries = 1;; ++tries) {
     const std::string again = tries == 1 ? "" : "This passphrase opens no key slot. ";
     VARVE_TRY_ASSIGN(auto key, ask(terminal, again + "Passphrase of " + repository.name + ": "));

@@ -36,6 +36,11 @@ unsigned value_at(std::span<const std::byte> bytes, std::size_t character) {
                                        : checksum_of(bytes, character);
 }
 
+/// Returns whether a character may stand anywhere: editors and programs break lines.
+bool is_blank(char character) {
+  return std::string_view(" \t\r\n\v\f").find(character) != std::string_view::npos;
+}
+
 /// Returns the value of a character, or nullopt for one that no code has.
 std::optional<unsigned> value_of(char character) {
   auto upper = static_cast<char>(std::toupper(static_cast<unsigned char>(character)));
@@ -71,7 +76,7 @@ Result<std::optional<Secret>> parse_recovery_code(std::span<const std::byte> tex
     std::size_t count = 0;
     for (const auto byte : text) {
       const auto character = std::to_integer<char>(byte);
-      if (character == ' ' || character == '-') continue;
+      if (character == '-' || is_blank(character)) continue;
       const auto value = value_of(character);
       valid = valid && value && count < kCharacters;
       if (!valid) break;

@@ -39,8 +39,11 @@ constexpr std::size_t kRepositoryIdDigits = 32;
 using Fields = std::map<std::string_view, std::string_view>;
 
 Error damaged_superblock(const std::string& what) {
-  return {ErrorCode::kCorrupt,
-          "varve.repo: " + what + "; restore this file from a copy of the repository"};
+  return {
+      ErrorCode::kCorrupt,
+      "varve.repo: " + what +
+          "; `varve repair` writes it again from varve.keys or labels that are whole; otherwise "
+          "restore this file from a copy of the repository"};
 }
 
 Error unsupported(const std::string& what) {
