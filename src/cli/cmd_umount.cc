@@ -20,11 +20,35 @@ struct UmountArguments {
   bool no_wait = false;
 };
 
-/// Says what the daemon waits for, if that is an object store.
-void explain_wait(const std::string& repository, std::int64_t process, const Context& context) {
+/// Says what keeps the file system mounted elsewhere.
+void explain_holder(const control::LongWait& wait, const Context& context) {
+  const auto& holder = *wait.holder;
+  const std::string end =
+      fmt::format("the daemon (process {}) goes on until that ends. Ctrl-C ends this command only",
+                  wait.process);
+  if (holder.process == 0) {
+    return note(context, fmt::format("unmounted, but the repository is still mounted at {}: {}",
+                                     holder.mount_point, end));
+  }
+  note(context,
+       fmt::format("unmounted, but process {} ({}) has a mount namespace of its own, in which the "
+                   "repository is still mounted at {}: {}",
+                   holder.process, holder.name, holder.mount_point, end));
+}
+
+/// Says what the daemon waits for.
+void explain_wait(const control::LongWait& wait, const Context& context) {
+  if (wait.holder) return explain_holder(wait, context);
+  const auto& repository = wait.repository;
+  const auto process = wait.process;
   const bool trusted = is_trusted(repository);
   const auto info = replication_info(repository, trusted);
-  if (!info || !*info || (*info)->reads_only) return;
+  if (!info || !*info || (*info)->reads_only) {
+    return note(context, fmt::format("unmounted; the daemon (process {}) has not ended yet: it "
+                                     "writes what is not on disk, or another process still uses "
+                                     "the mount. Ctrl-C ends this command only",
+                                     process));
+  }
   const auto missing = unreplicated_versions(repository, trusted);
   const auto count =
       missing ? fmt::format(" ({} versions are missing there)", missing->size()) : "";
@@ -64,9 +88,7 @@ int run_umount(UmountArguments options, const Context& context) {
   control::UnmountChoices choices;
   if (options.force) choices.mode = control::UnmountMode::kForce;
   choices.waits_for_store = !options.no_wait;
-  choices.takes_long = [&](const std::string& repository, std::int64_t process) {
-    explain_wait(repository, process, context);
-  };
+  choices.takes_long = [&](const control::LongWait& wait) { explain_wait(wait, context); };
   const auto outcome = control::unmount(*directory, choices);
   if (!outcome) return fail(outcome.error());
   if (outcome->daemon_was_dead) {

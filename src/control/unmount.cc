@@ -116,7 +116,8 @@ Result<void> wait_for_end(const base::UniqueFd& fd, const MountedThere& there,
       ::syscall(SYS_pidfd_send_signal, fd.get(), SIGTERM, nullptr, 0);
     }
     if (now - start > kLongWait && !std::exchange(has_told, true) && choices.takes_long) {
-      choices.takes_long(there.repository, there.process);
+      choices.takes_long(
+          {there.repository, there.process, find_mount_holder(there.mount.device, there.process)});
     }
     if (!is_stopped(process)) seen_running = now;
     if (now - seen_running > kStoppedMax) {

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "control/mount_holder.h"
 #include "varve/result.h"
 
 namespace varve::control {
@@ -20,12 +22,19 @@ enum class UnmountMode : std::uint8_t {
   kForce,  ///< Unmounts even so; data not yet on disk is lost.
 };
 
+/// A daemon that goes on after its mount point is free.
+struct LongWait {
+  std::string repository;
+  std::int64_t process = 0;             ///< The daemon.
+  std::optional<MountHolder> holder{};  ///< What has the file system mounted elsewhere.
+};
+
 struct UnmountChoices {
   UnmountMode mode = UnmountMode::kSafe;
   /// Whether the daemon waits until the repository's object store has all that is sealed.
   bool waits_for_store = true;
   /// Called once if the daemon takes long to end; may be empty.
-  std::function<void(const std::string& repository, std::int64_t process)> takes_long{};
+  std::function<void(const LongWait& wait)> takes_long{};
 };
 
 /// Unmounts the Varve file system at the mount point or of the repository `path`. Waits until its

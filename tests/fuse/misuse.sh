@@ -43,3 +43,14 @@ ok "commands refuse what does not exist, is sealed already or is taken"
 unmount_repo
 "$VARVE" check "$repo"
 ok "check finds nothing"
+
+if unshare -m true 2>/dev/null; then
+  mount_repo
+  unshare -m --propagation private sleep 7 &
+  holder=$!
+  until [ "$(cat /proc/$holder/comm)" = sleep ]; do sleep 0.1; done
+  expect_status 0 "$VARVE" umount "$mnt"
+  message_says "process $holder \(sleep\) has a mount namespace of its own"
+  wait "$holder"
+  ok "umount says which process keeps the mount in another namespace"
+fi

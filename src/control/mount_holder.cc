@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/mount_holder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <system_error>
+
+#include "control/mount_table.h"
+
+namespace varve::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Returns "" for a file that cannot be read.
+std::string text_of(const fs::path& path) {
+  const std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+/// Returns the mount point of the file system in the table of a process; "" if it has none.
+std::string mount_point_in(const fs::path& process, dev_t device) {
+  const auto table = parse_mount_table(text_of(process / "mountinfo"));
+  const auto entry = std::ranges::find(table, device, &MountEntry::device);
+  return entry == table.end() ? std::string() : entry->mount_point;
+}
+
+}  // namespace
+
+std::optional<MountHolder> find_mount_holder(dev_t device, std::int64_t daemon) {
+  std::error_code failed;
+  std::set<fs::path> seen{fs::read_symlink("/proc/self/ns/mnt", failed)};
+  if (auto here = mount_point_in("/proc/self", device); !here.empty()) {
+    return MountHolder{.process = 0, .name = "", .mount_point = std::move(here)};
+  }
+  for (fs::directory_iterator at("/proc", failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string number = at->path().filename();
+    std::int64_t process = 0;
+    const char* const stop = number.data() + number.size();
+    const auto read = std::from_chars(number.data(), stop, process);
+    if (read.ec != std::errc() || read.ptr != stop || process == daemon) continue;
+    std::error_code hidden;
+    const auto space = fs::read_symlink(at->path() / "ns/mnt", hidden);
+    if (hidden || !seen.insert(space).second) continue;
+    auto there = mount_point_in(at->path(), device);
+    if (there.empty()) continue;
+    auto name = text_of(at->path() / "comm");
+    if (name.ends_with('\n')) name.pop_back();
+    return MountHolder{process, std::move(name), std::move(there)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace varve::control
