@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ingest/parameters.h"
+#include "maintain/missing_files.h"
 #include "maintain/outer_checker.h"
 #include "maintain/sealed_check.h"
 #include "meta/page_check.h"
@@ -115,6 +116,14 @@ class OuterCheck {
     for (meta::TableIndex table = 0; report_.finished && table < tables.size(); ++table) {
       VARVE_TRY(check_values(*catalog, table, tables[table]));
     }
+    return report_.finished ? check_presence(*catalog, encrypted) : Result<void>();
+  }
+
+  // The keys of the records are in the clear, and name files.
+  Result<void> check_presence(const meta::Env& catalog, bool encrypted) {
+    VARVE_TRY_ASSIGN(const auto missing,
+                     maintain::find_missing_files(files_, paths_, catalog, encrypted));
+    for (const auto& path : missing) damage(path, "it is missing, but the catalog names it");
     return {};
   }
 

@@ -49,6 +49,7 @@ keep one
 has_no_data "$repo"
 restored_is "$repo" one
 "$VARVE" -q check --read-data "$repo"
+"$VARVE" -q check --outer "$repo"  # What was evicted is not missing.
 ok "a stored version is evicted, restored and checked"
 
 head -c 2M /dev/urandom >"$work/source/more"

@@ -246,6 +246,35 @@ TEST_F(SealedRepository, TheOuterCheckGoesOnBehindADamagedSuperblock) {
   EXPECT_EQ(outer_damages(), (std::vector<std::string>{path_ + "/varve.repo", manifest}));
 }
 
+TEST_F(SealedRepository, TheOuterCheckSeesMissingFiles) {
+  const auto missing = [this] {
+    std::vector<std::string> places;
+    for (const auto& damage : must(check_outer(path_, {}, {})).damages) {
+      places.push_back(damage.where);
+    }
+    return places;
+  };
+  open();
+  must(repository_->open_version(series_, "open.partial", folder()));  // It has no manifest.
+  repository_.reset();
+  EXPECT_TRUE(missing().empty());
+  std::vector<std::string> files{in_series("labels")};
+  for (const auto* const kept : {"manifests", "active"}) {
+    for (const auto& entry : fs::directory_iterator(in_series(kept))) {
+      files.push_back(entry.path().string());
+    }
+  }
+  EXPECT_GE(files.size(), 3U);
+  for (const auto& file : files) {
+    fs::rename(file, path_ + "/kept");
+    EXPECT_EQ(missing(), std::vector<std::string>{file});
+    fs::rename(path_ + "/kept", file);
+  }
+  EXPECT_TRUE(missing().empty());
+  fs::remove_all(path_ + "/series");
+  EXPECT_EQ(missing().size(), files.size());
+}
+
 TEST_F(SealedRepository, TheOuterCheckStopsInEachPart) {
   std::uint64_t read = 0;
   std::uint64_t total = 0;
