@@ -202,6 +202,14 @@ Result<std::string> fault_of_manifest(io::FileSystem& files, const format::Frame
       read->header.kind != format::ManifestKind::kVersion) {
     return std::string("this is the manifest of another version");
   }
+  // A sealed file leaves out what is too short for a block, as a crash leaves it in other files. A
+  // manifest is renamed into place as a whole.
+  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
+  VARVE_TRY_ASSIGN(const auto bytes, file->size());
+  VARVE_TRY_ASSIGN(const auto stored, files.tree_bytes(path));
+  if (stored != files.stored_bytes(path, bytes)) {
+    return std::string("bytes that belong to no block follow its end");
+  }
   return fault;
 }
 

@@ -312,6 +312,17 @@ TEST_F(SealedRepository, AManifestOfAnotherVersionDoesNotOpen) {
   EXPECT_TRUE(damages().contains(one));
 }
 
+TEST_F(SealedRepository, BytesBehindAManifestAreFound) {
+  const auto one = in_series("manifests/00000001.man");
+  const auto whole = raw(one);
+  for (const std::size_t more : {1U, 2U, 40U, 41U}) {
+    set_raw(one, whole + std::string(more, 'x'));
+    EXPECT_TRUE(damages().contains(one)) << more;
+  }
+  set_raw(one, whole);
+  EXPECT_TRUE(damages().empty());
+}
+
 TEST_F(SealedRepository, OlderLabelsAreWrittenAgain) {
   const auto older = raw(in_series("labels"));
   open();
