@@ -62,8 +62,9 @@ void explain_wait(const control::LongWait& wait, const Context& context) {
 /// Fails if the object store lacks something that is sealed here. The daemon has ended.
 Result<void> check_replicated(const std::string& repository) {
   const bool trusted = is_trusted(repository);
-  VARVE_TRY_ASSIGN(const auto info, replication_info(repository, trusted));
-  if (!info || info->reads_only) return {};
+  const auto folder = replication_info(repository, trusted);
+  if (!folder || !*folder || (*folder)->reads_only) return {};  // Perhaps only its mount is trusted.
+  const auto& info = *folder;
   VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(repository, trusted));
   if (missing.empty()) return {};
   const auto lost_nothing = fmt::format(
