@@ -83,8 +83,8 @@ bool print_store(const StoreCheck& store, const CheckArguments& options, const C
                                {"stored_bytes", store.bytes},
                                {"foreign_objects", store.foreign_objects},
                                {"foreign_bytes", store.foreign_bytes},
-                               {"objects_read", store.objects_read},
-                               {"bytes_read", store.bytes_read},
+                               {"read_objects", store.objects_read},
+                               {"read_bytes", store.bytes_read},
                                {"damages", store.damages.size()}});
     return store.damages.empty();
   }

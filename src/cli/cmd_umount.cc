@@ -63,7 +63,8 @@ void explain_wait(const control::LongWait& wait, const Context& context) {
 Result<void> check_replicated(const std::string& repository) {
   const bool trusted = is_trusted(repository);
   const auto folder = replication_info(repository, trusted);
-  if (!folder || !*folder || (*folder)->reads_only) return {};  // Perhaps only its mount is trusted.
+  // An error: perhaps only its mount trusts the folder.
+  if (!folder || !*folder || (*folder)->reads_only) return {};
   const auto& info = *folder;
   VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(repository, trusted));
   if (missing.empty()) return {};

@@ -2,16 +2,19 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/nearest_name.h"
 #include "cli/command.h"
@@ -21,6 +24,24 @@ namespace varve::cli {
 namespace {
 
 constexpr const char* kRepositoryHelp = "Folder of the repository (default: $VARVE_REPO)";
+
+/// CLI11 lists excluded options in the order of their addresses, which differs between runs.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    const auto& excluded = option->get_excludes();
+    if (excluded.size() < 2) return text;
+    std::vector<std::string> names;
+    for (const CLI::Option* one : excluded) names.push_back(one->get_name());
+    std::ranges::sort(names);
+    std::size_t bytes = 0;
+    for (const auto& name : names) bytes += name.size() + 1;
+    text.resize(text.size() - bytes);
+    for (const auto& name : names) text += " " + name;
+    return text;
+  }
+};
 
 void print_usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string reason = error.what();
@@ -190,6 +211,7 @@ void Command::run(std::function<int()> work) {
 
 CommandLine::CommandLine(const ProgramTexts& texts)
     : app_(std::make_unique<CLI::App>(texts.description, texts.name)) {
+  app_->formatter(std::make_shared<HelpFormatter>());
   app_->require_subcommand(1);
   // Accepts the program's own flags after the command too.
   app_->fallthrough();

@@ -84,7 +84,7 @@ ok "a repository whose file bucket is lost is not taken for a local one"
 # Rot in the store, which the folder's own data hides.
 "$VARVE" check --read-data "$repo" >"$work/stdout" || fail "$(cat "$work/stdout")"
 "$VARVE" check --read-store --json "$repo" >"$work/json"
-grep '"store_check"' "$work/json" | grep -qE '"objects_read":[1-9]' || fail "$(cat "$work/json")"
+grep '"store_check"' "$work/json" | grep -qE '"read_objects":[1-9]' || fail "$(cat "$work/json")"
 for kind in /seg/ /cat/; do
   changed=$(store_command rot $kind)
   [ "$changed" -gt 0 ]

@@ -194,11 +194,11 @@ TEST_P(LmdbTest, FlippedByteOfAValueIsCorrupt) {
 
 TEST_P(LmdbTest, ACommitLeavesHardlyAHoleAtTheEnd) {
   const auto env = open();
-  constexpr int kRecords = 60;
-  for (int i = 0; i < kRecords; ++i) put(env, 0, std::to_string(i), "value");
+  constexpr int kFewRecords = 60;
+  for (int i = 0; i < kFewRecords; ++i) put(env, 0, std::to_string(i), "value");
   {
     auto txn = must(WriteTxn::begin(env));
-    for (int i = 0; i < kRecords; ++i) must(txn.put(0, std::to_string(i), "other"));
+    for (int i = 0; i < kFewRecords; ++i) must(txn.put(0, std::to_string(i), "other"));
     must(txn.commit());
   }
   constexpr std::uint64_t kHoleMax = 64U << 10;
