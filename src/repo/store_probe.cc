@@ -98,7 +98,8 @@ Result<std::vector<StoreDamage>> weak_locks(bucket::Bucket& bucket,
 // A repository that was removed and made again has another id.
 Error explain_lack(bucket::Bucket& bucket, const std::string& folder, const Error& error,
                    const std::string& repository_id) {
-  if (error.code() != ErrorCode::kNoRepository) return error;
+  const auto code = error.code();
+  if (code != ErrorCode::kNoRepository && code != ErrorCode::kCorrupt) return error;
   const auto bytes = bucket.get_all(replica::kSuperblockName, kPresentSuperblockMax);
   if (!bytes && bytes.error().code() != ErrorCode::kNotFound) return error;
   if (bytes) {
