@@ -99,7 +99,7 @@ int run_umount(UmountArguments options, const Context& context) {
                               outcome->mount_point));
     return kExitOk;
   }
-  if (options.no_wait) return kExitOk;
+  if (options.no_wait || outcome->repository.empty()) return kExitOk;
   const auto replicated = check_replicated(outcome->repository);
   return replicated ? kExitOk : fail(replicated.error());
 }

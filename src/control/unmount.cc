@@ -183,7 +183,7 @@ Result<UnmountOutcome> unmount(const std::string& path, const UnmountChoices& ch
     VARVE_TRY(detach(outcome.mount_point, true));
     return outcome;
   }
-  outcome.repository = found->repository;
+  if (!found->read_only) outcome.repository = found->repository;
   VARVE_TRY_ASSIGN(const base::UniqueFd process, open_process(found->process));
   if (choices.mode == UnmountMode::kSafe) VARVE_TRY(make_durable(*found));
   VARVE_TRY(detach(outcome.mount_point, false));

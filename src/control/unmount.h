@@ -13,7 +13,7 @@ namespace varve::control {
 
 struct UnmountOutcome {
   std::string mount_point;
-  std::string repository{};      ///< Empty if the daemon was dead.
+  std::string repository{};      ///< Empty if the daemon was dead, or did not write.
   bool daemon_was_dead = false;  ///< Only a dead mount point was removed.
 };
 
