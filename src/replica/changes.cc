@@ -322,4 +322,14 @@ std::uint64_t bytes_of(const std::vector<Extent>& extents) {
   return bytes;
 }
 
+std::set<std::string> names_of(const ObjectMap& map) {
+  std::set<std::string> names;
+  for (const auto& [path, extents] : map) {
+    for (const auto& extent : extents) {
+      if (!extent.object.empty()) names.insert(extent.object);
+    }
+  }
+  return names;
+}
+
 }  // namespace varve::replica

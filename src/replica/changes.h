@@ -103,5 +103,7 @@ void compare_extents(const std::string& path, const std::vector<Extent>& before,
 [[nodiscard]] Result<ObjectMap> map_of(const std::map<std::string, std::string>& records);
 /// Returns the length of a file.
 [[nodiscard]] std::uint64_t bytes_of(const std::vector<Extent>& extents);
+/// Returns the objects that a map names.
+[[nodiscard]] std::set<std::string> names_of(const ObjectMap& map);
 
 }  // namespace varve::replica

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "meta/lmdb.h"
 #include "meta/page_check.h"
 #include "meta/schema.h"
 #include "meta/stored_records.h"
@@ -17,17 +16,6 @@ namespace varve::replica {
 namespace {
 
 constexpr std::string_view kIdKey = "catalog_id";  // In the settings.
-
-Result<meta::Env> open_catalog(io::FileSystem& files, const store::RepositoryPaths& paths) {
-  meta::EnvOptions options;
-  options.tables = meta::catalog::kTables;
-  options.optional_tables = meta::catalog::kTablesOptional;
-  options.read_only = true;
-  options.must_exist = true;
-  options.without_keys = true;
-  options.writer_lock = paths.lock();
-  return meta::Env::open(files, paths.catalog(), options);
-}
 
 // Returns the commit of the newest head; nullopt before the first one.
 Result<std::optional<std::uint64_t>> commit_of_head(io::FileSystem& files,
@@ -43,6 +31,18 @@ Result<std::optional<std::uint64_t>> commit_of_head(io::FileSystem& files,
 
 }  // namespace
 
+Result<meta::Env> open_catalog_without_keys(io::FileSystem& files, const std::string& root) {
+  const store::RepositoryPaths paths(root);
+  meta::EnvOptions options;
+  options.tables = meta::catalog::kTables;
+  options.optional_tables = meta::catalog::kTablesOptional;
+  options.read_only = true;
+  options.must_exist = true;
+  options.without_keys = true;
+  options.writer_lock = paths.lock();
+  return meta::Env::open(files, paths.catalog(), options);
+}
+
 // Without a commit between the two looks at the catalog, there is no head in between either: a head
 // that is created meanwhile may already be in the copy.
 Result<std::optional<std::uint64_t>> differences_from_copy(io::FileSystem& files,
@@ -50,7 +50,7 @@ Result<std::optional<std::uint64_t>> differences_from_copy(io::FileSystem& files
   const std::optional<std::uint64_t> unknown;
   VARVE_TRY_ASSIGN(const auto commit, commit_of_head(files, root));
   if (!commit) return unknown;
-  VARVE_TRY_ASSIGN(const auto catalog, open_catalog(files, store::RepositoryPaths(root)));
+  VARVE_TRY_ASSIGN(const auto catalog, open_catalog_without_keys(files, root));
   VARVE_TRY_ASSIGN(const auto copy, open_copy(files, root, true));
   VARVE_TRY(meta::check_pages(catalog, meta::catalog::kTables));
   VARVE_TRY(meta::check_pages(copy, meta::catalog::kTables));

@@ -7,9 +7,15 @@
 #include <string>
 
 #include "io/file_system.h"
+#include "meta/lmdb.h"
 #include "varve/result.h"
 
 namespace varve::replica {
+
+/// Opens the catalog of the repository at `root` for reading, without its keys: records are as they
+/// are stored.
+[[nodiscard]] Result<meta::Env> open_catalog_without_keys(io::FileSystem& files,
+                                                          const std::string& root);
 
 /// Returns the number of records in which the catalog of the repository at `root` differs from the
 /// copy of the newest head; nullopt if the catalog has commits that no head has yet, or there is no

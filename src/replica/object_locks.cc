@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "replica/changes.h"
 #include "replica/head.h"
 
 namespace varve::replica {
@@ -32,11 +33,7 @@ Result<std::set<std::string>> live_objects(const ReplicaState& state) {
   live.insert(head_name(head.repository_id, head.number));
   for (const auto& object : head.catalog) live.insert(object.name);
   VARVE_TRY_ASSIGN(const auto map, state.objects());
-  for (const auto& [path, extents] : map) {
-    for (const auto& extent : extents) {
-      if (!extent.object.empty()) live.insert(extent.object);
-    }
-  }
+  live.merge(names_of(map));
   return live;
 }
 

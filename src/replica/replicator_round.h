@@ -39,8 +39,6 @@ struct ReplicationRound {
   Uploads uploads;  ///< Ends first: its requests use the other members.
 };
 
-/// Returns the objects that a map names.
-[[nodiscard]] std::set<std::string> names_of(const ObjectMap& map);
 /// Returns kStale: a newer snapshot of the catalog does not need the file.
 [[nodiscard]] Error changed_meanwhile(const std::string& path);
 

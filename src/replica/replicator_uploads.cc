@@ -29,16 +29,6 @@ Error changed_meanwhile(const std::string& path) {
   return {ErrorCode::kStale, path + " was changed while it was uploaded"};
 }
 
-std::set<std::string> names_of(const ObjectMap& map) {
-  std::set<std::string> names;
-  for (const auto& [path, extents] : map) {
-    for (const auto& extent : extents) {
-      if (!extent.object.empty()) names.insert(extent.object);
-    }
-  }
-  return names;
-}
-
 std::string Replicator::new_name(const char* folder) {
   return fmt::format("{}/{}/{}-{:08x}", parts_.repository_id, folder, holder_, next_object_++);
 }

@@ -34,7 +34,6 @@ namespace varve::repo {
 
 namespace {
 
-constexpr std::size_t kStoredBytesMax = 64U << 10;
 // Younger objects may belong to a head that this folder does not know yet.
 constexpr std::int64_t kForeignSeconds = std::int64_t{24} * 60 * 60;
 
@@ -96,7 +95,7 @@ void note_differences(const bucket::ProbeRecord& before, const bucket::ProbeReco
 Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
                              const std::optional<bucket::ProbeRecord>& before,
                              std::optional<bucket::ProbeRecord>& now, StoreCheck& check) {
-  const auto bytes = bucket.get_all(replica::kSuperblockName, kStoredBytesMax);
+  const auto bytes = bucket.get_all(replica::kSuperblockName, format::kSuperblockBytesMax);
   if (!bytes && bytes.error().code() != ErrorCode::kNotFound) return bytes.error();
   if (!bytes) check.damages.push_back({replica::kSuperblockName, "is missing"});
   const auto probed = probe_store(bucket, {}, clock, LockProbe::kIfWanted);

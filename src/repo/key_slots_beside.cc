@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The key slots of a repository that another process has open for writing.
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 

@@ -6,6 +6,7 @@
 
 #include "meta/env_files.h"
 #include "meta/probe.h"
+#include "meta/schema.h"
 
 namespace varve::repo {
 
@@ -39,6 +40,17 @@ Result<meta::Env> open_catalog(io::FileSystem& files, const store::RepositoryPat
     if (current) return env;
   }
   return Error(ErrorCode::kBusy, directory + " is replaced again and again");
+}
+
+meta::EnvOptions catalog_options(const std::string& folder,
+                                 std::shared_ptr<const crypto::KeyRing> keys) {
+  meta::EnvOptions options;
+  options.tables = meta::catalog::kTables;
+  options.optional_tables = meta::catalog::kTablesOptional;
+  options.must_exist = true;
+  options.writer_lock = store::RepositoryPaths(folder).lock();
+  options.keys.ring = std::move(keys);
+  return options;
 }
 
 }  // namespace varve::repo

@@ -16,7 +16,6 @@ namespace varve::repo {
 
 namespace {
 
-constexpr std::size_t kPresentSuperblockMax = 64U << 10;
 constexpr const char* kProbes = "probe/";
 constexpr std::int64_t kProbeSeconds = std::int64_t{24} * 60 * 60;
 constexpr std::string_view kProbeKey = "abilities";  // In the state.
@@ -100,7 +99,7 @@ Error explain_lack(bucket::Bucket& bucket, const std::string& folder, const Erro
                    const std::string& repository_id) {
   const auto code = error.code();
   if (code != ErrorCode::kNoRepository && code != ErrorCode::kCorrupt) return error;
-  const auto bytes = bucket.get_all(replica::kSuperblockName, kPresentSuperblockMax);
+  const auto bytes = bucket.get_all(replica::kSuperblockName, format::kSuperblockBytesMax);
   if (!bytes && bytes.error().code() != ErrorCode::kNotFound) return error;
   if (bytes) {
     const auto superblock = format::decode_superblock(base::as_text(*bytes));

@@ -23,6 +23,7 @@
 #include "meta/stored_records.h"
 #include "replica/attachment.h"
 #include "replica/bucket_config.h"
+#include "replica/copy_check.h"
 #include "replica/head.h"
 #include "replica/object_locks.h"
 #include "replica/replica_state.h"
@@ -41,7 +42,6 @@ namespace varve::repo {
 
 namespace {
 
-constexpr std::size_t kStoredSuperblockBytesMax = 64U << 10;
 constexpr const char* kUnfinished = "attaching.tmp";
 
 replica::BucketConfig config_of(const StorePlace& place, bool reads_only) {
@@ -57,7 +57,7 @@ replica::BucketConfig config_of(const StorePlace& place, bool reads_only) {
 }
 
 Result<std::optional<std::string>> superblock_in(bucket::Bucket& bucket) {
-  const auto bytes = bucket.get_all(replica::kSuperblockName, kStoredSuperblockBytesMax);
+  const auto bytes = bucket.get_all(replica::kSuperblockName, format::kSuperblockBytesMax);
   if (bytes) return std::optional(std::string(base::as_text(*bytes)));
   if (bytes.error().code() == ErrorCode::kNotFound) return std::optional<std::string>();
   return bytes.error();
@@ -329,14 +329,7 @@ struct BothCatalogs {
 
 Result<BothCatalogs> open_catalogs(const std::string& folder, bool trust_owner) {
   VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
-  meta::EnvOptions options;
-  options.tables = meta::catalog::kTables;
-  options.optional_tables = meta::catalog::kTablesOptional;
-  options.read_only = true;
-  options.must_exist = true;
-  options.writer_lock = store::RepositoryPaths(folder).lock();
-  options.without_keys = true;
-  VARVE_TRY_ASSIGN(auto here, meta::Env::open(*files, folder + "/catalog", options));
+  VARVE_TRY_ASSIGN(auto here, replica::open_catalog_without_keys(*files, folder));
   VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
   if (!any) return BothCatalogs{std::move(here), std::nullopt};
   VARVE_TRY_ASSIGN(auto there, replica::open_copy(*files, folder, true));

@@ -21,6 +21,7 @@
 #include "replica/replica_state.h"
 #include "replica/replicator.h"
 #include "repo/object_lock_setting.h"
+#include "repo/open_catalog.h"
 #include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
@@ -30,22 +31,11 @@ namespace varve::repo {
 
 namespace {
 
-meta::EnvOptions options_of_catalog(const std::string& folder,
-                                    std::shared_ptr<const crypto::KeyRing> keys) {
-  meta::EnvOptions options;
-  options.tables = meta::catalog::kTables;
-  options.optional_tables = meta::catalog::kTablesOptional;
-  options.must_exist = true;
-  options.writer_lock = store::RepositoryPaths(folder).lock();
-  options.keys.ring = std::move(keys);
-  return options;
-}
-
 // Makes the writer's copy of the catalog, which the next heads are compared with.
 Result<void> copy_catalog(io::FileSystem& files, const std::string& folder) {
   replica::ChangeWriter changes;
   {
-    auto options = options_of_catalog(folder, nullptr);
+    auto options = catalog_options(folder, nullptr);
     options.read_only = true;
     options.without_keys = true;
     VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(files, folder + "/catalog", options));
@@ -111,7 +101,7 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
   VARVE_TRY_ASSIGN(auto opened, open_folder(folder, options.trust_owner));
   const auto sealed = store::seal_files(std::move(opened), takeover.keys, folder);
   VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(*sealed, folder + "/catalog",
-                                                       options_of_catalog(folder, takeover.keys)));
+                                                       catalog_options(folder, takeover.keys)));
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   VARVE_TRY_ASSIGN(const auto lock, object_lock_of(catalog));
