@@ -108,7 +108,7 @@ struct PostPassOptions {
   bool everything = false;
 };
 
-/// Options of one call of arrange().
+/// Options of arrange(). Unless post_pass.any_new is set, work that downloads much may wait.
 struct ArrangeOptions {
   std::uint64_t bytes_per_second = 0;  ///< Limit on bytes read plus bytes written; 0 = no limit.
   PostPassOptions post_pass{};

@@ -80,8 +80,9 @@ Result<bool> Arranger::work_off(const ArrangeView& view) {
   VARVE_TRY(label_base(view.state));
   if (!view.settled.empty()) VARVE_TRY(settle(view));
   if (view.unused.size() != 0) VARVE_TRY(drop_unused(view.unused));
-  const bool has_lost = !view.departing.empty() || !view.aside.empty() || view.returned.size() != 0;
-  if (has_lost && policy_->wants_departure(view.state)) {
+  VARVE_TRY_ASSIGN(const bool may_work, may_work_off(view));
+  if (!may_work) return false;
+  if (departs(view)) {
     VARVE_TRY(depart(view));
     return true;
   }
@@ -95,24 +96,22 @@ Result<bool> Arranger::work_off(const ArrangeView& view) {
 }
 
 // Moves the chunks that the newest version lost out of its way, and those that it took back into
-// it.
+// it. Each evicted file is downloaded once for all deaths.
 Result<bool> Arranger::depart(const ArrangeView& view) {
   MoveStep kind;
-  kind.role = SegmentRole::kVolume;
   kind.segment_bytes_max = ~std::uint64_t{0};  // One file per step.
-  for (const auto& [death, chunks] : view.departing) {
-    kind.version = death;
-    VARVE_TRY_ASSIGN(const bool all, move(chunks.runs(), kind));
-    if (!all) return false;
-  }
-  kind.role = SegmentRole::kNew;
-  kind.aside = true;
-  for (const auto& [death, chunks] : view.aside) {
-    kind.version = death;
-    VARVE_TRY_ASSIGN(const bool all, move(chunks.runs(), kind));
-    if (!all) return false;
+  for (const auto& group : groups_of(view)) {
+    kind.role = SegmentRole::kVolume;
+    kind.aside = false;
+    VARVE_TRY_ASSIGN(const bool departed, depart(view.departing, group, kind));
+    if (!departed) return false;
+    kind.role = SegmentRole::kNew;
+    kind.aside = true;
+    VARVE_TRY_ASSIGN(const bool aside, depart(view.aside, group, kind));
+    if (!aside) return false;
   }
   if (view.returned.size() == 0) return true;
+  kind.role = SegmentRole::kNew;
   kind.aside = false;
   kind.version = view.state.newest;
   kind.segment_bytes_max = 0;
@@ -214,6 +213,7 @@ Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kin
     kind.batch_bytes_max = parts_.batch_bytes_max;
     kind.shared_bytes_max = parts_.shared_bytes_max;
     kind.before_freeing = parts_.before_freeing;
+    kind.reads_ahead = !evicted_.empty();
     std::uint64_t bytes = 0;
     {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout.catalog()));

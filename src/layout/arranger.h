@@ -23,6 +23,17 @@
 
 namespace varve::layout {
 
+/// How arranging treats files that are only in an object store. docs/decisions/113.
+struct EvictedSources {
+  /// Returns those of the files that are only in the store. Empty if all files are on the disk.
+  std::function<Result<std::set<SegmentNumber>>(const std::set<SegmentNumber>& files)> find{};
+  /// Returns whether work that downloads such files may begin, in an active set of `active_bytes`
+  /// stored bytes.
+  std::function<bool(std::uint64_t active_bytes)> may_begin{};
+  /// Bytes of such files that are downloaded before chunks of other ones are moved.
+  std::uint64_t group_bytes_max = ~std::uint64_t{0};
+};
+
 /// The inputs of an arranger.
 struct ArrangerParts {
   CategoryLayout* layout = nullptr;
@@ -36,6 +47,7 @@ struct ArrangerParts {
   std::uint64_t batch_bytes_max = MoveStep{}.batch_bytes_max;
   std::uint64_t shared_bytes_max = MoveStep{}.shared_bytes_max;
   CoalescingLimits coalescing;
+  EvictedSources evicted{};
 };
 
 /// The state of the active set on disk, for arranging, accounting and tests. Its chunks are those
@@ -78,6 +90,10 @@ class Arranger {
   [[nodiscard]] Result<bool> run();
 
   [[nodiscard]] const MoveOutcome& done() const { return done_; }
+  /// Returns the stored bytes of the active set. Valid after run(), where files can be evicted.
+  [[nodiscard]] std::uint64_t active_bytes() const { return active_bytes_; }
+  /// Returns whether run() left work because it may not download files yet.
+  [[nodiscard]] bool waits() const { return waits_; }
 
  private:
   [[nodiscard]] Result<bool> run_steps();
@@ -85,7 +101,19 @@ class Arranger {
   [[nodiscard]] Result<void> drop_unused(const base::IdRuns& unused);
   [[nodiscard]] Result<void> label_base(const ActiveState& state);
   [[nodiscard]] Result<void> settle(const ArrangeView& view);
+  /// Returns whether lost or returned chunks are moved now.
+  [[nodiscard]] bool departs(const ArrangeView& view) const;
+  /// Returns the files that the next steps read.
+  [[nodiscard]] std::set<SegmentNumber> sources_of(const ArrangeView& view) const;
+  /// Returns false, and sets waits_, if evicted files among these may not be downloaded yet.
+  [[nodiscard]] Result<bool> may_read(const std::set<SegmentNumber>& files);
+  [[nodiscard]] Result<bool> may_work_off(const ArrangeView& view);
+  /// Divides the chunks of a view into parts whose evicted files fit the cache together.
+  [[nodiscard]] std::vector<base::IdRuns> groups_of(const ArrangeView& view) const;
   [[nodiscard]] Result<bool> depart(const ArrangeView& view);
+  /// Moves lost chunks, those of each death to files of their own; false if stopped.
+  [[nodiscard]] Result<bool> depart(const std::map<VersionNumber, base::IdRuns>& lost,
+                                    const base::IdRuns& group, MoveStep kind);
   /// Coalesces small volumes until none are left, or until stopped.
   [[nodiscard]] Result<void> coalesce();
   [[nodiscard]] Result<bool> rewrite(const RewriteJob& job, const ArrangeView& view);
@@ -106,6 +134,10 @@ class Arranger {
   const LayoutMetrics* const metrics_;
   base::IdRuns damaged_;
   std::set<SegmentNumber> coalesced_;  // Those that are still there have damaged chunks.
+  std::set<SegmentNumber> evicted_;    // Sources that are only in the store.
+  std::uint64_t active_bytes_ = 0;     // Known where files can be evicted.
+  bool downloads_ = false;             // This run may download evicted files.
+  bool waits_ = false;
   MoveOutcome done_;
   std::chrono::steady_clock::time_point counted_to_;
 };

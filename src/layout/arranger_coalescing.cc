@@ -26,6 +26,10 @@ Result<void> Arranger::coalesce() {
                     [this](const auto& file) { return coalesced_.contains(file.segment); });
       const auto job = next_coalescing(segments, versions, settings_.window, parts_.coalescing);
       if (!job) break;
+      if (parts_.evicted.find) {
+        VARVE_TRY_ASSIGN(const bool may_work, may_read({job->volumes.begin(), job->volumes.end()}));
+        if (!may_work) break;
+      }
       VARVE_TRY_ASSIGN(const auto located, chunks_in_files(layout, txn, job->volumes));
       chunks = located.subtract(damaged_);
       coalesced_.insert(job->volumes.begin(), job->volumes.end());

@@ -104,6 +104,7 @@ Result<void> ChunkMover::copy_all() {
   store::ContainerWriter writer(
       store_.store, store_.codec, *store_.compressors, options,
       [this](store::WrittenContainer one) { written_.push_back(std::move(one)); });
+  if (step_.reads_ahead) announce_whole();
   auto copied = copy_batches(writer);
   if (copied) copied = writer.sync();  // O1: the data before the records that locate it.
   segments_ = writer.segments();
@@ -165,8 +166,10 @@ Result<void> ChunkMover::read_batch(Pieces batch) {
   };
   std::sort(sorted.begin(), sorted.end(),
             [&](const Piece& a, const Piece& b) { return place(a) < place(b); });
+  std::size_t ahead = 0;  // Pieces that were requested.
   for (std::size_t p = 0; p < sorted.size();) {
     const std::size_t first = p;
+    if (step_.reads_ahead && p == ahead) ahead += read_ahead(Pieces(sorted).subspan(p));
     const ContainerNumber container = sorted[first].record.container;
     while (p < sorted.size() && sorted[p].record.container == container) ++p;
     VARVE_TRY(read_container(containers_.at(container), Pieces(sorted).subspan(first, p - first)));
@@ -176,7 +179,9 @@ Result<void> ChunkMover::read_batch(Pieces batch) {
 
 Result<void> ChunkMover::read_container(const format::ContainerRecord& record, Pieces pieces) {
   auto& reader = store_.chunks.reader();
-  const auto header = reader.read_header(store_.chunks.id(), record);
+  const auto ahead = headers_.find(record.number);
+  const auto header = ahead != headers_.end() ? Result(std::move(ahead->second))
+                                              : reader.read_header(store_.chunks.id(), record);
   outcome_.bytes_read += record.header_bytes;
   // A distant store does not answer: that is no damage, and the others would wait as long.
   if (!header && header.error().code() == ErrorCode::kUnavailable) return header.error();

@@ -38,6 +38,8 @@ struct MoveStep {
   /// In a volume, a birth with fewer raw bytes shares a container with its neighbours, until they
   /// have as many together. So a container with several births has at most twice as much.
   std::uint64_t shared_bytes_max = 256U << 10;
+  /// True to request what a batch reads before the first read waits: files are in a distant store.
+  bool reads_ahead = false;
   /// Changes records that depend on the places of the chunks, in the same commit; may be empty.
   std::function<Result<void>(meta::WriteTxn&)> at_commit{};
   /// Called after the commit, before the first file is cut or removed; may be empty.
@@ -95,6 +97,13 @@ class ChunkMover {
   [[nodiscard]] Result<void> copy_all();
   [[nodiscard]] Result<void> copy_batches(store::ContainerWriter& writer);
   [[nodiscard]] Result<void> read_batch(Pieces batch);
+  /// Requests the containers of which the step reads most.
+  void announce_whole();
+  /// Reads the headers of the next containers into headers_, and requests the frames of their
+  /// pieces. Returns the number of these pieces, which are sorted by their place.
+  [[nodiscard]] std::size_t read_ahead(Pieces sorted);
+  void announce_frames(const format::ContainerRecord& record, const format::ContainerHeader& header,
+                       Pieces pieces);
   [[nodiscard]] Result<void> read_container(const format::ContainerRecord& record, Pieces pieces);
   [[nodiscard]] Result<void> read_frames(const format::ContainerRecord& record,
                                          const format::ContainerHeader& header, Pieces pieces);
@@ -121,6 +130,7 @@ class ChunkMover {
   std::vector<Chunk> chunks_;
   std::optional<base::AlignedBuffer> bytes_;  // Mapped by itself: given back after the step.
   std::size_t bytes_used_ = 0;
+  std::map<ContainerNumber, format::ContainerHeader> headers_;  // Those of read_ahead().
   std::map<VersionNumber, std::uint64_t> birth_bytes_;  // Raw bytes of each birth, estimated.
   std::optional<VersionNumber> birth_;                  // Of the chunk that was written last.
   std::uint64_t container_bytes_ = 0;  // Raw bytes since the last change of container by birth.

@@ -184,7 +184,11 @@ Result<std::uint64_t> DataFile::size() {
 }
 
 void DataFile::will_read(std::uint64_t offset, std::uint64_t bytes) {
-  if (const auto file = local()) file->will_read(offset, bytes);
+  if (const auto file = local()) {
+    file->will_read(offset, bytes);
+  } else if (const auto extents = owner_.distant(path_)) {
+    owner_.data_.will_read(extents, offset, bytes);
+  }
 }
 
 bool DataFile::is_cached(std::uint64_t offset, std::uint64_t bytes) {
@@ -365,6 +369,11 @@ Result<bool> LocalData::exists(const std::string& path) {
   if (is_local) return true;
   VARVE_TRY_ASSIGN(const auto extents, covered_after_loading(path));
   return extents != nullptr;
+}
+
+Result<bool> LocalData::is_evicted(const std::string& path) {
+  VARVE_TRY_ASSIGN(const bool is_local, files_.exists(full(path)));
+  return !is_local && distant(path) != nullptr;
 }
 
 Result<std::uint64_t> LocalData::bytes(const std::string& path) {

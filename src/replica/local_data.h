@@ -104,6 +104,8 @@ class LocalData {
   [[nodiscard]] Result<void> begin(const std::string& path);
   /// Returns whether a file below the folder is only in the store.
   [[nodiscard]] Result<bool> any_evicted(const std::string& folder);
+  /// Returns whether a file is only in the store.
+  [[nodiscard]] Result<bool> is_evicted(const std::string& path);
   /// Returns where the store has a file that is not on the disk; null for another file.
   [[nodiscard]] Extents distant(const std::string& path);
 

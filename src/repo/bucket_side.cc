@@ -38,8 +38,6 @@ constexpr milliseconds kWaitMax{20000};
 constexpr milliseconds kWaitLook{200};
 // The time after which a lasting trouble of the store is logged again.
 constexpr std::chrono::minutes kTellsAgain{5};
-// The share of the bound on local data that is for blocks of evicted files.
-constexpr std::uint64_t kBlocksShare = 4;
 
 bool is_passing(const Error& error) {
   return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kStale;
@@ -111,9 +109,8 @@ Result<void> BucketSide::open_data() {
     VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files_, path_, true));
     return state.objects();
   };
-  const auto bytes = replica::cache_bytes_of(config_);
-  data_ = std::make_unique<replica::DistantData>(
-      *bucket_, *files_, path_ + "/cache", config_.reads_only ? bytes : bytes / kBlocksShare, load);
+  data_ = std::make_unique<replica::DistantData>(*bucket_, *files_, path_ + "/cache",
+                                                 cached_block_bytes(), load);
   if (config_.reads_only) return {};
   if (!read_only_) {
     VARVE_TRY_ASSIGN(notes_, replica::LocalNotes::load(*files_, path_));
@@ -347,8 +344,7 @@ Error BucketSide::explain(const Error& error) {
 
 void BucketSide::evict() {
   if (!replicator_->is_newest()) return;
-  const auto bytes = replica::cache_bytes_of(config_);
-  const auto done = local_->evict(bytes - bytes / kBlocksShare);
+  const auto done = local_->evict(cached_file_bytes());
   if (!done) {
     base::log(base::LogLevel::kWarning, "nothing is evicted: " + done.error().message());
   } else if (done->files != 0) {

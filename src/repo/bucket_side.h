@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/clock.h"
@@ -101,6 +102,14 @@ class BucketSide {
   void set_lock(const ObjectLock& lock) { bucket_->set_rule(lock); }
   /// Asks for a replication in the background.
   void notify();
+  /// Returns whether a data file of the writer's folder, by its path, is only in the store.
+  [[nodiscard]] Result<bool> is_evicted(const std::string& path);
+  /// Return the bytes that the folder keeps: of files, and of blocks of evicted files.
+  [[nodiscard]] std::uint64_t cached_file_bytes() const;
+  [[nodiscard]] std::uint64_t cached_block_bytes() const;
+  /// Numbers that the folder's state keeps, as ReplicaState::number(). Only after start().
+  [[nodiscard]] Result<std::uint64_t> number(std::string_view purpose);
+  [[nodiscard]] Result<void> set_number(std::string_view purpose, std::uint64_t value);
   /// Drops the cache of what was read from the store, because some of it may be wrong.
   void drop_cached() { data_->drop_cached(); }
   /// Returns the bound on data that is stored here, but not replicated; null where nothing is

@@ -11,6 +11,11 @@
 
 namespace varve::repo {
 
+namespace {
+// The share of the bound on local data that is for blocks of evicted files.
+constexpr std::uint64_t kBlocksShare = 4;
+}  // namespace
+
 Result<std::unique_ptr<io::FileSystem>> open_whole_folder(const std::string& folder,
                                                           const OpenOptions& options,
                                                           const BucketHooks& hooks) {
@@ -36,6 +41,29 @@ Result<std::unique_ptr<Repair>> plan_repair(
     return refuse_older(ClientMemory(options.memory_folder, id), folder, present);
   };
   return maintain::Repairer::plan(folder, options, std::move(files), scan_only, progress, helpers);
+}
+
+Result<bool> BucketSide::is_evicted(const std::string& path) {
+  const auto its = replica::data_path(path_, path);
+  return its && local_ ? local_->is_evicted(*its) : Result<bool>(false);
+}
+
+std::uint64_t BucketSide::cached_block_bytes() const {
+  const auto bytes = replica::cache_bytes_of(config_);
+  return config_.reads_only ? bytes : bytes / kBlocksShare;
+}
+
+std::uint64_t BucketSide::cached_file_bytes() const {
+  return replica::cache_bytes_of(config_) - cached_block_bytes();
+}
+
+Result<std::uint64_t> BucketSide::number(std::string_view purpose) {
+  if (!replicator_) return std::uint64_t{0};
+  return replicator_->state().number(purpose);
+}
+
+Result<void> BucketSide::set_number(std::string_view purpose, std::uint64_t value) {
+  return replicator_ ? replicator_->state().set_number(purpose, value) : Result<void>();
 }
 
 }  // namespace varve::repo

@@ -78,7 +78,7 @@ Result<ArrangeReport> RepositoryImpl::arrange(SeriesId id, const ArrangeOptions&
   }
   VARVE_TRY_ASSIGN(const bool is_protected, series->protect(options, report.done));
   report.finished = *finished && is_protected;
-  if (report.finished) {
+  if (report.finished && !leaves_work(id)) {
     const std::lock_guard lock(arrange_mutex_);
     unarranged_.erase(id);
   }
@@ -167,8 +167,9 @@ Result<bool> RepositoryImpl::arrange_next(SeriesId id, const ArrangeOptions& opt
   if (finished && *finished) {
     const auto kept = (*one)->protect(options, done);
     if (!kept) base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
+    const bool leaves = leaves_work(id);
     const std::lock_guard lock(arrange_mutex_);
-    if (kept && *kept && !to_arrange_.contains(id)) unarranged_.erase(id);
+    if (kept && *kept && !leaves && !to_arrange_.contains(id)) unarranged_.erase(id);
   }
   if (bucket_) bucket_->notify();
   return finished;

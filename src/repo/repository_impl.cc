@@ -151,6 +151,10 @@ Result<void> RepositoryImpl::start() {
     return {};
   }
   if (bucket_) bucket_->hold(catalog_);
+  if (bucket_ && !bucket_->reads_only()) {
+    evicted_ = std::make_unique<EvictedArranging>(
+        *bucket_, [this](SeriesId id) { return is_far_behind(id); });
+  }
   if (all) complete_superblock(*all);
   const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
   const unsigned threads = options_.ingest_threads != 0 ? options_.ingest_threads : cores;
@@ -301,6 +305,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.arrange_soon = [this](SeriesId series) { arrange_soon(series); };
   parts.before_seal = [this](SeriesId series) { wait_before_seal(series); };
   parts.arrange_urgency = [this](SeriesId series) { return arrange_urgency(series); };
+  parts.eviction = evicted_.get();
   parts.has_open_versions = !is_attached();
   parts.left_behind = [this] { left_behind_ = true; };
   if (codecs_.keys()) {

@@ -29,6 +29,7 @@
 #include "repo/bucket_side.h"
 #include "repo/client_memory.h"
 #include "repo/disk_costs.h"
+#include "repo/evicted_arranging.h"
 #include "repo/key_slots_editor.h"
 #include "repo/settled_mark.h"
 #include "repo/store_metrics.h"
@@ -205,6 +206,8 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] std::uint64_t begin_arranging(SeriesId series);
   enum class ArrangingEnd : std::uint8_t { kFinished, kStopped, kFailed };
   void end_arranging(SeriesId series, std::uint64_t covered, ArrangingEnd end);
+  /// Returns whether a series has work that waits for more versions.
+  [[nodiscard]] bool leaves_work(SeriesId series) { return evicted_ && evicted_->waits(series); }
 
   // Enough for a restore that reads many segments at once, and far from the usual hard limits.
   static constexpr std::size_t kOpenFilesMax = 512;
@@ -234,6 +237,7 @@ class RepositoryImpl final : public Repository {
   std::unique_ptr<base::ThreadPool> fingerprint_pool_;
   std::unique_ptr<restore::ReadService> read_service_;
   std::unique_ptr<DiskCosts> disk_costs_;
+  std::unique_ptr<EvictedArranging> evicted_;  // Null where all data is on the disk.
 
   std::mutex keys_mutex_;     // Held by a change of the key slots.
   std::mutex arrange_mutex_;  // Guards the members up to arranger_.

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -17,6 +19,7 @@
 #include "layout/version_walk.h"
 #include "maintain/parity_upkeep.h"
 #include "series/pool.h"
+#include "store/segment_files.h"
 
 namespace varve::series {
 
@@ -132,7 +135,12 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     parts.stop = stop;
     parts.before_freeing = before_freeing;
     parts.after_step = after_step;
-    finished = layout::Arranger(parts, settings).run();
+    if (parts_.eviction != nullptr) parts.evicted = evicted_sources(options, newest->number);
+    layout::Arranger arranger(std::move(parts), settings);
+    finished = arranger.run();
+    if (finished && *finished && !arranger.waits() && parts_.eviction != nullptr) {
+      parts_.eviction->arranged(parts_.id, newest->number, arranger.active_bytes());
+    }
   }
   if (finished && *finished) {
     layout::PoolMergerParts parts;
@@ -161,6 +169,29 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     finished = post_pass(std::move(hooks), options.post_pass);
   }
   return finished;
+}
+
+// A caller that wants duplicates compared however little is new wants this work, too.
+layout::EvictedSources LineageArranging::evicted_sources(const ArrangeOptions& options,
+                                                         VersionNumber newest) const {
+  layout::EvictedSources evicted;
+  auto* const rules = parts_.eviction;
+  evicted.find = [rules, directory = parts_.directory()](
+                     const std::set<SegmentNumber>& files) -> Result<std::set<SegmentNumber>> {
+    std::set<SegmentNumber> found;
+    for (const auto file : files) {
+      VARVE_TRY_ASSIGN(const bool is_evicted,
+                       rules->is_evicted(directory + "/" + store::segment_path(file)));
+      if (is_evicted) found.insert(file);
+    }
+    return found;
+  };
+  const bool wants_all = options.post_pass.any_new || options.post_pass.everything;
+  evicted.may_begin = [=, series = parts_.id](std::uint64_t active_bytes) {
+    return wants_all || rules->may_download(series, newest, active_bytes);
+  };
+  evicted.group_bytes_max = rules->bytes_at_once();
+  return evicted;
 }
 
 // A deletion in any series leaves work in the pool; the next series that is arranged does it.

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "layout/arranger.h"
 #include "layout/pool_merger.h"
 #include "layout/post_pass.h"
 #include "series/lineage_store.h"
@@ -29,6 +30,9 @@ class LineageArranging {
 
  private:
   [[nodiscard]] Result<bool> merge_pool(layout::PoolMergerParts parts) const;
+  /// Returns how arranging treats evicted files. Only with SeriesParts::eviction.
+  [[nodiscard]] layout::EvictedSources evicted_sources(const ArrangeOptions& options,
+                                                       VersionNumber newest) const;
   [[nodiscard]] Result<bool> post_pass(layout::PostPassHooks hooks,
                                        const PostPassOptions& options) const;
 

@@ -15,6 +15,7 @@
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "restore/read_service.h"
+#include "series/eviction_rules.h"
 #include "series/series_metrics.h"
 #include "store/open_files.h"
 #include "store/repository_paths.h"
@@ -84,6 +85,8 @@ struct SeriesParts {
   /// Called after labels were written that have this sequence number. Only in an encrypted
   /// repository. Thread-safe.
   std::function<void(std::uint64_t sequence)> labelled{};
+  /// Null where all data is on the disk.
+  EvictionRules* eviction = nullptr;
   /// The stores that are not ordinary ones.
   OpenSegments segments{};
 

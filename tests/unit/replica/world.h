@@ -205,7 +205,9 @@ class World {
     run([&] {
       return with([&](Repository& repository) {
         const auto id = must(repository.find_series("s")).id;
-        must(repository.arrange(id, {}));
+        ArrangeOptions all;
+        all.post_pass.any_new = true;  // Downloads what was evicted.
+        must(repository.arrange(id, all));
       });
     });
   }
@@ -328,6 +330,7 @@ class World {
       const auto counts = bucket->traffic()[static_cast<std::size_t>(kind)];
       sum.requests += counts.requests;
       sum.bytes_sent += counts.bytes_sent;
+      sum.bytes_received += counts.bytes_received;
     }
     return sum;
   }

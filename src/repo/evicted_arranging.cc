@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "repo/evicted_arranging.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+
+namespace varve::repo {
+
+namespace {
+
+// The name of the number that the folder's state keeps: the newest version up to which a series is
+// arranged. docs/FORMAT.md §15.4.
+std::string purpose_of(SeriesId series) {
+  return fmt::format("arranged {}", static_cast<std::uint32_t>(series));
+}
+
+}  // namespace
+
+Result<bool> EvictedArranging::is_evicted(const std::string& path) {
+  return bucket_.is_evicted(path);
+}
+
+// Three quarters of the blocks that the folder keeps: reads of other parts go on.
+std::uint64_t EvictedArranging::bytes_at_once() const {
+  return bucket_.cached_block_bytes() / 4 * 3;
+}
+
+bool EvictedArranging::may_download(SeriesId series, VersionNumber newest,
+                                    std::uint64_t active_bytes) {
+  if (active_bytes <= bucket_.cached_file_bytes()) return true;
+  const auto arranged = bucket_.number(purpose_of(series));
+  if (!arranged) {
+    base::log(base::LogLevel::kDebug, arranged.error().message());
+    return true;
+  }
+  // A takeover or a rebuilt catalog may have given lower numbers again.
+  const auto now = static_cast<std::uint64_t>(newest);
+  const bool is_due = now < *arranged || now - *arranged >= kVersionsAtOnce;
+  if (is_due || is_far_behind_(series)) return true;
+  const std::lock_guard lock(mutex_);
+  waiting_.insert(series);
+  return false;
+}
+
+void EvictedArranging::arranged(SeriesId series, VersionNumber newest, std::uint64_t active_bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.erase(series);
+  }
+  if (active_bytes <= bucket_.cached_file_bytes()) return;
+  const auto noted = bucket_.set_number(purpose_of(series), static_cast<std::uint64_t>(newest));
+  if (!noted) base::log(base::LogLevel::kDebug, noted.error().message());
+}
+
+bool EvictedArranging::waits(SeriesId series) {
+  const std::lock_guard lock(mutex_);
+  return waiting_.contains(series);
+}
+
+}  // namespace varve::repo
