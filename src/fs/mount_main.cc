@@ -6,14 +6,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/file_limit.h"
 #include "base/log.h"
@@ -104,19 +108,63 @@ Error no_thread(const std::system_error& error) {
                       error.what())};
 }
 
+/// A folder whose object store has another writer.
+struct FencedFolder {
+  ReplicationInfo info;
+  std::vector<VersionId> kept;  // Versions that the store lacks.
+};
+
+/// Returns nothing unless the folder is fenced. No part of the process may have it open.
+Result<std::optional<FencedFolder>> find_fence(const std::string& repository, bool trusted) {
+  VARVE_TRY_ASSIGN(auto info, replication_info(repository, trusted));
+  if (!info || info->reads_only || info->fenced.empty()) return std::optional<FencedFolder>();
+  VARVE_TRY_ASSIGN(auto kept, unreplicated_versions(repository, trusted));
+  return std::optional(FencedFolder{*std::move(info), std::move(kept)});
+}
+
+void tell_fence(Repository& repository, const FencedFolder& fence) {
+  std::string names;
+  const auto all = repository.series();
+  for (const auto& series : all ? *all : std::vector<SeriesInfo>()) {
+    const auto versions = repository.versions(series.id);
+    for (const auto& version : versions ? *versions : std::vector<VersionInfo>()) {
+      const bool is_kept = std::ranges::any_of(fence.kept, [&](const VersionId& one) {
+        return one.series == series.id && one.number == version.number;
+      });
+      if (is_kept) names += (names.empty() ? "" : ", ") + series.name + "/" + version.name;
+    }
+  }
+  base::log(
+      base::LogLevel::kWarning,
+      fmt::format("{}. It is mounted read-only, as by -o ro.{} To write again, attach another "
+                  "folder: `varve attach --write {} DIR`",
+                  fence.info.fenced,
+                  names.empty() ? std::string()
+                                : " Only this folder has: " + names +
+                                      ". `varve copy` brings them into another repository.",
+                  fence.info.place));
+}
+
 /// Runs the daemon. LMDB and threads do not survive a fork, so the repository is opened here and
 /// not in the calling process.
 Result<void> open_and_serve(const std::string& repository_path, const std::string& directory,
-                            const MountOptions& options, const std::function<void()>& ready) try {
+                            MountOptions options, const std::function<void()>& ready) try {
   base::raise_file_limit();  // Each open version that is written has files open.
   block_ending_signals();
-  auto how = options.open;
+  auto& how = options.open;
   how.trust_owner = how.trust_owner || base::is_listed_path("VARVE_TRUST", repository_path);
+  std::optional<FencedFolder> fence;
+  if (!how.read_only) {
+    // The opening reports what is wrong with the repository.
+    if (auto found = find_fence(repository_path, how.trust_owner)) fence = *std::move(found);
+    how.read_only = fence.has_value();
+  }
   // A signal while the closing waits for an object store ends the wait: `varve umount --no-wait`.
   how.store.waiting = [](const StoreWait& /*wait*/) { return !ending_signal_waits(); };
   VARVE_TRY_ASSIGN(const auto repository, control::open_when_unlocked(repository_path, [&] {
                      return Repository::open(repository_path, how);
                    }));
+  if (fence) tell_fence(*repository, *fence);
   if (options.follow_s) {
     const auto follows = follow_store(*repository, std::chrono::seconds(*options.follow_s));
     if (!follows) base::log(base::LogLevel::kWarning, follows.error().message());

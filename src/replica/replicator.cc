@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "crypto/secret_key.h"
 #include "format/key_slot_text.h"
+#include "format/superblock.h"
 #include "replica/head_objects.h"
 #include "replica/lease.h"
 #include "replica/object_cut.h"
@@ -90,15 +91,18 @@ Error Replicator::fenced(const std::string& text) {
   if (!decoded) return decoded.error();
   const auto& other = *decoded;
   const Timestamp time{other.seconds, 0};
+  const auto lease = read_lease(*parts_.bucket, parts_.repository_id, parts_.keys.get());
+  return fenced_because(fmt::format("another folder writes to this repository ({}head {}, {})",
+                                    lease ? lease_text(*lease) + "; " : "", other.number,
+                                    base::local_time_text(time)));
+}
+
+Error Replicator::fenced_because(const std::string& reason) {
   newest_at_ = Time();
   is_fenced_ = true;
-  const auto lease = read_lease(*parts_.bucket, parts_.repository_id, parts_.keys.get());
-  fenced_ = Error(
-      ErrorCode::kLocked,
-      fmt::format("{}: another folder writes to this repository ({}head {}, {}). Nothing more is "
-                  "uploaded from {}; its versions stay there",
-                  parts_.bucket->describe(), lease ? lease_text(*lease) + "; " : "", other.number,
-                  base::local_time_text(time), parts_.root));
+  fenced_ = Error(ErrorCode::kLocked,
+                  fmt::format("{}: {}. Nothing more is uploaded from {}; its versions stay there",
+                              parts_.bucket->describe(), reason, parts_.root));
   const auto noted = state_.set_fenced(fenced_->message());
   if (!noted) base::log(base::LogLevel::kWarning, noted.error().message());
   return *fenced_;
@@ -151,18 +155,41 @@ Result<void> Replicator::check_newest() {
     const auto text = read_head(*parts_.bucket, head_name(parts_.repository_id, head_.number));
     if (!text && text.error().code() == ErrorCode::kNotFound) {
       VARVE_TRY(check_later(head_.number));
+      VARVE_TRY(check_place());
       return Error(ErrorCode::kCorrupt,
                    fmt::format("{} lacks the head {} that was created from {}",
                                parts_.bucket->describe(), head_.number, parts_.root));
     }
     if (!text) return text.error();
     if (*text != head_text_) return fenced(*text);
+  } else {
+    VARVE_TRY(check_place());
   }
   const auto next = read_head(*parts_.bucket, head_name(parts_.repository_id, head_.number + 1));
   if (next) return fenced(*next);
   if (next.error().code() != ErrorCode::kNotFound) return next.error();
   checked_ = true;
   return {};
+}
+
+// The place may have been removed, and made again by another machine: its heads have other names,
+// so no request would fail.
+Result<void> Replicator::check_place() {
+  const auto bytes = parts_.bucket->get_all(kSuperblockName, format::kSuperblockBytesMax);
+  if (!bytes && bytes.error().code() != ErrorCode::kNotFound) return bytes.error();
+  if (!bytes) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{} has no repository any more. Nothing is uploaded from {}; its "
+                             "versions stay there, and `varve copy` brings them into another one",
+                             parts_.bucket->describe(), parts_.root));
+  }
+  const auto superblock = format::decode_superblock(base::as_text(*bytes));
+  if (!superblock) {
+    return Error(superblock.error())
+        .with_context(parts_.bucket->describe() + "/" + kSuperblockName);
+  }
+  if (superblock->repository_id == parts_.repository_id) return {};
+  return fenced_because("another repository was made here instead of this one");
 }
 
 // Returns kLocked if there is a head behind this number. Old heads are removed, so a number that is

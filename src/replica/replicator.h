@@ -131,7 +131,11 @@ class Replicator {
   [[nodiscard]] Result<void> resolve_pending();
   [[nodiscard]] Result<void> check_newest();
   [[nodiscard]] Result<void> check_later(std::uint64_t number);
+  /// Compares the repository that the store has with this one.
+  [[nodiscard]] Result<void> check_place();
+  /// Notes that another writer has created the head `text`, and returns the error.
   [[nodiscard]] Error fenced(const std::string& text);
+  [[nodiscard]] Error fenced_because(const std::string& reason);
   [[nodiscard]] Result<bool> is_rebuilt(const meta::Txn& catalog) const;
   void use_head(const std::string& text, Head head);
   [[nodiscard]] Result<bool> take_snapshot(Round& round);

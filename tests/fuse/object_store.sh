@@ -91,6 +91,15 @@ expect_status 11 "$VARVE" store "$work/copy" s/six "$work/source"
 message_says 'another folder writes'
 "$VARVE" ls "$work/copy" s >"$work/list"
 grep -q six "$work/list"
+"$VARVE" mount "$work/copy" "$mnt" 2>"$work/stderr"
+grep -qE 'another folder writes.*mounted read-only.*Only this folder has: s/six.*attach --write' "$work/stderr" || fail "$(cat "$work/stderr")"
+! mkdir "$mnt/s/new.partial" 2>"$work/stderr" || fail "a fenced folder is written to"
+grep -q 'Read-only file system' "$work/stderr" || fail "$(cat "$work/stderr")"
+same_tree --ignore holes "$work/source" "$mnt/s/six"
+unmount_repo
+"$VARVE" mount -o ro "$work/copy" "$mnt" 2>"$work/stderr"
+[ ! -s "$work/stderr" ] || fail "$(cat "$work/stderr")"
+unmount_repo
 rm -rf "$work/copy"
 attached_has two three four five
 ok "an older copy of the folder is fenced, and keeps what it sealed"

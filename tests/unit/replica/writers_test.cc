@@ -55,6 +55,54 @@ TEST_P(ReplicaWriters, OlderCopyOfTheFolderIsFenced) {
   world_.expect_chain();
 }
 
+// The heads of the new repository have other names, so no request of the old folder fails.
+TEST_P(ReplicaWriters, PlaceThatWasMadeAgainIsToldAndNothingIsLost) {
+  world_.store("v2", tree_of(2));
+  const auto unused = world_.path() + "-unused";  // A folder that has not replicated yet.
+  for (const bool has_heads : {true, false}) {
+    world_.objects().objects.clear();
+    auto old = world_.path();
+    if (!has_heads) {
+      old = unused;
+      must(repo::create_in_store({.place = "s3://memory/p"}, old, small_chunks(Codec::kNone), {},
+                                 world_.hooks()));
+      must(repo::RepositoryImpl::open(old, quiet_options(), world_.hooks()));
+      world_.objects().objects.clear();
+    }
+    const auto store = [&](const std::string& name) -> Result<void> {
+      const auto repository =
+          must(repo::RepositoryImpl::open(old, world_.options(), world_.hooks()));
+      const auto found = repository->find_series("s");
+      const auto id = found ? found->id : must(repository->create_series("s")).id;
+      const auto number = must(repository->open_version(id, name, folder())).number;
+      write_file(*must(repository->writer(id)), kRootIno, "a", noise(50'000, 99));
+      must(repository->seal(id, number, ""));
+      return repository->close();
+    };
+    const auto removed = store("removed");
+    ASSERT_FALSE(removed);
+    EXPECT_NE(removed.error().message().find("has no repository any more"), std::string::npos)
+        << removed.error().message();
+    EXPECT_TRUE(world_.objects().objects.empty());
+    const auto other = world_.path() + (has_heads ? "-other" : "-another");
+    must(repo::create_in_store({.place = "s3://memory/p"}, other, small_chunks(Codec::kNone), {},
+                               world_.hooks()));
+    const auto objects = world_.objects().objects.size();
+    const auto again = store("again");
+    EXPECT_EQ(code_of(again), ErrorCode::kLocked);
+    EXPECT_NE(again.error().message().find("another repository was made"), std::string::npos)
+        << again.error().message();
+    EXPECT_EQ(world_.objects().objects.size(), objects);
+    const auto kept = World::read_all_versions(
+        *must(repo::RepositoryImpl::open(old, world_.options(true), world_.hooks())));
+    EXPECT_TRUE(kept.contains("removed"));
+    EXPECT_TRUE(kept.contains("again"));
+    EXPECT_EQ(kept.contains("v2"), has_heads);
+    const auto info = must(replication_info(old, true));
+    EXPECT_NE(info->fenced.find("another repository"), std::string::npos);
+  }
+}
+
 TEST_P(ReplicaWriters, OnlyTheFirstOfTwoEqualFoldersGoesOn) {
   const auto copy = world_.path() + "-copy";
   copy_crashed(world_.path(), copy);
