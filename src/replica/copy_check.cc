@@ -18,11 +18,7 @@ namespace {
 constexpr std::string_view kIdKey = "catalog_id";  // In the settings.
 
 // Returns the commit of the newest head; nullopt before the first one.
-Result<std::optional<std::uint64_t>> commit_of_head(io::FileSystem& files,
-                                                    const std::string& root) {
-  VARVE_TRY_ASSIGN(const bool any, has_state(files, root));
-  if (!any) return std::optional<std::uint64_t>();
-  VARVE_TRY_ASSIGN(const auto state, ReplicaState::open(files, root, true));
+Result<std::optional<std::uint64_t>> commit_of_head(const ReplicaState& state) {
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return std::optional<std::uint64_t>();
   VARVE_TRY_ASSIGN(const auto head, decode_head(*text));
@@ -46,9 +42,10 @@ Result<meta::Env> open_catalog_without_keys(io::FileSystem& files, const std::st
 // Without a commit between the two looks at the catalog, there is no head in between either: a head
 // that is created meanwhile may already be in the copy.
 Result<std::optional<std::uint64_t>> differences_from_copy(io::FileSystem& files,
-                                                           const std::string& root) {
+                                                           const std::string& root,
+                                                           const ReplicaState& state) {
   const std::optional<std::uint64_t> unknown;
-  VARVE_TRY_ASSIGN(const auto commit, commit_of_head(files, root));
+  VARVE_TRY_ASSIGN(const auto commit, commit_of_head(state));
   if (!commit) return unknown;
   VARVE_TRY_ASSIGN(const auto catalog, open_catalog_without_keys(files, root));
   VARVE_TRY_ASSIGN(const auto copy, open_copy(files, root, true));

@@ -12,6 +12,8 @@
 
 namespace varve::replica {
 
+class ReplicaState;
+
 /// Opens the catalog of the repository at `root` for reading, without its keys: records are as they
 /// are stored.
 [[nodiscard]] Result<meta::Env> open_catalog_without_keys(io::FileSystem& files,
@@ -19,10 +21,11 @@ namespace varve::replica {
 
 /// Returns the number of records in which the catalog of the repository at `root` differs from the
 /// copy of the newest head; nullopt if the catalog has commits that no head has yet, or there is no
-/// head. Compares all records, and needs no key. Another process may write meanwhile; this one must
-/// not have the repository open.
+/// head. `state` is that of the folder. Compares all records, and needs no key. Another process may
+/// write meanwhile; this one must not have the repository open.
 /// Errors: kCorrupt if pages are damaged; those of the disk.
 [[nodiscard]] Result<std::optional<std::uint64_t>> differences_from_copy(io::FileSystem& files,
-                                                                         const std::string& root);
+                                                                         const std::string& root,
+                                                                         const ReplicaState& state);
 
 }  // namespace varve::replica

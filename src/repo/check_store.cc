@@ -48,14 +48,23 @@ struct Expected {
   std::optional<bucket::ProbeRecord> probed;     // What the store did before.
 };
 
-Result<Expected> read_expected(io::FileSystem& files, const std::string& folder) {
+// Returns the folder's state; nullopt before it has one.
+Result<std::optional<replica::ReplicaState>> read_state(io::FileSystem& files,
+                                                        const std::string& folder) {
+  VARVE_TRY_ASSIGN(const bool any, replica::has_state(files, folder));
+  if (!any) return std::optional<replica::ReplicaState>();
+  VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(files, folder, true));
+  return std::optional(std::move(state));
+}
+
+Result<Expected> read_expected(io::FileSystem& files, const std::string& folder,
+                               const std::optional<replica::ReplicaState>& known) {
   Expected expected;
   VARVE_TRY_ASSIGN(const auto text, read_superblock_text(files, folder));
   VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
   expected.repository_id = superblock.repository_id;
-  VARVE_TRY_ASSIGN(const bool any, replica::has_state(files, folder));
-  if (!any) return expected;
-  VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(files, folder, true));
+  if (!known) return expected;
+  const auto& state = *known;
   VARVE_TRY_ASSIGN(expected.lock_days, state.number(replica::kLockDays));
   VARVE_TRY_ASSIGN(expected.probed, probe_record(state));
   VARVE_TRY_ASSIGN(const auto uploaded, state.uploaded());
@@ -121,9 +130,10 @@ Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
 }
 
 // A head writes what has changed since the one before. This finds whatever it may have missed.
-Result<void> check_catalog(io::FileSystem& files, const std::string& folder, const Expected& known,
+Result<void> check_catalog(io::FileSystem& files, const std::string& folder,
+                           const replica::ReplicaState& state, const Expected& known,
                            StoreCheck& check) {
-  const auto differences = replica::differences_from_copy(files, folder);
+  const auto differences = replica::differences_from_copy(files, folder, state);
   // The check of the repository reports a damaged catalog.
   if (!differences)
     return differences.error().code() == ErrorCode::kCorrupt ? Result<void>()
@@ -174,14 +184,6 @@ void keep_findings(io::FileSystem& files, const std::string& folder,
   if (!kept) base::log(base::LogLevel::kInfo, kept.error().message());
 }
 
-Result<void> read_objects(io::FileSystem& files, const std::string& folder, bucket::Bucket& bucket,
-                          StoreCheck& check) {
-  VARVE_TRY_ASSIGN(const bool any, replica::has_state(files, folder));
-  if (!any) return {};
-  VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(files, folder, true));
-  return read_all_objects(bucket, state, check);
-}
-
 }  // namespace
 
 Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& options,
@@ -190,7 +192,8 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
   StoreCheck check;
   if (!config) return check;
-  VARVE_TRY_ASSIGN(auto expected, read_expected(*files, folder));
+  VARVE_TRY_ASSIGN(auto state, read_state(*files, folder));
+  VARVE_TRY_ASSIGN(auto expected, read_expected(*files, folder, state));
   VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));
   check.place = config->place;
   const auto prefix = expected.repository_id + "/";
@@ -218,9 +221,10 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
         return {};
       }));
   for (const auto& [name, bytes] : missing) check.damages.push_back({name, "is missing"});
-  if (reads_objects) VARVE_TRY(read_objects(*files, folder, *bucket, check));
+  if (reads_objects && state) VARVE_TRY(read_all_objects(*bucket, *state, check));
   if (config->reads_only) return check;
-  VARVE_TRY(check_catalog(*files, folder, expected, check));
+  if (state) VARVE_TRY(check_catalog(*files, folder, *state, expected, check));
+  state.reset();  // keep_findings() opens it for writing.
   std::optional<bucket::ProbeRecord> probed;
   VARVE_TRY(check_abilities(*bucket, clock, expected.probed, probed, check));
   VARVE_TRY_ASSIGN(const auto weak,

@@ -2,8 +2,10 @@
 #include "repo/check_store_data.h"
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "replica/catalog_reads.h"
@@ -16,33 +18,54 @@ namespace {
 // Bytes of objects that are read at the same time.
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{32} << 20;
 
-// Adds what is wrong with one object, if reading it alone fails, too.
-template <typename Read>
-Result<void> read_one(const std::string& name, const Read& read, StoreCheck& check) {
-  const auto got = read();
-  if (got) return {};
-  const auto code = got.error().code();
-  if (code == ErrorCode::kUnavailable || code == ErrorCode::kNotPermitted) return got.error();
-  check.damages.push_back({name, code == ErrorCode::kNotFound ? "is missing"
-                                                              : "has other bytes than were "
-                                                                "uploaded: " +
-                                                                    got.error().message()});
-  return {};
-}
+const std::string& name_of(const replica::Extent& extent) { return extent.object; }
+const std::string& name_of(const replica::CatalogObject& object) { return object.name; }
 
-Result<void> read_data(bucket::Bucket& bucket, const std::vector<replica::Extent>& group,
-                       StoreCheck& check) {
-  for (const auto& extent : group) {
-    ++check.objects_read;
-    check.bytes_read += extent.bytes;
+/// Reads objects in groups: those of one group at the same time.
+template <typename Object>
+class GroupedReads {
+ public:
+  using Read = std::function<Result<void>(const std::vector<Object>& group)>;
+  /// Lifetime: `check` outlives the object.
+  GroupedReads(Read read, StoreCheck& check) : read_(std::move(read)), check_(check) {}
+
+  /// Reads the present group, if there is no room in it for another object.
+  Result<void> add(const Object& object) {
+    if (!group_.empty() && bytes_ + object.bytes > kBytesAtOnce) VARVE_TRY(finish());
+    group_.push_back(object);
+    bytes_ += object.bytes;
+    ++check_.objects_read;
+    check_.bytes_read += object.bytes;
+    return {};
   }
-  if (replica::read_extents(bucket, group)) return {};
-  for (const auto& extent : group) {
-    VARVE_TRY(read_one(
-        extent.object, [&] { return replica::read_extents(bucket, {extent}); }, check));
+  /// Reads what is left.
+  Result<void> finish() {
+    const auto group = std::exchange(group_, {});
+    bytes_ = 0;
+    if (group.empty() || read_(group)) return {};
+    for (const auto& object : group) VARVE_TRY(read_one(object));
+    return {};
   }
-  return {};
-}
+
+ private:
+  // Adds what is wrong with one object, if reading it alone fails, too.
+  Result<void> read_one(const Object& object) {
+    const auto got = read_({object});
+    if (got) return {};
+    const auto code = got.error().code();
+    if (code == ErrorCode::kUnavailable || code == ErrorCode::kNotPermitted) return got.error();
+    check_.damages.push_back(
+        {name_of(object), code == ErrorCode::kNotFound
+                              ? "is missing"
+                              : "has other bytes than were uploaded: " + got.error().message()});
+    return {};
+  }
+
+  const Read read_;
+  StoreCheck& check_;
+  std::vector<Object> group_;
+  std::uint64_t bytes_ = 0;
+};
 
 }  // namespace
 
@@ -51,34 +74,30 @@ Result<void> read_all_objects(bucket::Bucket& bucket, const replica::ReplicaStat
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return {};
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
-  for (const auto& object : head.catalog) {
-    ++check.objects_read;
-    check.bytes_read += object.bytes;
-    VARVE_TRY(read_one(
-        object.name,
-        [&] {
-          return replica::read_catalog_objects(bucket, {&object, 1});
-        },
-        check));
-  }
+  GroupedReads<replica::CatalogObject> catalog(
+      [&](const auto& group) -> Result<void> {
+        VARVE_TRY(replica::read_catalog_objects(bucket, group));
+        return {};
+      },
+      check);
+  for (const auto& object : head.catalog) VARVE_TRY(catalog.add(object));
+  VARVE_TRY(catalog.finish());
   VARVE_TRY_ASSIGN(const auto map, state.objects());
+  GroupedReads<replica::Extent> data(
+      [&](const auto& group) -> Result<void> {
+        VARVE_TRY(replica::read_extents(bucket, group));
+        return {};
+      },
+      check);
   std::set<std::string> seen;
-  std::vector<replica::Extent> group;
-  std::uint64_t bytes = 0;
   for (const auto& [path, extents] : map) {
     for (auto extent : extents) {
       if (extent.object.empty() || !seen.insert(extent.object).second) continue;
       extent.bytes = extent.object_bytes;  // Its checksum is that of the whole object.
-      if (!group.empty() && bytes + extent.bytes > kBytesAtOnce) {
-        VARVE_TRY(read_data(bucket, group, check));
-        group.clear();
-        bytes = 0;
-      }
-      bytes += extent.bytes;
-      group.push_back(extent);
+      VARVE_TRY(data.add(extent));
     }
   }
-  return group.empty() ? Result<void>() : read_data(bucket, group, check);
+  return data.finish();
 }
 
 }  // namespace varve::repo

@@ -9,8 +9,9 @@
 namespace varve::repo {
 
 /// Reads all data and catalog objects of the newest head that the state knows, and compares them
-/// with their checksums. Adds damages and the numbers of what it read to `check`. Holds at most two
-/// data objects and 32 MiB. Errors: those of the state; kUnavailable if the store does not answer.
+/// with their checksums. Adds damages and the numbers of what it read to `check`. Reads as many at
+/// once as have 32 MiB, and holds those or one longer object.
+/// Errors: those of the state; kUnavailable if the store does not answer.
 [[nodiscard]] Result<void> read_all_objects(bucket::Bucket& bucket,
                                             const replica::ReplicaState& state, StoreCheck& check);
 

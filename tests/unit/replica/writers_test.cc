@@ -2,9 +2,14 @@
 // Several folders of one repository in an object store: two that write, and those that read.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "replica/attachment.h"
 #include "world.h"
@@ -37,6 +42,39 @@ TEST_P(ReplicaWriters, SecondRepositoryInTheSamePlaceIsRefused) {
   EXPECT_EQ(code_of(repo::create_in_store({.place = "s3://memory/p"}, other,
                                           small_chunks(Codec::kNone), {}, world_.hooks())),
             ErrorCode::kExists);
+}
+
+/// Notes the greatest number of objects of the catalog that are read at once.
+class WatchedReads final : public LentBucket {
+ public:
+  WatchedReads(std::shared_ptr<MemoryBucket> bucket, std::size_t& most)
+      : LentBucket(std::move(bucket)), most_(most) {}
+  void read_many(std::vector<bucket::ObjectRead> reads, bucket::ReadCompletion done) override {
+    std::size_t count = 0;
+    for (const auto& one : reads) count += one.name.find("/cat/") != std::string::npos;
+    most_ = std::max(most_, count);
+    LentBucket::read_many(std::move(reads), std::move(done));
+  }
+
+ private:
+  std::size_t& most_;
+};
+
+TEST_P(ReplicaWriters, CheckReadsObjectsOfTheCatalogAtOnce) {
+  world_.hooks().delta_bytes_min = 1U << 20;  // No new base.
+  for (std::uint64_t i = 2; i < 8; ++i) world_.store("v" + std::to_string(i), tree_of(i));
+  const auto objects = world_.names_with("/cat/").size();
+  ASSERT_GT(objects, 5U);
+  std::size_t most = 0;
+  auto hooks = world_.hooks();
+  hooks.open = [&](const replica::BucketConfig&) -> Result<std::unique_ptr<bucket::Bucket>> {
+    auto memory = std::make_shared<MemoryBucket>(world_.shared_objects(), "p/", &world_.clock());
+    return std::unique_ptr<bucket::Bucket>(std::make_unique<WatchedReads>(std::move(memory), most));
+  };
+  const auto check = must(repo::check_objects(world_.path(), world_.options(true), hooks, true));
+  EXPECT_TRUE(check.damages.empty());
+  EXPECT_GE(check.objects_read, objects);
+  EXPECT_GT(most, 5U);
 }
 
 TEST_P(ReplicaWriters, OlderCopyOfTheFolderIsFenced) {
