@@ -72,6 +72,7 @@ Result<RepositoryStatus> look(const std::vector<std::string>& words, const Insta
   // Before the repository is opened: a process opens a catalog only once at a time.
   VARVE_TRY_ASSIGN(const auto folder, repository_at(named.repository, control::Purpose::kLook));
   VARVE_TRY_ASSIGN(status.replication, replication_info(folder, is_trusted(folder)));
+  VARVE_TRY_ASSIGN(status.staged, staged_data(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(status.store_usage, store_usage(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));

@@ -10,6 +10,7 @@
 #include "varve/arrange.h"
 #include "varve/check.h"
 #include "varve/replication.h"
+#include "varve/staged_data.h"
 #include "varve/types.h"
 
 namespace varve::cli {
@@ -39,6 +40,7 @@ struct RepositoryStatus {
   Timestamp now;
   std::optional<ReplicationInfo> replication{};  ///< nullopt without an object store.
   std::optional<StoreUsage> store_usage{};       ///< As `replication`.
+  StagedData staged{};                           ///< As varve::staged_data() returns it.
   std::optional<StoreLease> lease{};             ///< nullopt if no writer is known.
 };
 

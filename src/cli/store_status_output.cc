@@ -49,6 +49,11 @@ std::vector<std::vector<std::string>> store_rows(const RepositoryStatus& status)
       {store.place, store.head == 0 ? std::string("nothing yet")
                                     : fmt::format("state {}, {}", store.head,
                                                   age_of(store.replicated_at, status))}};
+  if (!store.reads_only) {
+    rows.push_back({"staged", fmt::format("{} of {} before writers wait",
+                                          size_text(status.staged.bytes, false),
+                                          size_text(status.staged.bytes_max, false))});
+  }
   if (status.lease) rows.push_back({"writer", lease_text(*status.lease)});
   if (store.lock_days != 0) {
     auto text = fmt::format("{} days", store.lock_days);
@@ -71,6 +76,10 @@ void print_store_status_json(const RepositoryStatus& status) {
   const auto& store = *status.replication;
   Json object{{"place", store.place}, {"head", store.head}, {"reads_only", store.reads_only}};
   if (store.head != 0) put_time(object, "replicated_at", store.replicated_at);
+  if (!store.reads_only) {
+    object["staged_bytes"] = status.staged.bytes;
+    object["staging_max_bytes"] = status.staged.bytes_max;
+  }
   if (status.lease) {
     put_name(object, "writer_host", status.lease->host);
     put_name(object, "writer_user", status.lease->user);

@@ -72,6 +72,10 @@ std::uint64_t cache_bytes_of(const BucketConfig& config) {
   return config.cache_bytes.value_or(config.reads_only ? kReaderCacheBytes : kWriterCacheBytes);
 }
 
+std::uint64_t staging_bytes_of(const BucketConfig& config) {
+  return config.staging_bytes.value_or(kStagingBytes);
+}
+
 std::string encode_config(const BucketConfig& config) {
   std::string text(kTitle);
   for (const auto& [name, field] : fields()) {

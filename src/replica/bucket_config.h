@@ -38,6 +38,9 @@ inline constexpr std::uint64_t kStagingBytes = std::uint64_t{64} << 30;
 /// Returns the bytes that a folder keeps.
 [[nodiscard]] std::uint64_t cache_bytes_of(const BucketConfig& config);
 
+/// Returns the bytes that may wait for the store before writers wait.
+[[nodiscard]] std::uint64_t staging_bytes_of(const BucketConfig& config);
+
 /// The name of the file in the repository's folder.
 inline constexpr const char* kConfigName = "bucket";
 

@@ -25,6 +25,7 @@
 namespace varve::replica {
 
 class LocalData;
+struct LocalFile;
 
 /// A segment or volume that is open for reading. It reads from the disk as long as the file is
 /// there, and from the store after the file was evicted. Thread-safe.
@@ -114,7 +115,7 @@ class LocalData {
   /// file that is being written, or that a note keeps.
   [[nodiscard]] Result<Eviction> evict(std::uint64_t bytes_max);
 
-  /// Returns the bytes of data files on the disk that the newest head lacks.
+  /// Returns the bytes of data files on the disk that the newest head lacks, and uncut_bytes().
   [[nodiscard]] Result<std::uint64_t> staged_bytes();
 
   /// Returns threads that read from the disk.
@@ -139,7 +140,7 @@ class LocalData {
   [[nodiscard]] std::uint64_t covered_bytes(const std::string& path) const;
   [[nodiscard]] Result<Extents> covered_after_loading(const std::string& path);
   [[nodiscard]] Result<std::vector<Candidate>> candidates();
-  [[nodiscard]] Result<bool> evict_one(const Candidate& one);
+  [[nodiscard]] Result<bool> evict_one(const LocalFile& one);
   [[nodiscard]] std::uint64_t use() { return ++uses_; }
   void closed(const std::string& path, std::uint64_t used);
   void written(const std::string& path);

@@ -212,7 +212,7 @@ Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repo
   if (!hooks_.in_background) return {};
   StagingBound::Parts bound;
   bound.place = config_.place;
-  bound.bytes_max = config_.staging_bytes.value_or(replica::kStagingBytes);
+  bound.bytes_max = replica::staging_bytes_of(config_);
   bound.patience = hooks_.patience;
   bound.staged = [this] { return local_->staged_bytes(); };
   bound.notify = [this] { notify(); };

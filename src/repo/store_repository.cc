@@ -27,6 +27,7 @@
 #include "replica/head.h"
 #include "replica/object_locks.h"
 #include "replica/replica_state.h"
+#include "replica/staged_data.h"
 #include "repo/bucket_side.h"
 #include "repo/object_lock_setting.h"
 #include "repo/repository_impl.h"
@@ -37,6 +38,7 @@
 #include "store/repository_paths.h"
 #include "varve/replication.h"
 #include "varve/repository.h"
+#include "varve/staged_data.h"
 
 namespace varve::repo {
 
@@ -280,6 +282,22 @@ Result<std::optional<ReplicationInfo>> replication_info(const std::string& folde
   info.head = head.number;
   info.replicated_at = {head.seconds, 0};
   return std::optional(info);
+}
+
+Result<StagedData> staged_data(const std::string& folder, bool trust_owner) {
+  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
+  StagedData data;
+  if (!config || config->reads_only) return data;
+  data.bytes_max = replica::staging_bytes_of(*config);
+  replica::ObjectMap objects;
+  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
+  if (any) {
+    VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files, folder, true));
+    VARVE_TRY_ASSIGN(objects, state.objects());
+  }
+  VARVE_TRY_ASSIGN(data.bytes, replica::staged_bytes(*files, folder, objects));
+  return data;
 }
 
 Result<std::optional<StoreUsage>> store_usage(const std::string& folder, bool trust_owner) {

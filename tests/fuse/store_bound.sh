@@ -34,6 +34,16 @@ ls "$mnt/s" >/dev/null
 head -c 100000 "$mnt/s/one.partial/data" | cmp -n 100000 - "$work/source/data"
 ok "a writer waits at the bound, and others can read"
 
+"$VARVE" status "$repo" >"$work/stdout" || true
+grep -qE 'staged +[0-9.]+ MiB of 4.0 MiB' "$work/stdout" || fail "$(cat "$work/stdout")"
+"$VARVE" status --json "$repo" >"$work/json" || true
+python3 - "$work/json" <<'END' || fail "$(cat "$work/json")"
+import json, sys
+store = [one for one in map(json.loads, open(sys.argv[1])) if one["message_type"] == "object_store"][0]
+assert store["staging_max_bytes"] == 4 << 20 and store["staged_bytes"] > 4 << 20, store
+END
+ok "status shows what is staged, and the bound"
+
 kill -TERM "$writing"
 status=0
 wait "$writing" || status=$?
@@ -51,6 +61,28 @@ mv -T "$mnt/s/one.partial" "$mnt/s/one"
 "$VARVE" -q wait "$place" s/one
 "$VARVE" umount "$mnt"
 ok "the writer goes on when the store answers"
+
+# Data that is written out of order is not cut before its file rests, and counts as well.
+"$VARVE" mount "$place" "$mnt"
+mkdir "$mnt/s/three.partial"
+stop_store
+cat >"$work/out_of_order.py" <<'END'
+import os, sys
+with open(sys.argv[1], "wb", buffering=0) as file:
+    for block in reversed(range(48)):
+        os.pwrite(file.fileno(), os.urandom(1 << 20), block << 20)
+END
+python3 "$work/out_of_order.py" "$mnt/s/three.partial/data" 2>"$work/python" &
+writing=$!
+sleep 6
+kill -0 "$writing" || fail "the writer did not wait: $(cat "$work/python")"
+kill -TERM "$writing"
+wait "$writing" || true
+start_store_again
+python3 "$work/out_of_order.py" "$mnt/s/three.partial/data" || fail "the writer does not go on"
+mv -T "$mnt/s/three.partial" "$mnt/s/three"
+"$VARVE" umount "$mnt"
+ok "a writer that writes out of order waits, too, and goes on when the store answers"
 
 head -c 96M /dev/urandom >"$work/source/data"
 stop_store

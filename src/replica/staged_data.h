@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data of the writer's folder that the object store lacks. docs/decisions/100.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/file_system.h"
+#include "replica/changes.h"
+#include "varve/result.h"
+
+namespace varve::replica {
+
+/// A segment or volume on the disk.
+struct LocalFile {
+  std::string path{};  ///< Below the repository's folder.
+  std::uint64_t bytes = 0;
+  bool is_segment = false;
+};
+/// Returns the segments and volumes of the repository at `root` that are on the disk. Skips files
+/// that are removed meanwhile.
+[[nodiscard]] Result<std::vector<LocalFile>> list_local_files(io::FileSystem& files,
+                                                              const std::string& root);
+
+/// Returns the bytes of the staging files of open versions: data that was written out of order, and
+/// that is not cut into chunks yet.
+[[nodiscard]] Result<std::uint64_t> uncut_bytes(io::FileSystem& files, const std::string& root);
+
+/// Returns the bytes that the folder has and the store lacks: those of segments and volumes that
+/// the map of the newest head does not have, and uncut_bytes().
+[[nodiscard]] Result<std::uint64_t> staged_bytes(io::FileSystem& files, const std::string& root,
+                                                 const ObjectMap& objects);
+
+}  // namespace varve::replica
