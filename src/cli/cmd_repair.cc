@@ -15,7 +15,6 @@
 #include "cli/progress.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
-#include "control/key_source.h"
 #include "control/store_access.h"
 #include "varve/check.h"
 #include "varve/repair.h"
@@ -134,11 +133,9 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
   how.read_data = !options.catalog_only;
   if (!options.found.empty()) how.take_found = options.found == "use";
   how.trust_owner = is_trusted(options.repository);
-  const auto place = control::key_place_of_environment();
-  how.key = control::key_source(
-      place, {options.repository, printable(options.repository), how.trust_owner});
-  how.encrypted_only = !place.empty();
   const auto writing = options_to_write(options.repository);
+  how.key = writing.key;
+  how.encrypted_only = writing.encrypted_only;
   how.memory_folder = writing.memory_folder;
   how.store_access = control::store_access_of_environment();
   how.accept_older = writing.accept_older;

@@ -23,8 +23,6 @@
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
-#include "control/client_state.h"
-#include "control/key_source.h"
 #include "varve/choices.h"
 #include "varve/restore.h"
 
@@ -112,14 +110,7 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
     progress.update(done.bytes_done, done.bytes_total, done.files_done);
     return !stop;
   };
-  OpenOptions open_options;
-  open_options.read_only = true;
-  open_options.trust_owner = is_trusted(request.repository);
-  const auto place = control::key_place_of_environment();
-  open_options.key = control::key_source(
-      place, {request.repository, printable(request.repository), open_options.trust_owner});
-  open_options.encrypted_only = !place.empty();
-  control::use_client_state(open_options);
+  auto open_options = options_to_read(request.repository);
   if (!options.engine.empty()) open_options.engine = options.engine;
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
   begun = true;

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +21,17 @@
 namespace varve::cli {
 namespace {
 
+// Returns the source of a repository's key. A command may open a repository several times, or
+// attach a folder first: all of that asks for the key once.
+KeySource key_of(const std::string& path, const control::KeyPlace& place, bool trusted) {
+  static std::mutex mutex;
+  static std::map<std::string, KeySource> sources;
+  const std::lock_guard lock(mutex);
+  auto& source = sources[path];
+  if (!source) source = control::key_source(place, {path, printable(path), trusted});
+  return source;
+}
+
 OpenOptions options_for(const std::string& path, control::Purpose purpose,
                         const StoreWaits& waits = {}) {
   OpenOptions options;
@@ -27,7 +40,7 @@ OpenOptions options_for(const std::string& path, control::Purpose purpose,
   // The process ends after the command, so nothing arranges in the background.
   options.arrange = false;
   const auto place = control::key_place_of_environment();
-  options.key = control::key_source(place, {path, printable(path), options.trust_owner});
+  options.key = key_of(path, place, options.trust_owner);
   options.encrypted_only = !place.empty();
   control::use_client_state(options);
   options.store = StoreWaiting::use(waits, std::move(options.store.access));

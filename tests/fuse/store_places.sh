@@ -122,6 +122,16 @@ timeout 60 python3 "$here/typed.py" 0 '' 'a few words' -- "$VARVE" mount -o ro "
 "$VARVE" umount "$mnt"
 ok "the first mount of an encrypted place asks for the passphrase once"
 
+for command in "ls $place-secret s" "status $place-secret" "restore $place-secret s/one $work/restored-secret"; do
+  rm -rf "$work/state5" "$work/cache5" "$work/asked"
+  read -ra words <<<"$command"
+  XDG_STATE_HOME=$work/state5 XDG_CACHE_HOME=$work/cache5 "$VARVE" -q "${words[0]}" \
+    --key-command "echo asked >>'$work/asked'; cat '$work/words'" "${words[@]:1}" >/dev/null 2>"$work/stderr" ||
+    fail "$command: $(cat "$work/stderr")"
+  [ "$(wc -l <"$work/asked")" = 1 ] || fail "$command ran the command of the key $(wc -l <"$work/asked") times"
+done
+ok "the first use of an encrypted place by a command asks for the key once"
+
 "$VARVE" ls "$place" >/dev/null 2>&1
 store_command lose machines/laptop/ >/dev/null
 expect_status 10 "$VARVE" ls "$place"
