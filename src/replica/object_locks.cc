@@ -18,55 +18,44 @@ namespace {
 
 constexpr std::uint64_t kRefusalsMax = 16;
 
-struct DueLock {
-  std::string name{};
-  std::int64_t ends_s = 0;  // 0 if it is not known.
-};
-
-// Returns the objects of the newest head; none before the first one.
-Result<std::set<std::string>> live_objects(const ReplicaState& state) {
+// Puts the objects of the newest head in order, and returns their number.
+Result<std::size_t> order_locks(ReplicaState& state) {
   std::set<std::string> live;
   VARVE_TRY_ASSIGN(const auto text, state.head());
-  if (!text) return live;
+  if (!text) return std::size_t{0};
   VARVE_TRY_ASSIGN(const auto head, decode_head(*text));
   live.insert(kSuperblockName);
   live.insert(head_name(head.repository_id, head.number));
   for (const auto& object : head.catalog) live.insert(object.name);
   VARVE_TRY_ASSIGN(const auto map, state.objects());
   live.merge(names_of(map));
-  return live;
+  VARVE_TRY(state.order_locks(live, head.number));
+  return live.size();
 }
 
-// Returns the locks to extend now, and counts those that wait.
-std::vector<DueLock> due_locks(const std::set<std::string>& live,
-                               const std::map<std::string, std::int64_t>& ends, std::int64_t now_s,
-                               std::int64_t period_s, std::size_t at_once, std::uint64_t& left) {
-  std::vector<DueLock> urgent;
-  std::vector<DueLock> others;
-  for (const auto& name : live) {
-    const auto known = ends.find(name);
-    const DueLock lock{name, known == ends.end() ? 0 : known->second};
-    if (lock.ends_s >= now_s + period_s / 2) continue;
-    const bool is_urgent = lock.ends_s != 0 && lock.ends_s < now_s + period_s / 4;
-    (is_urgent ? urgent : others).push_back(lock);
+// Returns the locks to extend now, and counts those that wait: at least one if there are any.
+Result<std::vector<ObjectLockEnd>> due_locks(const LockPlace& place, std::int64_t now_s,
+                                             std::int64_t period_s, std::uint64_t& left) {
+  const auto urgent_to = now_s + period_s / 4;
+  const auto max = place.at_once + 1;
+  VARVE_TRY_ASSIGN(auto others, place.state->locks_ending(0, 1, max));
+  VARVE_TRY_ASSIGN(const auto later,
+                   place.state->locks_ending(urgent_to, now_s + period_s / 2, max));
+  others.insert(others.end(), later.begin(), later.end());
+  if (others.size() > place.at_once) {
+    left = others.size() - place.at_once;
+    others.resize(place.at_once);
   }
-  std::ranges::sort(others, {}, &DueLock::ends_s);
-  if (others.size() > at_once) {
-    left = others.size() - at_once;
-    others.resize(at_once);
-  }
-  urgent.insert(urgent.end(), others.begin(), others.end());
-  return urgent;
+  VARVE_TRY_ASSIGN(
+      auto due, place.state->locks_ending(1, urgent_to, std::numeric_limits<std::size_t>::max()));
+  due.insert(due.end(), others.begin(), others.end());
+  return due;
 }
 
-Result<void> note_first_end(ReplicaState& state, const std::set<std::string>& live,
-                            const std::map<std::string, std::int64_t>& ends) {
-  auto first = std::numeric_limits<std::int64_t>::max();
-  for (const auto& name : live) {
-    const auto known = ends.find(name);
-    first = std::min(first, known == ends.end() ? 0 : known->second);
-  }
-  const auto end = live.empty() ? 0 : static_cast<std::uint64_t>(first);
+Result<void> note_first_end(ReplicaState& state) {
+  VARVE_TRY_ASSIGN(const auto first,
+                   state.locks_ending(0, std::numeric_limits<std::int64_t>::max(), 1));
+  const auto end = first.empty() ? 0 : static_cast<std::uint64_t>(first.front().ends_s);
   VARVE_TRY_ASSIGN(const auto noted, state.number(kLocksEnd));
   return noted == end ? Result<void>() : state.set_number(kLocksEnd, end);
 }
@@ -84,22 +73,30 @@ Result<LockReport> extend_locks(const LockPlace& place) {
   const auto fresh = place.bucket->take_locked();
   VARVE_TRY_ASSIGN(const auto days, place.state->number(kLockDays));
   if (days != rule.days) VARVE_TRY(place.state->set_number(kLockDays, rule.days));
-  if (!rule.on()) return report;
-  VARVE_TRY_ASSIGN(const auto live, live_objects(*place.state));
-  VARVE_TRY_ASSIGN(auto ends, place.state->lock_ends());
-  std::map<std::string, std::int64_t> changed;
-  for (const auto& [name, end] : fresh) {
-    ends[name] = end;
-    changed[name] = end;
+  VARVE_TRY_ASSIGN(const bool has_order, place.state->has_lock_order());
+  if (!rule.on()) {
+    if (has_order) VARVE_TRY(place.state->forget_lock_order());
+    return report;
+  }
+  VARVE_TRY(place.state->set_lock_ends(fresh));  // O56
+  if (!has_order) {
+    VARVE_TRY_ASSIGN(const auto live, order_locks(*place.state));
+    report.examined += live;
   }
   const auto now_s = place.bucket->store_seconds();
   const auto period_s = bucket::seconds_of(rule);
-  const auto due = due_locks(live, ends, now_s, period_s, place.at_once, report.left);
-  VARVE_TRY(place.state->set_lock_ends(changed, live));
-  changed.clear();
+  auto due = due_locks(place, now_s, period_s, report.left);
+  if (!due && due.error().code() == ErrorCode::kStale) {
+    VARVE_TRY_ASSIGN(const auto live, order_locks(*place.state));
+    report.examined += live;
+    due = due_locks(place, now_s, period_s, report.left);
+  }
+  VARVE_TRY(due);
+  report.examined += fresh.size() + due->size();
+  std::map<std::string, std::int64_t> changed;
   const auto work = [&]() -> Result<void> {
     Uploads requests(place.limits);
-    for (const auto& lock : due) {
+    for (const auto& lock : *due) {
       // A store that refuses the first ones refuses the others, too.
       if (report.refused >= kRefusalsMax && report.extended == 0) break;
       const auto refusal = std::make_shared<std::string>();
@@ -125,9 +122,8 @@ Result<LockReport> extend_locks(const LockPlace& place) {
     return requests.finish();
   };
   const auto done = work();
-  if (!changed.empty()) VARVE_TRY(place.state->set_lock_ends(changed, {}));  // O56
-  for (const auto& [name, end] : changed) ends[name] = end;
-  VARVE_TRY(note_first_end(*place.state, live, ends));
+  VARVE_TRY(place.state->set_lock_ends(changed));  // O56
+  VARVE_TRY(note_first_end(*place.state));
   VARVE_TRY(done);
   return report;
 }

@@ -32,9 +32,10 @@ struct LockPlace {
 /// The work of one call of extend_locks().
 struct LockReport {
   std::uint64_t extended = 0;
-  std::uint64_t refused = 0;  ///< Objects whose lock the store did not extend.
-  std::uint64_t left = 0;     ///< Objects that a later call extends.
-  std::string refusal{};      ///< The store's reason for one of the refused ones.
+  std::uint64_t refused = 0;   ///< Objects whose lock the store did not extend.
+  std::uint64_t left = 0;      ///< More than 0 if a later call has to extend others.
+  std::uint64_t examined = 0;  ///< Objects that the call looked at.
+  std::string refusal{};       ///< The store's reason for one of the refused ones.
 };
 
 /// Extends the locks of the objects that the newest head needs, and notes when locks end. It does

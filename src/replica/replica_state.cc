@@ -7,20 +7,18 @@
 
 #include "base/coding.h"
 #include "meta/schema.h"
+#include "replica/lock_order.h"
 
 namespace varve::replica {
 
 namespace {
 
-enum Table : meta::TableIndex { kState = 0, kObjects, kUploaded, kGarbage, kLooks };
 constexpr std::array<const char*, 5> kTables = {"state", "objects", "uploaded", "garbage", "looks"};
 constexpr std::size_t kTablesOptional = 1;  // Those at the end that earlier releases did not make.
 constexpr const char* kStateName = "state";
-constexpr std::string_view kHeadKey = "head";
 constexpr std::string_view kPendingKey = "pending";
 constexpr std::string_view kFencedKey = "fenced";
 constexpr std::string_view kTrafficKey = "traffic";
-constexpr std::string_view kLockPrefix = "locked ";  // Then the name of the object.
 
 constexpr std::size_t kNotesAtOnce = 10'000;
 
@@ -30,17 +28,6 @@ std::string garbage_note(std::int64_t seconds, std::uint64_t number) {
   writer.u64(static_cast<std::uint64_t>(seconds));
   writer.u64(number);
   return note;
-}
-
-std::string lock_key(std::string_view object) {
-  return std::string(kLockPrefix) + std::string(object);
-}
-
-// Returns 0 for a value that cannot be read.
-std::int64_t lock_end(std::string_view value) {
-  base::ByteReader reader(value);
-  const auto end = static_cast<std::int64_t>(reader.u64());
-  return reader.done() ? end : 0;
 }
 
 std::string folder_of(const std::string& root) { return root + "/replica"; }
@@ -153,6 +140,7 @@ Result<void> ReplicaState::commit(const std::string& head, const std::vector<std
                                   std::int64_t seconds, std::uint64_t number,
                                   const std::map<std::string, FileLook>& looks) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  VARVE_TRY_ASSIGN(auto locks, LockOrder::open(txn));
   if (replaces_map) VARVE_TRY(txn.clear(kObjects));
   for (const auto& part : map) {
     VARVE_TRY(for_each_change(part, [&](const Change& change) -> Result<void> {
@@ -164,12 +152,18 @@ Result<void> ReplicaState::commit(const std::string& head, const std::vector<std
       }
       const auto record = decode_extent(change.key, *change.value);
       if (!record) return record.error();
+      const auto added = locks.add(record->extent.object);
+      if (!added) return added;
       return txn.put(kObjects, change.key, *change.value);
     }));
   }
+  VARVE_TRY(locks.change_head(head));
   for (const auto& [path, look] : looks) VARVE_TRY(txn.put(kLooks, path, encode_look(look)));
   const auto note = garbage_note(seconds, number);
-  for (const auto& name : dropped) VARVE_TRY(txn.put(kGarbage, name, note));
+  for (const auto& name : dropped) {
+    VARVE_TRY(txn.put(kGarbage, name, note));
+    VARVE_TRY(locks.drop(name));
+  }
   VARVE_TRY(txn.put(kState, kHeadKey, head));
   VARVE_TRY(txn.erase(kState, kPendingKey));
   VARVE_TRY(txn.clear(kUploaded));
@@ -252,11 +246,13 @@ Result<std::uint64_t> ReplicaState::add_garbage(const std::vector<std::string>& 
   const auto note = garbage_note(seconds, number);
   for (std::size_t i = 0; i < names.size();) {
     VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+    VARVE_TRY_ASSIGN(auto locks, LockOrder::open(txn));
     const auto end = std::min(names.size(), i + kNotesAtOnce);
     for (; i < end; ++i) {
       VARVE_TRY_ASSIGN(const auto known, txn.get(kGarbage, names[i]));
       if (known) continue;
       VARVE_TRY(txn.put(kGarbage, names[i], note));
+      VARVE_TRY(locks.drop(names[i]));
       ++added;
     }
     VARVE_TRY(txn.commit());
@@ -297,44 +293,12 @@ Result<void> ReplicaState::postpone_garbage(const std::vector<std::string>& name
   return txn.commit();
 }
 
-Result<std::map<std::string, std::int64_t>> ReplicaState::lock_ends() const {
-  std::map<std::string, std::int64_t> ends;
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
-  VARVE_TRY(meta::for_each_prefix(
-      txn, kState, kLockPrefix, [&](std::string_view key, std::string_view value) -> Result<bool> {
-        ends.emplace(key.substr(kLockPrefix.size()), lock_end(value));
-        return true;
-      }));
-  return ends;
-}
-
-Result<void> ReplicaState::set_lock_ends(const std::map<std::string, std::int64_t>& ends,
-                                         const std::set<std::string>& live) {
-  std::vector<std::string> gone;
-  if (!live.empty()) {
-    VARVE_TRY_ASSIGN(const auto known, lock_ends());
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
-    for (const auto& [name, end] : known) {
-      if (live.contains(name) || ends.contains(name)) continue;
-      VARVE_TRY_ASSIGN(const auto garbage, txn.get(kGarbage, name));
-      if (!garbage) gone.push_back(name);
-    }
-  }
-  if (ends.empty() && gone.empty()) return {};
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
-  for (const auto& name : gone) VARVE_TRY(txn.erase(kState, lock_key(name)));
-  for (const auto& [name, end] : ends) {
-    std::string value;
-    base::ByteWriter(value).u64(static_cast<std::uint64_t>(end));
-    VARVE_TRY(txn.put(kState, lock_key(name), value));
-  }
-  return txn.commit();
-}
-
 Result<void> ReplicaState::forget_garbage(const std::vector<std::string>& names) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  VARVE_TRY_ASSIGN(auto locks, LockOrder::open(txn));
   for (const auto& name : names) {
     VARVE_TRY(txn.erase(kGarbage, name));
+    VARVE_TRY(locks.set(name, 0));  // For one that is live again.
     VARVE_TRY(txn.erase(kState, lock_key(name)));
   }
   return txn.commit();

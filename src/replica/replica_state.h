@@ -24,6 +24,12 @@
 
 namespace varve::replica {
 
+/// The end of an object's lock, in seconds since 1970 by the store's clock.
+struct ObjectLockEnd {
+  std::string name{};
+  std::int64_t ends_s = 0;  ///< 0 if it is not known.
+};
+
 /// Limits for the locks of objects that are to be removed, in seconds since 1970.
 struct GarbageLocks {
   /// A lock that is noted ends before this time.
@@ -96,10 +102,20 @@ class ReplicaState {
 
   /// Returns the ends of the locks that are known, in seconds since 1970 by the store's clock.
   [[nodiscard]] Result<std::map<std::string, std::int64_t>> lock_ends() const;
-  /// Adds ends of locks. Unless `live` is empty, forgets those of objects that are neither in it
-  /// nor garbage.
-  [[nodiscard]] Result<void> set_lock_ends(const std::map<std::string, std::int64_t>& ends,
-                                           const std::set<std::string>& live);
+  /// Adds ends of locks.
+  [[nodiscard]] Result<void> set_lock_ends(const std::map<std::string, std::int64_t>& ends);
+  /// Puts the objects `live` of the newest head, which has this number, in the order of their
+  /// locks' ends; an object whose lock is not known
+  /// counts as one whose lock ended at 0. Forgets the locks of objects that are neither in `live`
+  /// nor garbage. From now on, commit() adds and drops objects.
+  [[nodiscard]] Result<void> order_locks(const std::set<std::string>& live, std::uint64_t head);
+  /// Forgets the order.
+  [[nodiscard]] Result<void> forget_lock_order();
+  [[nodiscard]] Result<bool> has_lock_order() const;
+  /// Returns at most `max` live objects whose locks end from `from` to before `to`, those that end
+  /// first at the front. Only with an order.
+  [[nodiscard]] Result<std::vector<ObjectLockEnd>> locks_ending(std::int64_t from, std::int64_t to,
+                                                                std::size_t max) const;
 
   /// A number that the folder keeps for a purpose, such as a time. 0 if there is none.
   [[nodiscard]] Result<std::uint64_t> number(std::string_view purpose) const;

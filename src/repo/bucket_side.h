@@ -56,6 +56,8 @@ struct BucketHooks {
   /// Receives what each replication has done.
   std::function<void(const replica::ReplicateReport&)> replicated{};
   std::size_t locks_at_once = replica::kLocksAtOnce;
+  /// Receives what each extension of locks has done.
+  std::function<void(const replica::LockReport&)> locks_extended{};
 };
 /// Returns how to open a repository's store: that of the hooks, otherwise with `access`.
 [[nodiscard]] replica::BucketOpener bucket_opener(const BucketHooks& hooks,

@@ -25,6 +25,7 @@ void BucketSide::extend_locks() {
     base::log(base::LogLevel::kInfo, "locks are extended later: " + done.error().message());
     return;
   }
+  if (hooks_.locks_extended) hooks_.locks_extended(*done);
   if (done->refused == 0) return;
   base::log(base::LogLevel::kWarning,
             fmt::format("the store did not extend the locks of {} objects: {}. Objects whose locks "

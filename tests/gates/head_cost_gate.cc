@@ -33,6 +33,7 @@ struct Cost {
   std::uint64_t requests = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t full = 0;
+  std::uint64_t locks = 0;  // Objects whose locks were looked at.
 };
 
 std::uint64_t requests_of(const World& world, std::uint64_t& bytes_sent) {
@@ -46,7 +47,7 @@ std::uint64_t requests_of(const World& world, std::uint64_t& bytes_sent) {
   return requests;
 }
 
-// The parameter says whether the repository is encrypted.
+// The parameter says whether the repository is encrypted. Then its objects are locked, too.
 class HeadCostGate : public testing::TestWithParam<bool> {
  protected:
   // Fills a repository, and returns the greatest cost of each kind over some daily versions.
@@ -54,6 +55,10 @@ class HeadCostGate : public testing::TestWithParam<bool> {
     // No mishap comes so late, and until then the world does not look into the store.
     World world(GetParam(), Mishap::kBefore, UINT64_MAX);
     world.hooks().delta_bytes_min = std::uint64_t{64} << 20;  // No new base in between.
+    if (GetParam()) {
+      world.objects().has_locks = true;
+      world.object_lock.days = 30;
+    }
     world.run([&] { return world.create(); });
     fill(world, times);
     for (std::uint64_t version = 0; version < 4 * times; ++version) {
@@ -68,6 +73,11 @@ class HeadCostGate : public testing::TestWithParam<bool> {
       most.objects = std::max(most.objects, done.objects);
       most.bytes = std::max(most.bytes, done.bytes);
     };
+    std::uint64_t extended = 0;
+    world.hooks().locks_extended = [&](const replica::LockReport& done) {
+      most.locks = std::max(most.locks, done.examined - done.extended);
+      extended += done.extended;
+    };
     for (int day = 0; day < kDays; ++day) {
       // A head reads files again that changed within 50 ms before it; a day is longer.
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
@@ -78,6 +88,15 @@ class HeadCostGate : public testing::TestWithParam<bool> {
       most.requests = std::max(most.requests, requests_of(world, sent) - before);
       most.bytes_sent = std::max(most.bytes_sent, sent - sent_before);
     }
+    // The locks of all objects are due, and then those of few.
+    world.hooks().replicated = nullptr;
+    world.clock().seconds += std::int64_t{20} * 24 * 60 * 60;
+    world.store("later", tree_of(2000));
+    EXPECT_EQ(extended != 0, GetParam());
+    extended = 0;
+    world.clock().seconds += std::int64_t{24} * 60 * 60;
+    world.store("last", tree_of(2001));
+    EXPECT_EQ(extended, 0U);
     return most;
   }
 
@@ -108,6 +127,9 @@ TEST_P(HeadCostGate, ADailyVersionCostsTheSameInALargeRepository) {
   RecordProperty("local_bytes_large", static_cast<int>(large.local_bytes));
   RecordProperty("requests_large", static_cast<int>(large.requests));
   RecordProperty("bytes_sent_large", static_cast<int>(large.bytes_sent));
+  RecordProperty("locks_large", static_cast<int>(large.locks));
+  EXPECT_EQ(small.locks != 0, GetParam());
+  EXPECT_EQ(large.locks, small.locks);
   EXPECT_EQ(small.full, 0U);
   EXPECT_EQ(large.full, 0U);
   EXPECT_LE(large.records, small.records + 10);

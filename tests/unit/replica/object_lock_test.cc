@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <string>
 
+#include "io/posix_file_system.h"
 #include "replica/object_locks.h"
+#include "replica/replica_state.h"
 #include "varve/upkeep.h"
 #include "world.h"
 
@@ -191,6 +194,71 @@ TEST_P(ObjectLocks, ThatAreLostAreFoundByACheckAndSetAgain) {
   world_.store("v3", tree_of(3));
   EXPECT_TRUE(must(repo::check_objects(world_.path(), world_.options(true), world_.hooks()))
                   .damages.empty());
+}
+
+// An earlier release creates heads, and notes ends of locks, without the order.
+TEST_P(ObjectLocks, AreOrderedAgainAfterAnEarlierRelease) {
+  create(30);
+  world_.store("v2", tree_of(2));
+  const auto files = io::make_posix_file_system();
+  const auto change_state = [&](const std::function<void(replica::ReplicaState&)>& change) {
+    auto state = must(replica::ReplicaState::open(*files, world_.path(), false));
+    change(state);
+  };
+  std::uint64_t examined = 0;
+  world_.hooks().locks_extended = [&](const replica::LockReport& done) {
+    examined = done.examined;
+  };
+  std::size_t objects = 0;
+  change_state([&](replica::ReplicaState& state) {
+    const auto ends = must(state.lock_ends());
+    objects = ends.size();
+    for (const auto& [name, end] : ends) {
+      must(state.set_number("locked " + name, static_cast<std::uint64_t>(end + 10 * kLockDay)));
+    }
+  });
+  static_cast<void>(take_extensions());
+  world_.clock().seconds += 20 * kLockDay;
+  world_.store("v3", tree_of(1));
+  EXPECT_GE(examined, objects);
+  EXPECT_EQ(take_extensions(), 0);
+  world_.store("v4", tree_of(1));
+  EXPECT_LT(examined, 20U);
+  change_state([](replica::ReplicaState& state) { must(state.set_number("locks ordered", 1)); });
+  world_.store("v5", tree_of(1));
+  EXPECT_GE(examined, objects);
+  world_.store("v6", tree_of(1));
+  EXPECT_LT(examined, 20U);
+}
+
+void play_locked(World& world) {
+  world.objects().has_locks = true;
+  world.object_lock.days = 30;
+  world.run([&] { return world.create(); });
+  for (std::uint64_t i = 1; i < 5; ++i) world.store("v" + std::to_string(i), tree_of(i));
+  world.erase({"v1"});
+  world.arrange();
+  for (std::uint64_t i = 5; i < 8; ++i) {
+    world.clock().seconds += 20 * kLockDay;
+    world.store("v" + std::to_string(i), tree_of(i));
+    // The locks of what was uploaded last may be known to the next process only.
+    world.store("w" + std::to_string(i), tree_of(i));
+  }
+}
+
+TEST_P(ObjectLocks, OfObjectsThatAKilledProcessUploadedAreExtended) {
+  World whole(GetParam(), Mishap::kNone, 0);
+  play_locked(whole);
+  for (std::uint64_t at = 2; at < whole.requests(); at += 9) {
+    World world(GetParam(), Mishap::kKilledAfter, at);
+    SCOPED_TRACE(world.where());
+    play_locked(world);
+    const auto check = must(repo::check_objects(world.path(), world.options(true), world.hooks()));
+    for (const auto& damage : check.damages) {
+      ADD_FAILURE() << damage.object << " " << damage.what << world.where();
+    }
+    if (HasFailure()) return;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Plain, ObjectLocks, testing::Values(false));
