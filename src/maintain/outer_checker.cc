@@ -66,6 +66,7 @@ Result<CheckReport> OuterChecker::run() {
     if (progress_) progress_(done);
   }
   for (const auto owner : owners) VARVE_TRY(check_parity(owner));
+  note_unprotected(places);
   const auto containers = report_.containers;
   for (const auto& place : doubtful) {
     VARVE_TRY_ASSIGN(const auto faults, faults_of(place));
@@ -183,8 +184,10 @@ Result<void> OuterChecker::check_parity(SeriesId owner) {
   }
   for (const auto& [number, error] : listing->damaged) {
     damage(store.describe(number), error.message());
+    protected_[owner];
   }
   for (const auto& group : listing->groups) {
+    for (const auto& member : group.index.members) protected_[owner].insert(member.segment);
     const auto faults = parity::faults_of_group(store, group);
     if (!faults && faults.error().code() == ErrorCode::kNotFound) continue;  // Just replaced.
     if (!faults || !faults->empty()) {
@@ -192,6 +195,23 @@ Result<void> OuterChecker::check_parity(SeriesId owner) {
     }
   }
   return {};
+}
+
+void OuterChecker::note_unprotected(const std::vector<Place>& places) {
+  if (protected_.empty()) return;  // Probably nothing is to have parity.
+  std::map<SeriesId, std::uint64_t> files;
+  std::map<SeriesId, std::uint64_t> without;
+  for (const auto& place : places) {
+    ++files[place.owner];
+    if (!protected_[place.owner].contains(place.segment)) ++without[place.owner];
+  }
+  for (const auto& [owner, count] : without) {
+    report_.notes.push_back(
+        {folder_of(owner),
+         fmt::format("{} of {} data files have no parity. No data is lost; `varve arrange` makes "
+                     "the parity again if it is wanted",
+                     count, files.at(owner))});
+  }
 }
 
 }  // namespace varve::maintain

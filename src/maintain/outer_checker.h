@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -58,12 +59,16 @@ class OuterChecker {
                                                std::span<const std::byte> start,
                                                std::uint32_t length);
   [[nodiscard]] Result<void> check_parity(SeriesId owner);
+  /// Notes files without parity in a repository that has parity of others: a parity file may be
+  /// missing, which is derived data.
+  void note_unprotected(const std::vector<Place>& places);
 
   io::FileSystem& files_;
   const store::RepositoryPaths paths_;
   const OuterCheckOptions options_;
   const Progress progress_;
-  base::AlignedBuffer room_;  // Of one container.
+  base::AlignedBuffer room_;                               // Of one container.
+  std::map<SeriesId, std::set<SegmentNumber>> protected_;  // By a parity file that is there.
   CheckReport report_;
 };
 

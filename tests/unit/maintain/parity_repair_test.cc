@@ -44,6 +44,21 @@ TEST_P(ParityRepairTest, WhatIsDamagedComesBackWithoutACopy) {
   expect_whole({"v1", "v2", "v3", "v4"});
 }
 
+TEST_P(ParityRepairTest, CheckWithoutKeyNotesMissingParity) {
+  want_parity(25);
+  EXPECT_TRUE(must(check_outer(path_, {}, {})).notes.empty());
+  std::set<std::string> groups;
+  for (const auto& file : fs::directory_iterator(in_series("parity"))) groups.insert(file.path());
+  ASSERT_GE(groups.size(), 2U);
+  fs::remove(*groups.begin());
+  const auto report = must(check_outer(path_, {}, {}));
+  EXPECT_TRUE(report.damages.empty());
+  ASSERT_EQ(report.notes.size(), 1U);
+  EXPECT_NE(report.notes.front().what.find("have no parity"), std::string::npos);
+  must(repository_->arrange(series_, {}));
+  EXPECT_TRUE(must(check_outer(path_, {}, {})).notes.empty());
+}
+
 TEST_P(ParityRepairTest, ItComesBackWhenTheCatalogIsLostToo) {
   want_parity(25);
   lose_catalog();
