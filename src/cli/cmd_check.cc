@@ -20,6 +20,7 @@
 #include "cli/signal_watch.h"
 #include "control/store_access.h"
 #include "varve/check.h"
+#include "varve/read_once.h"
 #include "varve/replication.h"
 
 namespace varve::cli {
@@ -131,6 +132,7 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context,
   // First: a process opens the state of its store only once at a time.
   VARVE_TRY_ASSIGN(store, look_at_store(options));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
+  will_read_once(*repository);
   VARVE_TRY_ASSIGN(const auto sequence, repository->sequence());
   if (options.expect && !sequence) {
     return Error(ErrorCode::kInvalid,

@@ -24,6 +24,7 @@
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
 #include "varve/choices.h"
+#include "varve/read_once.h"
 #include "varve/restore.h"
 
 namespace varve::cli {
@@ -114,6 +115,7 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   if (!options.engine.empty()) open_options.engine = options.engine;
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
   begun = true;
+  will_read_once(*repository);
   if (options.tar.empty()) {
     VARVE_TRY(check_outside(repository->present_path(), request.directory,
                             "restore to a directory outside it"));

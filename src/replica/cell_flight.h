@@ -2,8 +2,6 @@
 // The requests of a reader of cells, and the reads that wait for them.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -18,6 +16,7 @@
 
 #include "replica/block_cache.h"
 #include "replica/cell_reader.h"
+#include "replica/flight_memory.h"
 #include "varve/result.h"
 
 namespace varve::replica {
@@ -27,12 +26,6 @@ inline std::size_t block_bytes(std::uint64_t object_bytes, std::uint64_t block) 
   return static_cast<std::size_t>(
       std::min(kCacheBlockBytes, object_bytes - block * kCacheBlockBytes));
 }
-
-/// Returns mapped memory to the system.
-struct Unmap {
-  std::size_t bytes = 0;
-  void operator()(std::byte* mapped) const { ::munmap(mapped, bytes); }
-};
 
 /// The ranges of one call of read().
 struct CellReader::Batch {
@@ -59,6 +52,12 @@ struct CellReader::Batch {
   }
 };
 
+/// A reader that takes a byte is taken to have needed this much: no container is smaller, and each
+/// begins and ends with a whole part.
+inline constexpr std::uint64_t kTakenPartBytes = 4096;
+inline constexpr std::uint64_t kTakenPartsPerCell = kCacheCellBytes / kTakenPartBytes;
+static_assert(kTakenPartsPerCell <= 32);
+
 /// Cells that follow each other, from their request until nothing holds them in memory any more.
 /// The lock of the state guards all but the memory.
 struct CellReader::Flight {
@@ -77,13 +76,15 @@ struct CellReader::Flight {
   std::vector<Waiter> waiters{};
   std::optional<Error> error{};
   std::chrono::steady_clock::time_point failed_at{};
+  bool is_writing = false;   // To the cache.
   bool is_in_cache = false;  // Or will not be written to it.
   std::chrono::steady_clock::time_point received_at{};
   std::uint64_t taken = 0;  // Bytes that readers have copied.
+  // For each cell, the parts of kTakenPartBytes of which readers have copied bytes.
+  std::vector<std::uint32_t> taken_parts{};
   // Has room for the whole blocks of the cells; memory of cells that were not requested is never
-  // touched. It is mapped, so that it goes back to the system at once: the heap of each thread
-  // would keep as much as it ever had.
-  std::unique_ptr<std::byte[], Unmap> memory{};
+  // used.
+  FlightMemory::Piece memory{};
 
   [[nodiscard]] std::uint64_t offset() const { return begin * kCacheCellBytes; }
   [[nodiscard]] std::uint64_t bytes() const {
@@ -98,15 +99,37 @@ struct CellReader::Flight {
                                std::chrono::milliseconds kept) const {
     return is_ahead && taken < bytes() / 2 && now - received_at < kept;
   }
-  /// Returns false without memory.
-  [[nodiscard]] bool allocate() {
-    const auto until = std::min(end_block() * kCacheBlockBytes, object_bytes);
-    const auto length = static_cast<std::size_t>(until - first_block() * kCacheBlockBytes);
-    void* const mapped =
-        ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return false;
-    memory = std::unique_ptr<std::byte[], Unmap>(static_cast<std::byte*>(mapped), Unmap{length});
+  /// Notes that a reader copies bytes of the object, of which the flight has some.
+  void take(std::uint64_t from, std::uint64_t until) {
+    from = std::max(from, offset());
+    until = std::min(until, offset() + bytes());
+    if (from >= until) return;
+    taken += until - from;
+    taken_parts.resize(static_cast<std::size_t>(end - begin));
+    for (auto part = from / kTakenPartBytes; part <= (until - 1) / kTakenPartBytes; ++part) {
+      taken_parts[static_cast<std::size_t>(part / kTakenPartsPerCell - begin)] |=
+          1U << (part % kTakenPartsPerCell);
+    }
+  }
+  /// Returns whether readers have copied bytes of all parts of a cell.
+  [[nodiscard]] bool is_taken(std::uint64_t cell) const {
+    if (taken_parts.empty()) return false;
+    const auto length = std::min(kCacheCellBytes, object_bytes - cell * kCacheCellBytes);
+    const auto parts = (length + kTakenPartBytes - 1) / kTakenPartBytes;
+    const auto all = static_cast<std::uint32_t>((std::uint64_t{1} << parts) - 1);
+    return taken_parts[static_cast<std::size_t>(cell - begin)] == all;
+  }
+  [[nodiscard]] bool is_taken() const {
+    for (auto cell = begin; cell < end; ++cell) {
+      if (!is_taken(cell)) return false;
+    }
     return true;
+  }
+  /// Returns false without memory.
+  [[nodiscard]] bool allocate(FlightMemory& pool) {
+    const auto until = std::min(end_block() * kCacheBlockBytes, object_bytes);
+    memory = pool.take(static_cast<std::size_t>(until - first_block() * kCacheBlockBytes));
+    return memory != nullptr;
   }
   [[nodiscard]] std::span<std::byte> block(std::uint64_t number) const {
     return {memory.get() + (number - first_block()) * kCacheBlockBytes,

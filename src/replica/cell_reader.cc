@@ -38,6 +38,7 @@ void CellReader::read_at_random(std::vector<RangeToRead> reads, Done done) {
 }
 
 void CellReader::read(std::vector<RangeToRead> reads, Done done, bool widens) {
+  const auto state = state_;  // The reader may end once the last completion has been called.
   const auto batch = std::make_shared<Batch>();
   batch->done = std::move(done);
   batch->reads.resize(reads.size());
@@ -93,6 +94,13 @@ void CellReader::read(std::vector<RangeToRead> reads, Done done, bool widens) {
     copy(i);
     batch->end(i, std::nullopt);
   }
+  State::Lock lock(state->mutex);
+  if (state->reads_once) state->trim();  // The next requests use the memory.
+}
+
+void CellReader::will_read_once() {
+  const State::Lock lock(state_->mutex);
+  state_->reads_once = true;
 }
 
 void CellReader::drop_all() { state_->drop_all(); }

@@ -78,6 +78,9 @@ class CellReader {
   void read_at_random(std::vector<RangeToRead> reads, Done done);
   /// Requests a range in advance, if the limits allow that.
   void will_read(const ObjectRange& range);
+  /// Announces that readers need most bytes once. From now on, the cache receives only the bytes
+  /// that readers leave in what was requested, once its memory is needed.
+  void will_read_once();
   /// Drops the cache and the bytes in memory, because some of them may be wrong: the store does not
   /// tell the checksum of a range. Later reads request what they need again.
   void drop_all();

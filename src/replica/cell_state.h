@@ -28,6 +28,9 @@ namespace varve::replica {
 /// a region takes it three round trips.
 inline constexpr std::uint64_t kCellsPerRegion = 4 * kCellsPerBlock;
 inline constexpr std::size_t kRegionsMax = 16384;
+/// Bytes that a reader of all holds in memory though it has read them: the next read may need the
+/// block of the disk in which the last one ended.
+inline constexpr std::uint64_t kHeldOnceBytesMax = std::uint64_t{8} << 20;
 /// So many cells are received twice rather than divide a request.
 inline constexpr std::uint64_t kGapCells = 2;
 
@@ -79,11 +82,13 @@ struct CellReader::State : std::enable_shared_from_this<State> {
   std::deque<FlightPointer> ahead;          // The same in advance.
   std::deque<FlightPointer> held;           // Flights that ended well, the oldest first.
   std::deque<FlightPointer> failed;
+  bool reads_once = false;  // Bytes that readers took are not cached.
   std::size_t flying = 0;
   std::uint64_t flying_bytes = 0;
   std::uint64_t unwritten_bytes = 0;
   std::uint64_t held_bytes = 0;
   AheadWindow window;
+  const std::shared_ptr<FlightMemory> memory = std::make_shared<FlightMemory>();
 
   // Returns the flight that has a cell, or will have it; nullptr if it must be requested.
   FlightPointer find(const std::string& object, std::uint64_t cell) {
@@ -167,13 +172,17 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     return gaps;
   }
 
+  // Returns whether a flight that ended must stay in memory.
+  [[nodiscard]] bool is_pinned(const Flight& flight, Clock::time_point now) const {
+    return flight.is_writing || flight.is_unread(now, limits.unread_kept) ||
+           (!flight.is_in_cache && !flight.is_taken());
+  }
   // Returns the bytes of the flights that ended and must stay in memory.
   [[nodiscard]] std::uint64_t pinned_bytes() const {
     const auto now = Clock::now();
     std::uint64_t bytes = 0;
     for (const auto& flight : held) {
-      const bool is_pinned = !flight->is_in_cache || flight->is_unread(now, limits.unread_kept);
-      bytes += is_pinned ? flight->bytes() : 0;
+      bytes += is_pinned(*flight, now) ? flight->bytes() : 0;
     }
     return bytes;
   }
@@ -191,7 +200,10 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       if (flight->is_ahead) {
         if (flying >= window.size()) window.on_waiting(ahead.size());
         if (flying >= window.size()) return;
-        if (flying_bytes + pinned_bytes() + flight->bytes() > limits.bytes_max) return;
+        if (flying_bytes + pinned_bytes() + flight->bytes() > limits.bytes_max) {
+          write_left();
+          return;
+        }
       } else if (flying > 0 &&
                  flying_bytes + unwritten_bytes + flight->bytes() > 2 * limits.bytes_max) {
         return;
@@ -201,7 +213,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       ++flying;
       flying_bytes += flight->bytes();
       lock.unlock();
-      if (!flight->allocate()) {
+      if (!flight->allocate(*memory)) {
         receive(flight, Error(ErrorCode::kIo, "no memory for a read of " + flight->object));
         lock.lock();
         continue;
@@ -247,6 +259,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       if (error) waiters = std::exchange(flight->waiters, {});
       settle(flight, error);
       start(lock);
+      if (flying == 0) memory->release();
     }
     for (const auto& waiter : waiters) waiter.batch->end(waiter.read, error);
   }
@@ -273,27 +286,54 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     flight->received_at = Clock::now();
     held.push_back(flight);
     held_bytes += flight->bytes();
-    // A disk that is slower than the network keeps a part of what is read, and delays no read.
-    const bool is_behind = unwritten_bytes + flight->bytes() > limits.bytes_max;
-    flight->is_in_cache = (is_behind && !flight->is_ahead) || is_closed;
-    if (!flight->is_in_cache) {
-      unwritten_bytes += flight->bytes();
-      writer->run([self = shared_from_this(), flight] { self->write(flight); });
-    }
+    if (!reads_once || is_closed) write_later(flight);
     trim();
   }
 
+  // Writes a flight to the cache soon. A disk that is slower than the network keeps a part of what
+  // is read, and delays no read.
+  void write_later(const FlightPointer& flight) {
+    const bool is_behind = unwritten_bytes + flight->bytes() > limits.bytes_max;
+    flight->is_in_cache = (is_behind && !flight->is_ahead) || is_closed;
+    if (flight->is_in_cache) return;
+    flight->is_writing = true;
+    unwritten_bytes += flight->bytes();
+    writer->run([self = shared_from_this(), flight] { self->write(flight); });
+  }
+
+  // Writes what readers left of flights that they took most of, and what they did not take in time.
+  void write_left() {
+    const auto now = Clock::now();
+    const auto is_left = [&](const Flight& flight) {
+      return !flight.is_in_cache && !flight.is_writing && !flight.is_taken() &&
+             !flight.is_unread(now, limits.unread_kept);
+    };
+    std::uint64_t left = 0;
+    for (const auto& flight : held) left += is_left(*flight) ? flight->bytes() : 0;
+    const auto left_max = std::min(limits.held_bytes_max, limits.bytes_max / 4);
+    for (const auto& flight : held) {
+      if (!is_left(*flight)) continue;
+      if (left <= left_max && now - flight->received_at < limits.unread_kept) continue;
+      left -= flight->bytes();
+      write_later(flight);
+    }
+  }
+
   void write(const FlightPointer& flight) {
-    for (auto block = flight->first_block(); block < flight->end_block(); ++block) {
-      CellSet set = 0;
-      for (auto cell = block * kCellsPerBlock; cell < (block + 1) * kCellsPerBlock; ++cell) {
-        if (cell >= flight->begin && cell < flight->end) {
-          set = static_cast<CellSet>(set | cell_bit(cell));
-        }
+    std::map<std::uint64_t, CellSet> blocks;
+    {
+      const Lock lock(mutex);
+      for (auto cell = flight->begin; cell < flight->end; ++cell) {
+        if (reads_once && flight->is_taken(cell)) continue;
+        auto& set = blocks[cell / kCellsPerBlock];
+        set = static_cast<CellSet>(set | cell_bit(cell));
       }
+    }
+    for (const auto& [block, set] : blocks) {
       cache.add(flight->object, block, set, flight->block(block));
     }
     Lock lock(mutex);
+    flight->is_writing = false;
     flight->is_in_cache = true;
     unwritten_bytes -= flight->bytes();
     trim();
@@ -302,9 +342,12 @@ struct CellReader::State : std::enable_shared_from_this<State> {
 
   void trim() {
     const auto now = Clock::now();
-    for (auto at = held.begin(); held_bytes > limits.held_bytes_max && at != held.end();) {
+    write_left();
+    const auto held_max =
+        reads_once ? std::min(limits.held_bytes_max, kHeldOnceBytesMax) : limits.held_bytes_max;
+    for (auto at = held.begin(); held_bytes > held_max && at != held.end();) {
       const auto& flight = **at;
-      if (!flight.is_in_cache || flight.is_unread(now, limits.unread_kept)) {
+      if (is_pinned(flight, now)) {
         ++at;
         continue;
       }
@@ -320,8 +363,8 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       const Lock lock(mutex);
       for (const auto& flight : held) forget(*flight);
       std::erase_if(held, [this](const FlightPointer& flight) {
-        if (flight->is_in_cache) held_bytes -= flight->bytes();
-        return flight->is_in_cache;
+        if (!flight->is_writing) held_bytes -= flight->bytes();
+        return !flight->is_writing;
       });
     }
     cache.clear();
@@ -340,8 +383,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
         missing.insert(*cell++);
         continue;
       }
-      const auto end = std::min(range.offset + range.bytes, flight->offset() + flight->bytes());
-      flight->taken += end - std::min(end, std::max(range.offset, flight->offset()));
+      flight->take(range.offset, range.offset + range.bytes);
       if (flight->step == Flight::Step::kReceived) {
         received.push_back(flight);
       } else if (flight->step == Flight::Step::kFailed) {

@@ -64,6 +64,8 @@ class DistantData {
   void will_read(const Extents& file, std::uint64_t offset, std::uint64_t bytes);
   /// Drops what was read from the store, as CellReader::drop_all().
   void drop_cached() { cells_.drop_all(); }
+  /// Adds only what readers leave to the cache, as CellReader::will_read_once().
+  void will_read_once() { cells_.will_read_once(); }
 
  private:
   [[nodiscard]] Result<void> load(bool again);

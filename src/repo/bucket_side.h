@@ -114,6 +114,8 @@ class BucketSide {
   [[nodiscard]] Result<void> set_number(std::string_view purpose, std::uint64_t value);
   /// Drops the cache of what was read from the store, because some of it may be wrong.
   void drop_cached() { data_->drop_cached(); }
+  /// Adds nothing more to that cache but what readers leave.
+  void will_read_once() { data_->will_read_once(); }
   /// Returns the bound on data that is stored here, but not replicated; null where nothing is
   /// replicated in the background. Lifetime: as this object.
   [[nodiscard]] StagingBound* bound() { return bound_.get(); }

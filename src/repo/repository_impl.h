@@ -45,6 +45,7 @@
 #include "varve/arrange.h"
 #include "varve/beside.h"
 #include "varve/check.h"
+#include "varve/read_once.h"
 #include "varve/replication.h"
 #include "varve/repository.h"
 
@@ -53,7 +54,7 @@ namespace varve::repo {
 /// Implements Repository: the path, the lock, the catalog, the list of series, and the thread that
 /// arranges them. Thread-safe. Lock order: arrange_mutex_ and mutex_ are innermost; no series is
 /// called with either of them held.
-class RepositoryImpl final : public Repository {
+class RepositoryImpl final : public Repository, public ReadsOnce {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
                                                                 const OpenOptions& options,
@@ -101,6 +102,9 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<SpaceInfo> space() override;
   [[nodiscard]] base::Metrics& metrics_registry() override;
   [[nodiscard]] io::FileSystem& file_system() override { return *files_; }
+  void will_read_once() override {
+    if (bucket_) bucket_->will_read_once();
+  }
 
   /// Brings an attached folder to newer heads every `interval`, unless its disk is read-only. Does
   /// nothing for other repositories.

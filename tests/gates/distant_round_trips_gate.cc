@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -18,6 +19,7 @@
 #include "support/round_trip_bucket.h"
 #include "support/temp_repository.h"
 #include "varve/check.h"
+#include "varve/read_once.h"
 #include "varve/restore.h"
 
 namespace varve {
@@ -102,6 +104,15 @@ class DistantRoundTripsGate : public testing::Test {
     ASSERT_EQ(content_[which].compare(offset, kReadBytes, out), 0) << offset;
   }
 
+  /// Returns the bytes in the cache of the attached folder.
+  [[nodiscard]] std::uint64_t cached_bytes() const {
+    std::uint64_t bytes = 0;
+    const auto cache = there_ + "/cache";
+    if (!std::filesystem::exists(cache)) return 0;
+    for (const auto& entry : std::filesystem::directory_iterator(cache)) bytes += entry.file_size();
+    return bytes;
+  }
+
   const StorePlace place_{.place = "s3://memory/p"};
   test::PreferMemory in_memory_;
   test::TempDirectory temp_;
@@ -134,6 +145,29 @@ TEST_F(DistantRoundTripsGate, ARestoreAsksForItsFirstDataAtOnce) {
   }
   EXPECT_LE(trips(), 4U) << "all containers fit the first window";
   EXPECT_LE(requests(), kContainers + 8);
+}
+
+TEST_F(DistantRoundTripsGate, ARestoreWritesLittleButItsTarget) {
+  attach();
+  auto repository = open_attached();
+  will_read_once(*repository);
+  must(restore_version(*version_of(*repository), temp_.path() + "/out", {}, {}));
+  for (std::size_t i = 0; i < kFiles; ++i) {
+    EXPECT_EQ(read_all(temp_.path() + "/out/f" + std::to_string(i)), content_[i]);
+  }
+  EXPECT_LE(requests(), kContainers + 8) << "what was dropped was requested again";
+  must(repository->close());
+  repository.reset();  // Its cache is written.
+  EXPECT_LE(cached_bytes(), kFiles * kFileBytes / 8);
+}
+
+TEST_F(DistantRoundTripsGate, AMountKeepsWhatItRead) {
+  attach();
+  auto repository = open_attached();
+  must(restore_version(*version_of(*repository), temp_.path() + "/out", {}, {}));
+  must(repository->close());
+  repository.reset();  // Its cache is written.
+  EXPECT_GE(cached_bytes(), kFiles * kFileBytes);
 }
 
 TEST_F(DistantRoundTripsGate, ARandomReadTakesOneRoundTrip) {

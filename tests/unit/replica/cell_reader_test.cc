@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "io/memory_file_system.h"
-#include "replica/ahead_window.h"
+#include "replica/flight_memory.h"
 #include "support/memory_bucket.h"
 
 namespace varve::replica {
@@ -93,6 +93,10 @@ class CellReaderTest : public testing::Test {
   }
   [[nodiscard]] std::uint64_t gets() const {
     return bucket_.traffic()[static_cast<std::size_t>(bucket::RequestKind::kGet)].requests;
+  }
+  [[nodiscard]] std::uint64_t cached_bytes() const {
+    const auto bytes = files_->tree_bytes("/r/cache");
+    return bytes ? *bytes : 0;
   }
   [[nodiscard]] std::uint64_t received() const {
     return bucket_.traffic()[static_cast<std::size_t>(bucket::RequestKind::kGet)].bytes_received;
@@ -290,6 +294,75 @@ TEST_F(CellReaderTest, WhatIsNotReadSoonMakesRoom) {
   EXPECT_EQ(received(), 10 * kMiB) << "the cache has them";
 }
 
+TEST_F(CellReaderTest, WhatIsReadOnceIsNotCached) {
+  limits_.held_bytes_max = 4 * kMiB;
+  limits_.unread_kept = std::chrono::minutes(5);
+  restart();
+  reader_->will_read_once();
+  for (std::uint64_t at = 0; at < 10 * kMiB; at += 2 * kMiB)
+    reader_->will_read(range(at, 2 * kMiB));
+  for (std::uint64_t at = 0; at < 10 * kMiB; at += 100'000)
+    EXPECT_FALSE(read(at, std::min<std::uint64_t>(100'000, 10 * kMiB - at)));
+  EXPECT_EQ(received(), 10 * kMiB) << "bytes were received twice";
+  reader_.reset();
+  EXPECT_LE(cached_bytes(), kMiB) << "readers took nearly all of it";
+}
+
+TEST_F(CellReaderTest, WhatReadersLeaveIsCached) {
+  limits_.held_bytes_max = 0;
+  restart();
+  reader_->will_read_once();
+  // The second container begins in the last cell of the first one.
+  EXPECT_FALSE(read(0, 2 * kMiB + 8192));
+  EXPECT_FALSE(read(5 * kMiB, 10));
+  EXPECT_FALSE(read(6 * kMiB, 3 * kCacheCellBytes));
+  const auto before = received();
+  reader_.reset();
+  EXPECT_EQ(cached_bytes() / kCacheCellBytes, 2U) << "two cells of which a part was not taken";
+  restart();
+  EXPECT_FALSE(read(2 * kMiB + 8192, kCacheCellBytes - 8192));
+  EXPECT_FALSE(read(5 * kMiB + 5000, 10));
+  EXPECT_EQ(received(), before);
+}
+
+TEST_F(CellReaderTest, WhatIsNotReadSoonMakesRoomForAReaderOfAll) {
+  limits_.bytes_max = 4 * kMiB;
+  limits_.unread_kept = std::chrono::milliseconds(0);
+  restart();
+  reader_->will_read_once();
+  for (std::uint64_t at = 0; at < 10 * kMiB; at += 2 * kMiB) {
+    reader_->will_read(range(at, 2 * kMiB));
+  }
+  while (received() < 10 * kMiB) std::this_thread::yield();
+  EXPECT_FALSE(read(0, 10 * kMiB));
+  EXPECT_EQ(received(), 10 * kMiB) << "the cache has them";
+}
+
+TEST_F(CellReaderTest, WhatIsCachedAlreadyServesAReaderOfAll) {
+  EXPECT_FALSE(read(0, 3 * kMiB));
+  restart();
+  reader_->will_read_once();
+  const auto before = received();
+  EXPECT_FALSE(read(0, 3 * kMiB));
+  EXPECT_EQ(received(), before);
+}
+
+TEST(FlightMemory, IsUsedAgainWithinItsLimit) {
+  const auto memory = std::make_shared<FlightMemory>();
+  const auto* const first = memory->take(4 * kMiB).get();
+  EXPECT_EQ(memory->kept_bytes(), 4 * kMiB);
+  EXPECT_EQ(memory->take(3 * kMiB).get(), first) << "new pages would be cleared";
+  EXPECT_NE(memory->take(kMiB).get(), first) << "a small request would hold much memory";
+  {
+    std::vector<FlightMemory::Piece> pieces;
+    for (int i = 0; i < 20; ++i) pieces.push_back(memory->take(4 * kMiB));
+    EXPECT_LE(memory->kept_bytes(), kMiB);
+  }
+  EXPECT_LE(memory->kept_bytes(), FlightMemory::kKeptBytesMax);
+  memory->release();
+  EXPECT_EQ(memory->kept_bytes(), 0U);
+}
+
 TEST_F(CellReaderTest, AFailureIsKeptForAWhile) {
   bucket_.set_faults([](std::uint64_t, bucket::RequestKind kind, const std::string&) {
     return kind == bucket::RequestKind::kGet ? test::Fault::kBefore : test::Fault::kNone;
@@ -320,6 +393,7 @@ TEST_F(CellReaderTest, RandomReadsReturnTheObjectsBytes) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 20; ++round) {
     if (round % 5 == 0) restart();
+    if (round % 10 == 2) reader_->will_read_once();
     std::vector<std::thread> threads;
     for (int i = 0; i < 3; ++i) {
       const auto seed = random();
@@ -338,47 +412,6 @@ TEST_F(CellReaderTest, RandomReadsReturnTheObjectsBytes) {
     }
     for (auto& thread : threads) thread.join();
   }
-}
-
-// Simulates a store that answers after a round trip, and delivers at most `rate` bytes in a second.
-std::size_t window_after(double round_trip, double rate) {
-  constexpr double kBytes = 4 << 20;
-  AheadWindow window;
-  AheadWindow::Clock::time_point now{};
-  for (int i = 0; i < 3000; ++i) {
-    const double each = std::max(kBytes / rate, round_trip / static_cast<double>(window.size()));
-    now += std::chrono::duration_cast<AheadWindow::Clock::duration>(
-        std::chrono::duration<double>(each));
-    window.on_end(static_cast<std::uint64_t>(kBytes), true, now);
-  }
-  return window.size();
-}
-
-TEST(AheadWindow, GrowsWithTheRoundTrip) {
-  EXPECT_EQ(window_after(0.001, 1e9), AheadWindow::kLeast);
-  EXPECT_GE(window_after(0.1, 1e9), 32U);
-  EXPECT_EQ(window_after(1, 1e9), AheadWindow::kMost);
-  EXPECT_EQ(window_after(0.1, 1e7), AheadWindow::kLeast) << "a slow line needs few requests";
-}
-
-TEST(AheadWindow, DoublesAtOnceIfManyWait) {
-  AheadWindow window;
-  window.on_waiting(AheadWindow::kLeast - 1);
-  EXPECT_EQ(window.size(), AheadWindow::kLeast);
-  window.on_waiting(AheadWindow::kLeast);
-  EXPECT_EQ(window.size(), 2 * AheadWindow::kLeast);
-  window.on_waiting(1000);
-  EXPECT_EQ(window.size(), 2 * AheadWindow::kLeast);
-}
-
-TEST(AheadWindow, RequestsThatDoNotFillItTeachNothing) {
-  AheadWindow window;
-  AheadWindow::Clock::time_point now{};
-  for (int i = 0; i < 3000; ++i) {
-    now += std::chrono::milliseconds(1);
-    window.on_end(4 << 20, i % 5 != 0, now);
-  }
-  EXPECT_EQ(window.size(), AheadWindow::kLeast);
 }
 
 }  // namespace
