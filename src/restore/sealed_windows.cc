@@ -11,53 +11,72 @@
 namespace varve::restore {
 
 namespace {
-constexpr std::size_t kSparesMax = 2;
+// Room for the windows that are kept, and for two blocks that readers still hold or that are being
+// read.
+constexpr std::size_t kBlockRoom =
+    layout::room_for(SealedWindows::kTogetherMax * SealedWindows::kWindowBytes);
+constexpr std::size_t kMemoryBytes =
+    (SealedWindows::kWindows / SealedWindows::kTogetherMax + 2) * kBlockRoom;
 }  // namespace
 
-/// Memory of blocks that ended, for the next ones: fresh memory costs a page fault for every 4 KiB.
-struct SealedWindows::Spares {
-  base::AlignedBuffer take(std::size_t bytes) {
-    {
-      const std::lock_guard lock(mutex);
-      const auto fits = [bytes](const base::AlignedBuffer& one) {
-        return one.size() >= bytes && one.size() <= 2 * bytes;
-      };
-      const auto spare = std::ranges::find_if(buffers, fits);
-      if (spare != buffers.end()) {
-        auto memory = std::move(*spare);
-        buffers.erase(spare);
-        return memory;
-      }
-    }
-    return base::AlignedBuffer(bytes);
-  }
-  void keep(base::AlignedBuffer memory) {
+/// Memory of the blocks, in one piece that is large enough for huge pages. Fresh memory in small
+/// pages costs a page fault for every 4 KiB, as much as the read that fills it. A block takes the
+/// lowest place, so a reader of few windows touches little of the piece.
+struct SealedWindows::Memory {
+  /// Returns `bytes` that give_back() returns later, or an empty span if no place is large enough.
+  std::span<std::byte> take(std::size_t bytes) {
     const std::lock_guard lock(mutex);
-    if (buffers.size() == kSparesMax) buffers.erase(buffers.begin());
-    buffers.push_back(std::move(memory));
+    if (!all) all.emplace(kMemoryBytes);
+    auto free = all->span();
+    auto next = used.begin();
+    for (; next != used.end(); ++next) {
+      const auto gap = static_cast<std::size_t>(next->data() - free.data());
+      if (gap >= bytes) break;
+      free = free.subspan(gap + next->size());
+    }
+    if (free.size() < bytes) return {};
+    return *used.insert(next, free.first(bytes));
+  }
+  void give_back(std::span<std::byte> bytes) {
+    const std::lock_guard lock(mutex);
+    const auto place = std::ranges::find(used, bytes.data(), &std::span<std::byte>::data);
+    VARVE_ASSERT(place != used.end());
+    used.erase(place);
   }
 
   std::mutex mutex;  // Innermost.
-  std::vector<base::AlignedBuffer> buffers;
+  std::optional<base::AlignedBuffer> all;
+  std::vector<std::span<std::byte>> used;  // Ascending.
 };
 
-/// The bytes of an entry. The first reader loads them, and others wait for it. The memory goes to
-/// the spares when the cache has dropped the entry and the last reader has finished.
+/// The bytes of an entry. The first reader loads them, and others wait for it. The memory is free
+/// again when the cache has dropped the entry and the last reader has finished.
 struct SealedWindows::Block {
-  explicit Block(std::shared_ptr<Spares> of) : spares(std::move(of)) {}
+  explicit Block(std::shared_ptr<Memory> of) : source(std::move(of)) {}
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
-  ~Block() {
-    if (memory) spares->keep(std::move(*memory));
+  ~Block() { leave_room(); }
+
+  /// Takes memory for `count` bytes. Readers that hold many blocks make it take memory of its own.
+  std::span<std::byte> take_room(std::size_t count) {
+    leave_room();
+    room = source->take(count);
+    if (!room.empty()) return room;
+    return own.emplace(count).span();
+  }
+  void leave_room() {
+    own.reset();
+    if (!room.empty()) source->give_back(std::exchange(room, {}));
   }
 
-  const std::shared_ptr<Spares> spares;
+  const std::shared_ptr<Memory> source;
   std::mutex mutex;
-  std::optional<base::AlignedBuffer> memory;
-  std::span<const std::byte> bytes;  // Empty until they are loaded.
+  std::span<std::byte> room;               // Memory of `source`.
+  std::optional<base::AlignedBuffer> own;  // Used if `source` has no room.
+  std::span<const std::byte> bytes;        // Empty until they are loaded.
 };
 
-SealedWindows::SealedWindows() : spares_(std::make_shared<Spares>()) {}
+SealedWindows::SealedWindows() : memory_(std::make_shared<Memory>()) {}
 
 void SealedWindows::add_windows(const format::ContainerHeader& header, Slice slice, Set& set) {
   const std::size_t begin = header.frames[slice.first].offset;
@@ -95,7 +114,7 @@ SealedWindows::Entry SealedWindows::request_for(const Wanted& wanted, const Plan
   }
   std::uint32_t count = 1;
   while (first + count < end && !kept.test(first + count)) ++count;
-  return {wanted.salt, first, count, run_before(first) + count, std::make_shared<Block>(spares_)};
+  return {wanted.salt, first, count, run_before(first) + count, std::make_shared<Block>(memory_)};
 }
 
 /// Returns the entry of the first wanted window. Adds one if none is kept.
@@ -122,7 +141,7 @@ SealedWindows::Entry SealedWindows::find(const Wanted& wanted, const Plan& plan)
 /// Returns an entry of one window, in place of the one that has it.
 SealedWindows::Entry SealedWindows::alone(const Salt& salt, std::uint32_t index) {
   std::vector<std::shared_ptr<Block>> dropped;
-  Entry entry{salt, index, 1, 1, std::make_shared<Block>(spares_)};
+  Entry entry{salt, index, 1, 1, std::make_shared<Block>(memory_)};
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(entries_, [&](const Entry& one) {
@@ -157,15 +176,18 @@ Result<SliceBytes> SealedWindows::read(layout::ChunkSource& source,
   const auto load = [&](const Entry& entry) -> Result<void> {
     const auto begin = static_cast<std::uint32_t>(entry.first * kWindowBytes);
     const std::size_t bytes = std::min<std::size_t>(entry.count * kWindowBytes, data - begin);
-    auto memory = spares_->take(layout::room_for(bytes));
-    std::span<const std::byte> loaded = memory.span().first(bytes);
+    const auto room_of = entry.block->take_room(layout::room_for(bytes));
+    std::span<const std::byte> loaded = room_of.first(bytes);
     ++cost.requests;
-    if (once) {
-      VARVE_TRY_ASSIGN(loaded, source.read_once(header.number, begin, bytes, memory.span()));
-    } else {
-      VARVE_TRY(source.read_data(header.number, begin, memory.span().first(bytes)));
+    const auto read = [&]() -> Result<void> {
+      if (!once) return source.read_data(header.number, begin, room_of.first(bytes));
+      VARVE_TRY_ASSIGN(loaded, source.read_once(header.number, begin, bytes, room_of));
+      return {};
+    }();
+    if (!read) {
+      entry.block->leave_room();
+      return read.error();
     }
-    entry.block->memory.emplace(std::move(memory));
     entry.block->bytes = loaded;
     cost.bytes += bytes;
     return {};

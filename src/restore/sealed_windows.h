@@ -37,7 +37,7 @@ struct SliceBytes {
 /// - otherwise half as many as were read one after the other up to there.
 /// So the requests follow from the windows that were wanted, together and in order, and tell
 /// nothing else about the slices. Thread-safe. Lock order: a block's mutex, then the cache's, then
-/// that of the spares.
+/// that of the memory.
 class SealedWindows {
  public:
   SealedWindows();
@@ -83,7 +83,7 @@ class SealedWindows {
  private:
   using Salt = decltype(format::ContainerSeal::salt);
   struct Block;
-  struct Spares;
+  struct Memory;
   // Windows that one request reads.
   struct Entry {
     Salt salt{};
@@ -106,7 +106,7 @@ class SealedWindows {
 
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;  // The last used at the end.
-  const std::shared_ptr<Spares> spares_;
+  const std::shared_ptr<Memory> memory_;
 };
 
 }  // namespace varve::restore

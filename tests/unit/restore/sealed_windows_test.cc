@@ -274,6 +274,33 @@ TEST_F(SealedReads, HeldBytesStayWhileOtherWindowsReplaceThem) {
   expect_equal(held.bytes, {0, 0});
 }
 
+// More blocks than the memory for them has room for.
+TEST_F(SealedReads, ReadersMayHoldManyBlocks) {
+  plan_.wanted.set();
+  const auto frames_in_a_block = [&](std::uint32_t frame) {
+    const auto block_of = [](std::uint32_t byte) {
+      return byte / (SealedWindows::kTogetherMax * kWindow);
+    };
+    return block_of(header_.frames[frame].offset) == block_of(frame_end(header_.frames[frame]) - 1);
+  };
+  ASSERT_TRUE(frames_in_a_block(0));
+  ASSERT_TRUE(frames_in_a_block(5));
+  std::vector<std::byte> room(layout::room_for(format::kFrameRawBytesMax));
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::pair<SliceBytes, std::uint32_t>> held;
+    for (std::uint8_t other = 0; other < 16; ++other) {
+      header_.seal->salt.fill(std::byte{other});
+      for (const std::uint32_t frame : {0U, 5U}) {
+        held.emplace_back(must(reader_.read_once(source_, header_, {frame, frame}, room, plan_)),
+                          frame);
+        EXPECT_NE(held.back().first.holder, nullptr);
+      }
+    }
+    for (const auto& [got, frame] : held) expect_equal(got.bytes, {frame, frame});
+    std::ranges::reverse(held);  // They end in another order than they were read in.
+  }
+}
+
 TEST_F(SealedReads, AnUnreadableWindowDoesNotHideTheOneBeforeIt) {
   // The fifth window is read with the sixth one, which is behind the file's end.
   const std::uint32_t first = 4 * kWindow;
