@@ -92,6 +92,7 @@ struct Aead::Keyed {
   Keyed(Cipher which, SecretKey of) : cipher(which), key(std::move(of)) {}
   [[nodiscard]] bool open(const Nonce& nonce, std::span<const std::byte> associated,
                           const std::byte* sealed, const Tag& tag, std::span<std::byte> out);
+  [[nodiscard]] bool is_sealed_zeros(const Nonce& nonce, std::span<const std::byte> sealed);
 
   const Cipher cipher;
   const SecretKey key;
@@ -114,6 +115,27 @@ bool Aead::Keyed::open(const Nonce& nonce, std::span<const std::byte> associated
       EVP_DecryptFinal_ex(use.get(), &none, &length) == 1;
   if (!ok) std::fill(out.begin(), out.end(), std::byte{0});
   return ok;
+}
+
+bool Aead::Keyed::is_sealed_zeros(const Nonce& nonce, std::span<const std::byte> sealed) {
+  const Use use(*this);
+  if (EVP_DecryptInit_ex2(use.get(), nullptr, nullptr, evp_bytes(nonce), nullptr) != 1) {
+    return false;
+  }
+  std::array<std::byte, 4096> text{};
+  for (std::size_t at = 0; at < sealed.size();) {
+    const auto part = sealed.subspan(at, std::min(text.size(), sealed.size() - at));
+    int length = 0;
+    if (EVP_DecryptUpdate(use.get(), evp_bytes(std::span<std::byte>(text)), &length,
+                          evp_bytes(part), length_of(part.size())) != 1) {
+      return false;
+    }
+    std::byte any{0};
+    for (const std::byte b : std::span(text).first(part.size())) any |= b;
+    if (any != std::byte{0}) return false;
+    at += part.size();
+  }
+  return true;
 }
 
 Aead::Aead(Cipher cipher, SecretKey key)
@@ -148,6 +170,10 @@ bool Aead::open(const Nonce& nonce, std::span<const std::byte> associated,
                 std::span<const std::byte> sealed, const Tag& tag, std::span<std::byte> out) const {
   VARVE_ASSERT(sealed.size() == out.size());
   return keyed_->open(nonce, associated, sealed.data(), tag, out);
+}
+
+bool Aead::is_sealed_zeros(const Nonce& nonce, std::span<const std::byte> sealed) const {
+  return keyed_->is_sealed_zeros(nonce, sealed);
 }
 
 void observe_seals(SealObserver observer) { observer_of_seals = observer; }

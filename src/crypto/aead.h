@@ -49,6 +49,9 @@ class Aead {
   [[nodiscard]] bool open(const Nonce& nonce, std::span<const std::byte> associated,
                           std::span<const std::byte> sealed, const Tag& tag,
                           std::span<std::byte> out) const;
+  /// Returns whether seal() made `sealed` of zeros with this key and nonce. The associated data
+  /// does not matter. Unlike open(), needs no tag: any other byte opens to something else.
+  [[nodiscard]] bool is_sealed_zeros(const Nonce& nonce, std::span<const std::byte> sealed) const;
 
  private:
   struct Keyed;

@@ -56,6 +56,10 @@ class ContainerKey {
   /// Errors: kCorrupt if the part is damaged or another one; `out` is then zero.
   [[nodiscard]] Result<void> open(const ContainerPart& part, std::span<const std::byte> sealed,
                                   const crypto::Tag& tag, std::span<std::byte> out) const;
+  /// Returns whether seal() made `sealed` of zeros, as the part with this index.
+  [[nodiscard]] bool is_sealed_zeros(std::uint32_t index, std::span<const std::byte> sealed) const {
+    return aead_.is_sealed_zeros(crypto::nonce_of(index), sealed);
+  }
 
  private:
   [[nodiscard]] std::string associated_data(const ContainerPart& part) const;

@@ -14,6 +14,7 @@ namespace varve::format {
 namespace {
 
 Error damaged_frame(const std::string& what) { return {ErrorCode::kCorrupt, "frame: " + what}; }
+Error damaged_padding() { return {ErrorCode::kCorrupt, "the padding is damaged"}; }
 
 // Memory for one compressed frame. Each thread keeps its own.
 std::span<std::byte> scratch_of_this_thread() {
@@ -116,6 +117,14 @@ class SealedFrameCodec final : public PlainFrameCodec {
     return packed ? decompress(frame.codec, text, out) : Result<void>();
   }
 
+  [[nodiscard]] Result<void> verify_padding(const ContainerHeader& header,
+                                            std::span<const std::byte> padding) const override {
+    if (!header.seal) return damaged_padding();
+    VARVE_TRY_ASSIGN(const auto key, keys_->key_of(header.seal->salt));
+    if (key.is_sealed_zeros(ContainerPart::kPadding, padding)) return {};
+    return damaged_padding();
+  }
+
   [[nodiscard]] const ContainerKeys* keys() const override { return keys_.get(); }
 
  private:
@@ -144,6 +153,12 @@ Result<std::string> FrameCodec::finish_container(ContainerHeader& header,
   const auto padding = rest.subspan(header.data_bytes);
   std::fill(padding.begin(), padding.end(), std::byte{0});
   return encode_container_header(header);
+}
+
+Result<void> FrameCodec::verify_padding(const ContainerHeader& /*header*/,
+                                        std::span<const std::byte> padding) const {
+  const bool zero = std::ranges::all_of(padding, [](std::byte b) { return b == std::byte{0}; });
+  return zero ? Result<void>() : damaged_padding();
 }
 
 std::unique_ptr<const FrameCodec> make_sealed_frame_codec(

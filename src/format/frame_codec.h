@@ -81,6 +81,11 @@ class FrameCodec {
 
   /// Returns the keys of the repository's containers, or null if they are plain.
   [[nodiscard]] virtual const ContainerKeys* keys() const { return nullptr; }
+
+  /// Verifies the padding behind a container's data, up to the container's end.
+  /// Errors: kCorrupt if a byte of it is damaged; kIo without memory.
+  [[nodiscard]] virtual Result<void> verify_padding(const ContainerHeader& header,
+                                                    std::span<const std::byte> padding) const;
 };
 
 /// Returns the codec of a repository without a key: its frames do not depend on their places.

@@ -37,6 +37,26 @@ void verify_chunks(const format::ContainerHeader& header, const format::FrameEnt
   verdict.faults.push_back(std::move(fault));
 }
 
+// Verifies the padding of a container. `whole` has that of a sealed one behind the data. Together
+// with the header and the frames, that is each byte of a sealed container: its checksum, which the
+// header's tag covers, would tell nothing more.
+void verify_padding(const format::FrameCodec& codec, store::SegmentReader& reader,
+                    const format::ContainerRecord& record,
+                    const Result<std::span<const std::byte>>& whole, ContainerVerdict& verdict) {
+  const auto verified = [&]() -> Result<void> {
+    if (record.sealed && whole) {
+      return codec.verify_padding(*verdict.header, whole->subspan(record.data_bytes));
+    }
+    VARVE_TRY_ASSIGN(const auto padding, reader.read_padding(record));
+    return codec.verify_padding(*verdict.header, padding);
+  }();
+  if (!verified && verified.error().code() == ErrorCode::kUnavailable) {
+    verdict.unavailable = verified.error();
+  } else if (!verified) {
+    verdict.faults.push_back({verified.error().message(), {}});
+  }
+}
+
 }  // namespace
 
 ContainerVerdict verify_container(const format::DataCodecs& codecs, store::SegmentReader& reader,
@@ -60,11 +80,13 @@ ContainerVerdict verify_container(const format::DataCodecs& codecs, store::Segme
   verdict.header = std::move(*read);
   if (level == VerifyLevel::kHeader) return verdict;
   const auto& header = *verdict.header;
-  // Tries to read all data at once. In a truncated file that fails, and the frames before the cut
-  // are read one by one.
-  const std::size_t room = io::direct_room(record.data_bytes);
+  // Tries to read all data at once, that of a sealed container with its padding. In a truncated
+  // file that fails, and the frames before the cut are read one by one.
+  const std::uint32_t bytes =
+      record.sealed ? record.total_bytes - record.header_bytes : record.data_bytes;
+  const std::size_t room = io::direct_room(bytes);
   if (!memory.stored || memory.stored->size() < room) memory.stored.emplace(room);
-  const auto whole = reader.read_direct(record, 0, record.data_bytes, memory.stored->span());
+  const auto whole = reader.read_direct(record, 0, bytes, memory.stored->span());
   for (std::uint32_t i = 0; i < header.frames.size(); ++i) {
     const auto& frame = header.frames[i];
     memory.raw.resize(std::max<std::size_t>(memory.raw.size(), frame.raw_bytes));
@@ -88,15 +110,7 @@ ContainerVerdict verify_container(const format::DataCodecs& codecs, store::Segme
       verify_chunks(header, frame, raw, codecs.fingerprinter(), verdict);
     }
   }
-  // The checksum of a sealed container covers the frames, too, so it tells nothing more then.
-  if (record.sealed && (!whole || !verdict.faults.empty())) return verdict;
-  const auto data = record.sealed ? *whole : std::span<const std::byte>();
-  auto padding = reader.verify_padding(record, data);
-  if (!padding && padding.error().code() == ErrorCode::kUnavailable) {
-    verdict.unavailable = std::move(padding).error();
-  } else if (!padding) {
-    verdict.faults.push_back({padding.error().message(), {}});
-  }
+  verify_padding(codecs.frames(), reader, record, whole, verdict);
   return verdict;
 }
 

@@ -47,9 +47,10 @@ struct VerifyMemory {
   std::vector<std::byte> raw;
 };
 
-/// Verifies a container. Reads the data from the disk, past the page cache; header and padding may
-/// come from the cache. If the container is moved in the meantime, it looks damaged, so the caller
-/// must check the catalog afterwards. Thread-safe if each thread passes its own memory.
+/// Verifies a container. Reads the data from the disk, past the page cache, and with it the padding
+/// of a sealed container. The header, and other padding, may come from the cache. If the container
+/// is moved in the meantime, it looks damaged, so the caller must check the catalog afterwards.
+/// Thread-safe if each thread passes its own memory.
 [[nodiscard]] ContainerVerdict verify_container(const format::DataCodecs& codecs,
                                                 store::SegmentReader& reader, StoreId store_id,
                                                 const format::ContainerRecord& record,

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/checksum.h"
 #include "base/coding.h"
 
 namespace varve::store {
@@ -210,40 +209,16 @@ void SegmentReader::will_read_data(const format::ContainerRecord& record, std::u
   }
 }
 
-Result<void> SegmentReader::verify_padding(const format::ContainerRecord& record,
-                                           std::span<const std::byte> data) {
-  if (record.sealed) return verify_outer_checksum(record, data);
-  std::vector<std::byte> bytes(record.end() - record.offset - record.header_bytes -
-                               record.data_bytes);
-  if (bytes.empty()) return {};
+Result<std::vector<std::byte>> SegmentReader::read_padding(const format::ContainerRecord& record) {
+  const std::uint64_t begin = record.offset + record.header_bytes + record.data_bytes;
+  std::vector<std::byte> bytes(record.end() - begin);
+  if (bytes.empty()) return bytes;
   VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
-  VARVE_TRY_ASSIGN(
-      const std::size_t got,
-      segment->read_at(record.offset + record.header_bytes + record.data_bytes, bytes));
-  const bool zero =
-      std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-  if (got != bytes.size() || !zero) {
-    return Error(ErrorCode::kCorrupt, describe(record) + ": the padding is damaged");
+  VARVE_TRY_ASSIGN(const std::size_t got, segment->read_at(begin, bytes));
+  if (got != bytes.size()) {
+    return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the padding");
   }
-  return {};
-}
-
-Result<void> SegmentReader::verify_outer_checksum(const format::ContainerRecord& record,
-                                                  std::span<const std::byte> data) {
-  const std::uint32_t data_end = record.header_bytes + record.data_bytes;
-  std::vector<std::byte> header(record.header_bytes);
-  std::vector<std::byte> padding(record.total_bytes - data_end);
-  VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
-  VARVE_TRY_ASSIGN(const auto header_got, segment->read_at(record.offset, header));
-  VARVE_TRY_ASSIGN(const auto padding_got, segment->read_at(record.offset + data_end, padding));
-  if (header_got != header.size() || padding_got != padding.size()) return ends_early(record);
-  VARVE_TRY_ASSIGN(const auto expected, format::container_outer_checksum(header));
-  base::ChecksumStream sum;
-  sum.add(std::span(header).subspan(format::kContainerFixedHeaderBytes));
-  sum.add(data);
-  sum.add(padding);
-  if (sum.sum() == expected) return {};
-  return Error(ErrorCode::kCorrupt, describe(record) + ": the padding is damaged");
+  return bytes;
 }
 
 }  // namespace varve::store

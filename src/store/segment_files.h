@@ -122,10 +122,8 @@ class SegmentReader {
   void will_read_all(const format::ContainerRecord& record);
   void will_read_data(const format::ContainerRecord& record, std::uint32_t offset,
                       std::size_t bytes);
-  /// Checks the zeros that pad a plain container; in a sealed one, the checksum of the whole
-  /// container, of which `data` is the data. Errors: kCorrupt if it is damaged.
-  [[nodiscard]] Result<void> verify_padding(const format::ContainerRecord& record,
-                                            std::span<const std::byte> data);
+  /// Reads the bytes between the container's data and its end.
+  [[nodiscard]] Result<std::vector<std::byte>> read_padding(const format::ContainerRecord& record);
   /// Closes a file that was removed or shortened.
   void forget(SegmentNumber segment);
   /// Returns the path of a container's file and its offset, for messages.
@@ -148,8 +146,6 @@ class SegmentReader {
                                                               const format::ContainerRecord& record,
                                                               std::span<const std::byte> bytes,
                                                               std::size_t got) const;
-  [[nodiscard]] Result<void> verify_outer_checksum(const format::ContainerRecord& record,
-                                                   std::span<const std::byte> data);
   [[nodiscard]] Error ends_early(const format::ContainerRecord& record) const;
   [[nodiscard]] Result<std::shared_ptr<OpenSegment>> file(SegmentNumber segment,
                                                           ReadMode mode = ReadMode::kPlanned);

@@ -129,6 +129,31 @@ TEST_P(FrameCodecContract, EveryFlippedByteReturnsCorrupt) {
   }
 }
 
+TEST_P(FrameCodecContract, EveryFlippedByteOfThePaddingReturnsCorrupt) {
+  const auto codec = GetParam().make({Codec::kNone, 0});
+  ContainerHeader header;
+  header.store = StoreId{3};
+  header.number = ContainerNumber{17};
+  header.frames = {{.chunk_count = 1, .stored_bytes = 5, .raw_bytes = 5}};
+  header.chunks.resize(1);
+  header.chunks[0].id = ChunkId::make(VersionNumber{1}, 0);
+  header.chunks[0].raw_bytes = 5;
+  Bytes data(kContainerBytesMax);
+  test::must(codec->finish_container(header, data));
+  const auto padding = std::span(data).subspan(
+      header.data_bytes, header.stored_bytes() - header.header_bytes - header.data_bytes);
+  ASSERT_GT(padding.size(), 4000U);
+  EXPECT_TRUE(codec->verify_padding(header, padding));
+  EXPECT_TRUE(codec->verify_padding(header, {}));
+  for (auto& b : padding) {
+    b ^= std::byte{0x40};
+    const auto verified = codec->verify_padding(header, padding);
+    ASSERT_FALSE(verified.has_value());
+    EXPECT_EQ(verified.error().code(), ErrorCode::kCorrupt);
+    b ^= std::byte{0x40};
+  }
+}
+
 TEST_P(FrameCodecContract, OtherPlacesAreRefusedIfTheCodecBindsPlaces) {
   const auto codec = GetParam().make({Codec::kZstd, 1});
   auto stored = store(*codec, compressible(2000));

@@ -123,6 +123,30 @@ INSTANTIATE_TEST_SUITE_P(Ciphers, AeadVector, testing::Values(aes_256_gcm(), cha
                            return of.param.cipher == Cipher::kAes256Gcm ? "aes" : "chacha";
                          });
 
+TEST(Aead, SealedZerosAreToldFromAllElse) {
+  for (const auto cipher : {Cipher::kAes256Gcm, Cipher::kChaCha20Poly1305}) {
+    const Aead aead(cipher, *SecretKey::random());
+    Bytes text(9001);
+    (void)aead.seal(nonce_of(1), from_text("place"), text);
+    EXPECT_TRUE(aead.is_sealed_zeros(nonce_of(1), text));
+    EXPECT_TRUE(aead.is_sealed_zeros(nonce_of(1), {}));
+    EXPECT_FALSE(aead.is_sealed_zeros(nonce_of(2), text));
+    EXPECT_FALSE(Aead(cipher, *SecretKey::random()).is_sealed_zeros(nonce_of(1), text));
+    EXPECT_FALSE(aead.is_sealed_zeros(nonce_of(1), Bytes(16)));
+    for (std::size_t i = 0; i < text.size(); i += 250) {
+      text[i] ^= std::byte{1};
+      EXPECT_FALSE(aead.is_sealed_zeros(nonce_of(1), text)) << i;
+      text[i] ^= std::byte{1};
+    }
+    text.back() ^= std::byte{0x80};
+    EXPECT_FALSE(aead.is_sealed_zeros(nonce_of(1), text)) << "the last byte";
+    // The context that it used serves the next text.
+    Bytes next = from_text("next");
+    const auto tag = aead.seal(nonce_of(3), {}, next);
+    EXPECT_TRUE(aead.open(nonce_of(3), {}, next, tag));
+  }
+}
+
 TEST(Aead, AnEmptyTextHasATag) {
   const Aead aead(Cipher::kAes256Gcm, *SecretKey::random());
   const auto associated = from_text("place");

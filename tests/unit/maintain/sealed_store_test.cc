@@ -22,6 +22,7 @@
 #include "store/container_rewrite.h"
 #include "store/container_writer.h"
 #include "store/folder_store.h"
+#include "support/faulty_file_system.h"
 #include "support/test_keys.h"
 
 namespace varve::maintain {
@@ -116,7 +117,8 @@ class SealedStore : public testing::TestWithParam<bool> {
             record.end() - 1};
   }
 
-  std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
+  const std::unique_ptr<test::FaultyFileSystem> files_ =
+      std::make_unique<test::FaultyFileSystem>(io::make_memory_file_system());
   base::ThreadPool pool_{1, "test"};
   store::NumberSource numbers_;
   const format::DataCodecs codecs_{parameters(), test::test_keys()};
@@ -186,6 +188,58 @@ TEST_P(SealedStore, EveryPartOfAContainerIsVerified) {
     EXPECT_TRUE(!verdict.header || verdict.faults.size() == 1) << offset - records_[3].offset;
     EXPECT_TRUE(verify(records_[2]).faults.empty());
   }
+}
+
+// Nothing compares the checksum of the whole container, so each byte must be part of something
+// else.
+TEST_P(SealedStore, EachByteOfTheLastContainerIsVerified) {
+  const auto& record = records_[5];
+  const std::uint64_t data_end = record.offset + record.header_bytes + record.data_bytes;
+  ASSERT_GT(record.end(), data_end + 100);
+  const auto is_told = [&](std::uint64_t at) {
+    flip(at);
+    const auto verdict = verify(record);
+    return !verdict.header || verdict.faults.size() == 1;
+  };
+  for (std::uint64_t at = record.offset; at < record.offset + record.header_bytes; ++at) {
+    ASSERT_TRUE(is_told(at)) << at - record.offset;
+  }
+  for (std::uint64_t at = data_end; at < record.end(); ++at) {
+    ASSERT_TRUE(is_told(at)) << at - data_end << " in the padding";
+  }
+  for (std::uint64_t at = record.offset + record.header_bytes; at < data_end; at += 509) {
+    ASSERT_TRUE(is_told(at)) << at - record.offset;
+  }
+}
+
+TEST_P(SealedStore, ACheckReadsEachByteOnce) {
+  for (const auto& record : records_) {
+    const auto before = files_->faults.bytes_read.load();
+    EXPECT_TRUE(verify(record).faults.empty());
+    // Containers of a volume begin inside blocks.
+    EXPECT_LE(files_->faults.bytes_read - before,
+              record.end() - record.offset + (GetParam() ? 2 * 4096 : 0));
+  }
+}
+
+TEST_P(SealedStore, PaddingOfAnotherContainerAndACutAreTold) {
+  const auto& one = records_[1];
+  const auto& other = records_[4];
+  const auto padding = one.total_bytes - one.header_bytes - one.data_bytes;
+  ASSERT_EQ(padding, other.total_bytes - other.header_bytes - other.data_bytes);
+  auto bytes = image_;
+  bytes.replace(one.end() - padding, padding, image_, other.end() - padding, padding);
+  put(path_, bytes);
+  auto verdict = verify(one);
+  ASSERT_TRUE(verdict.header);
+  ASSERT_EQ(verdict.faults.size(), 1U);
+  EXPECT_EQ(verdict.faults[0].what, "the padding is damaged");
+  EXPECT_TRUE(verdict.faults[0].chunks.empty());
+  put(path_, image_.substr(0, records_[5].end() - 1));
+  verdict = verify(records_[5]);
+  ASSERT_TRUE(verdict.header);
+  ASSERT_EQ(verdict.faults.size(), 1U) << "the frames are whole";
+  EXPECT_NE(verdict.faults[0].what.find("ends inside the padding"), std::string::npos);
 }
 
 TEST_P(SealedStore, SwappedContainersAreRefused) {
