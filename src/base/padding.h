@@ -24,6 +24,12 @@ namespace varve::base {
   return padme(bytes + 1, bytes < kShort ? 32 : kShort);
 }
 
+/// The same for a value that consists of a few numbers: of less than 16 bytes, nearly always.
+[[nodiscard]] constexpr std::uint64_t padded_numbers_bytes(std::uint64_t bytes) {
+  constexpr std::uint64_t kNumbers = 16;
+  return bytes < kNumbers ? kNumbers : padded_value_bytes(bytes);
+}
+
 /// Returns the length to which a file that is written once is padded with zeros. `append_unit` is
 /// that of the file: 1 for a plain file, which has no padding.
 [[nodiscard]] constexpr std::uint64_t padded_file_bytes(std::uint64_t bytes,

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/coding.h"
-#include "base/padding.h"
 #include "base/system_error.h"
 #include "io/posix_file_system.h"
 
@@ -318,8 +317,9 @@ Result<void> WriteTxn::put(TableIndex table, std::string_view key, std::string_v
   std::string stored;
   if (const auto* const seal = env_->seal()) {
     VARVE_TRY_ASSIGN(const auto nonce, next_nonce());
-    stored.resize(base::padded_value_bytes(value.size()) + ValueSeal::kExtraBytes);
-    seal->seal(env_->name_of(table), key, nonce, value, std::as_writable_bytes(std::span(stored)));
+    const char* const name = env_->name_of(table);
+    stored.resize(ValueSeal::sealed_bytes(name, value.size()));
+    seal->seal(name, key, nonce, value, std::as_writable_bytes(std::span(stored)));
   } else {
     stored = value;
   }

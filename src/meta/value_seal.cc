@@ -18,6 +18,8 @@ namespace {
 constexpr std::size_t kRecordBytes = crypto::kSaltBytes + crypto::kNonceBytes + crypto::kTagBytes;
 constexpr std::size_t kHashBytes = 16;
 constexpr std::byte kPaddingMark{1};  // The first byte of the padding; zeros follow.
+// A table of many records with four numbers each, which nearly always have less than 16 bytes.
+constexpr std::string_view kTableOfNumbers = "locations";
 
 std::string_view text_of(std::span<const std::byte> bytes) { return base::as_text(bytes); }
 
@@ -94,11 +96,17 @@ Result<std::shared_ptr<const ValueSeal>> ValueSeal::open(const EnvKeys& keys,
   return std::shared_ptr<const ValueSeal>(opened);
 }
 
+std::size_t ValueSeal::sealed_bytes(std::string_view table, std::size_t value_bytes) {
+  const auto padded = table == kTableOfNumbers ? base::padded_numbers_bytes(value_bytes)
+                                               : base::padded_value_bytes(value_bytes);
+  return static_cast<std::size_t>(padded) + kExtraBytes;
+}
+
 void ValueSeal::seal(std::string_view table, std::string_view key, const crypto::Nonce& nonce,
                      std::string_view value, std::span<std::byte> out) const {
   std::copy(nonce.begin(), nonce.end(), out.begin());
   const auto text = out.subspan(nonce.size(), out.size() - kExtraBytes);
-  VARVE_ASSERT(text.size() == base::padded_value_bytes(value.size()));
+  VARVE_ASSERT(out.size() == sealed_bytes(table, value.size()));
   std::ranges::copy(base::as_bytes(value), text.begin());
   const auto padding = text.subspan(value.size());
   std::ranges::fill(padding, std::byte{0});

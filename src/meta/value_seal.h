@@ -29,7 +29,7 @@ inline constexpr const char* kSealTable = "sealed";
 /// a key of its own, by a random salt. Immutable and thread-safe.
 class ValueSeal {
  public:
-  /// Bytes by which a sealed value is longer than the value.
+  /// Bytes by which a sealed value is longer than the padded value.
   static constexpr std::size_t kExtraBytes = crypto::kNonceBytes + crypto::kTagBytes;
 
   /// Returns the seal of a new environment. Errors: kIo without random bytes or memory.
@@ -42,8 +42,11 @@ class ValueSeal {
   /// Returns the record that the environment keeps, which is not secret.
   [[nodiscard]] const std::string& record() const { return record_; }
 
-  /// Writes the sealed value to `out`, which has kExtraBytes more bytes than the value and does not
-  /// overlap it. The nonce is random, and never used again.
+  /// Returns the length of a sealed value of this table: that of the padded value, and kExtraBytes.
+  [[nodiscard]] static std::size_t sealed_bytes(std::string_view table, std::size_t value_bytes);
+
+  /// Writes the sealed value to `out`, which has sealed_bytes() and does not overlap it. The nonce
+  /// is random, and never used again.
   void seal(std::string_view table, std::string_view key, const crypto::Nonce& nonce,
             std::string_view value, std::span<std::byte> out) const;
   /// Returns the value that seal() sealed for this table and key. Errors: kCorrupt for other bytes.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/coding.h"
-#include "base/padding.h"
 #include "checks.h"
 #include "io/memory_file_system.h"
 #include "meta/value_seal.h"
@@ -70,7 +69,7 @@ std::vector<std::string> sealed_value_seeds() {
   if (!seal) return seeds;
   const auto text = text_of_seeds();
   for (const auto bytes : {std::size_t{0}, std::size_t{40}, kValueBytesMax}) {
-    std::string sealed(base::padded_value_bytes(bytes) + meta::ValueSeal::kExtraBytes, '\0');
+    std::string sealed(meta::ValueSeal::sealed_bytes(kTable, bytes), '\0');
     (*seal)->seal(kTable, kKey, crypto::nonce_of(bytes), std::string_view(text).substr(0, bytes),
                   std::as_writable_bytes(std::span(sealed)));
     seeds.push_back((*seal)->record() + sealed);

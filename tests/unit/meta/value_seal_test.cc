@@ -101,6 +101,23 @@ TEST_F(ValueSealTest, EmptyEnvironmentThatMustExistGetsNoNewKey) {
   EXPECT_EQ(code_of(Env::open(path(), made)), ErrorCode::kCorrupt);
 }
 
+TEST_F(ValueSealTest, RecordsOfNumbersHaveAShorterPadding) {
+  constexpr std::array<const char*, 2> kTables = {"locations", "others"};
+  auto made = options(keys());
+  made.tables = kTables;
+  const auto env = must(Env::open(path(), made));
+  const std::map<std::size_t, std::array<std::size_t, 2>> padded = {
+      {0, {16, 32}}, {1, {16, 32}}, {15, {16, 32}}, {16, {32, 32}}, {31, {32, 32}}, {32, {64, 64}}};
+  for (const auto& [bytes, lengths] : padded) {
+    for (const TableIndex table : {TableIndex{0}, TableIndex{1}}) {
+      const std::string value(bytes, '\0');  // Zeros are the hardest to tell from the padding.
+      put(env, table, "key", value);
+      EXPECT_EQ(stored(env, table, "key").size(), lengths[table] + ValueSeal::kExtraBytes) << bytes;
+      EXPECT_EQ(must(must(ReadTxn::begin(env)).get(table, "key")), value);
+    }
+  }
+}
+
 TEST_F(ValueSealTest, EqualValuesAreSealedDifferently) {
   const auto env = open();
   std::set<std::string> seen;
