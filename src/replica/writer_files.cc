@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "store/folder_store.h"
+#include "store/segment_files.h"
 
 namespace varve::replica {
 
@@ -150,6 +151,10 @@ class WriterStore final : public store::SegmentStore {
     });
   }
   [[nodiscard]] bool answers_later() const override { return answers_later_; }
+
+  [[nodiscard]] std::uint64_t segment_bytes(std::uint64_t run_bytes) const override {
+    return store::replicated_segment_bytes_for(run_bytes);
+  }
 
   Result<std::unique_ptr<store::SegmentAppender>> create(SegmentNumber segment) override {
     if (const auto its = data_path(root_, folder_.path(segment))) VARVE_TRY(data_.begin(*its));

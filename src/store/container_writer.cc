@@ -364,7 +364,7 @@ Result<void> ContainerWriter::check_reserve() {
 
 Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
   std::uint64_t bytes_max = options_.segment_bytes_max;
-  if (bytes_max == 0) bytes_max = segment_bytes_for(stored_bytes());
+  if (bytes_max == 0) bytes_max = store_.segment_bytes(stored_bytes());
   if (options_.file_per_container) bytes_max = 0;
   if (file_ && segment_offset_ + container_bytes > bytes_max) file_.reset();
   if (file_) return {};

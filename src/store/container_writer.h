@@ -33,7 +33,8 @@ struct ContainerWriterOptions {
   NumberSource* numbers = nullptr;  ///< Outlives the writer.
   /// True to write volumes: compact containers, through the page cache.
   bool volume = false;
-  /// Maximum length, in bytes, of a file with more than one container; 0 = by segment_bytes_for().
+  /// Maximum length, in bytes, of a file with more than one container; 0 = by
+  /// SegmentStore::segment_bytes().
   /// A file has at least one container, and no container is longer unless it has one frame.
   std::uint64_t segment_bytes_max = 0;
   /// True for a file of its own for each container, so that any container can be freed.

@@ -13,11 +13,22 @@ namespace varve::store {
 
 namespace {
 constexpr std::uint64_t kSegmentsOfARun = 128;
+constexpr std::uint64_t kReplicatedSegmentsOfARun = 8;
 constexpr std::uint64_t kSegmentsOfAnArrangedSet = 2048;
 }  // namespace
 
+std::uint64_t SegmentStore::segment_bytes(std::uint64_t run_bytes) const {
+  return segment_bytes_for(run_bytes);
+}
+
 std::uint64_t segment_bytes_for(std::uint64_t run_bytes) {
   return std::clamp(run_bytes / kSegmentsOfARun, kSegmentBytesMin, kSegmentBytesMax);
+}
+
+std::uint64_t replicated_segment_bytes_for(std::uint64_t run_bytes) {
+  const auto bytes = std::clamp(run_bytes / kReplicatedSegmentsOfARun, kReplicatedSegmentBytesMin,
+                                kReplicatedSegmentBytesMax);
+  return std::max(bytes, segment_bytes_for(run_bytes));
 }
 
 std::uint64_t arranged_segment_bytes_for(std::uint64_t active_bytes) {

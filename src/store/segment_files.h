@@ -26,6 +26,13 @@ inline constexpr std::uint64_t kSegmentBytesMax = 64ULL << 20;
 /// Returns the maximum length of a segment of a run of `run_bytes`.
 [[nodiscard]] std::uint64_t segment_bytes_for(std::uint64_t run_bytes);
 
+/// Bounds of a segment that becomes an object of an object store, where each object costs requests.
+inline constexpr std::uint64_t kReplicatedSegmentBytesMin = 8ULL << 20;
+inline constexpr std::uint64_t kReplicatedSegmentBytesMax = 32ULL << 20;
+/// Returns the maximum length of the next segment of such a run that has `run_bytes` already. It is
+/// at least segment_bytes_for(run_bytes). docs/decisions/109.
+[[nodiscard]] std::uint64_t replicated_segment_bytes_for(std::uint64_t run_bytes);
+
 /// The lower bound for a segment that arranging writes.
 inline constexpr std::uint64_t kArrangedSegmentBytesMin = 1ULL << 20;
 /// Returns the maximum length of a segment that arranging writes, in an active set of

@@ -106,6 +106,10 @@ class SegmentStore {
   /// repeats what is not answered itself, and kUnavailable means that it has given up.
   [[nodiscard]] virtual bool answers_later() const { return false; }
 
+  /// Returns the maximum length of the next segment of a run that has `run_bytes` already, for the
+  /// data that versions store. Arranging chooses lengths of its own.
+  [[nodiscard]] virtual std::uint64_t segment_bytes(std::uint64_t run_bytes) const;
+
   /// Starts a file. Empties a file of that number, which a crash left.
   [[nodiscard]] virtual Result<std::unique_ptr<SegmentAppender>> create(SegmentNumber segment) = 0;
   /// Waits until the bytes of a file are on disk.
