@@ -317,6 +317,7 @@ Result<std::unique_ptr<io::File>> LocalData::open(const std::string& path, io::O
 }
 
 Result<void> LocalData::begin(const std::string& path) {
+  if (begun_) begun_();
   const std::lock_guard lock(mutex_);
   const auto found = covered_.find(path);
   if (found == covered_.end()) return {};

@@ -103,6 +103,8 @@ class LocalData {
 
   /// Makes room for a new file of this name, which a crash or a rebuilt catalog may give again.
   [[nodiscard]] Result<void> begin(const std::string& path);
+  /// Has a function called whenever a file is begun. Call it before any file is begun.
+  void on_begin(std::function<void()> begun) { begun_ = std::move(begun); }
   /// Returns whether a file below the folder is only in the store.
   [[nodiscard]] Result<bool> any_evicted(const std::string& folder);
   /// Returns whether a file is only in the store.
@@ -152,6 +154,7 @@ class LocalData {
   const std::string root_;
   const LoadMap load_;
   std::atomic<std::uint64_t> uses_ = 0;
+  std::function<void()> begun_;
   std::atomic<bool> is_told_ = false;  // set_objects() was called.
 
   std::mutex mutex_;  // Guards the members below. Taken before that of a DataFile.

@@ -113,21 +113,23 @@ Result<ReplicateReport> Replicator::replicate() {
   if (fenced_) return *fenced_;
   if (!loaded_) VARVE_TRY(load());
   VARVE_TRY(resolve_pending());
-  std::vector<std::string> damages;
   for (int snapshots = 1;; ++snapshots) {
     Round round(parts_.uploads);
-    round.report.damages = std::move(damages);
+    round.report.damages = damages_;
     VARVE_TRY_ASSIGN(const bool changed, take_snapshot(round));
     round.report.head = head_.number;
     if (!changed) return round.report;
     VARVE_TRY(check_newest());
     auto uploaded = upload_files(round);
-    const auto finished = round.uploads.finish();  // After an error, too: what succeeded is noted.
-    if (uploaded) uploaded = finished;
+    damages_ = round.report.damages;
+    // The catalog objects follow at once, unless copies decide what they say.
+    if (!uploaded || round.copies_begun) {
+      const auto finished = round.uploads.finish();  // What succeeded is noted.
+      if (uploaded) uploaded = finished;
+    }
     if (!uploaded) {
       // A file was cut or removed since the snapshot: a newer commit does not need it.
       const bool again = uploaded.error().code() == ErrorCode::kStale;
-      damages = std::move(round.report.damages);
       if (again && snapshots < kSnapshotsMax) continue;
       return uploaded.error();
     }
@@ -139,6 +141,7 @@ Result<ReplicateReport> Replicator::replicate() {
     VARVE_TRY(adopt(text, std::move(round.parts)));
     if (parts_.kept != nullptr) parts_.kept->advance();
     VARVE_TRY(forget_changes(round.changed));
+    damages_.clear();
     round.report.head = head_.number;
     round.report.committed = true;
     announce();

@@ -97,6 +97,11 @@ class Replicator {
   /// catalog.
   [[nodiscard]] Result<ReplicateReport> replicate();
 
+  /// Uploads segments of open versions that will not grow any more, for the head that follows their
+  /// seal, and notes them. Creates no head. Returns the number of objects that were uploaded.
+  /// Errors: as replicate(), which goes on with what was left.
+  [[nodiscard]] Result<std::uint64_t> upload_early();
+
   /// Returns the names SERIES/VERSION of sealed versions that the newest head lacks or has in
   /// another state.
   [[nodiscard]] Result<std::vector<std::string>> unreplicated() const;
@@ -149,6 +154,7 @@ class Replicator {
   [[nodiscard]] Result<bool> find_changed(Round& round, const meta::ReadTxn& last,
                                           const meta::ReadTxn& now);
   [[nodiscard]] bool add_others(Round& round, const std::vector<ReplicaFile>& others) const;
+  [[nodiscard]] Result<void> find_early(Round& round) const;
   [[nodiscard]] Result<void> upload_files(Round& round);
   [[nodiscard]] Result<void> keep_equal_front(const ReplicaFile& file,
                                               std::vector<Extent>& extents);
@@ -199,6 +205,7 @@ class Replicator {
   std::set<std::string> uncut_;            // Files with objects whose dead end is worth a copy.
   std::map<std::string, FileLook> looks_;  // To be remembered with the next head.
   std::set<std::string> doubtful_;         // Objects whose upload this process has begun.
+  std::vector<std::string> damages_;       // Found since the newest head.
   std::uint64_t next_object_ = 1;
   std::uint64_t base_bytes_ = 0;  // Of the head's catalog objects.
   std::uint64_t delta_bytes_ = 0;

@@ -32,6 +32,7 @@ struct ReplicationRound {
   ChangeWriter changes{};
   bool is_base = false;
   bool catalog_changed = false;
+  bool copies_begun = false;         ///< The extents of `objects` are known once they have ended.
   bool is_rebuilt = false;           ///< The catalog is another one than before.
   ObjectMap objects{};               ///< The map after the round, of `files` only.
   std::vector<std::string> parts{};  ///< The content of the catalog objects to upload.

@@ -40,6 +40,7 @@ Result<void> Replicator::cut_objects(Round& round, const std::string& path) {
     if (!copies_ranges_ || !is_worth_cutting(extent)) continue;
     const auto to = new_name(is_volume(path) ? "vol" : "seg");
     doubtful_.insert(to);
+    round.copies_begun = true;
     const auto outcome = std::make_shared<CutOutcome>(CutOutcome::kStays);
     VARVE_TRY(round.uploads.begin(
         0,
@@ -125,7 +126,7 @@ Result<Extent> Replicator::upload_extent(Round& round, io::File& file, const Rep
   return extent;
 }
 
-// Uploads the changes, and completes the round and the head.
+// Uploads the changes, completes the round and the head, and waits for all uploads of the round.
 Result<void> Replicator::upload_catalog(Round& round, Head& head) {
   const std::vector<Extent> none;
   for (const auto& [path, extents] : round.objects) {

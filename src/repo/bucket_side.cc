@@ -116,6 +116,7 @@ Result<void> BucketSide::open_data() {
     VARVE_TRY_ASSIGN(notes_, replica::LocalNotes::load(*files_, path_));
   }
   local_ = std::make_unique<replica::LocalData>(*files_, *data_, notes_.get(), path_, load);
+  local_->on_begin([this] { begun(); });
   return {};
 }
 
@@ -233,13 +234,16 @@ void BucketSide::notify() {
   if (!replicator_ || !hooks_.in_background) return;
   const std::lock_guard lock(mutex_);
   wanted_ = true;
-  if (!thread_.joinable()) {
-    thread_ = std::jthread([this](const std::stop_token& stop) {
-      base::name_this_thread("varve-bucket");
-      replicate_in_background(stop);
-    });
-  }
+  start_thread();
   wake_.notify_all();
+}
+
+void BucketSide::start_thread() {
+  if (thread_.joinable() || stopping_) return;
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    base::name_this_thread("varve-bucket");
+    replicate_in_background(stop);
+  });
 }
 
 void BucketSide::replicate_in_background(const std::stop_token& stop) {
@@ -247,7 +251,13 @@ void BucketSide::replicate_in_background(const std::stop_token& stop) {
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      if (!wake_.wait(lock, stop, [this] { return wanted_; })) return;
+      if (!wake_.wait(lock, stop, [this] { return wanted_ || early_; })) return;
+      const bool is_early = std::exchange(early_, false);
+      if (is_early && !wanted_) {
+        lock.unlock();
+        upload_now();
+        continue;
+      }
       // Arranging follows a seal, and replaces data of it: one head has both.
       static_cast<void>(wake_.wait_for(lock, stop, kPause, [] { return false; }));
       if (stop.stop_requested()) return;

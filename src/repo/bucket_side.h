@@ -55,6 +55,9 @@ struct BucketHooks {
   replica::HeadRetention heads{};
   /// Receives what each replication has done.
   std::function<void(const replica::ReplicateReport&)> replicated{};
+  /// After so many bytes of new data, what of an open version will not change any more is uploaded;
+  /// 0: nothing is uploaded before a seal.
+  std::uint64_t early_bytes = std::uint64_t{64} << 20;
   std::size_t locks_at_once = replica::kLocksAtOnce;
   /// Receives what each extension of locks has done.
   std::function<void(const replica::LockReport&)> locks_extended{};
@@ -112,6 +115,12 @@ class BucketSide {
   /// Numbers that the folder's state keeps, as ReplicaState::number(). Only after start().
   [[nodiscard]] Result<std::uint64_t> number(std::string_view purpose);
   [[nodiscard]] Result<void> set_number(std::string_view purpose, std::uint64_t value);
+  /// Returns the bytes of new data of a version after which upload_early() is to be called.
+  [[nodiscard]] std::uint64_t early_bytes() const { return reads_only() ? 0 : hooks_.early_bytes; }
+  /// Has segments of open versions uploaded, in the background if there is one. Call it after a
+  /// checkpoint; it costs nothing if no segment was begun since the last call. Logs errors: the
+  /// replication that follows meets them again.
+  void upload_early();
   /// Drops the cache of what was read from the store, because some of it may be wrong.
   void drop_cached() { data_->drop_cached(); }
   /// Adds nothing more to that cache but what readers leave.
@@ -150,6 +159,11 @@ class BucketSide {
   /// Adds the requests to those that the folder remembers. Logs errors.
   void note_traffic();
   void replicate_in_background(const std::stop_token& stop);
+  void upload_now();
+  /// A segment or volume is begun.
+  void begun();
+  /// Starts the thread, if there is none. The caller holds mutex_.
+  void start_thread();
   [[nodiscard]] Result<void> open_data();
   [[nodiscard]] Error explain(const Error& error);
   /// Removes data from the disk that the store has, if there is too much. Logs errors.
@@ -179,6 +193,9 @@ class BucketSide {
   std::condition_variable_any wake_;
   bool stopping_ = false;
   bool wanted_ = false;
+  bool early_ = false;       // Segments of open versions are to be uploaded.
+  bool any_begun_ = false;   // A file was begun since they were uploaded.
+  bool ever_begun_ = false;  // A file was begun since the opening.
   std::jthread thread_;
   std::atomic<bool> gives_up_ = false;  // StoreUse::waiting returned false.
 };

@@ -312,6 +312,10 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
     parts.labelled = [this](std::uint64_t sequence) { memory_.remember(sequence); };
   }
   parts.segments = [this](const std::string& directory) { return segments(directory); };
+  if (bucket_) {
+    parts.checkpoint_bytes = bucket_->early_bytes();
+    parts.on_checkpoint = [this] { bucket_->upload_early(); };
+  }
   return (series_[id] = series::make_series(parts)).get();
 }
 

@@ -146,6 +146,8 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   parts.ingest_metrics = &parts_.metrics->ingest;
   parts.space = parts_.space;
   parts.checkpoint_interval_ms = parts_.options->checkpoint_interval_ms;
+  parts.checkpoint_bytes = parts_.checkpoint_bytes;
+  parts.on_checkpoint = parts_.on_checkpoint;
   NewFile root;
   root.mode = record.root.mode;
   root.uid = record.root.uid;

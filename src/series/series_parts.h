@@ -89,6 +89,9 @@ struct SeriesParts {
   EvictionRules* eviction = nullptr;
   /// The stores that are not ordinary ones.
   OpenSegments segments{};
+  /// As those of version::OpenVersionParts.
+  std::uint64_t checkpoint_bytes = 0;
+  std::function<void()> on_checkpoint{};
 
   /// Returns the series' folder.
   [[nodiscard]] std::string directory() const { return paths->series(id); }

@@ -174,9 +174,10 @@ Result<void> Checkpointer::checkpoint_once(Extent extent) {
 Result<void> Checkpointer::checkpoint(Extent extent) {
   auto* const space = state_.parts.space;
   auto done = checkpoint_once(extent);
-  if (done || done.error().code() != ErrorCode::kNoSpace || space == nullptr) return done;
+  const bool is_full = !done && done.error().code() == ErrorCode::kNoSpace;
   // Another program filled the disk. The reserve is kept for this case.
-  if (space->give_up_reserve()) done = checkpoint_once(extent);
+  if (is_full && space != nullptr && space->give_up_reserve()) done = checkpoint_once(extent);
+  if (done && state_.parts.on_checkpoint) state_.parts.on_checkpoint();
   return done;
 }
 
@@ -237,13 +238,22 @@ Result<void> Checkpointer::checkpoint_in_turn() {
 void Checkpointer::run_background() {
   const auto interval = std::chrono::milliseconds(state_.parts.checkpoint_interval_ms);
   auto next = std::chrono::steady_clock::now() + interval;
+  const auto placed = [this] { return state_.parts.layout->placed().stored; };
+  auto recorded = placed();
+  const auto is_grown = [&] {
+    const auto bytes = state_.parts.checkpoint_bytes;
+    return bytes != 0 && placed() >= recorded + bytes;
+  };
   std::unique_lock lock(state_.mutex);
   while (!state_.stopping) {
-    state_.wake.wait_until(lock, next, [&] { return state_.stopping || staging_.has_queued(); });
+    state_.wake.wait_until(lock, next,
+                           [&] { return state_.stopping || staging_.has_queued() || is_grown(); });
     if (state_.stopping) return;
     lock.unlock();
     auto done = ingest_.ingest_all();
+    if (is_grown()) next = std::chrono::steady_clock::now();
     if (std::chrono::steady_clock::now() >= next) {
+      recorded = placed();
       // A file that cannot be cut must not keep the others from being durable.
       auto written = checkpoint_in_turn();
       if (done) done = std::move(written);

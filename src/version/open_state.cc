@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kOverlayMapBytes = std::size_t{64} << 30;
 constexpr std::size_t kSmallMapBytes = std::size_t{4} << 30;
 constexpr std::size_t kSpillSlotBytes = 128U << 10;
+constexpr std::uint64_t kLookBytes = 16U << 20;
 constexpr std::uint64_t kRecordBytes = 1024;  // A usual inode and its name, with LMDB's slack.
 }  // namespace
 
@@ -81,6 +82,12 @@ Result<void> OpenState::has_room(std::uint64_t bytes) const {
   const auto admitted = parts.space->admit(bytes);
   parts.space->scan_again();
   return admitted;
+}
+
+bool OpenState::count_written(std::uint64_t bytes) {
+  const auto looks = written_bytes / kLookBytes;
+  written_bytes += bytes;
+  return parts.checkpoint_bytes != 0 && written_bytes / kLookBytes != looks;
 }
 
 Result<void> OpenState::admit_record(std::uint64_t bytes) {

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -52,6 +53,10 @@ struct OpenVersionParts {
   base::ThreadPool* fingerprint_pool = nullptr;
   const ingest::IngestMetrics* ingest_metrics = nullptr;
   std::uint32_t checkpoint_interval_ms = 4000;
+  /// New containers of so many bytes are followed by a checkpoint before the interval has passed;
+  /// 0: only the interval counts.
+  std::uint64_t checkpoint_bytes = 0;
+  std::function<void()> on_checkpoint{};  ///< Called after each checkpoint; may be empty.
   std::shared_ptr<const CloneBase> base;  ///< Null unless the version starts as a clone.
   store::SpaceGuard* space = nullptr;     ///< Null: the version accepts every write.
 };
@@ -97,6 +102,9 @@ struct OpenState {
   [[nodiscard]] Result<void> make_overlay();
   /// Checks that the version accepts changes. Errors: kReadOnly while it is frozen.
   [[nodiscard]] Result<void> check_not_frozen() const;
+  /// Counts bytes that a program wrote. Returns whether the background thread should look whether a
+  /// checkpoint is due.
+  [[nodiscard]] bool count_written(std::uint64_t bytes);
   /// Sets space aside for records in the overlay, which the next checkpoint writes.
   /// Errors: as admit().
   [[nodiscard]] Result<void> admit_record(std::uint64_t bytes);
@@ -128,9 +136,11 @@ struct OpenState {
 
   VersionInfo info;
   OpenTree tree;
-  bool frozen = false;    ///< True while a seal or a deletion keeps changes out.
-  bool stopping = false;  ///< True once the background thread must end.
-  /// Wakes the background thread: a staged file waits for cutting, or `stopping` is set.
+  bool frozen = false;              ///< True while a seal or a deletion keeps changes out.
+  bool stopping = false;            ///< True once the background thread must end.
+  std::uint64_t written_bytes = 0;  ///< Bytes that programs wrote.
+  /// Wakes the background thread: a staged file waits for cutting, `stopping` is set, or a
+  /// checkpoint may be due by OpenVersionParts::checkpoint_bytes.
   std::condition_variable wake;
   /// Wakes the threads that wait until a file's `consolidating` is false.
   std::condition_variable consolidated;

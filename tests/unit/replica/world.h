@@ -167,6 +167,7 @@ class World {
         const auto number = must(repository.open_version(id, name, folder())).number;
         const auto writer = must(repository.writer(id));
         for (const auto& [file, bytes] : tree) write_file(*writer, kRootIno, file, bytes);
+        if (before_seal) before_seal(*writer);
         must(repository.seal(id, number, ""));
         local_[name] = tree;
       });
@@ -334,6 +335,8 @@ class World {
     }
     return sum;
   }
+  /// Called for each version that store() makes, before it is sealed. May be empty.
+  std::function<void(VersionWriter& writer)> before_seal;
   /// The storage class of the volumes of a repository that create() makes.
   std::string volume_class;
   /// The lock of a repository that create() makes.
