@@ -23,7 +23,7 @@
 
 namespace varve::layout {
 
-/// How arranging treats files that are only in an object store. docs/decisions/113.
+/// How arranging treats files that are only in an object store. docs/decisions/112.
 struct EvictedSources {
   /// Returns those of the files that are only in the store. Empty if all files are on the disk.
   std::function<Result<std::set<SegmentNumber>>(const std::set<SegmentNumber>& files)> find{};

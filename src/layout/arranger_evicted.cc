@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arranging of files that are only in an object store. docs/decisions/113.
+// Arranging of files that are only in an object store. docs/decisions/112.
 #include <algorithm>
 #include <utility>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The live objects of a repository in the order in which their locks end. docs/decisions/114.
+// The live objects of a repository in the order in which their locks end. docs/decisions/113.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When arranging may download data that the folder has evicted. docs/decisions/113.
+// When arranging may download data that the folder has evicted. docs/decisions/112.
 #pragma once
 
 #include <cstdint>

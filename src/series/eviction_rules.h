@@ -10,7 +10,7 @@
 
 namespace varve::series {
 
-/// Lets arranging wait while it would download much for little. docs/decisions/113. Thread-safe.
+/// Lets arranging wait while it would download much for little. docs/decisions/112. Thread-safe.
 class EvictionRules {
  public:
   virtual ~EvictionRules() = default;
