@@ -37,6 +37,10 @@
 #include "varve/options.h"
 #include "varve/result.h"
 
+namespace varve::series {
+struct SeriesParts;
+}
+
 namespace varve::repo {
 
 /// How repositories in object stores are opened. Tests put others here.
@@ -115,12 +119,9 @@ class BucketSide {
   /// Numbers that the folder's state keeps, as ReplicaState::number(). Only after start().
   [[nodiscard]] Result<std::uint64_t> number(std::string_view purpose);
   [[nodiscard]] Result<void> set_number(std::string_view purpose, std::uint64_t value);
-  /// Returns the bytes of new data of a version after which upload_early() is to be called.
-  [[nodiscard]] std::uint64_t early_bytes() const { return reads_only() ? 0 : hooks_.early_bytes; }
-  /// Has segments of open versions uploaded, in the background if there is one. Call it after a
-  /// checkpoint; it costs nothing if no segment was begun since the last call. Logs errors: the
-  /// replication that follows meets them again.
-  void upload_early();
+  /// Has what a series writes uploaded before its seal: after so many bytes of new data as the
+  /// hooks say. Lifetime: this object must outlive the series.
+  void add_early_uploads(series::SeriesParts& parts);
   /// Drops the cache of what was read from the store, because some of it may be wrong.
   void drop_cached() { data_->drop_cached(); }
   /// Adds nothing more to that cache but what readers leave.
@@ -159,6 +160,10 @@ class BucketSide {
   /// Adds the requests to those that the folder remembers. Logs errors.
   void note_traffic();
   void replicate_in_background(const std::stop_token& stop);
+  // Has segments of open versions uploaded, in the background if there is one. It costs nothing if
+  // no segment was begun since the last call. Logs errors: the replication that follows meets them
+  // again.
+  void upload_early();
   void upload_now();
   /// A segment or volume is begun.
   void begun();

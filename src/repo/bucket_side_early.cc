@@ -5,8 +5,14 @@
 
 #include "base/log.h"
 #include "repo/bucket_side.h"
+#include "series/series_parts.h"
 
 namespace varve::repo {
+
+void BucketSide::add_early_uploads(series::SeriesParts& parts) {
+  parts.checkpoint_bytes = reads_only() ? 0 : hooks_.early_bytes;
+  parts.on_checkpoint = [this] { upload_early(); };
+}
 
 void BucketSide::upload_early() {
   if (!replicator_ || hooks_.early_bytes == 0) return;

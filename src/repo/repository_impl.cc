@@ -312,10 +312,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
     parts.labelled = [this](std::uint64_t sequence) { memory_.remember(sequence); };
   }
   parts.segments = [this](const std::string& directory) { return segments(directory); };
-  if (bucket_) {
-    parts.checkpoint_bytes = bucket_->early_bytes();
-    parts.on_checkpoint = [this] { bucket_->upload_early(); };
-  }
+  if (bucket_) bucket_->add_early_uploads(parts);
   return (series_[id] = series::make_series(parts)).get();
 }
 
