@@ -27,6 +27,18 @@ Ino ino_of(std::string_view value) {
 }
 }  // namespace
 
+Result<Ino> read_inode_counter(const meta::Txn& overlay, Ino base_end) {
+  const Ino lowest = std::max(base_end, kRootIno + 1);
+  VARVE_TRY_ASSIGN(const auto value, overlay.get(meta::overlay::kState, kNextInoKey));
+  const Ino next = value ? ino_of(*value) : lowest;
+  VARVE_TRY_ASSIGN(auto inodes, meta::Cursor::open(overlay, meta::overlay::kInodes));
+  VARVE_TRY_ASSIGN(const auto last, inodes.seek_at_or_before(meta::ino_key(~Ino{0})));
+  if (next < lowest || next > kInosEnd || (last && last->key >= meta::ino_key(next))) {
+    return Error(ErrorCode::kCorrupt, "the open version's counter of inodes is damaged");
+  }
+  return next;
+}
+
 Result<void> OpenTree::load() {
   if (overlay_ == nullptr) {
     entries_ = base_ != nullptr ? base_->end() - 2 : 0;
@@ -41,16 +53,8 @@ Result<void> OpenTree::load() {
                  "another version of Varve wrote the open version; seal or delete it with that "
                  "version of Varve");
   }
-  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kState, kNextInoKey));
-  const Ino lowest = next_ino_;
-  if (value) next_ino_ = ino_of(*value);
+  VARVE_TRY_ASSIGN(next_ino_, read_inode_counter(txn, next_ino_));
   VARVE_TRY(load_summary(txn));
-  VARVE_TRY_ASSIGN(auto inodes, meta::Cursor::open(txn, meta::overlay::kInodes));
-  VARVE_TRY_ASSIGN(const auto last, inodes.seek_at_or_before(meta::ino_key(~Ino{0})));
-  if (next_ino_ < lowest || next_ino_ > kInosEnd ||
-      (last && last->key >= meta::ino_key(next_ino_))) {
-    return Error(ErrorCode::kCorrupt, "the open version's counter of inodes is damaged");
-  }
   overlay_end_ = next_ino_;
   return {};
 }

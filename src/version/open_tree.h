@@ -25,6 +25,10 @@
 
 namespace varve::version {
 
+/// Returns the number of the next inode of an open version, as its overlay has it. `base_end` is
+/// that of decode_open_inode(). Errors: kCorrupt if the number could be that of another inode.
+[[nodiscard]] Result<Ino> read_inode_counter(const meta::Txn& overlay, Ino base_end);
+
 /// The tree of an open version. Not thread-safe: OpenState::mutex guards it, except for commit().
 ///
 /// Memory holds at most kInodesCached clean inodes. Changed ones wait for the next checkpoint,

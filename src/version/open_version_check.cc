@@ -15,6 +15,7 @@
 #include "meta/value_check.h"
 #include "version/open_inode.h"
 #include "version/open_references.h"
+#include "version/open_tree.h"
 
 namespace varve::version {
 
@@ -101,6 +102,8 @@ Result<StagedState> read_once(io::FileSystem& files, const StagedVersion& versio
                                        meta::overlay::kTables[table], faults.first));
   }
   if (!state.faults.empty()) return state;
+  const auto counter = read_inode_counter(txn, version.base_end);
+  if (!counter) state.faults.push_back(counter.error().message());
   VARVE_TRY(check_names(txn, version.base_end, state.faults));
   VARVE_TRY_ASSIGN(state.chunks, overlay_references(txn, version.base_end));
   VARVE_TRY(meta::for_each_prefix(
