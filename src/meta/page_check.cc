@@ -130,7 +130,11 @@ class PageCheck {
     VARVE_TRY_ASSIGN(auto second, read_meta(1));
     if (commit) {
       // Another process may be committing: each meta page counts alone, and a torn one is read
-      // again.
+      // again. Commits only go on, so neither page is from before the last but one.
+      if (std::min(first.commit, second.commit) + 1 < *commit) {
+        return wrong(first.commit < second.commit ? 0 : 1,
+                     "it does not belong to an adjacent commit");
+      }
       if (first.commit != *commit && second.commit != *commit) return std::optional<Meta>();
     } else if (first.commit != 0 || second.commit != 0) {
       // LMDB writes the two meta pages in turn.

@@ -301,6 +301,19 @@ TEST_F(PageCheckTest, ShortFilesAndOtherThingsAreRefused) {
   EXPECT_EQ(code_of(Env::open(directory_.path(), options(true))), ErrorCode::kCorrupt);
 }
 
+// A reader never looks at the older meta page, but a writer would.
+TEST_F(PageCheckTest, AnOlderMetaPageIsFoundInAnOpenEnvironment) {
+  fill();
+  const auto env = must(Env::open(directory_.path(), options(true)));
+  must(check_pages(env, kThreeTables));
+  const auto older = newest_meta() < kPage ? kPage : 0;
+  const auto at_commit = older + kPageHeader + offsetof(Meta, commit);
+  const auto commit = at<std::uint64_t>(at_commit) - 2;
+  put(at_commit, &commit, sizeof commit);
+  const auto checked = check_pages(env, kThreeTables);
+  EXPECT_EQ(code_of(checked), ErrorCode::kCorrupt);
+}
+
 // Damage that no reader meets excludes only writers.
 TEST_F(PageCheckTest, FreePagesMatterToWritersOnly) {
   fill();
