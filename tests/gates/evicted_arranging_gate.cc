@@ -121,7 +121,7 @@ TEST_P(EvictedArrangingGate, DownloadsOnceForSeveralVersions) {
   std::printf("%s: %.1f MiB at each version, %.1f MiB with the rule\n", GetParam().name.c_str(),
               static_cast<double>(each) / (1 << 20), static_cast<double>(due) / (1 << 20));
   EXPECT_GT(each, std::uint64_t{12} << 20);  // Else the history shows nothing.
-  EXPECT_LE(due * 5, each * 2);
+  EXPECT_LE(due * 2, each);
 }
 
 INSTANTIATE_TEST_SUITE_P(Histories, EvictedArrangingGate,
