@@ -61,6 +61,9 @@ class CategoryLayout final : public Layout {
   [[nodiscard]] Result<void> begin_version(VersionNumber number) override {
     return stream_.begin(number);
   }
+  /// Has the next chunk of the version get an ordinal of at least `next`. Call it after
+  /// begin_version(), before place().
+  void skip_to(std::uint32_t next) { stream_.skip_to(next); }
   [[nodiscard]] Result<ChunkId> place(const Fingerprint& fingerprint,
                                       std::span<const std::byte> raw) override {
     return stream_.place(fingerprint, raw);

@@ -55,6 +55,13 @@ Result<void> ChunkStream::begin(VersionNumber birth) {
   return {};
 }
 
+void ChunkStream::skip_to(std::uint32_t next) {
+  const std::lock_guard lock(mutex_);
+  if (next <= next_ordinal_) return;
+  next_ordinal_ = next;
+  synced_ = next;
+}
+
 Result<ChunkId> ChunkStream::place(const Fingerprint& fingerprint, std::span<const std::byte> raw) {
   std::shared_lock use(writer_mutex_);
   if (writer_birth_ == VersionNumber{}) return Error(ErrorCode::kInvalid, "no version is begun");

@@ -56,6 +56,8 @@ class ChunkStream {
 
   /// Starts or continues a birth: the next chunks get its ids, after those that the store has.
   [[nodiscard]] Result<void> begin(VersionNumber birth);
+  /// Has the next chunk get an ordinal of at least `next`. Call it after begin(), before place().
+  void skip_to(std::uint32_t next);
   /// These do the work of the functions of Layout with their names.
   [[nodiscard]] Result<ChunkId> place(const Fingerprint& fingerprint,
                                       std::span<const std::byte> raw);

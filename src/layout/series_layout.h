@@ -31,6 +31,8 @@ class SeriesLayout final : public Layout {
   SeriesLayout(CategoryLayout& own, Pool pool) : own_(own), pool_(std::move(pool)) {}
 
   [[nodiscard]] Result<void> begin_version(VersionNumber number) override;
+  /// As CategoryLayout::skip_to().
+  void skip_to(std::uint32_t next) { own_.skip_to(next); }
   [[nodiscard]] Result<ChunkId> place(const Fingerprint& fingerprint,
                                       std::span<const std::byte> raw) override {
     return own_.place(fingerprint, raw);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -122,12 +123,40 @@ Result<void> LineageOpen::drop_leftovers(const catalog::VersionRecord& record) {
   }
 }
 
+// Returns the lowest ordinal above those of the version's own chunks to which its files refer. The
+// catalog may know fewer of them: after a repair, or if it is an older one. A new chunk with the id
+// of a lost one would give a file wrong contents.
+Result<std::uint32_t> LineageOpen::ordinals_end(const catalog::VersionRecord& record) {
+  Ino base_end = 0;
+  if (record.base != VersionNumber{}) {
+    VARVE_TRY_ASSIGN(const auto base, records_.find(record.base));
+    base_end = base.entries + 2;
+  }
+  const auto chunks = version::stored_references(
+      *parts_.files, parts_.paths->staging(parts_.id, record.number),
+      meta::overlay_keys(parts_.codecs->keys(), parts_.id, record.number), base_end);
+  if (!chunks) {  // Those files that have a good record can be read all the same.
+    base::log(base::LogLevel::kWarning,
+              "cannot find the chunks of the open version: " + chunks.error().message());
+    return 0U;
+  }
+  std::uint64_t end = 0;
+  for (const auto& run : chunks->runs()) {
+    if (run.first.birth() == record.number) {
+      end = std::max(end, std::uint64_t{run.first.ordinal()} + run.count);
+    }
+  }
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(end, 0xffffffffU));
+}
+
 // Loads an open version into memory, unless it is loaded.
 Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   if (open_) return {};
   VARVE_TRY_ASSIGN(const auto owner, records_.owner());
   VARVE_TRY(drop_leftovers(record));
   VARVE_TRY(store_.all->begin_version(record.number));
+  VARVE_TRY_ASSIGN(const auto ordinal, ordinals_end(record));
+  store_.all->skip_to(ordinal);
   VARVE_TRY_ASSIGN(auto index, index_.load(record));
   index->count_in(parts_.metrics->index);
   version::OpenVersionParts parts;

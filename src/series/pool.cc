@@ -71,6 +71,7 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
   }
   if (host.read_only) return pool;
   VARVE_TRY_ASSIGN(const bool is_any_open, pool->pin_open_versions());
+  VARVE_TRY(pool->raise_birth());
   // A version may leave containers that it pinned and that a deletion has taken all users from.
   if (host.settled && !is_any_open) return pool;
   VARVE_TRY_ASSIGN(const auto unused, pool->store_->unused());
@@ -80,6 +81,20 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
     pool->store_->note_left_behind();
   }
   return pool;
+}
+
+// The catalog may know fewer births than open versions refer to: after a repair, or if it is an
+// older one. A new chunk with the id of a lost one would give a file wrong contents.
+Result<void> Pool::raise_birth() {
+  if (newest_birth_ == VersionNumber{}) return {};
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host_.catalog));
+    VARVE_TRY_ASSIGN(const auto next, catalog::next_pool_birth(txn));
+    if (newest_birth_ < next) return {};
+  }
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*host_.catalog));
+  VARVE_TRY(catalog::raise_pool_birth(txn, newest_birth_));
+  return txn.commit();
 }
 
 Result<void> Pool::prepare_forecast() {
@@ -112,6 +127,9 @@ Result<bool> Pool::pin_open_versions() {
       const auto chunks = version::stored_references(
           *host_.files, host_.paths->staging(series.id, version.number),
           meta::overlay_keys(host_.catalog->keys().ring, series.id, version.number), base_end);
+      if (chunks && chunks->size() != 0 && is_pool(chunks->runs().back().first)) {
+        newest_birth_ = std::max(newest_birth_, chunks->runs().back().first.birth());
+      }
       const auto uses = chunks ? catalog::pool_use_of(txn, *chunks)
                                : Result<std::vector<catalog::PoolUse>>(chunks.error());
       if (!uses) {

@@ -117,8 +117,11 @@ class Pool {
   [[nodiscard]] Result<void> end_post_pass(const layout::PostPass& pass);
   /// Pins what the open versions refer to. Returns whether there is an open version.
   [[nodiscard]] Result<bool> pin_open_versions();
+  /// Keeps new chunks away from the births to which open versions refer.
+  [[nodiscard]] Result<void> raise_birth();
 
   const PoolHost host_;
+  VersionNumber newest_birth_{};  // To which an open version refers, as pin_open_versions() found.
   std::unique_ptr<layout::PoolStore> store_;
   base::IdRuns quarantined_;  // Only `varve repair` changes it, while the pool is closed.
   std::mutex forecast_mutex_;
