@@ -142,4 +142,10 @@ std::string head_name(const std::string& repository_id, std::uint64_t number) {
   return fmt::format("{}{:010}", head_prefix(repository_id), number);
 }
 
+std::set<std::string> names_of(const Head& head) {
+  std::set<std::string> names{head_name(head.repository_id, head.number)};
+  for (const auto& object : head.catalog) names.insert(object.name);
+  return names;
+}
+
 }  // namespace varve::replica

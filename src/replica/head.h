@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,8 @@ struct Head {
 /// Returns the names of objects.
 [[nodiscard]] std::string head_prefix(const std::string& repository_id);
 [[nodiscard]] std::string head_name(const std::string& repository_id, std::uint64_t number);
+/// Returns the head's own object and its catalog objects: those that no map of files names.
+[[nodiscard]] std::set<std::string> names_of(const Head& head);
 /// The object that makes a prefix a repository.
 inline constexpr const char* kSuperblockName = "varve.repo";
 

@@ -8,14 +8,11 @@ namespace varve::replica {
 
 namespace {
 
-// Returns the objects of a head that no file of the map names.
-Result<std::set<std::string>> objects_of(std::string_view text) {
-  std::set<std::string> names;
-  if (text.empty()) return names;
-  VARVE_TRY_ASSIGN(const auto head, decode_head(std::string(text)));
-  names.insert(head_name(head.repository_id, head.number));
-  for (const auto& object : head.catalog) names.insert(object.name);
-  return names;
+// Returns none for an empty text.
+Result<std::set<std::string>> objects_of(const std::string& text) {
+  if (text.empty()) return std::set<std::string>();
+  VARVE_TRY_ASSIGN(const auto head, decode_head(text));
+  return names_of(head);
 }
 
 }  // namespace
@@ -31,11 +28,9 @@ std::int64_t lock_end(std::string_view value) {
 }
 
 std::string order_key(std::int64_t ends_s, std::string_view object) {
-  std::string key(kOrderPrefix);
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    key += static_cast<char>(static_cast<std::uint64_t>(ends_s) >> shift);
-  }
-  return key += object;
+  return std::string(kOrderPrefix)
+      .append(base::be64(static_cast<std::uint64_t>(ends_s)))
+      .append(object);
 }
 
 Result<bool> is_ordered(const meta::Txn& txn) {

@@ -20,13 +20,11 @@ constexpr std::uint64_t kRefusalsMax = 16;
 
 // Puts the objects of the newest head in order, and returns their number.
 Result<std::size_t> order_locks(ReplicaState& state) {
-  std::set<std::string> live;
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return std::size_t{0};
   VARVE_TRY_ASSIGN(const auto head, decode_head(*text));
+  auto live = names_of(head);
   live.insert(kSuperblockName);
-  live.insert(head_name(head.repository_id, head.number));
-  for (const auto& object : head.catalog) live.insert(object.name);
   VARVE_TRY_ASSIGN(const auto map, state.objects());
   live.merge(names_of(map));
   VARVE_TRY(state.order_locks(live, head.number));

@@ -67,6 +67,13 @@ Result<bool> has_state(io::FileSystem& files, const std::string& root) {
   return files.exists(folder_of(root) + "/state/data.mdb");
 }
 
+Result<std::optional<ReplicaState>> find_state(io::FileSystem& files, const std::string& root) {
+  VARVE_TRY_ASSIGN(const bool any, has_state(files, root));
+  if (!any) return std::optional<ReplicaState>();
+  VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, root, true));
+  return std::optional(std::move(state));
+}
+
 Result<std::optional<std::string>> ReplicaState::text(std::string_view key) const {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
   VARVE_TRY_ASSIGN(const auto value, txn.get(kState, key));

@@ -136,5 +136,8 @@ class ReplicaState {
                                           bool read_only);
 /// Returns whether the folder has a state.
 [[nodiscard]] Result<bool> has_state(io::FileSystem& files, const std::string& root);
+/// Opens the folder's state for reading; nullopt before it has one.
+[[nodiscard]] Result<std::optional<ReplicaState>> find_state(io::FileSystem& files,
+                                                             const std::string& root);
 
 }  // namespace varve::replica

@@ -104,10 +104,8 @@ Result<void> BucketSide::open_data() {
     if (replicator_) return replicator_->state().objects();
     const std::lock_guard lock(state_mutex_);
     if (state_) return state_->objects();
-    VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files_, path_));
-    if (!any) return replica::ObjectMap();
-    VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files_, path_, true));
-    return state.objects();
+    VARVE_TRY_ASSIGN(const auto state, replica::find_state(*files_, path_));
+    return state ? state->objects() : replica::ObjectMap();
   };
   data_ = std::make_unique<replica::DistantData>(*bucket_, *files_, path_ + "/cache",
                                                  cached_block_bytes(), load);

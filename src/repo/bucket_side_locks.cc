@@ -37,10 +37,9 @@ Result<std::optional<replica::Lease>> BucketSide::lease(const crypto::KeyRing* k
   if (replicator_) return replica::kept_lease(replicator_->state(), keys);
   const std::lock_guard lock(state_mutex_);
   if (state_) return replica::kept_lease(*state_, keys);
-  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files_, path_));
-  if (!any) return std::optional<replica::Lease>();
-  VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files_, path_, true));
-  return replica::kept_lease(state, keys);
+  VARVE_TRY_ASSIGN(const auto state, replica::find_state(*files_, path_));
+  if (!state) return std::optional<replica::Lease>();
+  return replica::kept_lease(*state, keys);
 }
 
 }  // namespace varve::repo

@@ -48,15 +48,6 @@ struct Expected {
   std::optional<bucket::ProbeRecord> probed;     // What the store did before.
 };
 
-// Returns the folder's state; nullopt before it has one.
-Result<std::optional<replica::ReplicaState>> read_state(io::FileSystem& files,
-                                                        const std::string& folder) {
-  VARVE_TRY_ASSIGN(const bool any, replica::has_state(files, folder));
-  if (!any) return std::optional<replica::ReplicaState>();
-  VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(files, folder, true));
-  return std::optional(std::move(state));
-}
-
 Result<Expected> read_expected(io::FileSystem& files, const std::string& folder,
                                const std::optional<replica::ReplicaState>& known) {
   Expected expected;
@@ -192,7 +183,7 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
   StoreCheck check;
   if (!config) return check;
-  VARVE_TRY_ASSIGN(auto state, read_state(*files, folder));
+  VARVE_TRY_ASSIGN(auto state, replica::find_state(*files, folder));
   VARVE_TRY_ASSIGN(auto expected, read_expected(*files, folder, state));
   VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));
   check.place = config->place;

@@ -259,9 +259,9 @@ Result<std::optional<ReplicationInfo>> replication_info(const std::string& folde
   ReplicationInfo info;
   info.place = config->place;
   info.reads_only = config->reads_only;
-  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
-  if (!any) return std::optional(info);
-  VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files, folder, true));
+  VARVE_TRY_ASSIGN(const auto found, replica::find_state(*files, folder));
+  if (!found) return std::optional(info);
+  const auto& state = *found;
   VARVE_TRY_ASSIGN(const auto probed, repo::probe_record(state));
   if (probed) {
     for (auto& [name, value] : bucket::texts_of(probed->abilities)) {
@@ -291,10 +291,9 @@ Result<StagedData> staged_data(const std::string& folder, bool trust_owner) {
   if (!config || config->reads_only) return data;
   data.bytes_max = replica::staging_bytes_of(*config);
   replica::ObjectMap objects;
-  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
-  if (any) {
-    VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files, folder, true));
-    VARVE_TRY_ASSIGN(objects, state.objects());
+  VARVE_TRY_ASSIGN(const auto state, replica::find_state(*files, folder));
+  if (state) {
+    VARVE_TRY_ASSIGN(objects, state->objects());
   }
   VARVE_TRY_ASSIGN(data.bytes, replica::staged_bytes(*files, folder, objects));
   return data;
@@ -306,10 +305,10 @@ Result<std::optional<StoreUsage>> store_usage(const std::string& folder, bool tr
   if (!config) return std::optional<StoreUsage>();
   StoreUsage usage;
   usage.place = config->place;
-  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
+  VARVE_TRY_ASSIGN(const auto found, replica::find_state(*files, folder));
   bucket::Traffic traffic{};
-  if (any) {
-    VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files, folder, true));
+  if (found) {
+    const auto& state = *found;
     VARVE_TRY_ASSIGN(traffic, state.traffic());
     VARVE_TRY_ASSIGN(usage.dropped_objects, state.garbage_count());
     VARVE_TRY_ASSIGN(const auto objects, state.objects());
