@@ -123,6 +123,14 @@ Result<void> LineageOpen::drop_leftovers(const catalog::VersionRecord& record) {
   }
 }
 
+// Returns the chunks to which a version refers that is not loaded, by its staging folder.
+Result<base::IdRuns> LineageOpen::stored_chunks(const catalog::VersionRecord& open,
+                                                Ino base_end) const {
+  return version::stored_references(
+      *parts_.files, parts_.paths->staging(parts_.id, open.number),
+      meta::overlay_keys(parts_.codecs->keys(), parts_.id, open.number), base_end);
+}
+
 // Returns the lowest ordinal above those of the version's own chunks to which its files refer. The
 // catalog may know fewer of them: after a repair, or if it is an older one. A new chunk with the id
 // of a lost one would give a file wrong contents.
@@ -132,9 +140,7 @@ Result<std::uint32_t> LineageOpen::ordinals_end(const catalog::VersionRecord& re
     VARVE_TRY_ASSIGN(const auto base, records_.find(record.base));
     base_end = base.entries + 2;
   }
-  const auto chunks = version::stored_references(
-      *parts_.files, parts_.paths->staging(parts_.id, record.number),
-      meta::overlay_keys(parts_.codecs->keys(), parts_.id, record.number), base_end);
+  const auto chunks = stored_chunks(record, base_end);
   if (!chunks) {  // Those files that have a good record can be read all the same.
     base::log(base::LogLevel::kWarning,
               "cannot find the chunks of the open version: " + chunks.error().message());
@@ -286,11 +292,7 @@ layout::OpenHold LineageOpen::hold(const base::IdRuns* dying) {
       return layout::OpenHold{open->number, std::move(chunks)};
     }
     VARVE_TRY(check_staging(parts_, *open));
-    VARVE_TRY_ASSIGN(
-        auto chunks,
-        version::stored_references(
-            *parts_.files, parts_.paths->staging(parts_.id, open->number),
-            meta::overlay_keys(parts_.codecs->keys(), parts_.id, open->number), base_end));
+    VARVE_TRY_ASSIGN(auto chunks, stored_chunks(*open, base_end));
     return layout::OpenHold{open->number, std::move(chunks)};
   };
   auto found = scan();

@@ -72,6 +72,8 @@ class LineageOpen {
   [[nodiscard]] Result<std::shared_ptr<index::FingerprintIndex>> with_pool(
       const catalog::VersionRecord& record, std::shared_ptr<index::NeighbourIndex> neighbours);
   [[nodiscard]] Result<void> drop_leftovers(const catalog::VersionRecord& record);
+  [[nodiscard]] Result<base::IdRuns> stored_chunks(const catalog::VersionRecord& open,
+                                                   Ino base_end) const;
   [[nodiscard]] Result<std::uint32_t> ordinals_end(const catalog::VersionRecord& record);
   [[nodiscard]] Result<std::shared_ptr<const version::CloneBase>> load_base(
       const catalog::VersionRecord& record);
