@@ -2,11 +2,13 @@
 #include "crypto/aead.h"
 
 #include <openssl/core_names.h>
+#include <openssl/crypto.h>
 #include <openssl/params.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "base/coding.h"
 #include "crypto/context_pool.h"
 #include "crypto/evp.h"
+#include "crypto/gcm_library.h"
 #include "crypto/seal_observer.h"
 
 namespace varve::crypto {
@@ -44,6 +47,22 @@ bool add_associated(EVP_CIPHER_CTX* context, std::span<const std::byte> associat
   const auto update = sealing ? EVP_EncryptUpdate : EVP_DecryptUpdate;
   return update(context, nullptr, &length, evp_bytes(associated), length_of(associated.size())) ==
          1;
+}
+
+/// Returns whether `decrypt` makes zeros of each piece of `sealed`.
+bool opens_to_zeros(
+    std::span<const std::byte> sealed, std::span<std::byte> room,
+    const std::function<bool(std::span<const std::byte>, std::span<std::byte>)>& decrypt) {
+  while (!sealed.empty()) {
+    const auto part = sealed.first(std::min(room.size(), sealed.size()));
+    const auto text = room.first(part.size());
+    if (!decrypt(part, text)) return false;
+    std::byte any{0};
+    for (const std::byte b : text) any |= b;
+    if (any != std::byte{0}) return false;
+    sealed = sealed.subspan(part.size());
+  }
+  return true;
 }
 
 EVP_CIPHER_CTX* new_context(Cipher cipher, const SecretKey& key) {
@@ -89,18 +108,32 @@ struct Aead::Keyed {
     EVP_CIPHER_CTX* context_;
   };
 
-  Keyed(Cipher which, SecretKey of) : cipher(which), key(std::move(of)) {}
+  Keyed(Cipher which, SecretKey of)
+      : cipher(which),
+        key(std::move(of)),
+        fast(which == Cipher::kAes256Gcm ? GcmKey::expand(key) : nullptr) {}
+  [[nodiscard]] Tag seal(const Nonce& nonce, std::span<const std::byte> associated,
+                         std::span<std::byte> text);
   [[nodiscard]] bool open(const Nonce& nonce, std::span<const std::byte> associated,
                           const std::byte* sealed, const Tag& tag, std::span<std::byte> out);
   [[nodiscard]] bool is_sealed_zeros(const Nonce& nonce, std::span<const std::byte> sealed);
 
   const Cipher cipher;
   const SecretKey key;
+  const std::unique_ptr<const GcmKey> fast;  // Null: OpenSSL has the key, in `contexts`.
   Contexts contexts;
 };
 
 bool Aead::Keyed::open(const Nonce& nonce, std::span<const std::byte> associated,
                        const std::byte* sealed, const Tag& tag, std::span<std::byte> out) {
+  const auto refuse = [&] {
+    std::fill(out.begin(), out.end(), std::byte{0});
+    return false;
+  };
+  if (fast) {
+    const Tag right = fast->open(nonce, associated, sealed, out);
+    return CRYPTO_memcmp(right.data(), tag.data(), tag.size()) == 0 || refuse();
+  }
   const Use use(*this);
   auto expected = tag;
   int length = 0;
@@ -113,40 +146,13 @@ bool Aead::Keyed::open(const Nonce& nonce, std::span<const std::byte> associated
                                         length_of(out.size())) == 1) &&
       EVP_CIPHER_CTX_ctrl(use.get(), EVP_CTRL_AEAD_SET_TAG, kTagBytes, expected.data()) == 1 &&
       EVP_DecryptFinal_ex(use.get(), &none, &length) == 1;
-  if (!ok) std::fill(out.begin(), out.end(), std::byte{0});
-  return ok;
+  return ok || refuse();
 }
 
-bool Aead::Keyed::is_sealed_zeros(const Nonce& nonce, std::span<const std::byte> sealed) {
+Tag Aead::Keyed::seal(const Nonce& nonce, std::span<const std::byte> associated,
+                      std::span<std::byte> text) {
+  if (fast) return fast->seal(nonce, associated, text);
   const Use use(*this);
-  if (EVP_DecryptInit_ex2(use.get(), nullptr, nullptr, evp_bytes(nonce), nullptr) != 1) {
-    return false;
-  }
-  std::array<std::byte, 4096> text{};
-  for (std::size_t at = 0; at < sealed.size();) {
-    const auto part = sealed.subspan(at, std::min(text.size(), sealed.size() - at));
-    int length = 0;
-    if (EVP_DecryptUpdate(use.get(), evp_bytes(std::span<std::byte>(text)), &length,
-                          evp_bytes(part), length_of(part.size())) != 1) {
-      return false;
-    }
-    std::byte any{0};
-    for (const std::byte b : std::span(text).first(part.size())) any |= b;
-    if (any != std::byte{0}) return false;
-    at += part.size();
-  }
-  return true;
-}
-
-Aead::Aead(Cipher cipher, SecretKey key)
-    : keyed_(std::make_shared<Keyed>(cipher, std::move(key))) {}
-
-Tag Aead::seal(const Nonce& nonce, std::span<const std::byte> associated,
-               std::span<std::byte> text) const {
-  if (const auto observer = observer_of_seals.load(std::memory_order_relaxed)) {
-    observer({hmac_sha256(keyed_->key, base::as_bytes("observed")), nonce, associated, text});
-  }
-  const Keyed::Use use(*keyed_);
   Tag tag{};
   int length = 0;
   unsigned char none = 0;
@@ -159,6 +165,35 @@ Tag Aead::seal(const Nonce& nonce, std::span<const std::byte> associated,
       EVP_CIPHER_CTX_ctrl(use.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()) == 1;
   VARVE_ASSERT(ok);
   return tag;
+}
+
+bool Aead::Keyed::is_sealed_zeros(const Nonce& nonce, std::span<const std::byte> sealed) {
+  std::array<std::byte, 4096> room;
+  if (fast) {
+    const GcmStream stream(*fast, nonce);
+    return opens_to_zeros(sealed, room, [&](auto part, auto text) {
+      stream.decrypt(part, text);
+      return true;
+    });
+  }
+  const Use use(*this);
+  return EVP_DecryptInit_ex2(use.get(), nullptr, nullptr, evp_bytes(nonce), nullptr) == 1 &&
+         opens_to_zeros(sealed, room, [&](auto part, auto text) {
+           int length = 0;
+           return EVP_DecryptUpdate(use.get(), evp_bytes(text), &length, evp_bytes(part),
+                                    length_of(part.size())) == 1;
+         });
+}
+
+Aead::Aead(Cipher cipher, SecretKey key)
+    : keyed_(std::make_shared<Keyed>(cipher, std::move(key))) {}
+
+Tag Aead::seal(const Nonce& nonce, std::span<const std::byte> associated,
+               std::span<std::byte> text) const {
+  if (const auto observer = observer_of_seals.load(std::memory_order_relaxed)) {
+    observer({hmac_sha256(keyed_->key, base::as_bytes("observed")), nonce, associated, text});
+  }
+  return keyed_->seal(nonce, associated, text);
 }
 
 bool Aead::open(const Nonce& nonce, std::span<const std::byte> associated,

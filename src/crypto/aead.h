@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authenticated encryption with associated data, and key derivation, by OpenSSL.
+// Authenticated encryption with associated data, and key derivation: by OpenSSL, and AES-256-GCM by
+// libIPSec_MB where it is installed (crypto/gcm_library.h).
 #pragma once
 
 #include <array>
@@ -30,9 +31,9 @@ using Tag = std::array<std::byte, kTagBytes>;
 /// (NIST SP 800-38D, 8.3). Errors: kIo.
 [[nodiscard]] Result<Nonce> random_nonce();
 
-/// Seals and opens texts under one key. Copies share the key, and a few contexts of OpenSSL that
-/// have it expanded. The last copy's end wipes them. Immutable and thread-safe, also in the child
-/// of a fork.
+/// Seals and opens texts under one key. Copies share the key and its expanded form: that of
+/// libIPSec_MB, or a few contexts of OpenSSL. The last copy's end wipes it. Immutable and
+/// thread-safe, also in the child of a fork.
 class Aead {
  public:
   Aead(Cipher cipher, SecretKey key);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "crypto/gcm_library.h"
 #include "crypto/hmac.h"
 
 namespace varve::crypto {
@@ -40,11 +41,13 @@ SecretKey key_of(std::string_view hex) {
 
 struct Vector {
   Cipher cipher;
+  bool openssl_alone;
   std::string key, nonce, associated, text, sealed, tag;
 };
 
 Vector aes_256_gcm() {  // Test case 16 of "The Galois/Counter Mode of Operation", McGrew and Viega.
   return {Cipher::kAes256Gcm,
+          false,
           "feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308",
           "cafebabefacedbaddecaf888",
           "feedfacedeadbeeffeedfacedeadbeefabaddad2",
@@ -54,8 +57,13 @@ Vector aes_256_gcm() {  // Test case 16 of "The Galois/Counter Mode of Operation
           "8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662",
           "76fc6ece0f4e1768cddf8853bb2d551b"};
 }
+Vector openssl_alone(Vector vector) {
+  vector.openssl_alone = true;
+  return vector;
+}
 Vector chacha20_poly1305() {  // RFC 8439, 2.8.2.
   return {Cipher::kChaCha20Poly1305,
+          false,
           "808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f",
           "070000004041424344454647",
           "50515253c0c1c2c3c4c5c6c7",
@@ -70,7 +78,11 @@ Vector chacha20_poly1305() {  // RFC 8439, 2.8.2.
           "1ae10b594f09e26a7e902ecbd0600691"};
 }
 
-class AeadVector : public testing::TestWithParam<Vector> {};
+class AeadVector : public testing::TestWithParam<Vector> {
+ protected:
+  void SetUp() override { avoid_gcm_library(GetParam().openssl_alone); }
+  void TearDown() override { avoid_gcm_library(false); }
+};
 
 TEST_P(AeadVector, SealsAndOpensAsPublished) {
   const auto& vector = GetParam();
@@ -118,9 +130,12 @@ TEST_P(AeadVector, AnyChangedByteIsRefused) {
   EXPECT_FALSE(Aead(vector.cipher, *SecretKey::random()).open(nonce, associated, sealed, tag, out));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ciphers, AeadVector, testing::Values(aes_256_gcm(), chacha20_poly1305()),
+INSTANTIATE_TEST_SUITE_P(Ciphers, AeadVector,
+                         testing::Values(aes_256_gcm(), openssl_alone(aes_256_gcm()),
+                                         chacha20_poly1305()),
                          [](const auto& of) {
-                           return of.param.cipher == Cipher::kAes256Gcm ? "aes" : "chacha";
+                           if (of.param.cipher != Cipher::kAes256Gcm) return "chacha";
+                           return of.param.openssl_alone ? "aes_openssl" : "aes";
                          });
 
 TEST(Aead, SealedZerosAreToldFromAllElse) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts of OpenSSL that are kept between texts: they change no byte, and end with their key.
+// Expanded keys that are kept between texts: they change no byte, and end with their key.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "crypto/aead.h"
+#include "crypto/gcm_library.h"
 #include "crypto/hmac.h"
 
 namespace varve::crypto {
@@ -61,21 +62,35 @@ struct Sample {
   Octets text;
 };
 
-class Contexts : public testing::TestWithParam<Cipher> {};
+/// The code that computes a cipher.
+struct Code {
+  Cipher cipher;
+  bool openssl_alone;
+};
+
+class Contexts : public testing::TestWithParam<Code> {
+ protected:
+  void SetUp() override { avoid_gcm_library(GetParam().openssl_alone); }
+  void TearDown() override { avoid_gcm_library(false); }
+  static Cipher cipher() { return GetParam().cipher; }
+};
 
 INSTANTIATE_TEST_SUITE_P(Ciphers, Contexts,
-                         testing::Values(Cipher::kAes256Gcm, Cipher::kChaCha20Poly1305),
+                         testing::Values(Code{Cipher::kAes256Gcm, false},
+                                         Code{Cipher::kAes256Gcm, true},
+                                         Code{Cipher::kChaCha20Poly1305, false}),
                          [](const auto& of) {
-                           return of.param == Cipher::kAes256Gcm ? "aes" : "chacha";
+                           if (of.param.cipher != Cipher::kAes256Gcm) return "chacha";
+                           return of.param.openssl_alone ? "aes_openssl" : "aes";
                          });
 
 TEST_P(Contexts, AKeyThatWasUsedInAnyWaySealsAsAFreshOne) {
   constexpr std::uint64_t kSeed = 31;
   std::mt19937_64 random(kSeed);
-  const Aead used(GetParam(), random_key(kSeed));
+  const Aead used(cipher(), random_key(kSeed));
   for (std::uint64_t i = 0; i < 2000; ++i) {
     const Sample sample(random() % 100000);
-    const auto expected = sample.seal(Aead(GetParam(), random_key(kSeed)));
+    const auto expected = sample.seal(Aead(cipher(), random_key(kSeed)));
     switch (random() % 4) {
       case 0: {  // A text that does not open leaves nothing behind.
         auto changed = expected;
@@ -99,7 +114,7 @@ TEST_P(Contexts, AKeyThatWasUsedInAnyWaySealsAsAFreshOne) {
 }
 
 TEST_P(Contexts, ManyThreadsUseOneKeyAtATime) {
-  const Aead shared(GetParam(), random_key(1));
+  const Aead shared(cipher(), random_key(1));
   const Hmac hmac(random_key(2));
   constexpr std::uint64_t kThreads = 8;
   constexpr std::uint64_t kTexts = 300;
@@ -107,7 +122,7 @@ TEST_P(Contexts, ManyThreadsUseOneKeyAtATime) {
   std::vector<Mac> macs;
   for (std::uint64_t i = 0; i < kThreads * kTexts; ++i) {
     const Sample sample(i);
-    expected.push_back(sample.seal(Aead(GetParam(), random_key(1))));
+    expected.push_back(sample.seal(Aead(cipher(), random_key(1))));
     macs.push_back(hmac_sha256(random_key(2), sample.text));
   }
   std::vector<std::size_t> wrong(kThreads);
@@ -129,8 +144,8 @@ TEST_P(Contexts, ManyThreadsUseOneKeyAtATime) {
 
 TEST_P(Contexts, AChildOfAForkSealsAndOpens) {
   const Sample sample(12);
-  const auto expected = sample.seal(Aead(GetParam(), random_key(1)));
-  auto aead = std::make_unique<const Aead>(GetParam(), random_key(1));
+  const auto expected = sample.seal(Aead(cipher(), random_key(1)));
+  auto aead = std::make_unique<const Aead>(cipher(), random_key(1));
   const Hmac hmac(random_key(2));
   const auto mac = hmac.of({sample.text});
   ASSERT_EQ(sample.seal(*aead), expected);
@@ -223,7 +238,7 @@ TEST_P(Contexts, TheLastCopyOfAKeyLeavesNothingInMemory) {
       const auto key = *SecretKey::random();
       std::ranges::transform(key.bytes(), inverted.begin(),
                              [](std::byte byte) { return static_cast<char>(~byte); });
-      return std::make_unique<const Aead>(GetParam(), key);
+      return std::make_unique<const Aead>(cipher(), key);
     }();
     auto copy = std::make_unique<const Aead>(*aead);
     const Sample sample(12);
