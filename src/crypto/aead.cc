@@ -33,7 +33,7 @@ const EVP_CIPHER* evp_cipher(Cipher cipher) {
   return found;
 }
 
-// The one mutable global of the room: a test cannot pass an observer down to each place that seals.
+// A mutable global: a test cannot pass an observer down to each place that seals.
 std::atomic<SealObserver> observer_of_seals = nullptr;
 
 int length_of(std::size_t bytes) {

@@ -52,7 +52,7 @@ class GcmStream {
 
  private:
   struct State;
-  const GcmKey& key_;
+  [[maybe_unused]] const GcmKey& key_;  // Without the library, nothing uses it.
   const std::unique_ptr<State> state_;
 };
 
