@@ -19,9 +19,13 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "crypto/gcm_library.h"
+#include "meta/schema.h"
+#include "meta/stored_records.h"
 #include "support/records_read.h"
 #include "support/temp_repository.h"
 #include "varve/browse.h"
@@ -177,6 +181,80 @@ TEST_F(EncryptionGate, AnEncryptedRepositoryIsOnePercentLonger) {
     EXPECT_LE(static_cast<double>(sealed.container_bytes),
               1.02 * static_cast<double>(plain.container_bytes));
   }
+}
+
+/// Returns the bytes of all stored values of some tables of a catalog, and the number of values.
+std::pair<double, double> stored_values(const std::string& repository,
+                                        std::initializer_list<const char*> tables) {
+  meta::EnvOptions options;
+  options.tables = meta::catalog::kTables;
+  options.optional_tables = meta::catalog::kTablesOptional;
+  options.read_only = true;
+  options.without_keys = true;
+  const auto catalog = must(meta::Env::open(repository + "/catalog", options));
+  const auto txn = must(meta::ReadTxn::begin(catalog));
+  double bytes = 0;
+  double count = 0;
+  for (const char* const table : tables) {
+    auto cursor = must(meta::StoredCursor::open(txn, table));
+    for (auto record = must(cursor.next()); record; record = must(cursor.next())) {
+      bytes += static_cast<double>(record->value.size());
+      ++count;
+    }
+  }
+  return {bytes, count};
+}
+
+// Files so small that the catalog is a fiftieth of the repository, in two versions. The values of
+// nodes and locations are the same in both repositories, but for their padding, nonces and tags.
+TEST_F(EncryptionGate, SmallFilesTakeOnePercentMoreWithoutPadding) {
+  struct Sizes {
+    double net = 0;
+    double value_bytes = 0;
+    double values = 0;
+  };
+  const auto sizes_of = [](bool encrypted) {
+    const test::TempDirectory directory;
+    const std::string path = directory.path() + "/r";
+    RepositoryParameters parameters;
+    parameters.codec = Codec::kNone;
+    must(Repository::create(path, parameters, encrypted ? test::encrypted() : CreateOptions{}));
+    Sizes sizes;
+    {
+      const auto repository = test::reopen(
+          path, encrypted ? test::with_key(test::quiet_options()) : test::quiet_options());
+      const auto series = must(repository->create_series("s")).id;
+      for (const std::uint64_t round : {0, 1}) {
+        const auto name = "v" + std::to_string(round);
+        const auto number = must(repository->open_version(series, name, test::folder())).number;
+        const auto version = must(repository->writer(series));
+        for (std::uint64_t i = 0; i < 4 * kFiles; ++i) {
+          auto content = test::noise(250 + i * 7919 % 3600, i);
+          if (round != 0 && i % 10 == 0) ++content.front();
+          test::write_file(*version, kRootIno, "file-" + std::to_string(i), content);
+        }
+        must(repository->seal(series, number, ""));
+      }
+      must(repository->arrange(series, {}));
+      const auto stats = must(repository->stats());
+      sizes.net = static_cast<double>(stats.frame_bytes + stats.index_bytes + stats.catalog_bytes -
+                                      stats.catalog_free_bytes);
+    }
+    std::tie(sizes.value_bytes, sizes.values) = stored_values(path, {"nodes", "locations"});
+    return sizes;
+  };
+  const auto plain = sizes_of(false);
+  const auto sealed = sizes_of(true);
+  ASSERT_EQ(sealed.values, plain.values);
+  constexpr double kSealBytes = crypto::kNonceBytes + crypto::kTagBytes;
+  const double padding = sealed.value_bytes - plain.value_bytes - kSealBytes * sealed.values;
+  RecordProperty("plain bytes", std::to_string(plain.net));
+  RecordProperty("sealed bytes", std::to_string(sealed.net));
+  RecordProperty("padding of values", std::to_string(padding));
+  EXPECT_GE(sealed.values, 500);
+  EXPECT_GE(padding, sealed.values) << "each value has padding";
+  EXPECT_LE(padding, 64 * sealed.values);
+  EXPECT_LE(sealed.net - padding, 1.01 * plain.net);
 }
 
 /// Counts what reading an image cost.
