@@ -109,6 +109,11 @@ struct ReplicationInfo {
 [[nodiscard]] Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
                                                                       bool trust_owner = false);
 
+/// Returns whether an open repository has met another folder that writes to its object store.
+/// Nothing more of it is replicated then: its versions and open versions stay in its folder. Makes
+/// no request. Thread-safe.
+[[nodiscard]] bool is_fenced(Repository& repository);
+
 /// The folder that writes to a repository in an object store, as it says itself. It is advice for
 /// people.
 struct StoreLease {

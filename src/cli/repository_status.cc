@@ -163,12 +163,23 @@ void add_store_concerns(const ReplicationInfo& store, const Timestamp& now,
 void add_replication_concern(const RepositoryStatus& status, std::vector<Concern>& concerns) {
   if (!status.replication) return;
   if (!status.replication->fenced.empty()) {
-    concerns.push_back({Health::kCritical, status.replication->fenced});
+    concerns.push_back(
+        {Health::kCritical, fmt::format("{}. To write again, attach another folder: `varve attach "
+                                        "--write {} DIR`",
+                                        status.replication->fenced, status.replication->place)});
   }
   add_store_concerns(*status.replication, status.now, concerns);
   std::uint64_t missing = 0;
   for (const SeriesStatus& series : status.series) missing += series.unreplicated;
   if (missing == 0) return;
+  if (!status.replication->fenced.empty()) {
+    concerns.push_back(
+        {Health::kWarning, fmt::format("{} {} only in this folder; `varve copy` brings {} into "
+                                       "another repository",
+                                       missing, missing == 1 ? "version is" : "versions are",
+                                       missing == 1 ? "it" : "them")});
+    return;
+  }
   concerns.push_back(
       {Health::kWarning, fmt::format("{} {} not in {} yet; `varve wait` uploads {}", missing,
                                      missing == 1 ? "version is" : "versions are",

@@ -27,6 +27,7 @@
 #include "fs/version_commands.h"
 #include "fs/version_directory.h"
 #include "fs/xattr_operations.h"
+#include "varve/replication.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 
@@ -56,6 +57,8 @@ class FrontEnd {
   /// Stops answering requests for extended attributes if the mount shows only one sealed version,
   /// which has none. Finds that out before it returns, or in the background for a large version.
   void drop_needless_xattr_requests();
+  /// Returns whether another folder writes to the repository in its object store.
+  [[nodiscard]] bool refuses_changes() const { return is_fenced(repository_); }
   /// Returns the space of the repository's file system.
   [[nodiscard]] Result<Reply> statfs();
 

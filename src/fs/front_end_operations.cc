@@ -2,6 +2,10 @@
 // The C functions that libfuse calls. Each passes its request to a group of operations, whose
 // result the Responder sends. "Valid replies" lists the replies that the kernel accepts; any
 // request that expects a reply may also end with an errno.
+#include <fcntl.h>
+
+#include <cerrno>
+
 #include "base/interruption.h"
 #include "fs/front_end.h"
 
@@ -15,6 +19,17 @@ template <typename Work>
 void answer(fuse_req_t req, Operation operation, const Work& work) {
   FrontEnd& fs = front_end_of(req);
   fs.responder().answer(req, operation, [&] { return work(fs); });
+}
+
+/// The same for an operation that changes something. While another folder writes to the repository
+/// in its object store, no change would reach the store. Changes then fail with EROFS, as in a
+/// mount that was made read-only for the same reason. decisions/119.
+template <typename Work>
+void answer_change(fuse_req_t req, Operation operation, const Work& work) {
+  answer(req, operation, [&](FrontEnd& fs) -> Result<Reply> {
+    if (fs.refuses_changes()) return Reply(Refusal{EROFS});
+    return work(fs);
+  });
 }
 
 // Called once, before any other request. Has no reply.
@@ -50,8 +65,9 @@ void op_getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
 
 // Valid replies: AttributeReply.
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat* values, int to_set, fuse_file_info*) {
-  answer(req, Operation::kSetattr,
-         [&](FrontEnd& fs) { return fs.attributes().setattr(Caller(req), ino, *values, to_set); });
+  answer_change(req, Operation::kSetattr, [&](FrontEnd& fs) {
+    return fs.attributes().setattr(Caller(req), ino, *values, to_set);
+  });
 }
 
 // Valid replies: LinkReply.
@@ -61,7 +77,7 @@ void op_readlink(fuse_req_t req, fuse_ino_t ino) {
 
 // Valid replies: EntryReply.
 void op_mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev) {
-  answer(req, Operation::kMknod, [&](FrontEnd& fs) {
+  answer_change(req, Operation::kMknod, [&](FrontEnd& fs) {
     return fs.names().make_file(Caller(req), parent,
                                 {.name = name, .mode = mode, .rdev = rdev, .target = {}});
   });
@@ -69,7 +85,7 @@ void op_mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, 
 
 // Valid replies: EntryReply.
 void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
-  answer(req, Operation::kMkdir, [&](FrontEnd& fs) {
+  answer_change(req, Operation::kMkdir, [&](FrontEnd& fs) {
     return fs.names().mkdir(Caller(req), parent,
                             {.name = name, .mode = mode, .rdev = 0, .target = {}});
   });
@@ -77,19 +93,19 @@ void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) 
 
 // Valid replies: Done.
 void op_unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  answer(req, Operation::kUnlink,
-         [&](FrontEnd& fs) { return fs.names().unlink(Caller(req), parent, name); });
+  answer_change(req, Operation::kUnlink,
+                [&](FrontEnd& fs) { return fs.names().unlink(Caller(req), parent, name); });
 }
 
 // Valid replies: Done.
 void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  answer(req, Operation::kRmdir,
-         [&](FrontEnd& fs) { return fs.names().rmdir(Caller(req), parent, name); });
+  answer_change(req, Operation::kRmdir,
+                [&](FrontEnd& fs) { return fs.names().rmdir(Caller(req), parent, name); });
 }
 
 // Valid replies: EntryReply.
 void op_symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* name) {
-  answer(req, Operation::kSymlink, [&](FrontEnd& fs) {
+  answer_change(req, Operation::kSymlink, [&](FrontEnd& fs) {
     return fs.names().make_file(
         Caller(req), parent, {.name = name, .mode = S_IFLNK | 0777, .rdev = 0, .target = target});
   });
@@ -98,26 +114,33 @@ void op_symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const cha
 // Valid replies: Done.
 void op_rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
                const char* new_name, unsigned flags) {
-  answer(req, Operation::kRename, [&](FrontEnd& fs) {
+  answer_change(req, Operation::kRename, [&](FrontEnd& fs) {
     return fs.names().rename({parent, name}, {new_parent, new_name}, flags);
   });
 }
 
 // Valid replies: EntryReply.
 void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
-  answer(req, Operation::kLink, [&](FrontEnd& fs) { return fs.names().link(ino, parent, name); });
+  answer_change(req, Operation::kLink,
+                [&](FrontEnd& fs) { return fs.names().link(ino, parent, name); });
 }
 
 // Valid replies: CreateReply.
 void op_create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
                fuse_file_info* info) {
-  answer(req, Operation::kCreate,
-         [&](FrontEnd& fs) { return fs.files().create(Caller(req), parent, name, mode, *info); });
+  answer_change(req, Operation::kCreate, [&](FrontEnd& fs) {
+    return fs.files().create(Caller(req), parent, name, mode, *info);
+  });
 }
 
 // Valid replies: OpenReply. ENOSYS: the kernel opens files without asking from now on.
 void op_open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* info) {
-  answer(req, Operation::kOpen, [&](FrontEnd& fs) { return fs.files().open(ino, *info); });
+  const auto open = [&](FrontEnd& fs) { return fs.files().open(ino, *info); };
+  if ((info->flags & O_ACCMODE) != O_RDONLY || (info->flags & O_TRUNC) != 0) {
+    answer_change(req, Operation::kOpen, open);
+  } else {
+    answer(req, Operation::kOpen, open);
+  }
 }
 
 // Valid replies: LentReply, BufferReply, GatheredReply; fewer bytes than asked for only at the end
@@ -135,9 +158,15 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char* data, std::size_t size
   const base::InterruptionScope scope(
       [](void* request) { return fuse_req_interrupted(static_cast<fuse_req_t>(request)) != 0; },
       req);
-  answer(req, Operation::kWrite, [&](FrontEnd& fs) {
+  const auto write = [&](FrontEnd& fs) {
     return fs.files().write(Caller(req), ino, {data, size}, offset, *info);
-  });
+  };
+  // The kernel accepted the pages of a mapping before: to refuse them would lose them.
+  if (info->writepage != 0) {
+    answer(req, Operation::kWrite, write);
+  } else {
+    answer_change(req, Operation::kWrite, write);
+  }
 }
 
 // Valid replies: Done. ENOSYS: the kernel sends no further flush.
@@ -202,7 +231,7 @@ void op_statfs(fuse_req_t req, fuse_ino_t) {
 // Valid replies: Done.
 void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value,
                  std::size_t size, int flags) {
-  answer(req, Operation::kSetxattr, [&](FrontEnd& fs) {
+  answer_change(req, Operation::kSetxattr, [&](FrontEnd& fs) {
     return fs.xattrs().setxattr(Caller(req), ino, {name, {value, size}}, flags);
   });
 }
@@ -221,14 +250,14 @@ void op_listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
 
 // Valid replies: Done.
 void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
-  answer(req, Operation::kRemovexattr,
-         [&](FrontEnd& fs) { return fs.xattrs().removexattr(ino, name); });
+  answer_change(req, Operation::kRemovexattr,
+                [&](FrontEnd& fs) { return fs.xattrs().removexattr(ino, name); });
 }
 
 // Valid replies: Done. ENOSYS: the kernel sends no further fallocate.
 void op_fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t bytes,
                   fuse_file_info* info) {
-  answer(req, Operation::kFallocate, [&](FrontEnd& fs) {
+  answer_change(req, Operation::kFallocate, [&](FrontEnd& fs) {
     return fs.files().fallocate(mode, {offset, bytes}, *info);
   });
 }
@@ -236,7 +265,7 @@ void op_fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t byte
 // Valid replies: WriteReply. EXDEV and EOPNOTSUPP: the kernel copies the bytes itself.
 void op_copy_file_range(fuse_req_t req, fuse_ino_t, off_t source_offset, fuse_file_info* source,
                         fuse_ino_t, off_t offset, fuse_file_info* info, std::size_t bytes, int) {
-  answer(req, Operation::kCopyFileRange, [&](FrontEnd& fs) {
+  answer_change(req, Operation::kCopyFileRange, [&](FrontEnd& fs) {
     return fs.files().copy_file_range({*source, source_offset}, {*info, offset}, bytes);
   });
 }

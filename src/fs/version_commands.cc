@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "fs/version_directory.h"
+#include "varve/replication.h"
 #include "varve/version_name.h"
 
 namespace varve::fs {
@@ -16,8 +17,16 @@ namespace {
 constexpr std::chrono::milliseconds kWriterPoll{500};
 }  // namespace
 
+Result<void> VersionCommands::check_changes() const {
+  if (!is_fenced(repository_)) return {};
+  return Error(ErrorCode::kReadOnly,
+               "the mount takes no more changes, because another folder writes to the repository; "
+               "`varve status` says more");
+}
+
 Result<VersionInfo> VersionCommands::open_version(const SeriesInfo& series, std::string_view name,
                                                   const NewFile& root) {
+  VARVE_TRY(check_changes());
   std::string sealed;
   std::optional<Result<VersionInfo>> opened;
   {
@@ -31,6 +40,7 @@ Result<VersionInfo> VersionCommands::open_version(const SeriesInfo& series, std:
 
 Result<VersionInfo> VersionCommands::clone_version(const SeriesInfo& series, VersionNumber source,
                                                    std::string_view name) {
+  VARVE_TRY(check_changes());
   std::string sealed;
   std::optional<Result<VersionInfo>> opened;
   {

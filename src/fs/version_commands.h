@@ -31,9 +31,11 @@ class VersionCommands {
                                          const control::SealRequest& request,
                                          const std::function<bool()>& cancelled);
   /// Opens a version, after sealing the present one as Repository::open_version() does.
+  /// Errors: kReadOnly if another folder writes to the repository in its object store.
   [[nodiscard]] Result<VersionInfo> open_version(const SeriesInfo& series, std::string_view name,
                                                  const NewFile& root);
   /// Opens a version with the tree of `source`, after sealing the present one.
+  /// Errors: as open_version().
   [[nodiscard]] Result<VersionInfo> clone_version(const SeriesInfo& series, VersionNumber source,
                                                   std::string_view name);
   /// Drops an open version with all its files.
@@ -49,6 +51,8 @@ class VersionCommands {
                                                          const DeletionOptions& options = {});
 
  private:
+  /// Errors: kReadOnly once another folder writes to the repository in its object store.
+  [[nodiscard]] Result<void> check_changes() const;
   /// Drops the slots of versions in `before` that the repository no longer has.
   void drop_deleted(SeriesId series, const std::vector<VersionInfo>& before);
 

@@ -274,7 +274,9 @@ void BucketSide::replicate_in_background(const std::stop_token& stop) {
       continue;
     }
     if (stop.stop_requested()) return;
-    base::log(base::LogLevel::kWarning, "not replicated yet: " + done.error().message());
+    base::log(base::LogLevel::kWarning, replicator_->is_fenced()
+                                            ? explain(done.error()).message()
+                                            : "not replicated yet: " + done.error().message());
     if (!is_passing(done.error())) continue;  // The next seal, or the closing, tries again.
     std::unique_lock lock(mutex_);
     static_cast<void>(wake_.wait_for(lock, stop, wait, [] { return false; }));
@@ -343,11 +345,17 @@ Error BucketSide::explain(const Error& error) {
   auto explained = Error(error).with_more("; what is sealed in " + path_ + " is safe there");
   if (error.code() != ErrorCode::kLocked) return explained;
   const auto names = replicator_->unreplicated();
-  if (!names || names->empty()) return explained;
-  std::string list;
-  for (const auto& name : *names) list += (list.empty() ? "" : ", ") + name;
-  return std::move(explained).with_more(". Only this folder has: " + list +
-                                        ". `varve copy` brings them into another repository");
+  if (names && !names->empty()) {
+    std::string list;
+    for (const auto& name : *names) list += (list.empty() ? "" : ", ") + name;
+    explained = std::move(explained).with_more(
+        ". Only this folder has: " + list + ". `varve copy` brings them into another repository");
+  }
+  if (!replicator_->is_fenced()) return explained;
+  return std::move(explained).with_more(
+      ". A mount of the folder can only be read from now on; `varve seal` seals what is open. To "
+      "write again, attach another folder: `varve attach --write " +
+      config_.place + " DIR`");
 }
 
 void BucketSide::evict() {

@@ -145,6 +145,8 @@ class BucketSide {
   /// Returns the requests since the opening.
   [[nodiscard]] bucket::Traffic traffic() const;
 
+  /// Returns whether another folder writes to the store. Only after start().
+  [[nodiscard]] bool is_fenced() const { return replicator_ && replicator_->is_fenced(); }
   [[nodiscard]] bool reads_only() const { return config_.reads_only; }
   [[nodiscard]] const replica::BucketConfig& config() const { return config_; }
   [[nodiscard]] bucket::Bucket& bucket() { return *bucket_; }

@@ -109,6 +109,8 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   /// Brings an attached folder to newer heads every `interval`, unless its disk is read-only. Does
   /// nothing for other repositories.
   [[nodiscard]] Result<void> follow(std::chrono::milliseconds interval);
+  /// As varve::is_fenced().
+  [[nodiscard]] bool is_fenced() const { return bucket_ && bucket_->is_fenced(); }
   /// Returns the lease that the folder has seen last, as varve::store_lease().
   [[nodiscard]] Result<std::optional<StoreLease>> store_lease();
 

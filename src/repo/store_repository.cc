@@ -251,6 +251,11 @@ Result<std::optional<StoreLease>> store_lease(Repository& repository) {
   return opened == nullptr ? std::optional<StoreLease>() : opened->store_lease();
 }
 
+bool is_fenced(Repository& repository) {
+  const auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
+  return opened != nullptr && opened->is_fenced();
+}
+
 Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
                                                         bool trust_owner) {
   VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
