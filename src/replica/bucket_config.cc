@@ -40,6 +40,14 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
 Result<void> check_unused(io::FileSystem& files, const std::string& root) {
   VARVE_TRY_ASSIGN(const bool is_repository, files.exists(root + "/varve.repo"));
   if (!is_repository) return {};
+  VARVE_TRY_ASSIGN(const bool connecting, is_connecting(files, root));
+  if (connecting) {
+    return Error(ErrorCode::kNoRepository,
+                 "the creation of " + root +
+                     " was interrupted before the object store had it: `varve init "
+                     "s3://BUCKET/PREFIX --local=" +
+                     root + "` completes it, or remove the folder");
+  }
   VARVE_TRY_ASSIGN(const bool has_any, has_state(files, root));
   if (!has_any) return {};
   return Error(ErrorCode::kCorrupt,
@@ -121,6 +129,24 @@ Result<BucketConfig> decode_config(std::string_view text) {
   VARVE_TRY(check_volume_class(config.volume_class));
   config.reads_only = role == "reader";
   return config;
+}
+
+Result<void> note_connecting(io::FileSystem& files, const std::string& root) {
+  VARVE_TRY_ASSIGN(const auto file,
+                   files.open(root + "/" + kConnectingName, io::OpenMode::kReadWrite));
+  return file->sync();
+}
+
+Result<void> note_connected(io::FileSystem& files, const std::string& root) {
+  const auto path = root + "/" + kConnectingName;
+  VARVE_TRY_ASSIGN(const bool exists, files.exists(path));
+  return exists ? files.remove(path) : Result<void>();
+}
+
+Result<bool> is_connecting(io::FileSystem& files, const std::string& root) {
+  VARVE_TRY_ASSIGN(const bool connected, files.exists(root + "/" + kConfigName));
+  if (connected) return false;
+  return files.exists(root + "/" + kConnectingName);
 }
 
 Result<std::optional<BucketConfig>> read_config(io::FileSystem& files, const std::string& root) {

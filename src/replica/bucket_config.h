@@ -44,6 +44,16 @@ inline constexpr std::uint64_t kStagingBytes = std::uint64_t{64} << 30;
 /// The name of the file in the repository's folder.
 inline constexpr const char* kConfigName = "bucket";
 
+/// The name of the file that says that the folder is to become a repository of an object store.
+inline constexpr const char* kConnectingName = "connecting.tmp";
+/// Notes that the repository at `root` is to be one of an object store. Until write_config(), it
+/// can then not be opened. The caller syncs the folder.
+[[nodiscard]] Result<void> note_connecting(io::FileSystem& files, const std::string& root);
+/// Takes the note back, if there is one. The caller syncs the folder.
+[[nodiscard]] Result<void> note_connected(io::FileSystem& files, const std::string& root);
+/// Returns whether the note is there, and nothing has connected the folder since.
+[[nodiscard]] Result<bool> is_connecting(io::FileSystem& files, const std::string& root);
+
 /// Checks that a storage class can be read at once. Errors: kInvalid.
 [[nodiscard]] Result<void> check_volume_class(std::string_view storage_class);
 
@@ -51,6 +61,7 @@ inline constexpr const char* kConfigName = "bucket";
 /// Errors: kInvalid.
 [[nodiscard]] Result<BucketConfig> decode_config(std::string_view text);
 /// Returns the configuration of the repository at `root`, or nullopt for a local repository.
+/// Errors: kInvalid; kCorrupt if the file is lost; kNoRepository while is_connecting().
 [[nodiscard]] Result<std::optional<BucketConfig>> read_config(io::FileSystem& files,
                                                               const std::string& root);
 /// Makes the repository at `root` one of the object store, or changes its configuration.

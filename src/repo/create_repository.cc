@@ -27,6 +27,8 @@
 #include "meta/env_files.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
+#include "replica/bucket_config.h"
+#include "repo/create_repository.h"
 #include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
@@ -66,7 +68,7 @@ Result<bool> may_be_left(io::FileSystem& files, const store::RepositoryPaths& pa
     return bytes == 0;
   }
   if (!unfinished) return false;
-  if (path == unfinished_name(paths)) return true;
+  if (path == unfinished_name(paths) || name == replica::kConnectingName) return true;
   if (path == paths.all_series() || path == paths.all_staging()) return is_empty(files, path);
   if (path != paths.catalog()) return false;
   VARVE_TRY_ASSIGN(const auto inside, files.list(path));
@@ -157,6 +159,14 @@ Result<void> put_settings(const meta::Env& env, const FirstSettings& settings,
 
 Result<void> Repository::create(const std::string& path, const RepositoryParameters& parameters,
                                 const CreateOptions& options) {
+  return repo::create_repository(path, parameters, options, {});
+}
+
+namespace repo {
+
+Result<void> create_repository(
+    const std::string& path, const RepositoryParameters& parameters, const CreateOptions& options,
+    const std::function<Result<void>(io::FileSystem& files)>& before_last) {
   const bool encrypted = options.encryption.has_value();
   VARVE_TRY_ASSIGN(const auto own, ingest::parameters_for(parameters, encrypted));
   VARVE_TRY(ingest::check_parameters(own, encrypted));
@@ -192,6 +202,7 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   }
   VARVE_TRY(files->sync_directory(path));
   VARVE_TRY(remove_catalog(*files, paths));
+  VARVE_TRY(replica::note_connected(*files, path));
   for (const auto& folder : {paths.catalog(), paths.all_series(), paths.all_staging()}) {
     VARVE_TRY(files->make_directory(folder));
   }
@@ -202,6 +213,7 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
     VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(*files, paths.catalog(), env));
     VARVE_TRY(put_settings(catalog, options.settings, initial));
   }
+  if (before_last) VARVE_TRY(before_last(*files));
   VARVE_TRY(files->sync_directory(paths.catalog()));
   VARVE_TRY(files->sync_directory(path));
   // Last: a folder without this file is not a repository.
@@ -210,5 +222,7 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   // A writer that opens the repository completes the copy after a crash.
   return repo::write_copy(*files, path, superblock, keys.get());
 }
+
+}  // namespace repo
 
 }  // namespace varve

@@ -96,6 +96,8 @@ Result<std::optional<StoreFolder>> store_folder_at(const std::string& folder, bo
   }
   if (!files) return files.error();
   VARVE_TRY_ASSIGN(const bool exists, (*files)->exists(folder + "/varve.repo"));
+  VARVE_TRY_ASSIGN(const bool connecting, replica::is_connecting(**files, folder));
+  if (connecting) return std::optional<StoreFolder>();
   VARVE_TRY_ASSIGN(auto config, replica::read_config(**files, folder));
   if (!exists || !config) return std::optional<StoreFolder>();
   StoreFolder found;

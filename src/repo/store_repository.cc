@@ -29,6 +29,7 @@
 #include "replica/replica_state.h"
 #include "replica/staged_data.h"
 #include "repo/bucket_side.h"
+#include "repo/create_repository.h"
 #include "repo/object_lock_setting.h"
 #include "repo/repository_impl.h"
 #include "repo/store_probe.h"
@@ -86,11 +87,28 @@ Result<bool> is_unconnected(const std::string& folder, bool trust_owner) {
   VARVE_TRY_ASSIGN(const bool exists,
                    (*files)->exists(store::RepositoryPaths(folder).superblock()));
   if (!exists) return false;
+  VARVE_TRY_ASSIGN(const bool connecting, replica::is_connecting(**files, folder));
+  if (connecting) return true;
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(**files, folder));
   if (config) return Error(ErrorCode::kExists, folder + " is a repository in " + config->place);
   VARVE_TRY_ASSIGN(const bool used, (*files)->exists(folder + "/series/00000001"));
   if (used) return Error(ErrorCode::kExists, folder + " is a Varve repository already");
   return true;
+}
+
+// The keys of a repository that an interrupted creation left are those of that creation.
+Result<void> check_first_key(const std::string& text, const std::string& folder,
+                             const CreateOptions& options) {
+  if (!options.encryption) return {};
+  VARVE_TRY_ASSIGN(const auto superblock, ingest::read_superblock(text));
+  const auto key = [&] { return Result<UserKey>(options.encryption->first_key.key); };
+  const auto keys = format::unlock_superblock(superblock, text, key, true);
+  if (keys) return {};
+  return Error(keys.error())
+      .with_context(
+          folder +
+          " is a repository without data, which cannot be created in the store as wanted; "
+          "remove it, or choose another folder");
 }
 
 }  // namespace
@@ -123,9 +141,14 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                             : ""));
     }
   }
-  if (!unconnected) VARVE_TRY(Repository::create(folder, parameters, options));
+  if (!unconnected) {
+    VARVE_TRY(create_repository(folder, parameters, options, [&](io::FileSystem& made) {
+      return replica::note_connecting(made, folder);
+    }));
+  }
   VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
   VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files, folder));
+  if (unconnected) VARVE_TRY(check_first_key(text, folder, options));
   if (lock.on()) {
     VARVE_TRY_ASSIGN(const auto superblock, ingest::read_superblock(text));
     KeySource key;
@@ -142,8 +165,9 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                                {.condition = bucket::PutCondition::kIfAbsent});  // O45
   if (!put && put.error().code() != ErrorCode::kExists) return put;
   VARVE_TRY_ASSIGN(const auto now, superblock_in(*bucket));
-  if (now != text) return taken(*bucket);
+  if (now != text) return taken(*bucket).with_more(". The folder " + folder + " can be removed");
   VARVE_TRY(replica::write_config(*files, folder, config));
+  VARVE_TRY(replica::note_connected(*files, folder));
   VARVE_TRY(replica::open_copy(*files, folder, false));  // Goes together with the state.
   return note_first_use(*bucket, *files, folder, probed);
 }

@@ -54,10 +54,10 @@ std::optional<KnownName> file_if(bool is_known) {
 }
 
 std::optional<KnownName> in_repository(std::string_view name) {
-  constexpr std::array kFiles{"varve.repo",   "varve.repo.tmp", "varve.keys",   "varve.keys.tmp",
-                              "lock",         "reserve",        "scrub",        "scrub.tmp",
-                              "control.sock", "settled",        "checked",      "checked.tmp",
-                              "bucket",       "bucket.tmp",     "attaching.tmp"};
+  constexpr std::array kFiles{"varve.repo",   "varve.repo.tmp", "varve.keys",    "varve.keys.tmp",
+                              "lock",         "reserve",        "scrub",         "scrub.tmp",
+                              "control.sock", "settled",        "checked",       "checked.tmp",
+                              "bucket",       "bucket.tmp",     "attaching.tmp", "connecting.tmp"};
   if (name == "catalog" || name == "catalog.new") return KnownName{FolderKind::kEnvironment};
   if (name == "series") return KnownName{FolderKind::kAllSeries};
   if (name == "pool") return KnownName{FolderKind::kPool};

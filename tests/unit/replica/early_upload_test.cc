@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "campaign.h"
 #include "world.h"
 
 namespace varve::test {
@@ -164,11 +165,12 @@ std::uint64_t early_stride() {
   return wanted == nullptr ? 29 : std::max<std::uint64_t>(std::strtoull(wanted, nullptr, 10), 1);
 }
 
-// VARVE_TEST_REQUESTS=1 tries every request.
+// VARVE_TEST_REQUESTS=N tries every Nth request, VARVE_TEST_FROM=N others.
 TEST_P(EarlyUpload, NoRequestLosesAVersion) {
   World whole(GetParam(), Mishap::kNone, 0);
   play_early(whole);
-  std::uint64_t first = 0;
+  std::uint64_t first = from_request();
+  std::uint64_t tried = 0;
   for (const auto mishap : {Mishap::kBefore, Mishap::kLost, Mishap::kLater, Mishap::kHangs,
                             Mishap::kKilledBefore, Mishap::kKilledAfter}) {
     for (auto at = first++ % early_stride(); at < whole.requests(); at += early_stride()) {
@@ -176,8 +178,10 @@ TEST_P(EarlyUpload, NoRequestLosesAVersion) {
       SCOPED_TRACE(world.where());
       play_early(world);
       if (HasFailure()) return;
+      ++tried;
     }
   }
+  tell_tried(tried, whole.requests());
 }
 
 INSTANTIATE_TEST_SUITE_P(Plain, EarlyUpload, testing::Values(false));

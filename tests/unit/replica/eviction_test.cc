@@ -10,6 +10,7 @@
 #include <fstream>
 #include <tuple>
 
+#include "campaign.h"
 #include "world.h"
 
 namespace varve::test {
@@ -49,12 +50,13 @@ TEST_P(ReplicaEviction, AFolderWithoutDataWorks) {
   EXPECT_EQ(world.local_bytes(), 0U);
 }
 
-// VARVE_TEST_REQUESTS=1 tries every request.
+// VARVE_TEST_REQUESTS=N tries every Nth request, VARVE_TEST_FROM=N others.
 TEST_P(ReplicaEviction, NoRequestLosesAVersion) {
   const auto [is_encrypted, placement] = GetParam();
   World whole(is_encrypted, Mishap::kNone, 0, placement, 0);
   play_evicted(whole);
-  std::uint64_t first = 0;
+  std::uint64_t first = from_request();
+  std::uint64_t tried = 0;
   for (const auto mishap : {Mishap::kBefore, Mishap::kLost, Mishap::kLater, Mishap::kKilledBefore,
                             Mishap::kKilledAfter}) {
     for (auto at = (first += 5) % stride_evicted(); at < whole.requests(); at += stride_evicted()) {
@@ -62,8 +64,10 @@ TEST_P(ReplicaEviction, NoRequestLosesAVersion) {
       SCOPED_TRACE(world.where());
       play_evicted(world);
       if (HasFailure()) return;
+      ++tried;
     }
   }
+  tell_tried(tried, whole.requests());
 }
 
 TEST_P(ReplicaEviction, ARebuiltCatalogUsesTheStore) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "campaign.h"
 #include "world.h"
 
 namespace varve::test {
@@ -50,11 +51,12 @@ TEST(ReplicaPool, IsReplicatedToo) {
   play(world);
 }
 
-// VARVE_TEST_REQUESTS=1 tries every request.
+// VARVE_TEST_REQUESTS=N tries every Nth request, VARVE_TEST_FROM=N others.
 TEST_P(ReplicaHistory, NoRequestLosesAVersion) {
   World whole(GetParam(), Mishap::kNone, 0);
   play(whole);
-  std::uint64_t first = 0;
+  std::uint64_t first = from_request();
+  std::uint64_t tried = 0;
   for (const auto mishap : {Mishap::kBefore, Mishap::kLost, Mishap::kLater, Mishap::kHangs,
                             Mishap::kKilledBefore, Mishap::kKilledAfter}) {
     for (auto at = first++ % stride(); at < whole.requests(); at += stride()) {
@@ -62,8 +64,10 @@ TEST_P(ReplicaHistory, NoRequestLosesAVersion) {
       SCOPED_TRACE(world.where());
       play(world);
       if (HasFailure()) return;
+      ++tried;
     }
   }
+  tell_tried(tried, whole.requests());
 }
 
 INSTANTIATE_TEST_SUITE_P(Plain, ReplicaHistory, testing::Values(false));
