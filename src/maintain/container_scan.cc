@@ -149,7 +149,13 @@ class FileScan {
     std::vector<std::byte> bytes;
     for (std::uint64_t at = damaged + step; at < size_;) {
       bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kSearchBytes, size_ - at)));
-      VARVE_TRY_ASSIGN(const auto got, file_.read_at(at, bytes));
+      const auto read = file_.read_at(at, bytes);
+      if (!read && read.error().code() == ErrorCode::kCorrupt) {
+        at += bytes.size();  // An object that its store has lost.
+        continue;
+      }
+      if (!read) return read.error();
+      const auto got = *read;
       scan_.bytes_read += got;
       if (got < format::kContainerFixedHeaderBytes) break;
       const std::size_t last = got - format::kContainerFixedHeaderBytes;

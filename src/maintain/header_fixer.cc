@@ -39,8 +39,10 @@ Result<std::optional<HeaderFix>> find_header_fix(store::SegmentStore& store,
   const auto file = store.open(record.segment, store::ReadMode::kCached);
   if (!file) return none;
   std::vector<std::byte> whole(record.header_bytes);
-  VARVE_TRY_ASSIGN(const auto got, (*file)->read_at(record.offset, whole));
-  if (got != whole.size() || whole.size() < format::kContainerFixedHeaderBytes) return none;
+  const auto got = (*file)->read_at(record.offset, whole);
+  if (!got && got.error().code() == ErrorCode::kCorrupt) return none;  // Lost by the object store.
+  if (!got) return got.error();
+  if (*got != whole.size() || whole.size() < format::kContainerFixedHeaderBytes) return none;
   const auto bytes = std::span(whole);
   const auto fixed_part = bytes.first(format::kContainerFixedHeaderBytes);
   const auto table = bytes.subspan(format::kContainerFixedHeaderBytes);

@@ -229,6 +229,39 @@ TEST_P(ReplicaEviction, WithoutTheStoreNothingCountsAsDamaged) {
   world.expect_versions();
 }
 
+// An object that the store has lost is damage: a repair notes it, and does not end with an error.
+TEST_P(ReplicaEviction, ARepairGivesLostObjectsUp) {
+  const auto [is_encrypted, placement] = GetParam();
+  for (const bool rebuilds : {false, true}) {
+    World world(is_encrypted, Mishap::kNone, 0, placement, 0);
+    world.run([&] { return world.create(); });
+    world.store("v1", tree_of(10));
+    world.store("v2", tree_of(11));
+    const auto lost = *world.names_with("/seg/").begin();
+    world.objects().objects.erase(lost);
+    RepairOptions options;
+    options.read_data = true;
+    options.rebuild_catalog = rebuilds;
+    if (is_encrypted) options.key = [] { return Result<UserKey>(test_key()); };
+    {
+      const auto plan = must(repo::plan_repair(world.path(), options, false, {}, world.hooks()));
+      EXPECT_FALSE(plan->steps().empty());
+      must(plan->execute({}));
+    }
+    // New versions refer to nothing that is lost.
+    must(world.with([&](Repository& repository) {
+      const auto id = must(repository.find_series("s")).id;
+      const auto number = must(repository.open_version(id, "v3", folder())).number;
+      for (const auto& [file, bytes] : tree_of(10)) {
+        write_file(*must(repository.writer(id)), kRootIno, file, bytes);
+      }
+      must(repository.seal(id, number, ""));
+      const auto reader = must(repository.reader(id, number));
+      for (const auto& [file, bytes] : tree_of(10)) EXPECT_EQ(read_sealed(*reader, file), bytes);
+    }));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ReplicaEviction,
                          testing::Combine(testing::Bool(), testing::Values(Placement::kLineage,
                                                                            Placement::kLineagePool,
