@@ -188,7 +188,7 @@ CellSet BlockCache::present(const std::string& object, std::uint64_t block, std:
 }
 
 void BlockCache::add(const std::string& object, std::uint64_t block, CellSet cells,
-                     std::span<const std::byte> bytes) {
+                     const PartOfBlock& part) {
   const auto name = name_of(object, block);
   const auto path = folder_ + "/" + name;
   std::string temporary;
@@ -197,14 +197,14 @@ void BlockCache::add(const std::string& object, std::uint64_t block, CellSet cel
     load();
     temporary = fmt::format("{}/{}-{}.tmp", folder_, ::getpid(), next_temporary_++);
   }
-  cells = static_cast<CellSet>(cells & cells_of(bytes.size()));
+  cells = static_cast<CellSet>(cells & cells_of(part.block_bytes));
   // The file that replaces another one has its cells, too.
   std::vector<std::byte> kept;
-  const auto missing = static_cast<CellSet>(cells_of(bytes.size()) & ~cells);
+  const auto missing = static_cast<CellSet>(cells_of(part.block_bytes) & ~cells);
   CellSet earlier = 0;
   if (missing != 0) {
     if (const auto file = files_.open(path, io::OpenMode::kReadPlanned)) {
-      kept.resize(bytes.size());
+      kept.resize(part.block_bytes);
       earlier = read_cells(**file, name, missing, kept);
     }
   }
@@ -216,8 +216,8 @@ void BlockCache::add(const std::string& object, std::uint64_t block, CellSet cel
     VARVE_TRY_ASSIGN(const auto file, files_.open(temporary, io::OpenMode::kCreateNew));
     for (unsigned cell = 0; cell < kCellsPerBlock; ++cell) {
       if (!has(all, cell)) continue;
-      const auto from =
-          has(cells, cell) ? cell_of(bytes, cell) : cell_of(std::span<const std::byte>(kept), cell);
+      const auto from = has(cells, cell) ? cell_of(part.bytes, cell - part.first_cell)
+                                         : cell_of(std::span<const std::byte>(kept), cell);
       base::store_le<std::uint64_t>(head.data() + 8 + 8 * std::size_t{cell},
                                     sum_of(name, cell, from));
       VARVE_TRY(file->write_at(length, from));

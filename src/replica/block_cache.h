@@ -23,6 +23,13 @@ inline constexpr unsigned kCellsPerBlock = kCacheBlockBytes / kCacheCellBytes;
 /// Cells of a block: bit i stands for the cell at i * kCacheCellBytes of it.
 using CellSet = std::uint8_t;
 
+/// Some cells of a block that follow each other.
+struct PartOfBlock {
+  std::size_t block_bytes = 0;  ///< The length of the block.
+  unsigned first_cell = 0;      ///< The first of these cells, by its number in the block.
+  std::span<const std::byte> bytes{};
+};
+
 /// Keeps cells in a folder, those of one block in one file, and evicts the blocks that were used
 /// least recently. Objects never change, so a cell never becomes wrong. A checksum shows cells that
 /// a crash left incomplete; they count as missing. Several processes may share the folder; their
@@ -41,9 +48,8 @@ class BlockCache {
   /// Returns the cells that the file of a block of this length claims to have, without reading
   /// them.
   [[nodiscard]] CellSet present(const std::string& object, std::uint64_t block, std::size_t bytes);
-  /// Adds these cells of a block, which has the length of `bytes`. Other bytes of it are not used.
-  void add(const std::string& object, std::uint64_t block, CellSet cells,
-           std::span<const std::byte> bytes);
+  /// Adds these cells of a block, all of which `part` has. Other bytes of it are not used.
+  void add(const std::string& object, std::uint64_t block, CellSet cells, const PartOfBlock& part);
   /// Removes all blocks.
   void clear();
 

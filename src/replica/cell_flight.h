@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +26,26 @@ namespace varve::replica {
 inline std::size_t block_bytes(std::uint64_t object_bytes, std::uint64_t block) {
   return static_cast<std::size_t>(
       std::min(kCacheBlockBytes, object_bytes - block * kCacheBlockBytes));
+}
+
+inline std::uint64_t first_cell(const ObjectRange& range) { return range.offset / kCacheCellBytes; }
+inline std::uint64_t end_cell(const ObjectRange& range) {
+  if (range.bytes == 0) return first_cell(range);
+  return (range.offset + range.bytes + kCacheCellBytes - 1) / kCacheCellBytes;
+}
+
+inline CellSet cell_bit(std::uint64_t cell) {
+  return static_cast<CellSet>(1U << (cell % kCellsPerBlock));
+}
+
+/// Copies what a range has in common with bytes of its object that begin at `offset`.
+inline void copy_common(const RangeToRead& to, std::uint64_t offset,
+                        std::span<const std::byte> bytes) {
+  const auto begin = std::max(to.range.offset, offset);
+  const auto end = std::min(to.range.offset + to.range.bytes, offset + bytes.size());
+  if (begin >= end) return;
+  std::memcpy(to.out.data() + (begin - to.range.offset), bytes.data() + (begin - offset),
+              static_cast<std::size_t>(end - begin));
 }
 
 /// The ranges of one call of read().
@@ -82,17 +103,11 @@ struct CellReader::Flight {
   std::uint64_t taken = 0;  // Bytes that readers have copied.
   // For each cell, the parts of kTakenPartBytes of which readers have copied bytes.
   std::vector<std::uint32_t> taken_parts{};
-  // Has room for the whole blocks of the cells; memory of cells that were not requested is never
-  // used.
   FlightMemory::Piece memory{};
 
   [[nodiscard]] std::uint64_t offset() const { return begin * kCacheCellBytes; }
   [[nodiscard]] std::uint64_t bytes() const {
     return std::min(end * kCacheCellBytes, object_bytes) - offset();
-  }
-  [[nodiscard]] std::uint64_t first_block() const { return begin / kCellsPerBlock; }
-  [[nodiscard]] std::uint64_t end_block() const {
-    return (end + kCellsPerBlock - 1) / kCellsPerBlock;
   }
   /// Returns whether a reader is expected to copy most of the bytes soon.
   [[nodiscard]] bool is_unread(std::chrono::steady_clock::time_point now,
@@ -127,17 +142,21 @@ struct CellReader::Flight {
   }
   /// Returns false without memory.
   [[nodiscard]] bool allocate(FlightMemory& pool) {
-    const auto until = std::min(end_block() * kCacheBlockBytes, object_bytes);
-    memory = pool.take(static_cast<std::size_t>(until - first_block() * kCacheBlockBytes));
+    memory = pool.take(static_cast<std::size_t>(bytes()));
     return memory != nullptr;
   }
-  [[nodiscard]] std::span<std::byte> block(std::uint64_t number) const {
-    return {memory.get() + (number - first_block()) * kCacheBlockBytes,
-            block_bytes(object_bytes, number)};
-  }
   [[nodiscard]] std::span<std::byte> received() const {
-    return {memory.get() + (offset() - first_block() * kCacheBlockBytes),
-            static_cast<std::size_t>(bytes())};
+    return {memory.get(), static_cast<std::size_t>(bytes())};
+  }
+  /// Returns the part of a block that was received, from its first such cell on.
+  [[nodiscard]] PartOfBlock part_of(std::uint64_t block) const {
+    const auto first = std::max(begin, block * kCellsPerBlock);
+    const auto until = std::min(end, (block + 1) * kCellsPerBlock);
+    const auto at = first * kCacheCellBytes;
+    const auto length = std::min(until * kCacheCellBytes, object_bytes) - at;
+    return {block_bytes(object_bytes, block), static_cast<unsigned>(first % kCellsPerBlock),
+            received().subspan(static_cast<std::size_t>(at - offset()),
+                               static_cast<std::size_t>(length))};
   }
 };
 

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -31,31 +30,15 @@ inline constexpr std::size_t kRegionsMax = 16384;
 /// Bytes that a reader of all holds in memory though it has read them: the next read may need the
 /// block of the disk in which the last one ended.
 inline constexpr std::uint64_t kHeldOnceBytesMax = std::uint64_t{8} << 20;
+/// A reader of all may leave this share of CellReaderLimits::bytes_max unread while as much as that
+/// limit is requested. Requests that share a line end together, and the one that the reader waits
+/// for may end last: without this room, nothing would be requested until then.
+inline constexpr std::uint64_t kUnreadShare = 4;
 /// So many cells are received twice rather than divide a request.
 inline constexpr std::uint64_t kGapCells = 2;
 
 /// A cell of an object, by its number in it.
 using Cell = std::pair<std::string, std::uint64_t>;
-
-inline std::uint64_t first_cell(const ObjectRange& range) { return range.offset / kCacheCellBytes; }
-inline std::uint64_t end_cell(const ObjectRange& range) {
-  if (range.bytes == 0) return first_cell(range);
-  return (range.offset + range.bytes + kCacheCellBytes - 1) / kCacheCellBytes;
-}
-
-inline CellSet cell_bit(std::uint64_t cell) {
-  return static_cast<CellSet>(1U << (cell % kCellsPerBlock));
-}
-
-/// Copies what a range has in common with bytes of its object that begin at `offset`.
-inline void copy_common(const RangeToRead& to, std::uint64_t offset,
-                        std::span<const std::byte> bytes) {
-  const auto begin = std::max(to.range.offset, offset);
-  const auto end = std::min(to.range.offset + to.range.bytes, offset + bytes.size());
-  if (begin >= end) return;
-  std::memcpy(to.out.data() + (begin - to.range.offset), bytes.data() + (begin - offset),
-              static_cast<std::size_t>(end - begin));
-}
 
 /// Outlives the reader until the last request has ended.
 struct CellReader::State : std::enable_shared_from_this<State> {
@@ -88,7 +71,8 @@ struct CellReader::State : std::enable_shared_from_this<State> {
   std::uint64_t unwritten_bytes = 0;
   std::uint64_t held_bytes = 0;
   AheadWindow window;
-  const std::shared_ptr<FlightMemory> memory = std::make_shared<FlightMemory>();
+  const std::shared_ptr<FlightMemory> memory = std::make_shared<FlightMemory>(
+      static_cast<std::size_t>(bytes_max_of_all() + kHeldOnceBytesMax));
 
   // Returns the flight that has a cell, or will have it; nullptr if it must be requested.
   FlightPointer find(const std::string& object, std::uint64_t cell) {
@@ -177,6 +161,16 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     return flight.is_writing || flight.is_unread(now, limits.unread_kept) ||
            (!flight.is_in_cache && !flight.is_taken());
   }
+  // Returns the most that a reader of all requests in advance or has not read yet.
+  [[nodiscard]] std::uint64_t bytes_max_of_all() const {
+    return limits.bytes_max + limits.bytes_max / kUnreadShare;
+  }
+  // Returns whether the memory suffices for a flight in advance.
+  [[nodiscard]] bool has_room(const Flight& flight) const {
+    const auto flying_after = flying_bytes + flight.bytes();
+    const auto most = reads_once ? bytes_max_of_all() : limits.bytes_max;
+    return flying_after <= limits.bytes_max && flying_after + pinned_bytes() <= most;
+  }
   // Returns the bytes of the flights that ended and must stay in memory.
   [[nodiscard]] std::uint64_t pinned_bytes() const {
     const auto now = Clock::now();
@@ -200,7 +194,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       if (flight->is_ahead) {
         if (flying >= window.size()) window.on_waiting(ahead.size());
         if (flying >= window.size()) return;
-        if (flying_bytes + pinned_bytes() + flight->bytes() > limits.bytes_max) {
+        if (!has_room(*flight)) {
           write_left();
           return;
         }
@@ -330,7 +324,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       }
     }
     for (const auto& [block, set] : blocks) {
-      cache.add(flight->object, block, set, flight->block(block));
+      cache.add(flight->object, block, set, flight->part_of(block));
     }
     Lock lock(mutex);
     flight->is_writing = false;

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -11,12 +12,17 @@
 
 namespace varve::replica {
 
-/// Maps memory for requests, and keeps some of what they give back for the next ones: the kernel
-/// clears each page of new memory, which takes about as long as receiving it. The heap of each
-/// thread would keep as much as it ever had. Thread-safe; outlives what it gave.
+/// Maps memory for requests, and keeps what they give back for the next ones: the kernel clears
+/// each page of new memory, which takes about as long as receiving it. The heap of each thread
+/// would keep as much as it ever had. Thread-safe; outlives what it gave.
 class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
  public:
-  static constexpr std::size_t kKeptBytesMax = std::size_t{32} << 20;
+  /// Lengths are multiples of this, so that requests of about the same length can use the memory of
+  /// each other.
+  static constexpr std::size_t kStep = std::size_t{256} << 10;
+
+  /// Keeps memory as long as no more than so many bytes are mapped, in use or kept.
+  explicit FlightMemory(std::size_t mapped_bytes_max) : mapped_bytes_max_(mapped_bytes_max) {}
 
   struct GiveBack {
     std::shared_ptr<FlightMemory> pool{};
@@ -25,55 +31,65 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
   };
   using Piece = std::unique_ptr<std::byte[], GiveBack>;
 
-  FlightMemory() = default;
   FlightMemory(const FlightMemory&) = delete;
   FlightMemory& operator=(const FlightMemory&) = delete;
   ~FlightMemory() { release(); }
 
   /// Returns at least so many bytes, with any content; null without memory.
   [[nodiscard]] Piece take(std::size_t bytes) {
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = kept_.lower_bound(bytes);
-      if (found != kept_.end() && found->first <= 2 * bytes) {
-        const auto [length, memory] = *found;
-        kept_.erase(found);
-        kept_bytes_ -= length;
-        return {memory, GiveBack{shared_from_this(), length}};
-      }
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.lower_bound(bytes);
+    if (found != kept_.end() && found->first <= std::max(2 * bytes, kStep)) {
+      const auto [length, memory] = *found;
+      kept_.erase(found);
+      kept_bytes_ -= length;
+      return {memory, GiveBack{shared_from_this(), length}};
     }
+    const auto length = (bytes + kStep - 1) / kStep * kStep;
+    while (!kept_.empty() && mapped_bytes_ + length > mapped_bytes_max_) unmap_first();
     void* const mapped =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) return {};
-    return {static_cast<std::byte*>(mapped), GiveBack{shared_from_this(), bytes}};
+    mapped_bytes_ += length;
+    return {static_cast<std::byte*>(mapped), GiveBack{shared_from_this(), length}};
   }
   /// Returns the kept memory to the system.
   void release() {
     const std::lock_guard lock(mutex_);
-    for (const auto& [length, memory] : kept_) ::munmap(memory, length);
-    kept_.clear();
-    kept_bytes_ = 0;
+    while (!kept_.empty()) unmap_first();
   }
   /// Returns the bytes that are kept for later requests.
   [[nodiscard]] std::size_t kept_bytes() {
     const std::lock_guard lock(mutex_);
     return kept_bytes_;
   }
-
- private:
-  void give_back(std::byte* memory, std::size_t bytes) {
+  /// Returns the bytes that are mapped, in use or kept.
+  [[nodiscard]] std::size_t mapped_bytes() {
     const std::lock_guard lock(mutex_);
-    if (kept_bytes_ + bytes > kKeptBytesMax) {
-      ::munmap(memory, bytes);
-      return;
-    }
-    kept_.emplace(bytes, memory);
-    kept_bytes_ += bytes;
+    return mapped_bytes_;
   }
 
+ private:
+  // The shortest piece goes first: the fewest requests fit it. The caller holds the mutex.
+  void unmap_first() {
+    const auto [length, memory] = *kept_.begin();
+    kept_.erase(kept_.begin());
+    kept_bytes_ -= length;
+    mapped_bytes_ -= length;
+    ::munmap(memory, length);
+  }
+  void give_back(std::byte* memory, std::size_t length) {
+    const std::lock_guard lock(mutex_);
+    kept_.emplace(length, memory);
+    kept_bytes_ += length;
+    while (!kept_.empty() && mapped_bytes_ > mapped_bytes_max_) unmap_first();
+  }
+
+  const std::size_t mapped_bytes_max_;
   std::mutex mutex_;  // Innermost. Guards the members below.
   std::multimap<std::size_t, std::byte*> kept_;
   std::size_t kept_bytes_ = 0;
+  std::size_t mapped_bytes_ = 0;
 };
 
 }  // namespace varve::replica

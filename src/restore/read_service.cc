@@ -16,8 +16,9 @@ constexpr std::size_t kPrefetchThreads = 2;
 constexpr std::size_t kReadThreads = 4;
 constexpr std::size_t kAheadThreads = 3;
 constexpr std::size_t kSpareFrames = 4;
-// Readers return several lent areas at a time.
-constexpr std::size_t kSpareAreas = 3;
+// A session has up to four areas, and readers hold up to five that it has left. They return several
+// at a time, and fresh memory has to be cleared by the kernel.
+constexpr std::size_t kSpareAreas = 6;
 // Memory that all sessions share: the frames of random access and the spare buffers.
 constexpr std::size_t kSharedBytes =
     (FrameCache::kFramesMax + kSpareFrames) * format::kFrameRawBytesMax + BufferPool::kSlotsBytes;
@@ -66,9 +67,14 @@ Result<std::unique_ptr<ReadHandle>> ReadServiceImpl::open(ReadableFile file) {
 
 // Without a session, the first files would be read one after the other, each by a round trip.
 void ReadServiceImpl::will_read_after(const ReadableFile& file) {
-  if (!file.source->answers_later() || !sessions_.has_room(nullptr)) return;
-  sessions_.start(file, std::make_unique<FileStream>(std::nullopt, file.future()), 0, nullptr,
-                  true);
+  if (!file.source->answers_later()) return;
+  const std::lock_guard lock(mutex_);
+  if (const auto known = announced_.lock()) {
+    if (known->version_key() == file.version_key && known->is_unread()) return;
+  }
+  if (!sessions_.has_room(nullptr)) return;
+  announced_ = sessions_.start(file, std::make_unique<FileStream>(std::nullopt, file.future()), 0,
+                               nullptr, true);
 }
 
 Result<std::unique_ptr<ReadService>> make_read_service(const ReadOptions& options,

@@ -3,11 +3,15 @@
 
 #include <memory>
 
+#include <memory>
+#include <mutex>
+
 #include "base/thread_pool.h"
 #include "restore/buffer_pool.h"
 #include "restore/memory_meter.h"
 #include "restore/random_reader.h"
 #include "restore/read_service.h"
+#include "restore/session.h"
 #include "restore/session_manager.h"
 
 namespace varve::restore {
@@ -17,7 +21,7 @@ namespace varve::restore {
 /// Memory: at most max(cache_bytes, 16 MiB) for the areas, chunk caches and tables of all sessions
 /// and the 16 frames of random access. In addition:
 /// - a slice and a frame (640 KiB) for each thread that reads at random,
-/// - three spare areas,
+/// - six spare areas (at most 4 MiB each),
 /// - at most five areas per session that are lent and that the session no longer keeps (at most 4
 ///   MiB each).
 class ReadServiceImpl final : public ReadService {
@@ -49,6 +53,9 @@ class ReadServiceImpl final : public ReadService {
   // destroyed first and drops all sessions.
   base::ThreadPool prefetchers_;
   SessionManager sessions_;
+
+  std::mutex mutex_;                  // Guards the member below.
+  std::weak_ptr<Session> announced_;  // The session of the last will_read_after().
 };
 
 }  // namespace varve::restore

@@ -247,6 +247,11 @@ std::unique_ptr<RestoreEngine> Session::drop() {
   return std::move(engine_);
 }
 
+bool Session::is_unread() const {
+  const std::lock_guard lock(mutex_);
+  return !dropped_ && bytes_taken_ == 0;
+}
+
 bool Session::is_over() const {
   const std::lock_guard lock(mutex_);
   if (ended_) return areas_.empty() || frontier_ >= areas_.back()->end();

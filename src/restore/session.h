@@ -79,6 +79,8 @@ class Session : public std::enable_shared_from_this<Session> {
   /// destroys the engine without a lock, because that may wait for the disk.
   [[nodiscard]] std::unique_ptr<RestoreEngine> drop();
 
+  /// Returns whether the session goes on, and nothing of it was read yet.
+  [[nodiscard]] bool is_unread() const;
   /// Returns whether everything was read, or the reader used hardly any of the assembled bytes.
   [[nodiscard]] bool is_over() const;
   /// Returns whether a thread is assembling. Dropping the session now would not free its memory.

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "io/memory_file_system.h"
-#include "replica/flight_memory.h"
 #include "support/memory_bucket.h"
 
 namespace varve::replica {
@@ -347,20 +346,20 @@ TEST_F(CellReaderTest, WhatIsCachedAlreadyServesAReaderOfAll) {
   EXPECT_EQ(received(), before);
 }
 
-TEST(FlightMemory, IsUsedAgainWithinItsLimit) {
-  const auto memory = std::make_shared<FlightMemory>();
-  const auto* const first = memory->take(4 * kMiB).get();
-  EXPECT_EQ(memory->kept_bytes(), 4 * kMiB);
-  EXPECT_EQ(memory->take(3 * kMiB).get(), first) << "new pages would be cleared";
-  EXPECT_NE(memory->take(kMiB).get(), first) << "a small request would hold much memory";
-  {
-    std::vector<FlightMemory::Piece> pieces;
-    for (int i = 0; i < 20; ++i) pieces.push_back(memory->take(4 * kMiB));
-    EXPECT_LE(memory->kept_bytes(), kMiB);
+TEST_F(CellReaderTest, AReaderOfAllMayLeaveMoreUnread) {
+  limits_.bytes_max = 4 * kMiB;
+  limits_.unread_kept = std::chrono::minutes(5);
+  restart();
+  reader_->will_read_once();
+  for (std::uint64_t at = 0; at < 10 * kMiB; at += kMiB) reader_->will_read(range(at, kMiB));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (received() < 5 * kMiB && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
   }
-  EXPECT_LE(memory->kept_bytes(), FlightMemory::kKeptBytesMax);
-  memory->release();
-  EXPECT_EQ(memory->kept_bytes(), 0U);
+  EXPECT_FALSE(read(0, 10));
+  EXPECT_EQ(gets(), 5U) << "as much as may be in flight, and a quarter";
+  EXPECT_FALSE(read(0, 10 * kMiB));
+  EXPECT_EQ(received(), 10 * kMiB);
 }
 
 TEST_F(CellReaderTest, AFailureIsKeptForAWhile) {
