@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,8 @@ struct SeriesOptions {
   std::optional<Rewrite> rewrite{};
 };
 
+class Repository;
+
 /// Options chosen each time a process opens the repository.
 struct OpenOptions {
   bool read_only = false;
@@ -85,6 +88,12 @@ struct OpenOptions {
   bool accept_older = false;
   /// How to reach and use the object store of a repository that is in one.
   StoreUse store{};
+  /// Announces reads (varve/read_once.h, varve/read_ahead.h), so that they begin before the opening
+  /// ends. An attached folder has to learn first whether the store has a newer head, which takes
+  /// round trips. The opening calls it meanwhile, once, with the repository as the folder has it:
+  /// perhaps not the one that it returns. So it must not keep anything of that repository, and must
+  /// decide nothing else. Other openings do not call it. The key may be asked for twice then.
+  std::function<void(Repository&)> announce{};
 };
 
 /// Settings that a new repository has from its first moment. Unlike the parameters, they can change

@@ -24,6 +24,7 @@
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
 #include "varve/choices.h"
+#include "varve/read_ahead.h"
 #include "varve/read_once.h"
 #include "varve/restore.h"
 
@@ -97,6 +98,29 @@ void print_change_json(RestoreChange change, const std::string& path) {
   print_json("change", std::move(object));
 }
 
+/// Returns whether it is certain that the restore reads all files, because it begins with an empty
+/// directory.
+bool reads_all(const Request& request, const RestoreArguments& options) {
+  if (!options.tar.empty() || !request.paths.empty() || options.restore.dry_run ||
+      options.restore.scatter) {
+    return false;
+  }
+  std::error_code error;
+  const auto found = std::filesystem::symlink_status(request.directory, error);
+  if (found.type() == std::filesystem::file_type::not_found) return true;
+  return std::filesystem::is_empty(request.directory, error) && !error;
+}
+
+/// Has the version's first files requested, if the repository has it.
+void announce(Repository& repository, const VersionPath& version) {
+  will_read_once(repository);
+  const auto info = find_version(repository, version);
+  if (!info) return;
+  const auto reader = repository.reader(info->series, info->number);
+  if (!reader) return;
+  if (auto* const ahead = dynamic_cast<ReadAhead*>(reader->get())) ahead->will_read_all();
+}
+
 // Sets `begun` once the repository is open.
 Result<TransferReport> restore(const Request& request, const RestoreArguments& options,
                                const Context& context, bool& begun) {
@@ -113,6 +137,9 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   };
   auto open_options = options_to_read(request.repository);
   if (!options.engine.empty()) open_options.engine = options.engine;
+  if (reads_all(request, options)) {
+    open_options.announce = [&request](Repository& present) { announce(present, request.version); };
+  }
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
   begun = true;
   will_read_once(*repository);

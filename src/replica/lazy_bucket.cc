@@ -17,6 +17,7 @@ Result<bucket::Bucket*> LazyBucket::made() {
 
 Result<bucket::Bucket*> LazyBucket::reached() {
   VARVE_TRY_ASSIGN(auto* const bucket, made());
+  if (is_reached_) return bucket;
   const std::lock_guard lock(reach_mutex_);
   if (!is_reached_) VARVE_TRY(bucket->list({}, {}, 1));
   is_reached_ = true;

@@ -17,7 +17,6 @@
 #include "io/posix_file_system.h"
 #include "replica/attachment.h"
 #include "replica/distant_files.h"
-#include "replica/lazy_bucket.h"
 #include "replica/lease.h"
 #include "replica/replica_state.h"
 #include "replica/writer_files.h"
@@ -94,6 +93,7 @@ Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
       std::make_unique<replica::LazyBucket>([open = bucket_opener(hooks, options.store.access),
                                              config = side->config_] { return open(config); },
                                             side->config_.place);
+  side->lazy_ = lazy.get();
   side->bucket_ = std::make_unique<bucket::LockingBucket>(std::move(lazy), side->clock());
   VARVE_TRY(side->open_data());
   return side;
@@ -124,8 +124,10 @@ const base::Clock& BucketSide::clock() const {
   return hooks_.clock != nullptr ? *hooks_.clock : system_clock_;
 }
 
-Result<void> BucketSide::refresh(const crypto::KeyRing* keys) {
+Result<void> BucketSide::refresh(const crypto::KeyRing* keys,
+                                 const std::optional<NewerHead>& newer) {
   if (!config_.reads_only) return local_->load();
+  if (newer) lazy_->assume_reached();
   const store::RepositoryPaths paths(path_);
   const auto lock = files_->lock(paths.lock());
   if (!lock) return {};  // Another process refreshes, or the folder is on a read-only disk.
@@ -138,7 +140,10 @@ Result<void> BucketSide::refresh(const crypto::KeyRing* keys) {
       VARVE_TRY_ASSIGN(const auto present, state.head());
       known = present.value_or("");
     }
-    const auto found = replica::newest_head(*bucket_, superblock.repository_id, known);
+    // Another process may have brought the folder to a newer head since the look.
+    const auto found = newer && newer->known == known
+                           ? Result<std::string>(newer->newest)
+                           : replica::newest_head(*bucket_, superblock.repository_id, known);
     if (!found) return explain_lack(*bucket_, path_, found.error(), superblock.repository_id);
     const auto& newest = *found;
     VARVE_TRY(replica::authenticate_head(newest, keys));
@@ -152,10 +157,13 @@ Result<void> BucketSide::refresh(const crypto::KeyRing* keys) {
     return adopt_superblock(*files_, path_, head.superblock, keys != nullptr);
   };
   const auto done = work();
-  if (done) return {};
-  if (!is_passing(done.error())) return done;
-  base::log(base::LogLevel::kWarning, done.error().message() + "; older versions are shown");
-  return {};
+  return done || is_out_of_reach(done.error()) ? Result<void>() : done;
+}
+
+bool BucketSide::is_out_of_reach(const Error& error) {
+  if (!is_passing(error)) return false;
+  base::log(base::LogLevel::kWarning, error.message() + "; older versions are shown");
+  return true;
 }
 
 std::unique_ptr<io::FileSystem> BucketSide::wrap(std::unique_ptr<io::FileSystem> files) {
@@ -391,6 +399,10 @@ Result<void> BucketSide::follow(const meta::Env& catalog,
 }
 
 void BucketSide::stop() {
+  if (look_thread_.joinable()) {
+    bucket_->stop();
+    look_thread_.join();
+  }
   end_thread(true);
   kept_.close();
   if (follower_) {

@@ -23,6 +23,7 @@
 #include "replica/distant_data.h"
 #include "replica/garbage.h"
 #include "replica/kept_snapshot.h"
+#include "replica/lazy_bucket.h"
 #include "replica/lease.h"
 #include "replica/local_data.h"
 #include "replica/local_notes.h"
@@ -79,10 +80,25 @@ class BucketSide {
                                                                 const BucketHooks& hooks);
   ~BucketSide();
 
+  /// A newer head than the folder has.
+  struct NewerHead {
+    std::string known{};   ///< The text of the head that the folder has.
+    std::string newest{};  ///< The text of the newest one.
+  };
   /// Brings an attached folder to the newest head, if the store answers and no other process does
-  /// so. Learns which data of the writer's folder is in the store. Call it after the folder was
-  /// locked, and before the catalog is opened.
-  [[nodiscard]] Result<void> refresh(const crypto::KeyRing* keys);
+  /// so. `newer`: the outcome of a look, which then need not be asked for again. Learns which data
+  /// of the writer's folder is in the store. Call it after the folder was locked, and before the
+  /// catalog is opened.
+  [[nodiscard]] Result<void> refresh(const crypto::KeyRing* keys,
+                                     const std::optional<NewerHead>& newer = {});
+  /// Begins to ask the store for the newest head, in a thread. Returns false, and does nothing, for
+  /// folders without a head and for those of writers: they need refresh(). bucket_side_look.cc.
+  [[nodiscard]] Result<bool> begin_look();
+  /// Waits for the answer. Returns nullopt if the folder has the newest head, or if the store does
+  /// not answer. Otherwise the folder needs refresh(). Errors: those of refresh().
+  [[nodiscard]] Result<std::optional<NewerHead>> end_look(const crypto::KeyRing* keys);
+  /// Ends all requests. The object is of no further use.
+  void end_requests() { bucket_->stop(); }
   /// Returns the file system of the repository. It reads segments and volumes from the store: all
   /// those of an attached folder, and the evicted ones of the writer's folder.
   /// Lifetime: `side` lives as long as the file system, or longer.
@@ -157,6 +173,8 @@ class BucketSide {
   /// Extends the locks of the newest head's objects. Logs errors.
   void extend_locks();
   void end_thread(bool at_once);
+  /// Returns whether the store does not answer, so that the folder shows what it has. Logs that.
+  [[nodiscard]] static bool is_out_of_reach(const Error& error);
   [[nodiscard]] Result<void> replicate_all();
   void report(const replica::ReplicateReport& done) const;
   /// Adds the requests to those that the folder remembers. Logs errors.
@@ -185,6 +203,7 @@ class BucketSide {
   bool read_only_ = false;
   std::unique_ptr<io::FileSystem> files_;  // As they are on disk.
   std::unique_ptr<bucket::LockingBucket> bucket_;
+  replica::LazyBucket* lazy_ = nullptr;  // In bucket_.
   std::unique_ptr<replica::DistantData> data_;
   std::unique_ptr<replica::LocalNotes> notes_;  // Null unless this process writes.
   std::unique_ptr<replica::LocalData> local_;   // Null in an attached folder.
@@ -205,6 +224,11 @@ class BucketSide {
   bool ever_begun_ = false;  // A file was begun since the opening.
   std::jthread thread_;
   std::atomic<bool> gives_up_ = false;  // StoreUse::waiting returned false.
+
+  std::string look_repository_;  // Of begin_look(), and the members below.
+  std::string look_known_;
+  std::optional<Result<std::string>> look_newest_;  // Set by the thread.
+  std::jthread look_thread_;
 };
 
 }  // namespace varve::repo

@@ -31,6 +31,7 @@ namespace varve::repo {
 namespace {
 OpenOptions without_key(OpenOptions options) {
   options.key = {};  // The keys derive from it once; it need not stay in memory.
+  options.announce = {};
   return options;
 }
 
@@ -59,69 +60,6 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
     return settled_.clear();
   });
   count_changes();
-}
-
-Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
-                                                         const OpenOptions& options,
-                                                         const BucketHooks& hooks) {
-  const store::RepositoryPaths paths(path);
-  VARVE_TRY_ASSIGN(auto files, open_folder(path, options.trust_owner));
-  VARVE_TRY_ASSIGN(auto bucket, BucketSide::open(path, options, hooks));
-  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files, path));
-  auto superblock = ingest::read_superblock(text);
-  if (!superblock) return std::move(superblock).error().with_context(paths.superblock());
-  std::unique_ptr<io::FileLock> lock;
-  if (!options.read_only) {
-    auto locked = files->lock(paths.lock());
-    if (!locked) {
-      if (locked.error().code() != ErrorCode::kLocked) return std::move(locked).error();
-      return Error(ErrorCode::kLocked,
-                   path +
-                       " is in use by another process: it is mounted read-write, or a command is "
-                       "running. Wait for that process, or open the repository read-only");
-    }
-    lock = std::move(*locked);
-    const auto removed = meta::remove_unfinished_copy(*files, paths.catalog());
-    if (!removed) base::log(base::LogLevel::kWarning, removed.error().message());
-  }
-  // After the lock, so that a command that a daemon serves needs no key.
-  auto keys = format::unlock_superblock(*superblock, text, options.key, options.encrypted_only);
-  if (!keys) return std::move(keys).error().with_context(paths.root());
-  if (bucket) {
-    VARVE_TRY(bucket->refresh(keys->get()));
-    files = bucket->wrap(std::move(files));
-  }
-  files = store::seal_files(std::move(files), *keys, path);
-  VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(paths.catalog_data()));
-  if (!has_catalog) {
-    return Error(ErrorCode::kCorrupt,
-                 paths.catalog() + " is missing: run `varve repair`, which rebuilds it");
-  }
-  meta::EnvOptions env;
-  env.tables = meta::catalog::kTables;
-  env.optional_tables = meta::catalog::kTablesOptional;
-  env.read_only = options.read_only;
-  env.must_exist = true;
-  env.keys.ring = *keys;
-  env.writer_lock = paths.lock();
-  VARVE_TRY(store::check_folders(*files, path));
-  // follow() writes the catalog of an attached folder, unless the disk is read-only.
-  const bool is_attached = bucket && bucket->reads_only();
-  env.read_only = false;
-  auto writable = is_attached ? open_catalog(*files, paths, env, options.probe_catalog)
-                              : Result<meta::Env>(Error(ErrorCode::kReadOnly, ""));
-  const bool may_follow = writable.has_value();
-  if (!may_follow) env.read_only = options.read_only;
-  auto catalog =
-      may_follow ? std::move(writable) : open_catalog(*files, paths, env, options.probe_catalog);
-  if (!catalog) return std::move(catalog).error();
-  std::unique_ptr<RepositoryImpl> repository(
-      new RepositoryImpl(path, options, std::move(bucket), std::move(*superblock), *std::move(keys),
-                         std::move(files), std::move(lock), std::move(*catalog)));
-  repository->may_follow_ = may_follow;
-  VARVE_TRY(repository->start());
-  repository->arrange_what_is_owed();
-  return std::unique_ptr<Repository>(std::move(repository));
 }
 
 Result<void> RepositoryImpl::start() {

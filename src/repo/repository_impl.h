@@ -129,6 +129,16 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
                  format::Superblock superblock, std::shared_ptr<const crypto::KeyRing> keys,
                  std::unique_ptr<io::FileSystem> files, std::unique_ptr<io::FileLock> lock,
                  meta::Env catalog);
+  /// How an opening learns of the newest head of an attached folder.
+  struct Looking {
+    bool is_wanted = false;  ///< To look while the folder is opened as it is.
+    bool is_begun = false;   ///< Set by the opening: end_look() is to be called.
+    std::optional<BucketSide::NewerHead> newer{};  ///< What an earlier look has found.
+  };
+  // repository_open.cc.
+  [[nodiscard]] static Result<std::unique_ptr<RepositoryImpl>> open_folder_at(
+      const std::string& path, const OpenOptions& options, const BucketHooks& hooks,
+      Looking& looking);
   [[nodiscard]] Result<void> start();
   /// Reads the note of the last writer (docs/ORDERING.md O37).
   [[nodiscard]] Result<void> read_note();

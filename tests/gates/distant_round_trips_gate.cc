@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -19,6 +20,7 @@
 #include "support/round_trip_bucket.h"
 #include "support/temp_repository.h"
 #include "varve/check.h"
+#include "varve/read_ahead.h"
 #include "varve/read_once.h"
 #include "varve/restore.h"
 
@@ -69,9 +71,10 @@ class DistantRoundTripsGate : public testing::Test {
     must(repo::attach_to_store(place_, there_, test::quiet_options(), hooks_));
     begin();
   }
-  std::unique_ptr<Repository> open_attached() {
+  std::unique_ptr<Repository> open_attached(const std::function<void(Repository&)>& announce = {}) {
     auto options = test::quiet_options();
     options.read_only = true;
+    options.announce = announce;
     return must(repo::RepositoryImpl::open(there_, options, hooks_));
   }
   static std::shared_ptr<VersionReader> version_of(Repository& repository) {
@@ -144,6 +147,23 @@ TEST_F(DistantRoundTripsGate, ARestoreAsksForItsFirstDataAtOnce) {
     EXPECT_EQ(read_all(out + "/f" + std::to_string(i)), content_[i]);
   }
   EXPECT_LE(trips(), 4U) << "all containers fit the first window";
+  EXPECT_LE(requests(), kContainers + 8);
+}
+
+TEST_F(DistantRoundTripsGate, AnAnnouncedRestoreReadsBesideTheLookAtTheNewestHead) {
+  attach();
+  const auto repository = open_attached([](Repository& present) {
+    will_read_once(present);
+    dynamic_cast<ReadAhead&>(*version_of(present)).will_read_all();
+  });
+  EXPECT_EQ(trips(), 1U);
+  EXPECT_GE(requests(), 2U) << "the list, and data";
+  const auto out = temp_.path() + "/out";
+  must(restore_version(*version_of(*repository), out, {}, {}));
+  for (std::size_t i = 0; i < kFiles; ++i) {
+    EXPECT_EQ(read_all(out + "/f" + std::to_string(i)), content_[i]);
+  }
+  EXPECT_LE(trips(), 2U);
   EXPECT_LE(requests(), kContainers + 8);
 }
 

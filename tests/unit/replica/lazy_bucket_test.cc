@@ -76,6 +76,17 @@ TEST_F(LazyBucketTest, AStoreThatDoesNotAnswerIsAskedOnce) {
   EXPECT_EQ(asked_.size(), 1U);
 }
 
+TEST_F(LazyBucketTest, ReadsBesideAListNeedNoneOfTheirOwn) {
+  put("a", "text");
+  lazy_.assume_reached();
+  std::vector<std::byte> out(4);
+  Result<std::size_t> got(0);
+  lazy_.read_many({{"a", 0, out}},
+                  [&](std::size_t, Result<std::size_t> done) { got = std::move(done); });
+  EXPECT_EQ(must(got), 4U);
+  EXPECT_EQ(asked_, std::vector{RequestKind::kGet});
+}
+
 TEST_F(LazyBucketTest, AChangeWaitsForAnAnswer) {
   fault_ = test::Fault::kBefore;
   EXPECT_EQ(test::code_of(lazy_.remove("a")), ErrorCode::kUnavailable);

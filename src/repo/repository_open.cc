@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens repositories.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "format/superblock.h"
+#include "ingest/parameters.h"
+#include "meta/compaction.h"
+#include "meta/schema.h"
+#include "repo/open_catalog.h"
+#include "repo/open_store.h"
+#include "repo/repository_impl.h"
+#include "repo/superblock_file.h"
+#include "store/repository_names.h"
+#include "store/repository_paths.h"
+#include "store/sealed_places.h"
+
+namespace varve::repo {
+
+Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std::string& path,
+                                                                       const OpenOptions& options,
+                                                                       const BucketHooks& hooks,
+                                                                       Looking& looking) {
+  const store::RepositoryPaths paths(path);
+  VARVE_TRY_ASSIGN(auto files, open_folder(path, options.trust_owner));
+  VARVE_TRY_ASSIGN(auto bucket, BucketSide::open(path, options, hooks));
+  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files, path));
+  auto superblock = ingest::read_superblock(text);
+  if (!superblock) return std::move(superblock).error().with_context(paths.superblock());
+  std::unique_ptr<io::FileLock> lock;
+  if (!options.read_only) {
+    auto locked = files->lock(paths.lock());
+    if (!locked) {
+      if (locked.error().code() != ErrorCode::kLocked) return std::move(locked).error();
+      return Error(ErrorCode::kLocked,
+                   path +
+                       " is in use by another process: it is mounted read-write, or a command is "
+                       "running. Wait for that process, or open the repository read-only");
+    }
+    lock = std::move(*locked);
+    const auto removed = meta::remove_unfinished_copy(*files, paths.catalog());
+    if (!removed) base::log(base::LogLevel::kWarning, removed.error().message());
+  }
+  // After the lock, so that a command that a daemon serves needs no key.
+  auto keys = format::unlock_superblock(*superblock, text, options.key, options.encrypted_only);
+  if (!keys) return std::move(keys).error().with_context(paths.root());
+  if (bucket) {
+    if (looking.is_wanted) {
+      VARVE_TRY_ASSIGN(looking.is_begun, bucket->begin_look());
+    }
+    if (!looking.is_begun) VARVE_TRY(bucket->refresh(keys->get(), looking.newer));
+    files = bucket->wrap(std::move(files));
+  }
+  files = store::seal_files(std::move(files), *keys, path);
+  VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(paths.catalog_data()));
+  if (!has_catalog) {
+    return Error(ErrorCode::kCorrupt,
+                 paths.catalog() + " is missing: run `varve repair`, which rebuilds it");
+  }
+  meta::EnvOptions env;
+  env.tables = meta::catalog::kTables;
+  env.optional_tables = meta::catalog::kTablesOptional;
+  env.read_only = options.read_only;
+  env.must_exist = true;
+  env.keys.ring = *keys;
+  env.writer_lock = paths.lock();
+  VARVE_TRY(store::check_folders(*files, path));
+  // follow() writes the catalog of an attached folder, unless the disk is read-only.
+  const bool is_attached = bucket && bucket->reads_only();
+  env.read_only = false;
+  auto writable = is_attached ? open_catalog(*files, paths, env, options.probe_catalog)
+                              : Result<meta::Env>(Error(ErrorCode::kReadOnly, ""));
+  const bool may_follow = writable.has_value();
+  if (!may_follow) env.read_only = options.read_only;
+  auto catalog =
+      may_follow ? std::move(writable) : open_catalog(*files, paths, env, options.probe_catalog);
+  if (!catalog) return std::move(catalog).error();
+  std::unique_ptr<RepositoryImpl> repository(
+      new RepositoryImpl(path, options, std::move(bucket), std::move(*superblock), *std::move(keys),
+                         std::move(files), std::move(lock), std::move(*catalog)));
+  repository->may_follow_ = may_follow;
+  VARVE_TRY(repository->start());
+  repository->arrange_what_is_owed();
+  return repository;
+}
+
+// The look at the newest head and the first reads take their round trips together. If the folder
+// has an older head, or cannot be opened as it is, it is opened in the ordinary way: an older state
+// decides nothing but the announced reads.
+Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
+                                                         const OpenOptions& options,
+                                                         const BucketHooks& hooks) {
+  Looking looking;
+  looking.is_wanted = options.read_only && options.announce;
+  {
+    auto opened = open_folder_at(path, options, hooks, looking);
+    if (!looking.is_begun) {
+      if (!opened) return std::move(opened).error();
+      return std::unique_ptr<Repository>(*std::move(opened));
+    }
+    if (opened) {
+      auto& bucket = *(*opened)->bucket_;
+      options.announce(**opened);
+      auto newer = bucket.end_look((*opened)->codecs_.keys().get());
+      if (newer && !*newer) return std::unique_ptr<Repository>(*std::move(opened));
+      bucket.end_requests();  // The end of the object waits for reads that are under way.
+      if (!newer) return std::move(newer).error();
+      looking.newer = *std::move(newer);
+    }
+  }
+  Looking ordinary;
+  ordinary.newer = std::move(looking.newer);
+  VARVE_TRY_ASSIGN(auto opened, open_folder_at(path, options, hooks, ordinary));
+  return std::unique_ptr<Repository>(std::move(opened));
+}
+
+}  // namespace varve::repo
