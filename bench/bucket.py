@@ -25,6 +25,8 @@ import s3_side
 from harness import MIB
 
 PASSPHRASE = "k" * 64
+# Files that changed later than 2 seconds before a store are read again by the next one.
+SETTLED_S = 3
 KINDS = ("put", "get", "list", "head", "delete", "copy", "post")
 
 
@@ -108,14 +110,15 @@ class Bench:
         self.args = args
         self.endpoint = os.environ["AWS_ENDPOINT_URL"]
         self.work = harness.Work(args.dir, "bucket")
+        self.source = harness.Work(args.source, "bucket-source") if args.source else self.work
         self.proxy = s3_side.Proxy(self.endpoint)
         self.store = s3_side.Store(self.endpoint, args.bucket)
         self.prefix = f"bench-{os.getpid()}"
         self.results = {}
         os.environ["HOME"] = self.work.path
 
-    def tree(self, name, bytes_):
-        path = self.work.at(name)
+    def tree(self, name, bytes_, where=None):
+        path = (where or self.work).at(name)
         harness.run([self.args.varve_gen, "tree", "--seed=5", f"--bytes={bytes_}",
                      "--file-bytes=lognormal", f"--compressible={self.args.compressible}", path])
         return path
@@ -155,7 +158,8 @@ class Bench:
 def ingest(bench):
     """Backups of new data, and of data of which 99 % is known, to the end of their upload."""
     for delay in bench.args.delays:
-        tree = bench.tree(f"tree-{delay}", bench.args.bytes)
+        tree = bench.tree(f"tree-{delay}", bench.args.bytes, bench.source)
+        time.sleep(SETTLED_S)
         for program in bench.programs(f"in{delay}"):
             bench.proxy.delay(0)
             program.init()
@@ -385,6 +389,8 @@ def main():
     options.add_argument("--varve", help="the varve program (default: BUILD/src/cli/varve)")
     options.add_argument("--varve-gen", help="default: BUILD/bench/varve-gen")
     options.add_argument("--dir", help="where to work (default: a new folder in /var/tmp)")
+    options.add_argument("--source", help="where the source of `ingest` is (default: --dir); from "
+                         "tmpfs, Varve reads all files each time")
     options.add_argument("--bucket", default="varve-bench", help="an existing bucket")
     options.add_argument("--bytes", type=harness.parse_bytes, default=64 * MIB,
                          help="of a version (default 64M)")
