@@ -23,7 +23,7 @@ void answer(fuse_req_t req, Operation operation, const Work& work) {
 
 /// The same for an operation that changes something. While another folder writes to the repository
 /// in its object store, no change would reach the store. Changes then fail with EROFS, as in a
-/// mount that was made read-only for the same reason. decisions/119.
+/// mount that was made read-only for the same reason. decisions/116.
 template <typename Work>
 void answer_change(fuse_req_t req, Operation operation, const Work& work) {
   answer(req, operation, [&](FrontEnd& fs) -> Result<Reply> {

@@ -15,29 +15,29 @@
 namespace varve::replica {
 namespace {
 
-constexpr std::size_t kMiB = 1U << 20;
+constexpr std::size_t kMebibyte = 1U << 20;
 
 TEST(FlightMemory, IsUsedAgain) {
-  const auto memory = std::make_shared<FlightMemory>(64 * kMiB);
-  const auto* const first = memory->take(4 * kMiB).get();
-  EXPECT_EQ(memory->kept_bytes(), 4 * kMiB);
-  EXPECT_EQ(memory->take(3 * kMiB).get(), first) << "new pages would be cleared";
-  EXPECT_EQ(memory->take(4 * kMiB - kCacheCellBytes).get(), first);
-  EXPECT_NE(memory->take(kMiB).get(), first) << "a small request would hold much memory";
+  const auto memory = std::make_shared<FlightMemory>(64 * kMebibyte);
+  const auto* const first = memory->take(4 * kMebibyte).get();
+  EXPECT_EQ(memory->kept_bytes(), 4 * kMebibyte);
+  EXPECT_EQ(memory->take(3 * kMebibyte).get(), first) << "new pages would be cleared";
+  EXPECT_EQ(memory->take(4 * kMebibyte - kCacheCellBytes).get(), first);
+  EXPECT_NE(memory->take(kMebibyte).get(), first) << "a small request would hold much memory";
   memory->release();
   EXPECT_EQ(memory->kept_bytes(), 0U);
   EXPECT_EQ(memory->mapped_bytes(), 0U);
 }
 
 TEST(FlightMemory, AllRequestsOfAWindowUseTheMemoryOfEarlierOnes) {
-  const auto memory = std::make_shared<FlightMemory>(170 * kMiB);
+  const auto memory = std::make_shared<FlightMemory>(170 * kMebibyte);
   std::set<const std::byte*> known;
   for (int round = 0; round < 3; ++round) {
     std::vector<FlightMemory::Piece> pieces;
     // Containers of about the same length, which begin and end anywhere in a cell.
     for (std::uint64_t i = 0; i < 40; ++i) {
-      pieces.push_back(
-          memory->take(4 * kMiB - (i + static_cast<std::uint64_t>(round)) % 2 * kCacheCellBytes));
+      pieces.push_back(memory->take(4 * kMebibyte -
+                                    (i + static_cast<std::uint64_t>(round)) % 2 * kCacheCellBytes));
       if (round == 0) known.insert(pieces.back().get());
       EXPECT_TRUE(known.contains(pieces.back().get())) << "new pages would be cleared";
     }
@@ -45,21 +45,21 @@ TEST(FlightMemory, AllRequestsOfAWindowUseTheMemoryOfEarlierOnes) {
 }
 
 TEST(FlightMemory, KeepsNothingAboveItsLimit) {
-  const auto memory = std::make_shared<FlightMemory>(24 * kMiB);
+  const auto memory = std::make_shared<FlightMemory>(24 * kMebibyte);
   {
     std::vector<FlightMemory::Piece> pieces;
-    for (int i = 0; i < 10; ++i) pieces.push_back(memory->take(4 * kMiB));
-    EXPECT_EQ(memory->mapped_bytes(), 40 * kMiB) << "what is in use has limits elsewhere";
+    for (int i = 0; i < 10; ++i) pieces.push_back(memory->take(4 * kMebibyte));
+    EXPECT_EQ(memory->mapped_bytes(), 40 * kMebibyte) << "what is in use has limits elsewhere";
     while (pieces.size() > 6) {
       pieces.pop_back();
       EXPECT_EQ(memory->kept_bytes(), 0U);
     }
     pieces.pop_back();
-    EXPECT_EQ(memory->kept_bytes(), 4 * kMiB);
-    pieces.push_back(memory->take(kMiB));
-    EXPECT_LE(memory->mapped_bytes(), 24 * kMiB) << "kept memory makes room for other lengths";
+    EXPECT_EQ(memory->kept_bytes(), 4 * kMebibyte);
+    pieces.push_back(memory->take(kMebibyte));
+    EXPECT_LE(memory->mapped_bytes(), 24 * kMebibyte) << "kept memory makes room for other lengths";
   }
-  EXPECT_LE(memory->mapped_bytes(), 24 * kMiB);
+  EXPECT_LE(memory->mapped_bytes(), 24 * kMebibyte);
 }
 
 }  // namespace
