@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks and repairs a pool with aliases.
+#include <chrono>
+#include <thread>
+
 #include "catalog/alias_table.h"
 #include "catalog/location_table.h"
 #include "io/posix_file_system.h"
@@ -13,12 +16,14 @@ namespace {
 class PoolAliasesTest : public PoolTest {
  protected:
   PoolAliasesTest() {
-    // Two open versions do not see each other's chunks, so both store them.
+    // Two open versions do not see each other's chunks, so both store them. A sealed one is seen,
+    // so the pipeline of "b" has to look its chunks up before.
     const auto bytes = noise(400000, 70);
     const auto a = must(repository_->open_version(series("a"), "twin", folder())).number;
     const auto b = must(repository_->open_version(series("b"), "twin", folder())).number;
     write_file(*must(repository_->writer(series("a"))), kRootIno, "twin", bytes);
     write_file(*must(repository_->writer(series("b"))), kRootIno, "twin", bytes);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
     must(repository_->seal(series("a"), a, ""));
     must(repository_->seal(series("b"), b, ""));
     contents_["a/twin/twin"] = contents_["b/twin/twin"] = bytes;
