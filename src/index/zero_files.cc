@@ -122,6 +122,7 @@ std::unique_ptr<ZeroFiles> ZeroFiles::open(io::FileSystem& files, const std::str
   all->slots_.clear();
   all->told_ = {};
   all->complete_below_ = {};
+  all->live_bytes_ = 0;
   return all;
 }
 
@@ -146,10 +147,13 @@ void ZeroFiles::remove_others() const {
 }
 
 Result<void> ZeroFiles::create(std::uint32_t generation) {
-  VARVE_TRY_ASSIGN(bins_, files_.open(path_of(generation, kBins), io::OpenMode::kReadWrite));
-  VARVE_TRY(bins_->truncate(0));
-  VARVE_TRY_ASSIGN(log_, files_.open(path_of(generation, kLog), io::OpenMode::kReadWrite));
-  VARVE_TRY(log_->truncate(0));
+  VARVE_TRY_ASSIGN(auto bins, files_.open(path_of(generation, kBins), io::OpenMode::kReadWrite));
+  VARVE_TRY(bins->truncate(0));
+  VARVE_TRY_ASSIGN(auto log, files_.open(path_of(generation, kLog), io::OpenMode::kReadWrite));
+  VARVE_TRY(log->truncate(0));
+  // Both or neither: without a file, the next call tries again.
+  bins_ = std::move(bins);
+  log_ = std::move(log);
   bins_end_ = 0;
   log_end_ = 0;
   return {};

@@ -68,6 +68,21 @@ TEST_F(ZeroFilesTest, OnlyCommitsAreThereAfterACrash) {
   EXPECT_EQ(zero_->told(), ids(0, 10));
 }
 
+// The bins were created, and the log was not.
+TEST_F(ZeroFilesTest, ACreationThatFailsIsTriedAgain) {
+  const std::string log = "/p/index-zero-00000001.log";
+  must(files_->make_directory(log));
+  const auto bin = zero_->add(11);
+  EXPECT_FALSE(zero_->write(bin, "first"));
+  EXPECT_FALSE(zero_->commit(ids(0, 5)));
+  must(files_->remove(log));
+  must(zero_->write(bin, "first"));
+  must(zero_->commit(ids(0, 5)));
+  reopen();
+  EXPECT_EQ(must(zero_->read(bin)), "first");
+  EXPECT_EQ(zero_->told(), ids(0, 5));
+}
+
 TEST_F(ZeroFilesTest, OtherParametersBeginWithNothing) {
   EXPECT_EQ(ZeroFiles::open_present(*files_, "/p"), nullptr);
   must(zero_->write(zero_->add(1), "x"));
