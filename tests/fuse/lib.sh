@@ -134,12 +134,12 @@ kill_daemon() {
 # Succeeds if the programs are built with a sanitizer. Some tests do not work with one.
 under_sanitizer() { [ -n "${VARVE_TEST_SANITIZER:-}" ]; }
 
-wait_until() {  # WHAT COMMAND…: polls for at most 60 seconds
+wait_until() {  # WHAT COMMAND…: polls for at most 60 seconds, then shows the last message
   local what=$1 tries=0
   shift
   until "$@"; do
     tries=$((tries + 1))
-    [ $tries -lt 1200 ] || fail "not in time: $what"
+    [ $tries -lt 1200 ] || fail "not in time: $what; $(tail -n 5 "$work/stderr" 2>/dev/null)"
     sleep 0.05
   done
 }
