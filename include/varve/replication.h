@@ -113,6 +113,9 @@ struct ReplicationInfo {
 /// Nothing more of it is replicated then: its versions and open versions stay in its folder. Makes
 /// no request. Thread-safe.
 [[nodiscard]] bool is_fenced(Repository& repository);
+/// Returns the sentence that tells people how a machine whose folder is fenced writes again to the
+/// repository at `place`. It has no full stop.
+[[nodiscard]] std::string how_to_write_again(const std::string& place);
 
 /// The folder that writes to a repository in an object store, as it says itself. It is advice for
 /// people.

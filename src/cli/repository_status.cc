@@ -163,10 +163,8 @@ void add_store_concerns(const ReplicationInfo& store, const Timestamp& now,
 void add_replication_concern(const RepositoryStatus& status, std::vector<Concern>& concerns) {
   if (!status.replication) return;
   if (!status.replication->fenced.empty()) {
-    concerns.push_back(
-        {Health::kCritical, fmt::format("{}. To write again, attach another folder: `varve attach "
-                                        "--write {} DIR`",
-                                        status.replication->fenced, status.replication->place)});
+    concerns.push_back({Health::kCritical, status.replication->fenced + ". " +
+                                               how_to_write_again(status.replication->place)});
   }
   add_store_concerns(*status.replication, status.now, concerns);
   std::uint64_t missing = 0;

@@ -134,15 +134,12 @@ void tell_fence(Repository& repository, const FencedFolder& fence) {
       if (is_kept) names += (names.empty() ? "" : ", ") + series.name + "/" + version.name;
     }
   }
-  base::log(
-      base::LogLevel::kWarning,
-      fmt::format("{}. It is mounted read-only, as by -o ro.{} To write again, attach another "
-                  "folder: `varve attach --write {} DIR`",
-                  fence.info.fenced,
-                  names.empty() ? std::string()
-                                : " Only this folder has: " + names +
-                                      ". `varve copy` brings them into another repository.",
-                  fence.info.place));
+  base::log(base::LogLevel::kWarning,
+            fmt::format("{}. It is mounted read-only, as by -o ro.{} {}", fence.info.fenced,
+                        names.empty() ? std::string()
+                                      : " Only this folder has: " + names +
+                                            ". `varve copy` brings them into another repository.",
+                        how_to_write_again(fence.info.place)));
 }
 
 /// Runs the daemon. LMDB and threads do not survive a fork, so the repository is opened here and

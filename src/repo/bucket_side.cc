@@ -361,9 +361,8 @@ Error BucketSide::explain(const Error& error) {
   }
   if (!replicator_->is_fenced()) return explained;
   return std::move(explained).with_more(
-      ". A mount of the folder can only be read from now on; `varve seal` seals what is open. To "
-      "write again, attach another folder: `varve attach --write " +
-      config_.place + " DIR`");
+      ". A mount of the folder can only be read from now on; `varve seal` seals what is open. " +
+      how_to_write_again(config_.place));
 }
 
 void BucketSide::evict() {

@@ -280,6 +280,10 @@ bool is_fenced(Repository& repository) {
   return opened != nullptr && opened->is_fenced();
 }
 
+std::string how_to_write_again(const std::string& place) {
+  return "To write again, attach another folder: `varve attach --write " + place + " DIR`";
+}
+
 Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
                                                         bool trust_owner) {
   VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));

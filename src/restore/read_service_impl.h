@@ -2,8 +2,6 @@
 #pragma once
 
 #include <memory>
-
-#include <memory>
 #include <mutex>
 
 #include "base/thread_pool.h"
