@@ -20,6 +20,10 @@ namespace varve {
 
 class Repository;
 
+/// ArrangeSettings::dead_permille of a new repository in an object store, unless the caller chooses
+/// settings of the arranger. Arranging uploads what it writes there, so it does less.
+inline constexpr std::uint32_t kStoreDeadPermille = 200;
+
 /// Creates a repository in an empty object store, and its folder on this machine, which is the only
 /// one that writes. The folder keeps as much of the data as StorePlace::cache_bytes says. An
 /// interrupted call can be repeated.

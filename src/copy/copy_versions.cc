@@ -33,7 +33,12 @@ Result<void> create_target(const std::string& path, const TargetSetup& setup,
 Result<void> create_target(const StorePlace& place, const std::string& path,
                            const TargetSetup& setup, const CreateOptions& options) {
   CreateOptions how = options;
-  how.settings = {setup.new_series, setup.arrange, setup.pool_index};
+  auto arrange = setup.arrange;
+  // The default of a local source is not a choice for a store.
+  if (arrange.dead_permille == ArrangeSettings().dead_permille) {
+    arrange.dead_permille = kStoreDeadPermille;
+  }
+  how.settings = {setup.new_series, arrange, setup.pool_index};
   return create_in_store(place, path, setup.parameters, how);
 }
 

@@ -79,6 +79,15 @@ Result<void> note_first_use(const bucket::Bucket& bucket, io::FileSystem& files,
   return state.add_traffic(bucket.traffic());
 }
 
+// Arranging uploads what it writes, so a repository in a store tolerates more dead space than a
+// local one. docs/decisions/117.
+CreateOptions with_store_defaults(CreateOptions options) {
+  if (!options.settings.arrange) {
+    options.settings.arrange = ArrangeSettings{.dead_permille = kStoreDeadPermille};
+  }
+  return options;
+}
+
 // Returns whether the folder is a repository that an interrupted creation left unconnected.
 Result<bool> is_unconnected(const std::string& folder, bool trust_owner) {
   const auto files = open_folder(folder, trust_owner);
@@ -142,9 +151,9 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
     }
   }
   if (!unconnected) {
-    VARVE_TRY(create_repository(folder, parameters, options, [&](io::FileSystem& made) {
-      return replica::note_connecting(made, folder);
-    }));
+    VARVE_TRY(create_repository(
+        folder, parameters, with_store_defaults(options),
+        [&](io::FileSystem& made) { return replica::note_connecting(made, folder); }));
   }
   VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
   VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files, folder));

@@ -25,6 +25,9 @@ for name in one two; do
   same_tree --ignore holes "$work/source" "$work/restored-$name"
 done
 ok "copy makes a repository in the store, and ends when it is replicated"
+"$VARVE" config --json "$repo" | grep -q '"dead_percent": *7[.0]*[,}]'
+"$VARVE" config --json "$work/second" | grep -q '"dead_percent": *20[.0]*[,}]'
+ok "a copy in a store has the default of a store for dead space"
 
 echo more >"$work/source/more"
 "$VARVE" -q store "$repo" s/three "$work/source"

@@ -183,7 +183,7 @@ TEST_P(ObjectRequestsGate, NoVersionSendsMuch) {
   RecordProperty("worst_requests", static_cast<int>(worst.requests));
   RecordProperty("requests", static_cast<int>(all.requests));
   EXPECT_LE(worst.bytes, kBytes * 3 / 4);
-  EXPECT_LE(all.bytes, kBytes / 2 * kVersions);
+  EXPECT_LE(all.bytes, kBytes / 5 * kVersions);
   EXPECT_LE(worst.requests, 30U);
 }
 

@@ -47,6 +47,26 @@ TEST_P(CreationInStore, ThatIsInterruptedLeavesNoLocalRepository) {
   EXPECT_GT(unconnected, 0U);
 }
 
+// Arranging uploads what it writes, so it tolerates more dead space than in a local repository.
+TEST(NewStore, ToleratesMoreDeadSpaceUnlessTold) {
+  const auto dead_permille = [](World& world) {
+    std::uint32_t permille = 0;
+    must(world.with([&](Repository& repository) {
+      permille = must(repository.arrange_settings()).dead_permille;
+    }));
+    return permille;
+  };
+  World usual(false, Mishap::kNone, 0);
+  must(usual.create());
+  EXPECT_EQ(dead_permille(usual), 200U);
+  World chosen(false, Mishap::kNone, 0);
+  CreateOptions options;
+  options.settings.arrange = ArrangeSettings{.fan = 7};
+  must(repo::create_in_store({.place = "s3://memory/p"}, chosen.path(), small_chunks(Codec::kNone),
+                             options, chosen.hooks()));
+  EXPECT_EQ(dead_permille(chosen), ArrangeSettings().dead_permille);
+}
+
 // Another machine creates its repository between the look at the place and the own creation.
 TEST_P(CreationInStore, ThatLosesARaceLeavesNoLocalRepository) {
   World winner(GetParam(), Mishap::kNone, 0);
