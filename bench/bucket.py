@@ -322,9 +322,11 @@ def daily(bench):
     live = sum(os.path.getsize(os.path.join(root, name))
                for root, _, names in os.walk(varve.path) for name in names
                if "/active" in root or "/volumes" in root)
+    stats = harness.output([args.varve, "stats", "--json", varve.path]).splitlines()[0]
+    live -= json.loads(stats)["dead_bytes"]
     print(f"{objects} objects, {size / MIB:.1f} MiB for {args.daily_versions} versions of "
-          f"{args.daily_bytes / MIB:.0f} MiB; the local folder has {live / MIB:.1f} MiB of data: the "
-          f"rest is removed after a day")
+          f"{args.daily_bytes / MIB:.0f} MiB; the local folder has {live / MIB:.1f} MiB of live data: "
+          f"the rest is removed after a day, or dead")
     bench.results["daily"]["stored"] = [objects, size, live, args.daily_versions, args.daily_bytes]
     path, _ = varve.attach()
     show("attach", [bench.proxy.counts()])
