@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "cli/command.h"
@@ -20,44 +23,75 @@ struct UmountArguments {
   bool no_wait = false;
 };
 
-/// Says what keeps the file system mounted elsewhere.
-void explain_holder(const control::LongWait& wait, const Context& context) {
+/// Returns what keeps the file system mounted elsewhere.
+std::string text_of_holder(const control::LongWait& wait) {
   const auto& holder = *wait.holder;
   const std::string end =
       fmt::format("the daemon (process {}) goes on until that ends. Ctrl-C ends this command only",
                   wait.process);
   if (holder.process == 0) {
-    return note(context, fmt::format("unmounted, but the repository is still mounted at {}: {}",
-                                     holder.mount_point, end));
+    return fmt::format("unmounted, but the repository is still mounted at {}: {}",
+                       holder.mount_point, end);
   }
-  note(context,
-       fmt::format("unmounted, but process {} ({}) has a mount namespace of its own, in which the "
-                   "repository is still mounted at {}: {}",
-                   holder.process, holder.name, holder.mount_point, end));
+  return fmt::format(
+      "unmounted, but process {} ({}) has a mount namespace of its own, in which the repository "
+      "is still mounted at {}: {}",
+      holder.process, holder.name, holder.mount_point, end);
 }
 
-/// Says what the daemon waits for.
-void explain_wait(const control::LongWait& wait, const Context& context) {
-  if (wait.holder) return explain_holder(wait, context);
-  const auto& repository = wait.repository;
-  const auto process = wait.process;
-  const bool trusted = is_trusted(repository);
-  const auto info = replication_info(repository, trusted);
-  if (!info || !*info || (*info)->reads_only) {
-    return note(context, fmt::format("unmounted; the daemon (process {}) has not ended yet: it "
-                                     "writes what is not on disk, or another process still uses "
-                                     "the mount. Ctrl-C ends this command only",
-                                     process));
+/// Says what an unmount waits for, each reason once.
+class Explainer {
+ public:
+  Explainer(const Context& context, bool waits_for_store)
+      : context_(context), waits_for_store_(waits_for_store) {}
+
+  void explain(const control::LongWait& wait) {
+    const auto& repository = wait.repository;
+    const auto process = wait.process;
+    if (!wait.is_unmounted) {
+      return tell("durable",
+                  fmt::format("not unmounted yet: the daemon (process {}) makes open versions "
+                              "durable first. Ctrl-C leaves the repository mounted; --force "
+                              "unmounts without that",
+                              process));
+    }
+    if (wait.holder) {
+      return tell(fmt::format("{} {}", wait.holder->process, wait.holder->mount_point),
+                  text_of_holder(wait));
+    }
+    const bool trusted = is_trusted(repository);
+    const auto info = waits_for_store_ ? replication_info(repository, trusted)
+                                       : Result<std::optional<ReplicationInfo>>(std::nullopt);
+    if (!info || !*info || (*info)->reads_only) {
+      return tell("disk", fmt::format("unmounted; the daemon (process {}) has not ended yet: it "
+                                      "writes what is not on disk, or another process still uses "
+                                      "the mount. Ctrl-C ends this command only",
+                                      process));
+    }
+    const auto missing = unreplicated_versions(repository, trusted);
+    const auto count = missing && !missing->empty()
+                           ? fmt::format(" ({} missing there)", count_of(missing->size()))
+                           : "";
+    tell(
+        "store",
+        fmt::format("unmounted; the daemon (process {}) waits until {} has what is sealed in {}{}. "
+                    "Ctrl-C ends this command only. `kill {}`, or --no-wait the next time, ends "
+                    "the wait, and loses nothing: `varve wait {}` goes on",
+                    process, (*info)->place, repository, count, process, repository));
   }
-  const auto missing = unreplicated_versions(repository, trusted);
-  const auto count =
-      missing ? fmt::format(" ({} versions are missing there)", missing->size()) : "";
-  note(context,
-       fmt::format("unmounted; the daemon (process {}) waits until {} has what is sealed in {}{}. "
-                   "Ctrl-C ends this command only. `kill {}`, or --no-wait the next time, ends the "
-                   "wait, and loses nothing: `varve wait {}` goes on",
-                   process, (*info)->place, repository, count, process, repository));
-}
+
+ private:
+  static std::string count_of(std::size_t versions) {
+    return versions == 1 ? "1 version is" : fmt::format("{} versions are", versions);
+  }
+  void tell(const std::string& reason, const std::string& text) {
+    if (told_.insert(reason).second) note(context_, text);
+  }
+
+  const Context& context_;
+  const bool waits_for_store_;
+  std::set<std::string> told_;
+};
 
 /// Fails if the object store lacks something that is sealed here. The daemon has ended.
 Result<void> check_replicated(const std::string& repository) {
@@ -90,7 +124,8 @@ int run_umount(UmountArguments options, const Context& context) {
   control::UnmountChoices choices;
   if (options.force) choices.mode = control::UnmountMode::kForce;
   choices.waits_for_store = !options.no_wait;
-  choices.takes_long = [&](const control::LongWait& wait) { explain_wait(wait, context); };
+  Explainer explainer(context, choices.waits_for_store);
+  choices.takes_long = [&](const control::LongWait& wait) { explainer.explain(wait); };
   const auto outcome = control::unmount(*directory, choices);
   if (!outcome) return fail(outcome.error());
   if (outcome->daemon_was_dead) {

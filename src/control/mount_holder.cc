@@ -25,18 +25,23 @@ std::string text_of(const fs::path& path) {
 }
 
 /// Returns the mount point of the file system in the table of a process; "" if it has none.
-std::string mount_point_in(const fs::path& process, dev_t device) {
+std::string mount_point_in(const fs::path& process, const MountEntry& mount) {
   const auto table = parse_mount_table(text_of(process / "mountinfo"));
-  const auto entry = std::ranges::find(table, device, &MountEntry::device);
+  const auto entry = std::ranges::find_if(
+      table, [&](const MountEntry& one) { return is_same_file_system(one, mount); });
   return entry == table.end() ? std::string() : entry->mount_point;
 }
 
 }  // namespace
 
-std::optional<MountHolder> find_mount_holder(dev_t device, std::int64_t daemon) {
+bool is_same_file_system(const MountEntry& one, const MountEntry& other) {
+  return one.device == other.device && one.type == other.type && one.source == other.source;
+}
+
+std::optional<MountHolder> find_mount_holder(const MountEntry& mount, std::int64_t daemon) {
   std::error_code failed;
   std::set<fs::path> seen{fs::read_symlink("/proc/self/ns/mnt", failed)};
-  if (auto here = mount_point_in("/proc/self", device); !here.empty()) {
+  if (auto here = mount_point_in("/proc/self", mount); !here.empty()) {
     return MountHolder{.process = 0, .name = "", .mount_point = std::move(here)};
   }
   for (fs::directory_iterator at("/proc", failed), end; !failed && at != end;
@@ -49,7 +54,7 @@ std::optional<MountHolder> find_mount_holder(dev_t device, std::int64_t daemon) 
     std::error_code hidden;
     const auto space = fs::read_symlink(at->path() / "ns/mnt", hidden);
     if (hidden || !seen.insert(space).second) continue;
-    auto there = mount_point_in(at->path(), device);
+    auto there = mount_point_in(at->path(), mount);
     if (there.empty()) continue;
     auto name = text_of(at->path() / "comm");
     if (name.ends_with('\n')) name.pop_back();

@@ -13,8 +13,12 @@
 
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstring>
+#include <mutex>
+#include <stop_token>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -35,8 +39,10 @@ using Clock = std::chrono::steady_clock;
 /// after the last close(2). A program that inspects each new mount may also hold it briefly.
 constexpr std::chrono::milliseconds kBusyPatience{1'500};
 constexpr std::chrono::milliseconds kBusyPause{50};
-/// Time after which the user is told about the wait for the daemon.
+/// Time after which the user is told about the wait for the daemon, and between two looks at its
+/// reason.
 constexpr std::chrono::milliseconds kLongWait{3'000};
+constexpr std::chrono::milliseconds kLookAgain{1'000};
 
 Error busy(const std::string& mount_point) {
   return {ErrorCode::kBusy,
@@ -108,16 +114,18 @@ Result<void> wait_for_end(const base::UniqueFd& fd, const MountedThere& there,
   pollfd wait = {.fd = fd.get(), .events = POLLIN, .revents = 0};
   const Clock::time_point start = Clock::now();
   Clock::time_point seen_running = start;
-  bool has_told = false;
+  Clock::time_point look_at = start + kLongWait;
   while (::poll(&wait, 1, kLook_ms) <= 0) {
     const Clock::time_point now = Clock::now();
     if (!choices.waits_for_store && there.is_confirmed) {
       // The first one may come while the daemon still serves, and only end that.
       ::syscall(SYS_pidfd_send_signal, fd.get(), SIGTERM, nullptr, 0);
     }
-    if (now - start > kLongWait && !std::exchange(has_told, true) && choices.takes_long) {
-      choices.takes_long(
-          {there.repository, there.process, find_mount_holder(there.mount.device, there.process)});
+    if (now >= look_at && choices.takes_long) {
+      choices.takes_long({.repository = there.repository,
+                          .process = there.process,
+                          .holder = find_mount_holder(there.mount, there.process)});
+      look_at = Clock::now() + kLookAgain;
     }
     if (!is_stopped(process)) seen_running = now;
     if (now - seen_running > kStoppedMax) {
@@ -147,10 +155,26 @@ Result<std::string> mount_point_of(const std::string& path) {
   return mounts.front().mount_point;
 }
 
+/// Tells the user about a long wait before umount(2), unless the thread is stopped before.
+std::jthread tell_later(const MountedThere& there, const UnmountChoices& choices) try {
+  if (!choices.takes_long) return {};
+  return std::jthread([&](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any ended;
+    std::unique_lock lock(mutex);
+    if (ended.wait_for(lock, stop, kLongWait, [&] { return stop.stop_requested(); })) return;
+    choices.takes_long(
+        {.repository = there.repository, .process = there.process, .is_unmounted = false});
+  });
+} catch (const std::system_error&) {
+  return {};  // No thread: nothing is told.
+}
+
 /// Asks the daemon to make open versions durable before umount(2): it cannot refuse umount(2), and
 /// no command sees its last error.
-Result<void> make_durable(const MountedThere& there) {
+Result<void> make_durable(const MountedThere& there, const UnmountChoices& choices) {
   if (there.read_only) return {};
+  const auto telling = tell_later(there, choices);
   auto client = Client::connect(there.repository);
   if (!client) {
     const ErrorCode code = client.error().code();
@@ -185,7 +209,7 @@ Result<UnmountOutcome> unmount(const std::string& path, const UnmountChoices& ch
   }
   if (!found->read_only) outcome.repository = found->repository;
   VARVE_TRY_ASSIGN(const base::UniqueFd process, open_process(found->process));
-  if (choices.mode == UnmountMode::kSafe) VARVE_TRY(make_durable(*found));
+  if (choices.mode == UnmountMode::kSafe) VARVE_TRY(make_durable(*found, choices));
   VARVE_TRY(detach(outcome.mount_point, false));
   VARVE_TRY(wait_for_end(process, *found, choices));
   return outcome;

@@ -22,10 +22,11 @@ enum class UnmountMode : std::uint8_t {
   kForce,  ///< Unmounts even so; data not yet on disk is lost.
 };
 
-/// A daemon that goes on after its mount point is free.
+/// A wait for the daemon.
 struct LongWait {
   std::string repository;
-  std::int64_t process = 0;             ///< The daemon.
+  std::int64_t process = 0;  ///< The daemon.
+  bool is_unmounted = true;  ///< False while the daemon makes open versions durable before that.
   std::optional<MountHolder> holder{};  ///< What has the file system mounted elsewhere.
 };
 
@@ -33,7 +34,8 @@ struct UnmountChoices {
   UnmountMode mode = UnmountMode::kSafe;
   /// Whether the daemon waits until the repository's object store has all that is sealed.
   bool waits_for_store = true;
-  /// Called once if the daemon takes long to end; may be empty.
+  /// Called while the daemon takes long, again and again: what it waits for may change. May be
+  /// empty.
   std::function<void(const LongWait& wait)> takes_long{};
 };
 

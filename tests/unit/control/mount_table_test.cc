@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/sysmacros.h>
 
+#include "control/mount_holder.h"
+
 namespace varve::control {
 namespace {
 
@@ -73,6 +75,16 @@ TEST(MountTable, LastOfStackedMountsCounts) {
   const MountEntry* found = find_by_path(table, "/mnt/v");
   ASSERT_NE(found, nullptr);
   EXPECT_FALSE(found->is_fuse());
+}
+
+TEST(MountTable, AnotherFileSystemMayHaveTheNumberOfOneThatEnded) {
+  const auto of = [](const std::string& line) { return parse_mount_table(line).front(); };
+  const auto mount = of("40 1 0:50 / /mnt/v rw - fuse.varve /backup/repo rw,user_id=0\n");
+  EXPECT_TRUE(is_same_file_system(
+      of("70 9 0:50 /s /elsewhere rw - fuse.varve /backup/repo rw,user_id=0\n"), mount));
+  EXPECT_FALSE(is_same_file_system(
+      of("41 1 0:50 / /mnt/w rw - fuse.varve /backup/other rw,user_id=0\n"), mount));
+  EXPECT_FALSE(is_same_file_system(of("41 1 0:50 / /mnt/w rw - tmpfs tmpfs rw\n"), mount));
 }
 
 }  // namespace
