@@ -86,6 +86,12 @@ void remember_store_folder(const std::string& memory_folder, const std::string& 
 /// Errors: those of opening the folder's state for writing.
 [[nodiscard]] Result<void> follow_store(Repository& repository, std::chrono::milliseconds interval);
 
+/// Ends the reads of data that wait for an object store, with kUnavailable, and lets later ones
+/// fail at once. Uploads go on. For a program that is about to close the repository: what such a
+/// read was for is left undone. Thread-safe; may be called again. Does nothing for other
+/// repositories.
+void end_store_reads(Repository& repository);
+
 /// An ability of a store, such as {"conditional requests", "honoured"}.
 struct StoreAbility {
   std::string name{};

@@ -156,6 +156,9 @@ class Bucket {
 
   /// Ends all waiting calls, and all later ones, with kInterrupted.
   virtual void stop() = 0;
+  /// Ends the gets, heads and lists that wait for the store with kUnavailable, perhaps after this
+  /// call has returned. Changes and later calls go on.
+  virtual void interrupt_reads() = 0;
 
   /// Returns the seconds that the store's clock is ahead of this machine's by the latest answer;
   /// nullopt before the first one.

@@ -71,6 +71,7 @@ class LockingBucket final : public Bucket {
     return inner_->remove_unfinished(prefix);
   }
   void stop() override { inner_->stop(); }
+  void interrupt_reads() override { inner_->interrupt_reads(); }
   [[nodiscard]] std::optional<std::int64_t> clock_ahead() const override {
     return inner_->clock_ahead();
   }

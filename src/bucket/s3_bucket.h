@@ -48,6 +48,7 @@ class S3Bucket final : public Bucket {
     return client_->clock_ahead();
   }
   void stop() override { client_->stop(); }
+  void interrupt_reads() override { client_->interrupt_reads(); }
   [[nodiscard]] Traffic traffic() const override { return client_->traffic(); }
   [[nodiscard]] std::string describe() const override { return text_of(location_); }
 

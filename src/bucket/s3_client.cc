@@ -50,6 +50,7 @@ Result<S3Answer> S3Client::call(S3Request request) {
 }
 
 void S3Client::stop() { core_->stop(); }
+void S3Client::interrupt_reads() { core_->interrupt_reads(); }
 Traffic S3Client::traffic() const { return core_->traffic(); }
 std::optional<std::int64_t> S3Client::clock_ahead() const { return core_->clock_ahead(); }
 

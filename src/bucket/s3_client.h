@@ -42,6 +42,8 @@ class S3Client {
   [[nodiscard]] Result<S3Answer> call(S3Request request);
   /// Ends all requests, and all later ones, with kInterrupted.
   void stop();
+  /// Ends the requests under way that change nothing, with kUnavailable. Does not wait for that.
+  void interrupt_reads();
 
   [[nodiscard]] Traffic traffic() const;
   /// Returns the seconds that the store's clock is ahead by its latest answer; nullopt before that.

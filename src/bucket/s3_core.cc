@@ -71,6 +71,21 @@ void S3Client::Core::stop() {
   ended.wait(lock, [&] { return has_ended; });
 }
 
+void S3Client::Core::interrupt_reads() {
+  engine_->run([this] {
+    std::vector<CallPointer> reads;
+    for (const auto& call : calls_) {
+      if (!call->request.is_change) reads.push_back(call);
+    }
+    for (const auto& call : reads) {
+      end(call,
+          Error(ErrorCode::kUnavailable,
+                place(call->request) + ": the read was interrupted, because the program ends"));
+    }
+    if (!reads.empty()) start_ready();
+  });
+}
+
 Traffic S3Client::Core::traffic() const {
   const std::lock_guard lock(mutex_);
   return traffic_;

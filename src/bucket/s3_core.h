@@ -34,6 +34,7 @@ class S3Client::Core {
   void submit(S3Request request, Done done);
   /// Waits until all requests have ended.
   void stop();
+  void interrupt_reads();
   [[nodiscard]] Traffic traffic() const;
   [[nodiscard]] std::optional<std::int64_t> clock_ahead() const;
 

@@ -7,11 +7,17 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,12 +25,14 @@
 #include "base/interruption.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "control/mount_holder.h"
 #include "control/mount_table.h"
 #include "control/server.h"
 #include "fs/command_handlers.h"
 #include "fs/eager_receiver.h"
 #include "fs/front_end.h"
 #include "fs/loop_pool.h"
+#include "varve/replication.h"
 
 namespace varve::fs {
 namespace {
@@ -36,11 +44,54 @@ sigset_t ending_signals() {
   return set;
 }
 
+/// Ends the reads that wait for an object store: once the loop ends, because nothing can receive
+/// their bytes, and after it while an ending signal waits, so that nothing delays the end.
+class EndOfReads {
+ public:
+  explicit EndOfReads(Repository& repository)
+      : repository_(repository), thread_([this](const std::stop_token& stop) { watch(stop); }) {}
+  void loop_ends() { enter(Stage::kEnding); }
+  void loop_ended() { enter(Stage::kEnded); }
+
+ private:
+  enum class Stage : std::uint8_t { kServing, kEnding, kEnded };
+
+  void enter(Stage stage) {
+    {
+      const std::lock_guard lock(mutex_);
+      stage_ = std::max(stage_, stage);
+    }
+    changed_.notify_all();
+  }
+
+  // A request may begin a read just after the others were ended, so this repeats it. Most loops end
+  // within the first pause, and interrupt nothing.
+  void watch(const std::stop_token& stop) {
+    base::name_this_thread("varve-end");
+    constexpr std::chrono::milliseconds kPause{100};
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait(lock, stop, [this] { return stage_ != Stage::kServing; })) return;
+    while (!changed_.wait_for(lock, stop, kPause, [&] { return stop.stop_requested(); })) {
+      if (stage_ == Stage::kEnded && !ending_signal_waits()) continue;
+      lock.unlock();
+      end_store_reads(repository_);
+      lock.lock();
+    }
+  }
+
+  Repository& repository_;
+  std::mutex mutex_;  // Guards stage_.
+  std::condition_variable_any changed_;
+  Stage stage_ = Stage::kServing;
+  std::jthread thread_;  // The last member: it uses the others.
+};
+
 /// Ends the loop on an ending signal. A thread that sleeps in read(2) on /dev/fuse returns only
 /// when a signal interrupts that thread.
 class SignalWatch {
  public:
-  SignalWatch(fuse_session* session, LoopPool& pool) : session_(session), pool_(pool) {
+  SignalWatch(fuse_session* session, LoopPool& pool, EndOfReads& reads)
+      : session_(session), pool_(pool), reads_(reads) {
     // An empty handler, without SA_RESTART, so that read(2) returns EINTR.
     struct sigaction interrupt {};
     interrupt.sa_handler = [](int) {};
@@ -64,6 +115,7 @@ class SignalWatch {
     int signal = 0;
     ::sigwait(&set, &signal);
     base::InterruptionScope::interrupt_all();
+    reads_.loop_ends();
     fuse_session_exit(session_);
     // Repeats the signal until the loop has ended: the first may come just before the thread
     // sleeps.
@@ -76,6 +128,7 @@ class SignalWatch {
 
   fuse_session* session_;
   LoopPool& pool_;
+  EndOfReads& reads_;
   std::atomic<bool> loop_ended_ = false;
   std::thread thread_;
 };
@@ -97,12 +150,15 @@ EagerReceiver make_receiver(fuse_session* session, std::chrono::microseconds spi
       never_blocks ? spin : std::chrono::microseconds(0));
 }
 
-LoopPool::Calls calls_of(fuse_session* session, EagerReceiver& receiver) {
+LoopPool::Calls calls_of(fuse_session* session, EagerReceiver& receiver, EndOfReads& reads) {
   return {.receive =
-              [&receiver](fuse_buf* buffer) {
+              [&receiver, &reads](fuse_buf* buffer) {
                 const int got = receiver.receive(buffer);
                 // Unmounted. Requests that wait hold the pool's threads.
-                if (got <= 0 && got != -EINTR) base::InterruptionScope::interrupt_all();
+                if (got <= 0 && got != -EINTR) {
+                  base::InterruptionScope::interrupt_all();
+                  reads.loop_ends();
+                }
                 return got;
               },
           .process =
@@ -116,24 +172,26 @@ class MountIdentity {
   /// Records the new mount on `directory`. Reads the mount table, because stat(2) would first send
   /// a request to this daemon.
   void mounted_on(const std::string& directory) {
-    dev_t device = 0;
-    for (const control::MountEntry& entry : control::read_mount_table()) {
-      if (entry.is_fuse() && entry.mount_point == directory) device = entry.device;
+    std::optional<control::MountEntry> found;
+    for (control::MountEntry& entry : control::read_mount_table()) {
+      if (entry.is_fuse() && entry.mount_point == directory) found = std::move(entry);
     }
-    device_ = device;
+    const std::lock_guard lock(mutex_);
+    mount_ = std::move(found);
   }
 
   void describe(control::Identity& identity) const {
-    const dev_t device = device_;
-    if (device == 0) return;
+    const std::lock_guard lock(mutex_);
+    if (!mount_) return;
     // After an unmount, the daemon still has to write, and another mount may get the device number.
     for (const control::MountEntry& entry : control::read_mount_table()) {
-      if (entry.device == device) identity.mount_device = device;
+      if (control::is_same_file_system(entry, *mount_)) identity.mount_device = entry.device;
     }
   }
 
  private:
-  std::atomic<dev_t> device_ = 0;
+  mutable std::mutex mutex_;  // Innermost. Guards mount_.
+  std::optional<control::MountEntry> mount_;
 };
 
 Result<std::unique_ptr<control::Server>> start_control(Repository& repository, FrontEnd& front_end,
@@ -226,13 +284,15 @@ Result<void> serve_mount(Repository& repository, const std::string& directory,
   front_end.attach(session.get(), directory);
   if (options.xattrs == XattrAnswers::kOff) front_end.xattrs().answer_nothing(true);
   if (options.xattrs == XattrAnswers::kAuto) front_end.drop_needless_xattr_requests();
+  EndOfReads reads(repository);
   {
     EagerReceiver receiver = make_receiver(session.get(), options.spin);
-    LoopPool pool(calls_of(session.get(), receiver), {});
-    SignalWatch signals(session.get(), pool);
+    LoopPool pool(calls_of(session.get(), receiver, reads), {});
+    SignalWatch signals(session.get(), pool, reads);
     ready();
     pool.run();
     signals.loop_ended();
+    reads.loop_ended();
     fuse_session_exit(session.get());
     // First stop waiting commands. Then answer the requests queued in the pool, while the kernel
     // can still receive the answers.

@@ -105,6 +105,12 @@ void CellReader::will_read_once() {
 
 void CellReader::drop_all() { state_->drop_all(); }
 
+void CellReader::end_reads() {
+  State::Lock lock(state_->mutex);
+  state_->has_ended = true;
+  if (state_->workers) state_->start(lock);  // Requests that wait fail now.
+}
+
 void CellReader::will_read(const ObjectRange& range) {
   if (range.bytes == 0) return;
   std::set<std::uint64_t> missing;

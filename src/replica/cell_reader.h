@@ -84,6 +84,9 @@ class CellReader {
   /// Drops the cache and the bytes in memory, because some of them may be wrong: the store does not
   /// tell the checksum of a range. Later reads request what they need again.
   void drop_all();
+  /// Lets later reads that need a request fail at once, with kUnavailable. The bucket ends those
+  /// under way.
+  void end_reads();
 
  private:
   void read(std::vector<RangeToRead> reads, Done done, bool widens);

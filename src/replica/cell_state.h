@@ -57,6 +57,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
 
   std::mutex mutex;  // Before that of a batch and of the pools. Guards the members below.
   bool is_closed = false;
+  bool has_ended = false;                     // Nothing more is requested.
   std::unique_ptr<base::ThreadPool> workers;  // Made at the first read.
   std::unique_ptr<base::ThreadPool> writer;
   std::map<Cell, FlightPointer> cells;
@@ -191,7 +192,9 @@ struct CellReader::State : std::enable_shared_from_this<State> {
         queue.pop_front();  // A reader needed it meanwhile.
         continue;
       }
-      if (flight->is_ahead) {
+      if (has_ended) {
+        // The limits concern requests, which are no longer made.
+      } else if (flight->is_ahead) {
         if (flying >= window.size()) window.on_waiting(ahead.size());
         if (flying >= window.size()) return;
         if (!has_room(*flight)) {
@@ -206,9 +209,12 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       flight->step = Flight::Step::kFlying;
       ++flying;
       flying_bytes += flight->bytes();
+      const bool ends = has_ended;
       lock.unlock();
-      if (!flight->allocate(*memory)) {
-        receive(flight, Error(ErrorCode::kIo, "no memory for a read of " + flight->object));
+      if (ends || !flight->allocate(*memory)) {
+        receive(flight, ends ? Error(ErrorCode::kUnavailable,
+                                     flight->object + " is not read: the program ends")
+                             : Error(ErrorCode::kIo, "no memory for a read of " + flight->object));
         lock.lock();
         continue;
       }

@@ -66,6 +66,8 @@ class DistantData {
   void drop_cached() { cells_.drop_all(); }
   /// Adds only what readers leave to the cache, as CellReader::will_read_once().
   void will_read_once() { cells_.will_read_once(); }
+  /// Lets later reads that need a request fail, as CellReader::end_reads().
+  void end_reads() { cells_.end_reads(); }
 
  private:
   [[nodiscard]] Result<void> load(bool again);

@@ -110,6 +110,10 @@ void LazyBucket::stop() {
   if (auto* const made = made_.load()) made->stop();
 }
 
+void LazyBucket::interrupt_reads() {
+  if (auto* const made = made_.load()) made->interrupt_reads();
+}
+
 bucket::Traffic LazyBucket::traffic() const {
   const auto* const made = made_.load();
   return made != nullptr ? made->traffic() : bucket::Traffic{};

@@ -49,6 +49,7 @@ class LazyBucket final : public bucket::Bucket {
   [[nodiscard]] Result<void> lock(const std::string& name, const ObjectLock& lock) override;
   [[nodiscard]] std::optional<std::int64_t> clock_ahead() const override;
   void stop() override;
+  void interrupt_reads() override;
   [[nodiscard]] bucket::Traffic traffic() const override;
   [[nodiscard]] std::string describe() const override { return place_; }
 

@@ -142,6 +142,12 @@ class BucketSide {
   void drop_cached() { data_->drop_cached(); }
   /// Adds nothing more to that cache but what readers leave.
   void will_read_once() { data_->will_read_once(); }
+  /// Ends the reads that wait for the store with kUnavailable, and all later reads of segments and
+  /// volumes. The replication repeats its own. Thread-safe; may be called again.
+  void end_reads() {
+    data_->end_reads();
+    bucket_->interrupt_reads();
+  }
   /// Returns the bound on data that is stored here, but not replicated; null where nothing is
   /// replicated in the background. Lifetime: as this object.
   [[nodiscard]] StagingBound* bound() { return bound_.get(); }

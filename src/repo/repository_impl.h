@@ -111,6 +111,10 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] Result<void> follow(std::chrono::milliseconds interval);
   /// As varve::is_fenced().
   [[nodiscard]] bool is_fenced() const { return bucket_ && bucket_->is_fenced(); }
+  /// As varve::end_store_reads().
+  void end_store_reads() {
+    if (bucket_) bucket_->end_reads();
+  }
   /// Returns the lease that the folder has seen last, as varve::store_lease().
   [[nodiscard]] Result<std::optional<StoreLease>> store_lease();
 

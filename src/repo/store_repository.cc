@@ -279,6 +279,11 @@ Result<void> follow_store(Repository& repository, std::chrono::milliseconds inte
   return opened == nullptr ? Result<void>() : opened->follow(interval);
 }
 
+void end_store_reads(Repository& repository) {
+  auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
+  if (opened != nullptr) opened->end_store_reads();
+}
+
 Result<std::optional<StoreLease>> store_lease(Repository& repository) {
   auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
   return opened == nullptr ? std::optional<StoreLease>() : opened->store_lease();

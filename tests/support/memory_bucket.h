@@ -50,7 +50,7 @@ enum class Fault : std::uint8_t {
   kBefore,  ///< kUnavailable, and nothing happened.
   kLost,    ///< The request is carried out, and its answer is lost: kUnavailable.
   kLater,   ///< kUnavailable; a change happens only at MemoryBucket::apply_late().
-  kHangs,   ///< The request waits for stop(), and nothing happens.
+  kHangs,   ///< The request waits until it is stopped or interrupted, and nothing happens.
 };
 
 /// A bucket in memory. Thread-safe. It repeats nothing. read_many() reads in the calling thread, so
@@ -218,6 +218,13 @@ class MemoryBucket final : public bucket::Bucket {
     }
     stopping_.notify_all();
   }
+  void interrupt_reads() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ++interruptions_;
+    }
+    stopping_.notify_all();
+  }
   [[nodiscard]] bucket::Traffic traffic() const override {
     const std::lock_guard lock(mutex_);
     return traffic_;
@@ -264,7 +271,11 @@ class MemoryBucket final : public bucket::Bucket {
     const auto fault = faults_ ? faults_(requests_, kind, name) : Fault::kNone;
     ++requests_;
     if (fault != Fault::kHangs) return fault;
-    stopping_.wait(lock, [this] { return stopped_; });
+    const bool is_read = kind == bucket::RequestKind::kGet || kind == bucket::RequestKind::kHead ||
+                         kind == bucket::RequestKind::kList;
+    const auto before = interruptions_;
+    stopping_.wait(lock, [&] { return stopped_ || (is_read && interruptions_ != before); });
+    if (!stopped_) return unavailable(describe(name));
     return stopped();
   }
   // Begins a request that changes nothing.
@@ -336,6 +347,7 @@ class MemoryBucket final : public bucket::Bucket {
   mutable std::mutex mutex_;  // Before that of the objects. Guards the members below.
   std::condition_variable stopping_;
   bool stopped_ = false;
+  std::uint64_t interruptions_ = 0;
   Faults faults_;
   std::uint64_t requests_ = 0;
   std::vector<std::function<void()>> late_;

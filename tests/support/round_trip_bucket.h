@@ -184,6 +184,7 @@ class RoundTripBucket final : public bucket::Bucket {
     return bucket_->remove_unfinished(prefix);
   }
   void stop() override { bucket_->stop(); }
+  void interrupt_reads() override { bucket_->interrupt_reads(); }
   [[nodiscard]] bucket::Traffic traffic() const override { return bucket_->traffic(); }
   [[nodiscard]] std::string describe() const override { return bucket_->describe(); }
 

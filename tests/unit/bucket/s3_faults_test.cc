@@ -5,8 +5,10 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -183,6 +185,33 @@ TEST_F(S3Faults, AChangeWaitsUntilItIsStoppedAndSaysWhy) {
   stopper.join();
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code(), ErrorCode::kInterrupted);
+}
+
+TEST_F(S3Faults, InterruptedReadsEndAndAChangeGoesOn) {
+  const auto bucket = store_.open("p/");
+  ASSERT_TRUE(put(*bucket, "x", bytes_of(10, 1)));
+  fault("hang", 0, 2);
+  std::promise<ErrorCode> read;
+  Bytes out(10);
+  bucket->read_many({{.name = "x", .offset = 0, .out = out}},
+                    [&](std::size_t, const Result<std::size_t>& got) {
+                      read.set_value(got ? ErrorCode::kInvalid : got.error().code());
+                    });
+  std::optional<Result<ListPage>> page;
+  std::thread listing([&] { page = bucket->list("", {}, 10); });
+  while (store_.command("requests") != "2") std::this_thread::yield();
+  fault("busy", 0, 2);
+  std::optional<Result<void>> made;
+  std::thread writing([&] { made = put(*bucket, "y", bytes_of(10, 1)); });
+  while (store_.command("requests") == "0") std::this_thread::yield();
+  bucket->interrupt_reads();
+  listing.join();
+  writing.join();
+  EXPECT_EQ(read.get_future().get(), ErrorCode::kUnavailable);
+  ASSERT_FALSE(*page);
+  EXPECT_EQ(page->error().code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(*made);
+  EXPECT_EQ(*bucket->get_all("x", 10), bytes_of(10, 1)) << "later reads go on";
 }
 
 TEST_F(S3Faults, ABucketEndsWhileReadsAreInFlight) {

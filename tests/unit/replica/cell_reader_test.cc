@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -411,6 +412,31 @@ TEST_F(CellReaderTest, RandomReadsReturnTheObjectsBytes) {
     }
     for (auto& thread : threads) thread.join();
   }
+}
+
+TEST_F(CellReaderTest, AReadThatHangsEndsWithTheReads) {
+  ASSERT_FALSE(read(0, 100));
+  bucket_.fail_at(bucket_.requests(), test::Fault::kHangs, 1000);
+  std::optional<Error> error;
+  std::thread waiting([&] { error = read_all({{5 * kMiB, 100}}, false); });
+  while (gets() < 2) std::this_thread::yield();
+  reader_->end_reads();
+  bucket_.interrupt_reads();
+  waiting.join();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+}
+
+TEST_F(CellReaderTest, AfterTheEndOfReadsOnlyKnownBytesAreRead) {
+  ASSERT_FALSE(read(0, 100));
+  reader_->end_reads();
+  const auto before = bucket_.requests();
+  EXPECT_FALSE(read(0, 100));
+  const auto error = read(5 * kMiB, 3 * kMiB);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  reader_->will_read(range(8 * kMiB, kMiB));
+  EXPECT_EQ(bucket_.requests(), before);
 }
 
 }  // namespace

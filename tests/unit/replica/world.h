@@ -69,6 +69,7 @@ class LentBucket : public bucket::Bucket {
     return bucket_->lock(name, lock);
   }
   void stop() override { bucket_->stop(); }
+  void interrupt_reads() override { bucket_->interrupt_reads(); }
   [[nodiscard]] bucket::Traffic traffic() const override { return bucket_->traffic(); }
   [[nodiscard]] std::string describe() const override { return bucket_->describe(); }
 
