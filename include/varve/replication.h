@@ -43,11 +43,13 @@ enum class AttachRole : std::uint8_t {
 
 /// Makes a folder that uses a repository in an object store. It has the catalog of the newest
 /// replicated state, and reads file contents from the store when they are needed. An interrupted
-/// call can be repeated. Opening a folder that only reads brings it up to date.
+/// call can be repeated; a call for a folder that is attached so already succeeds, and changes
+/// nothing. Opening a folder that only reads brings it up to date.
 /// A folder that takes over creates the next head. The folder that wrote before finds it, uploads
 /// nothing more, and keeps versions that it had not replicated. Open versions do not come along.
-/// Errors: kNoRepository; kNotEmpty if the folder has other files; kExists if it is a repository;
-/// kWrongKey; kLocked if another folder wrote meanwhile; those of the store and the disk.
+/// Errors: kNoRepository; kNotEmpty if the folder has other files; kExists if it is another
+/// repository, or has the other role; kWrongKey; kLocked if another folder wrote meanwhile, or has
+/// taken over from this one; those of the store and the disk.
 [[nodiscard]] Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                                            const OpenOptions& options,
                                            AttachRole role = AttachRole::kReads);

@@ -29,6 +29,8 @@ int run_attach(AttachArguments options, const Context& context) {
   auto how = options_to_write(options.folder);
   how.read_only = true;
   const auto role = options.writes ? AttachRole::kWrites : AttachRole::kReads;
+  const auto present = replication_info(options.folder, is_trusted(options.folder));
+  const bool is_known = present && *present;
   const auto attached = attach_to_store(options.store.place, options.folder, how, role);
   if (!attached) return fail(attached.error());
   remember_store_folder(how.memory_folder, options.store.place.place, options.folder);
@@ -38,7 +40,8 @@ int run_attach(AttachArguments options, const Context& context) {
     print_json("repository", std::move(object));
   } else {
     note(context, options.folder + (options.writes ? " writes to" : " reads") +
-                      " the repository in " + options.store.place.place);
+                      " the repository in " + options.store.place.place +
+                      (is_known ? " already; it keeps its settings" : ""));
   }
   return kExitOk;
 }

@@ -28,6 +28,7 @@
 #include "replica/object_locks.h"
 #include "replica/replica_state.h"
 #include "replica/staged_data.h"
+#include "repo/attach_again.h"
 #include "repo/bucket_side.h"
 #include "repo/create_repository.h"
 #include "repo/object_lock_setting.h"
@@ -44,8 +45,6 @@
 namespace varve::repo {
 
 namespace {
-
-constexpr const char* kUnfinished = "attaching.tmp";
 
 replica::BucketConfig config_of(const StorePlace& place, bool reads_only) {
   replica::BucketConfig config;
@@ -215,16 +214,16 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
   const store::RepositoryPaths paths(folder);
   VARVE_TRY_ASSIGN(const bool exists, files->exists(paths.superblock()));
-  if (exists) return Error(ErrorCode::kExists, folder + " is a Varve repository already");
-  VARVE_TRY_ASSIGN(const bool unfinished, files->exists(folder + "/" + kUnfinished));
+  if (exists) return attach_again(*bucket, *files, folder, config, newest);
+  VARVE_TRY_ASSIGN(const bool unfinished, files->exists(folder + "/" + kUnfinishedAttach));
   if (!unfinished) {
     VARVE_TRY_ASSIGN(const auto names, files->list(folder));
     for (const auto& name : names) {
       // A process may have been killed before it had begun.
-      if (name == "lost+found" || name == std::string(kUnfinished) + ".tmp") continue;
+      if (name == "lost+found" || name == std::string(kUnfinishedAttach) + ".tmp") continue;
       return Error(ErrorCode::kNotEmpty, folder + " is not empty; choose an empty or a new folder");
     }
-    VARVE_TRY(files->write_file_atomically(folder, kUnfinished, {}));
+    VARVE_TRY(files->write_file_atomically(folder, kUnfinishedAttach, {}));
   }
   VARVE_TRY_ASSIGN(const auto lock, files->lock(paths.lock()));
   // An interrupted takeover has changed its catalog already.
@@ -246,7 +245,7 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   if (keys) VARVE_TRY(files->write_file_atomically(folder, "varve.keys", bytes));
   // Last: a folder without this file is not a repository.
   VARVE_TRY(files->write_file_atomically(folder, "varve.repo", bytes));
-  VARVE_TRY(files->remove(folder + "/" + kUnfinished));
+  VARVE_TRY(files->remove(folder + "/" + kUnfinishedAttach));
   VARVE_TRY(files->sync_directory(folder));
   return note_first_use(*bucket, *files, folder, {});
 }

@@ -132,6 +132,36 @@ for command in "ls $place-secret s" "status $place-secret" "restore $place-secre
 done
 ok "the first use of an encrypted place by a command asks for the key once"
 
+# An attach that was killed before it reported is repeated.
+again=s3://varve-test/machines/again
+former_state=$XDG_STATE_HOME
+export XDG_STATE_HOME=$work/state6
+"$VARVE" -q init "$again" --local="$work/first"
+"$VARVE" -q store "$again" s/one "$work/source"
+"$VARVE" -q attach --write "$again" "$work/taken"
+rm -rf "$work/state6"
+touch "$work/taken/attaching.tmp"
+expect_status 0 "$VARVE" attach --write "$again" "$work/taken"
+message_says 'writes to the repository in .* already'
+[ ! -e "$work/taken/attaching.tmp" ]
+"$VARVE" mount "$work/taken" "$mnt"
+expect_status 0 "$VARVE" attach --write "$again/" "$work/taken"
+"$VARVE" umount "$mnt"
+"$VARVE" -q store "$again" s/two "$work/source"  # The machine knows the folder.
+"$VARVE" -q attach "$again" "$work/reads"
+expect_status 0 "$VARVE" attach "$again" "$work/reads"
+expect_status 1 "$VARVE" attach --write "$again" "$work/reads"
+message_says 'only reads .*choose another folder'
+expect_status 1 "$VARVE" attach "$again" "$work/taken"
+message_says 'already, and writes to'
+expect_status 1 "$VARVE" attach "$again" "$repo"
+message_says 'is a Varve repository already'
+expect_status 11 "$VARVE" attach --write "$again" "$work/first"
+message_says 'another folder has taken over.*attach --write'
+"$VARVE" -q check "$work/taken"
+export XDG_STATE_HOME=$former_state
+ok "an attach that is repeated succeeds for the same folder, store and role only"
+
 "$VARVE" ls "$place" >/dev/null 2>&1
 store_command lose machines/laptop/ >/dev/null
 expect_status 10 "$VARVE" ls "$place"

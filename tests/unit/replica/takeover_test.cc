@@ -3,8 +3,10 @@
 // key. The first machine may come back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <tuple>
 
@@ -182,6 +184,47 @@ TEST_P(ReplicaTakeover, AnInterruptedTakeoverIsRepeated) {
     }
   }
   world_.expect_chain();
+}
+
+// A process may be killed after its last change of the store, and before it says so.
+TEST_P(ReplicaTakeover, ACompleteTakeoverSucceedsAgain) {
+  must(take_over(other_));
+  const auto heads = [&] {
+    return std::ranges::count_if(world_.objects().objects, [](const auto& object) {
+      return object.first.find("/head/") != std::string::npos;
+    });
+  };
+  const auto before = heads();
+  const auto mark = other_ + "/attaching.tmp";
+  std::ofstream(mark).close();
+  must(take_over(other_));
+  EXPECT_FALSE(std::filesystem::exists(mark));
+  must(take_over(other_));
+  EXPECT_EQ(heads(), before) << "nothing was taken over";
+  must(store(other_, "v3", tree_of(12)));
+  must(take_over(other_));
+  EXPECT_TRUE(World::read_all_versions(*open(other_)) == world_.attached());
+  world_.expect_chain();
+}
+
+TEST_P(ReplicaTakeover, AFolderWithAnotherRoleOrWithoutItsRoleIsRefused) {
+  const auto attach = [&](const std::string& folder, AttachRole role) {
+    return repo::attach_to_store({.place = "s3://memory/p"}, folder, world_.options(true),
+                                 world_.hooks(), role);
+  };
+  const auto reader = world_.path() + "-reader";
+  must(attach(reader, AttachRole::kReads));
+  must(attach(reader, AttachRole::kReads));
+  EXPECT_EQ(code_of(attach(reader, AttachRole::kWrites)), ErrorCode::kExists);
+  must(take_over(other_));
+  EXPECT_EQ(code_of(attach(other_, AttachRole::kReads)), ErrorCode::kExists);
+  // The first folder does not know yet that it lost its role.
+  EXPECT_EQ(code_of(take_over(world_.path())), ErrorCode::kLocked);
+  EXPECT_EQ(code_of(store(world_.path(), "late", tree_of(30))), ErrorCode::kLocked);
+  EXPECT_EQ(code_of(take_over(world_.path())), ErrorCode::kLocked);
+  const auto local = world_.path() + "-local";
+  must(Repository::create(local, {}, {}));
+  EXPECT_EQ(code_of(take_over(local)), ErrorCode::kExists);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ReplicaTakeover,

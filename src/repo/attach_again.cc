@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "repo/attach_again.h"
+
+#include <cstdint>
+#include <optional>
+
+#include "bucket/location.h"
+#include "format/superblock.h"
+#include "replica/head.h"
+#include "replica/replica_state.h"
+#include "repo/superblock_file.h"
+#include "store/repository_paths.h"
+#include "varve/replication.h"
+
+namespace varve::repo {
+
+namespace {
+
+Error exists(const std::string& folder, const std::string& more) {
+  return {ErrorCode::kExists, folder + " is a Varve repository already" + more};
+}
+
+// Fails if the newest head is that of another folder. The folder's own newest head may be younger
+// than `newest`, which was read before.
+Result<void> check_writes(io::FileSystem& files, const std::string& folder,
+                          const std::string& place, const std::string& newest,
+                          std::uint64_t number) {
+  VARVE_TRY_ASSIGN(const auto state, replica::find_state(files, folder));
+  if (!state) return exists(folder, ", whose folder replica is missing");
+  VARVE_TRY_ASSIGN(const auto fenced, state->fenced());
+  if (fenced) {
+    return Error(ErrorCode::kLocked, *fenced + ". " + how_to_write_again(place));
+  }
+  VARVE_TRY_ASSIGN(const auto known, state->head());
+  VARVE_TRY_ASSIGN(const auto pending, state->pending());
+  if (known == newest || pending == newest) return {};
+  std::uint64_t known_number = 0;
+  if (known) {
+    VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*known));
+    known_number = head.number;
+  }
+  if (known_number > number) return {};
+  return Error(ErrorCode::kLocked, folder + " wrote to " + place +
+                                       ", and another folder has taken over. " +
+                                       how_to_write_again(place));
+}
+
+}  // namespace
+
+Result<void> attach_again(bucket::Bucket& bucket, io::FileSystem& files, const std::string& folder,
+                          const replica::BucketConfig& wanted, const std::string& newest) {
+  VARVE_TRY_ASSIGN(const auto config, replica::read_config(files, folder));
+  if (!config) return exists(folder, "");
+  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(files, folder));
+  VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
+  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
+  VARVE_TRY_ASSIGN(const auto present_place, bucket::parse_location(config->place));
+  VARVE_TRY_ASSIGN(const auto wanted_place, bucket::parse_location(wanted.place));
+  if (superblock.repository_id != head.repository_id || present_place != wanted_place) {
+    return exists(folder, ", in " + config->place);
+  }
+  if (config->reads_only != wanted.reads_only) {
+    return exists(folder, config->reads_only
+                              ? ", which only reads " + config->place + "; choose another folder"
+                              : ", and writes to " + config->place);
+  }
+  if (!config->reads_only) {
+    VARVE_TRY(check_writes(files, folder, config->place, newest, head.number));
+  }
+  const auto left = folder + "/" + kUnfinishedAttach;
+  VARVE_TRY_ASSIGN(const bool unfinished, files.exists(left));
+  if (!unfinished) return {};
+  const auto lock = files.lock(store::RepositoryPaths(folder).lock());
+  if (!lock) return {};  // A process uses the folder, which the file does not disturb.
+  VARVE_TRY(files.remove(left));
+  VARVE_TRY(files.sync_directory(folder));
+  VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(files, folder, false));
+  return state.add_traffic(bucket.traffic());
+}
+
+}  // namespace varve::repo
