@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -93,8 +94,15 @@ Result<std::vector<Occurrence>> find_occurrences(const HistoryArguments& options
     reader_before = std::move(reader);
   }
   if (occurrences.empty()) {
+    const auto first = file.path.substr(0, file.path.find('/'));
+    const auto open = repository->open_versions(series.id);
+    const auto has_first = [&](const std::vector<VersionInfo>& some) {
+      return std::ranges::find(some, first, &VersionInfo::name) != some.end();
+    };
+    const bool is_version = has_first(versions) || (open && has_first(*open));
     return Error(ErrorCode::kNotFound,
-                 "no sealed version of series \"" + file.series + "\" has \"" + file.path + "\"");
+                 "no sealed version of series \"" + file.series + "\" has \"" + file.path + "\"" +
+                     (is_version ? "; write SERIES/PATH, without a version" : ""));
   }
   return occurrences;
 }

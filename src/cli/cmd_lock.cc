@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
+#include "control/named_version.h"
 #include "control/open_versions.h"
 
 namespace varve::cli {
@@ -53,6 +54,9 @@ Result<void> lock(const LockArguments& options, const Context& context) {
   std::vector<VersionInfo> versions;
   for (const VersionPath& place : named.places) {
     VARVE_TRY_ASSIGN(VersionInfo version, find_any_version(*repository, open_versions, place));
+    if (version.state != VersionState::kSealed) {
+      return control::version_is_open(version.series_name + "/" + version.name);
+    }
     versions.push_back(std::move(version));
   }
   for (const VersionInfo& version : versions) {

@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/replication.h"
 #include "cli/repository_access.h"
+#include "control/named_version.h"
 
 namespace varve::cli {
 namespace {
@@ -26,8 +27,7 @@ Result<std::vector<VersionInfo>> find_versions(const NamedPlaces& named) {
   for (const VersionPath& place : named.places) {
     VARVE_TRY_ASSIGN(VersionInfo version, find_whole_version(*repository, place));
     if (version.state != VersionState::kSealed) {
-      return Error(ErrorCode::kInvalid, version.series_name + "/" + version.name +
-                                            " is not sealed yet; see varve-seal(1)");
+      return control::version_is_open(version.series_name + "/" + version.name);
     }
     versions.push_back(std::move(version));
   }

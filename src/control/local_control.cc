@@ -39,7 +39,7 @@ Result<VersionInfo> LocalControl::clone(const OpenRequest& request) {
   VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, source.series));
   VARVE_TRY_ASSIGN(const VersionInfo info, find_version(repository_, source));
   if (info.state != VersionState::kSealed) {
-    return Error(ErrorCode::kInvalid, fmt::format("{} is not sealed yet", request.source));
+    return version_is_open(request.source);
   }
   // `latest` onto `latest` reopens the version that has another name.
   const bool reopens = request.version == request.source;

@@ -33,6 +33,12 @@ Result<SeriesInfo> find_series(Repository& repository, const std::string& name) 
   return series;
 }
 
+Error version_is_open(const std::string& name) {
+  return {ErrorCode::kInvalid,
+          fmt::format("{} is open: seal it first with `varve seal`, or copy its files from a mount",
+                      name)};
+}
+
 Result<VersionInfo> find_version(Repository& repository, const VersionName& name) {
   VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository, name.series));
   auto version = repository.find_version(series.id, name.version);
@@ -44,6 +50,12 @@ Result<VersionInfo> find_version(Repository& repository, const VersionName& name
     std::vector<std::string> names;
     if (const auto all = repository.versions(series.id)) {
       for (const VersionInfo& one : *all) names.push_back(one.name);
+    }
+    if (const auto open = repository.open_versions(series.id)) {
+      for (const VersionInfo& one : *open) {
+        if (one.name == name.version) return version_is_open(name.series + "/" + name.version);
+        names.push_back(one.name);
+      }
     }
     return Error(ErrorCode::kNotFound,
                  fmt::format("there is no version \"{}/{}\"{}", name.series, name.version,

@@ -23,8 +23,12 @@ struct VersionName {
 /// Errors: kNotFound, with the unknown name.
 [[nodiscard]] Result<SeriesInfo> find_series(Repository& repository, const std::string& name);
 
+/// Returns the error for an open version where only a sealed one will do. `name`: SERIES/VERSION.
+[[nodiscard]] Error version_is_open(const std::string& name);
+
 /// Returns the version with this name, or the newest sealed version for "latest".
-/// Errors: kNotFound, with the name that is unknown.
+/// Errors: kNotFound, with the name that is unknown; version_is_open() if the repository is open
+/// for reading, and so does not know open versions.
 [[nodiscard]] Result<VersionInfo> find_version(Repository& repository, const VersionName& name);
 
 }  // namespace varve::control

@@ -55,6 +55,28 @@ says 1 'there is no version "s/none"' stat repo s/none
 says 1 'there is no series "none"' ls repo none
 ok "messages name what was not found"
 
+# Open versions.
+"$VARVE" -q store --keep-open repo s/three.partial src >/dev/null
+for how in alone mounted; do
+  [ $how = alone ] || "$VARVE" mount repo mnt
+  for line in "restore repo s/three.partial dest" "restore --to-tar x.tar repo s/three.partial" "dump repo s/three.partial/a" \
+    "diff repo s/one s/three.partial" "diff repo s/three.partial s/one" "lock --for 1d repo s/three.partial" \
+    "du repo s/three.partial" "wait repo s/three.partial" "ls repo s/three.partial" "clone repo s/three.partial s/four.partial"; do
+    # shellcheck disable=SC2086
+    says 1 's/three.partial is open: seal it first with `varve seal`, or copy its files from a mount' $line
+  done
+  says 1 'write SERIES/PATH, without a version' history repo s/three.partial/a
+  says 1 'there is no version "s/thre.partial"; did you mean "three.partial"' restore repo s/thre.partial dest
+done
+for line in "restore mnt/s/three.partial dest" "dump mnt/s/three.partial/a" "ls mnt/s/three.partial" \
+  "diff mnt/s/one mnt/s/three.partial"; do
+  # shellcheck disable=SC2086
+  says 1 's/three.partial is open: seal it first' $line
+done
+"$VARVE" umount mnt
+"$VARVE" -q rm repo s/three.partial
+ok "commands that need a sealed version say that one is open, and what to do"
+
 # The repository itself is no place to restore to, under whatever name.
 before=$(find repo -type f | sort | md5sum)
 ln -s repo/series link && mkdir bound && mount --bind repo bound
