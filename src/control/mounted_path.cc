@@ -118,6 +118,13 @@ Error refuses_changes(const MountEntry& mount, const std::string& repository) {
                         "repository {} instead of a path, or mount it without the option ro",
                         mount.mount_point, repository)};
   }
+  // The daemon of root's mount does not answer other users.
+  if (mount.user && *mount.user != ::geteuid() && ::geteuid() != 0) {
+    return {ErrorCode::kNotPermitted,
+            fmt::format("permission denied: user {} mounted {}, and only that user and root can "
+                        "change the repository through it",
+                        *mount.user, mount.mount_point)};
+  }
   return {ErrorCode::kNotPermitted,
           fmt::format("the daemon of {} does not know the mount on {}, so another program may have "
                       "made it, and nothing can be changed through it; name the repository and the "

@@ -197,11 +197,20 @@ Result<void> make_durable(const MountedThere& there, const UnmountChoices& choic
 Result<UnmountOutcome> unmount(const std::string& path, const UnmountChoices& choices) {
   auto found = find_mounted_on(path);
   if (!found && found.error().code() == ErrorCode::kNotFound) {
-    if (!is_repository(path)) return Error(ErrorCode::kInvalid, found.error().message());
+    if (!is_repository(path)) {
+      if (errno == EACCES) return base::system_error(path, EACCES);
+      return Error(ErrorCode::kInvalid, found.error().message());
+    }
     VARVE_TRY_ASSIGN(const std::string point, mount_point_of(path));
     found = find_mounted_on(point);
   }
   if (!found) return std::move(found).error();
+  if (::geteuid() != 0 && found->mount.user && *found->mount.user != ::geteuid()) {
+    return Error(ErrorCode::kNotPermitted,
+                 fmt::format("permission denied: user {} mounted {}, and only that user and root "
+                             "can unmount it",
+                             *found->mount.user, found->mount.mount_point));
+  }
   UnmountOutcome outcome{.mount_point = found->mount.mount_point, .daemon_was_dead = found->dead};
   if (found->dead) {
     VARVE_TRY(detach(outcome.mount_point, true));

@@ -42,8 +42,9 @@ struct UnmountChoices {
 /// Unmounts the Varve file system at the mount point or of the repository `path`. Waits until its
 /// daemon has written everything and ended.
 /// Errors: kBusy if a program uses the mount, or the daemon is stopped; kInvalid if `path` is
-/// neither a mount point nor a mounted repository; kNotPermitted if another ordinary user made the
-/// mount. With kSafe, also the error of making open versions durable, which names them.
+/// neither a mount point nor a mounted repository; kNotPermitted if another user made the mount,
+/// and the caller is not root. With kSafe, also the error of making open versions durable, which
+/// names them.
 [[nodiscard]] Result<UnmountOutcome> unmount(const std::string& path,
                                              const UnmountChoices& choices = {});
 

@@ -62,6 +62,29 @@ done
 umount "$work/ours"
 ok "nor one that the daemon of the repository does not know"
 
+# Other users may see root's mount, but its daemon does not obey them.
+cp "$VARVE" "$work/varve"
+as_other() { expect_status 1 setpriv --reuid=$user --regid=$user --clear-groups env HOME=/none XDG_STATE_HOME=/none "$work/varve" "$@"; }
+mount_repo -o allow_other
+for mode in 700 755; do
+  chmod $mode "$repo"
+  for line in "rm $mnt/s/one" "rm -n $mnt/s/one" "seal $mnt/s/one" "lock --for 1d $mnt/s/one" "mv $mnt/s/one other" \
+    "clone $mnt/s/one $mnt/s/x" "open $mnt/s/x" "prune --keep-last 1 $mnt/s" "arrange $mnt" "umount $mnt"; do
+    # shellcheck disable=SC2086
+    as_other $line
+    message_says 'permission denied: user 0 mounted .*, and only that user and root can'
+  done
+  for line in "ls $repo" "rm $repo s/one" "umount $repo"; do
+    # shellcheck disable=SC2086
+    as_other $line
+    message_says 'permission denied'
+  done
+done
+chmod 755 "$repo"
+has_all
+unmount_repo
+ok "another user is told that a change is a matter of permission"
+
 "$VARVE" mount -o ro "$repo" "$mnt"
 "$VARVE" stat "$mnt/s/one" >/dev/null
 refused "read-only" rm "$mnt/s/one"
