@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "base/attribute_name.h"
 #include "control/own_attribute.h"
 #include "fs/posix_acl.h"
 
@@ -24,6 +25,20 @@ bool is_own(std::string_view name) { return name.starts_with(kOwnXattrPrefix); }
 Result<Reply> xattr_done(const Result<void>& result) {
   if (!result) return result.error();
   return Reply(Done{});
+}
+
+/// Returns the errno of ext4 for an attribute that is absent. Versions may have attributes with
+/// other names than ext4 takes, because `varve store` keeps those of any file system.
+int errno_of_absent(std::string_view name) {
+  switch (base::classify_attribute(name)) {
+    case base::AttributeName::kTaken:
+      return ENODATA;
+    case base::AttributeName::kIncomplete:
+      return EINVAL;
+    case base::AttributeName::kUnsupported:
+      return EOPNOTSUPP;
+  }
+  return EOPNOTSUPP;
 }
 
 Result<Xattrs> xattrs_of(const Node& node) {
@@ -58,7 +73,7 @@ Result<Reply> XattrOperations::getxattr(fuse_ino_t ino, std::string_view name, s
   auto all = xattrs_of(node);
   if (!all) return all.error();
   const auto place = std::ranges::find(*all, name, &Xattr::name);
-  if (place == all->end()) return Reply(Refusal{ENODATA});
+  if (place == all->end()) return Reply(Refusal{errno_of_absent(name)});
   return value_reply(std::move(place->value), room);
 }
 
@@ -112,6 +127,9 @@ Result<Reply> XattrOperations::setxattr(const Caller& caller, fuse_ino_t ino,
   if (answers_ == Answers::kNone) return Reply(Refusal{ENOSYS});
   VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve_open(ino));
   if (is_own(xattr.name) && node.is_version_root()) return Reply(Refusal{EPERM});
+  if (base::classify_attribute(xattr.name) != base::AttributeName::kTaken) {
+    return Reply(Refusal{errno_of_absent(xattr.name)});
+  }
   XattrMode mode = XattrMode::kAny;
   if ((flags & XATTR_CREATE) != 0) mode = XattrMode::kCreate;
   if ((flags & XATTR_REPLACE) != 0) mode = XattrMode::kReplace;
@@ -130,6 +148,9 @@ Result<Reply> XattrOperations::removexattr(fuse_ino_t ino, std::string_view name
   const bool is_acl = name == kAccessAclName || name == kDefaultAclName;
   // The requested state, no ACL, already exists.
   if (!done && is_acl && done.error().code() == ErrorCode::kNoAttribute) return Reply(Done{});
+  if (!done && done.error().code() == ErrorCode::kNoAttribute) {
+    return Reply(Refusal{errno_of_absent(name)});
+  }
   return xattr_done(done);
 }
 

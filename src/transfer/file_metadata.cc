@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/attribute_name.h"
 #include "transfer/transfer_error.h"
 
 namespace varve::transfer {
@@ -91,7 +92,13 @@ void apply_metadata(const FileRef& file, const Attributes& attributes, const Xat
   // After chown, which removes security.capability; before chmod, because setting an ACL may clear
   // the setgid bit.
   for (const Xattr& xattr : xattrs) {
-    if (set_xattr(file, xattr) != 0) {
+    if (set_xattr(file, xattr) == 0) continue;
+    const bool is_foreign =
+        base::classify_attribute(xattr.name) == base::AttributeName::kUnsupported;
+    if (is_foreign && errno == EOPNOTSUPP) {
+      problems.note("attribute " + xattr.name +
+                    " is not restored: it is of another kind of file system");
+    } else {
       problems.add_shared("attribute " + xattr.name + " not set: " + errno_text(errno), path);
     }
   }

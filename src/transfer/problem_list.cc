@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "base/log.h"
+
 namespace varve::transfer {
 
 void ProblemList::add(const std::string& path, const std::string& what) {
@@ -29,6 +31,12 @@ void ProblemList::add_shared(const std::string& what, const std::string& path) {
     found = shared_.emplace(what, Shared{path, 0}).first;
   }
   ++found->second.files;
+}
+
+void ProblemList::note(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  if (notes_.size() >= kMessagesMax || !notes_.insert(what).second) return;
+  base::log(base::LogLevel::kWarning, what);
 }
 
 std::vector<std::string> ProblemList::take() {

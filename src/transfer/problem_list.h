@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ class ProblemList {
   /// the first file's name and the number of files.
   void add_shared(const std::string& what, const std::string& path);
 
+  /// Logs what is no problem, such as an attribute that only another kind of file system has. Logs
+  /// each text once.
+  void note(const std::string& what);
+
   /// Returns all messages, the shared ones last.
   [[nodiscard]] std::vector<std::string> take();
 
@@ -35,6 +40,7 @@ class ProblemList {
   std::vector<std::string> messages_;
   std::uint64_t dropped_ = 0;
   std::map<std::string, Shared> shared_;
+  std::set<std::string> notes_;
 };
 
 }  // namespace varve::transfer

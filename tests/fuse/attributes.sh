@@ -107,4 +107,55 @@ done
 [ "$(setpriv --reuid=12345 --regid=12345 --clear-groups getfattr -m - "$mnt/s/trusted/file" 2>/dev/null |
   grep -c "^trusted")" -eq 0 ] || fail "a sealed file shows trusted.*"
 ok "trusted.* is hidden from callers without CAP_SYS_ADMIN, as on the local file system"
+
+# Names outside of the namespaces: as the local file system, which `varve store` may not have read.
+mkdir "$mnt/s/foreign.partial"
+touch "$mnt/s/foreign.partial/file" "$work/names"
+cat >"$work/names.py" <<'EOF'
+import errno, os, sys
+def answer(call, *arguments):
+    try:
+        call(*arguments)
+        return "done"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+for name in ("foo.bar", "foo", "user", "user.", "user.a", "trusted.", "trusted.a", "security.", "security.a",
+             "system.", "system.other", "system.nfs4_acl", "USER.a", "btrfs.compression"):
+    print(name, answer(os.setxattr, sys.argv[1], name, b"x"), answer(os.getxattr, sys.argv[1], name),
+          answer(os.removexattr, sys.argv[1], name), answer(os.removexattr, sys.argv[1], name))
+EOF
+python3 "$work/names.py" "$mnt/s/foreign.partial/file" >"$work/names.varve"
+grep -qx 'foo.bar ENOTSUP ENOTSUP ENOTSUP ENOTSUP' "$work/names.varve" || fail "$(cat "$work/names.varve")"
+grep -qx 'user. EINVAL EINVAL EINVAL EINVAL' "$work/names.varve" || fail "$(cat "$work/names.varve")"
+grep -qx 'user.a done done done ENODATA' "$work/names.varve" || fail "$(cat "$work/names.varve")"
+case $(stat -f -c %T "$work") in
+  ext2/ext3 | xfs)
+    python3 "$work/names.py" "$work/names" | diff - "$work/names.varve" || fail "the local file system differs"
+    ;;
+esac
+rm -rf "$mnt/s/foreign.partial"
+ok "an attribute outside of the namespaces is refused, as by ext4"
+
+python3 - "$work/foreign.tar" <<'EOF'
+import io, sys, tarfile
+with tarfile.open(sys.argv[1], "w", format=tarfile.PAX_FORMAT) as archive:
+    member = tarfile.TarInfo("file")
+    member.size = 4
+    member.pax_headers = {"SCHILY.xattr.foo.bar": "kept", "SCHILY.xattr.user.too": "kept"}
+    archive.addfile(member, io.BytesIO(b"data"))
+EOF
+"$VARVE" -q store --from-tar "$work/foreign.tar" "$repo" s/foreign
+[ "$(getfattr --absolute-names --only-values -n foo.bar "$mnt/s/foreign/file")" = kept ]
+getfattr --absolute-names -m - "$mnt/s/foreign/file" | grep -qx 'foo.bar'
+expect_status 0 "$VARVE" restore "$repo" s/foreign "$work/foreign"
+message_says 'attribute foo.bar is not restored'
+[ "$(getfattr --absolute-names --only-values -n user.too "$work/foreign/file")" = kept ]
+"$VARVE" -q restore --to-tar "$work/again.tar" "$repo" s/foreign
+python3 -c 'import sys, tarfile
+assert tarfile.open(sys.argv[1]).getmember("file").pax_headers["SCHILY.xattr.foo.bar"] == "kept"' "$work/again.tar"
+"$VARVE" -q clone "$mnt/s/foreign" "$mnt/s/edited.partial" >/dev/null
+setfattr -x foo.bar "$mnt/s/edited.partial/file"
+"$VARVE" -q seal "$mnt/s/edited.partial" >/dev/null
+! getfattr --absolute-names -n foo.bar "$mnt/s/edited/file" 2>/dev/null || fail "it was not removed"
+ok "one that an archive had is kept, read, removed, and restored where that is possible"
 unmount_repo
