@@ -3,6 +3,7 @@
 # runs the test under a time limit, and cleans up whatever happened; the inner one tests.
 #
 #   limit_s=60                         # before sourcing, if 120 seconds do not fit
+#   own_namespace=1                    # the same, if no other mount namespace may hold the mounts
 #   . "$(dirname "$0")/lib.sh"
 #
 # VARVE_TEST_SANITIZER=address|thread: $VARVE was built with these sanitizers (scripts/sanitize).
@@ -70,6 +71,11 @@ no_reports() {
   [ $found -eq 0 ] || echo "FAILED: $found processes have a report of the sanitizer"
   [ $found -eq 0 ]
 }
+
+# A namespace that another program makes copies the mounts of this one, and keeps their daemons alive.
+if [ -n "${own_namespace:-}" ] && [ -z "${VARVE_TEST_NAMESPACE:-}" ] && unshare -m true 2>/dev/null; then
+  VARVE_TEST_NAMESPACE=1 exec unshare -m "$0" "$@"
+fi
 
 if [ -z "${VARVE_TEST_WORK:-}" ]; then
   [ "$(id -u)" -eq 0 ] || skip "needs root (owners, devices, mounts)"

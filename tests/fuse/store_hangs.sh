@@ -3,6 +3,7 @@
 # The store accepts requests and never answers them, while programs read what only it has. The mount
 # can be unmounted soon all the same, and loses nothing; umount says what it waits for.
 limit_s=400
+own_namespace=1  # The namespace of another program would hold the mount while umount waits.
 . "$(dirname "$0")/lib.sh"
 . "$here/store_lib.sh"
 start_store

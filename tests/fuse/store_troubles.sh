@@ -3,6 +3,7 @@
 # What users meet when a store refuses them for good: umount fails and says why, nothing is lost; an interrupted store can be
 # ended by `varve wait`; a lost file `bucket` is no local repository; an attached folder has no open versions.
 limit_s=180
+own_namespace=1  # The namespace of another program would hold the mount while umount waits.
 . "$(dirname "$0")/lib.sh"
 . "$here/store_lib.sh"
 start_store
