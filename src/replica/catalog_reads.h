@@ -14,7 +14,8 @@
 namespace varve::replica {
 
 /// Reads the used bytes of extents, all at once. Errors: kCorrupt if an object is shorter, or,
-/// where a whole object is used, for other bytes than its checksum says; those of the bucket.
+/// where a whole object is used, for other bytes than its checksum says, if it has one; those of
+/// the bucket.
 [[nodiscard]] Result<std::vector<std::string>> read_extents(bucket::Bucket& bucket,
                                                             const std::vector<Extent>& extents);
 

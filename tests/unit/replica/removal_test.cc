@@ -317,6 +317,10 @@ TEST(ReplicaCut, CopiesTheLiveFrontInsideTheStore) {
   EXPECT_EQ(result.copies, 1U);
   EXPECT_EQ(result.dead_bytes, 0U);
   EXPECT_LT(result.sent_bytes, 100'000U);
+  // Nobody knows a checksum of what the store made.
+  const auto check =
+      must(repo::check_objects(world.path(), world.options(true), world.hooks(), true));
+  for (const auto& damage : check.damages) ADD_FAILURE() << damage.object << " " << damage.what;
   // The old object goes a day after.
   const auto volumes = world.names_with("/vol/").size();
   world.clock().seconds += kDay + 1;
