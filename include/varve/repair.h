@@ -21,6 +21,8 @@ struct RepairOptions {
   bool read_data = true;
   /// A folder with copies of damaged files, under any names; "" = none.
   std::string from;
+  /// Also read all data objects of a repository in an object store, not only those of its catalog.
+  bool read_store = false;
   /// Rebuild the catalog even if it seems to be sound.
   bool rebuild_catalog = false;
   /// While the catalog is rebuilt: take containers that only a search behind a damaged header
@@ -52,6 +54,7 @@ struct RepairStep {
     kParity,       ///< Restore a damaged container from parity, or remove damaged parity.
     kHeader,       ///< Correct a container's header in place.
     kRehome,       ///< Store chunks again from the same content found elsewhere.
+    kStore,        ///< Upload again what the object store lacks, and this folder has.
     kQuarantine,  ///< Mark chunks as lost: reading them fails, and new data is stored without them.
   };
   Kind kind = Kind::kCatalog;

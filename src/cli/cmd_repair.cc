@@ -59,6 +59,8 @@ const char* kind_name(RepairStep::Kind kind) {
       return "header";
     case RepairStep::Kind::kRehome:
       return "rehome";
+    case RepairStep::Kind::kStore:
+      return "store";
     case RepairStep::Kind::kQuarantine:
       return "quarantine";
   }
@@ -202,6 +204,8 @@ void add_repair_command(CommandLine& line, const Context& context) {
                      "Folder with files whose content may replace damaged data");
   command.add_flag("--catalog-only", options->catalog_only,
                    "Check only the superblock and the catalog; read no data");
+  command.add_flag("--read-store", options->how.read_store,
+                   "Also read all objects of a repository in an object store");
   command
       .add_option("--found", options->found,
                   "While the catalog is rebuilt: use or skip containers that only a search behind "

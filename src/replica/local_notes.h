@@ -15,9 +15,14 @@
 namespace varve::replica {
 
 enum class LocalNote : std::uint8_t {
-  kChanged,  ///< Bytes that the store may have were written again: the file is uploaded again.
+  kChanged,  ///< Bytes that the store may have were written again, or the store has lost bytes: the
+             ///< file is uploaded again.
   kDamaged,  ///< Had damaged containers when it was uploaded.
 };
+
+/// Noted as changed instead of a file: the next head writes the whole catalog, and names none of
+/// the catalog objects before it.
+inline constexpr const char* kWholeCatalog = "catalog";
 
 /// The notes of one folder, in the file `replica/files`. Thread-safe. One process writes.
 class LocalNotes {

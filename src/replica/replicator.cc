@@ -160,8 +160,13 @@ Result<void> Replicator::check_newest() {
       VARVE_TRY(check_later(head_.number));
       VARVE_TRY(check_place());
       return Error(ErrorCode::kCorrupt,
-                   fmt::format("{} lacks the head {} that was created from {}",
+                   fmt::format("{} lacks the head {} that was created from {}; `varve repair` puts "
+                               "it back",
                                parts_.bucket->describe(), head_.number, parts_.root));
+    }
+    if (!text && text.error().code() == ErrorCode::kCorrupt) {
+      return Error(text.error())
+          .with_more("; `varve repair` in the folder that wrote it puts it back");
     }
     if (!text) return text.error();
     if (*text != head_text_) return fenced(*text);
@@ -229,7 +234,7 @@ Result<void> Replicator::upload_files(Round& round) {
   for (const auto& file : round.files) {
     auto& extents = round.objects[file.path];
     const auto known = objects_.find(file.path);
-    const bool again = file.mark == 0 && round.changed.contains(file.path);
+    const bool again = round.changed.contains(file.path);
     if (!again && known != objects_.end() && !known->second.empty() &&
         known->second.front().mark == file.mark) {
       // The front that stays; a file is only cut at its end.

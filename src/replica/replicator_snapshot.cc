@@ -111,6 +111,7 @@ Result<bool> Replicator::compare(Round& round, const std::vector<ReplicaFile>& o
   if (parts_.notes != nullptr) round.changed = parts_.notes->paths(LocalNote::kChanged);
   const auto deltas = head_.catalog.size() - head_.base_objects;
   round.is_base = head_.number == 0 || deltas >= kDeltasMax ||
+                  round.changed.contains(kWholeCatalog) ||
                   delta_bytes_ > std::max(base_bytes_, parts_.delta_bytes_min);
   round.is_full = last == nullptr || last->id() != head_.commit || head_.number == 0 ||
                   round.is_rebuilt || !round.changed.empty();

@@ -6,6 +6,7 @@
 #include "maintain/repairer.h"
 #include "repo/client_memory.h"
 #include "repo/derived_files.h"
+#include "repo/store_repairer.h"
 #include "repo/store_repository.h"
 #include "repo/superblock_file.h"
 
@@ -40,7 +41,9 @@ Result<std::unique_ptr<Repair>> plan_repair(
   helpers.compare_sequence = [&](const std::string& id, const auto& present) {
     return refuse_older(ClientMemory(options.memory_folder, id), folder, present);
   };
-  return maintain::Repairer::plan(folder, options, std::move(files), scan_only, progress, helpers);
+  VARVE_TRY_ASSIGN(auto plan, maintain::Repairer::plan(folder, options, std::move(files), scan_only,
+                                                       progress, helpers));
+  return with_store_repair(std::move(plan), folder, how, hooks, options.read_store);
 }
 
 Result<bool> BucketSide::is_evicted(const std::string& path) {

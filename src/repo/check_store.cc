@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a list of the object store with what a folder knows of it.
+// Compares the objects of a store with what a folder knows of them.
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/coding.h"
 #include "base/log.h"
 #include "bucket/abilities.h"
 #include "bucket/bucket.h"
 #include "bucket/locking_bucket.h"
-#include "format/superblock.h"
 #include "replica/copy_check.h"
 #include "replica/head.h"
 #include "replica/object_locks.h"
 #include "replica/replica_state.h"
 #include "repo/bucket_side.h"
 #include "repo/check_store_data.h"
+#include "repo/needed_objects.h"
 #include "repo/store_probe.h"
 #include "repo/store_repository.h"
 #include "repo/superblock_file.h"
@@ -33,51 +30,6 @@
 namespace varve::repo {
 
 namespace {
-
-// Younger objects may belong to a head that this folder does not know yet.
-constexpr std::int64_t kForeignSeconds = std::int64_t{24} * 60 * 60;
-
-// The objects of the newest head that a folder knows.
-struct Expected {
-  std::string place;
-  std::string repository_id;
-  std::string head;                              // Its name; empty before the first one.
-  std::map<std::string, std::uint64_t> objects;  // Lengths by name.
-  std::set<std::string> others;                  // Objects that may exist, and need not.
-  std::uint64_t lock_days = 0;                   // Days for which objects are locked.
-  std::optional<bucket::ProbeRecord> probed;     // What the store did before.
-};
-
-Result<Expected> read_expected(io::FileSystem& files, const std::string& folder,
-                               const std::optional<replica::ReplicaState>& known) {
-  Expected expected;
-  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(files, folder));
-  VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
-  expected.repository_id = superblock.repository_id;
-  if (!known) return expected;
-  const auto& state = *known;
-  VARVE_TRY_ASSIGN(expected.lock_days, state.number(replica::kLockDays));
-  VARVE_TRY_ASSIGN(expected.probed, probe_record(state));
-  VARVE_TRY_ASSIGN(const auto uploaded, state.uploaded());
-  for (const auto& [key, extent] : uploaded) expected.others.insert(extent.object);
-  VARVE_TRY_ASSIGN(const auto garbage, state.garbage(std::numeric_limits<std::int64_t>::max(),
-                                                     std::numeric_limits<std::uint64_t>::max(),
-                                                     std::numeric_limits<std::size_t>::max()));
-  expected.others.insert(garbage.begin(), garbage.end());
-  VARVE_TRY_ASSIGN(const auto head_text, state.head());
-  if (!head_text) return expected;
-  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*head_text));
-  expected.head = replica::head_name(head.repository_id, head.number);
-  expected.objects[expected.head] = head_text->size();
-  for (const auto& object : head.catalog) expected.objects[object.name] = object.bytes;
-  VARVE_TRY_ASSIGN(const auto map, state.objects());
-  for (const auto& [path, extents] : map) {
-    for (const auto& extent : extents) {
-      if (!extent.object.empty()) expected.objects[extent.object] = extent.object_bytes;
-    }
-  }
-  return expected;
-}
 
 // Damages of one kind that are listed; further ones are only counted.
 constexpr std::size_t kWeakLocksListed = 20;
@@ -95,9 +47,6 @@ void note_differences(const bucket::ProbeRecord& before, const bucket::ProbeReco
 Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
                              const std::optional<bucket::ProbeRecord>& before,
                              std::optional<bucket::ProbeRecord>& now, StoreCheck& check) {
-  const auto bytes = bucket.get_all(replica::kSuperblockName, format::kSuperblockBytesMax);
-  if (!bytes && bytes.error().code() != ErrorCode::kNotFound) return bytes.error();
-  if (!bytes) check.damages.push_back({replica::kSuperblockName, "is missing"});
   const auto probed = probe_store(bucket, {}, clock, LockProbe::kIfWanted);
   // Credentials that may only read need no abilities.
   if (!probed && probed.error().code() == ErrorCode::kNotPermitted) return {};
@@ -122,7 +71,7 @@ Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
 
 // A head writes what has changed since the one before. This finds whatever it may have missed.
 Result<void> check_catalog(io::FileSystem& files, const std::string& folder,
-                           const replica::ReplicaState& state, const Expected& known,
+                           const replica::ReplicaState& state, const NeededObjects& known,
                            StoreCheck& check) {
   const auto differences = replica::differences_from_copy(files, folder, state);
   // The check of the repository reports a damaged catalog.
@@ -140,7 +89,7 @@ Result<void> check_catalog(io::FileSystem& files, const std::string& folder,
 
 // Compares the locks with the setting. Returns the objects that a seal must lock again.
 Result<std::map<std::string, std::int64_t>> check_locks(bucket::Bucket& bucket,
-                                                        const Expected& expected,
+                                                        const NeededObjects& expected,
                                                         std::int64_t now_s, StoreCheck& check) {
   std::map<std::string, std::int64_t> weak_names;
   if (expected.lock_days == 0) return weak_names;
@@ -184,35 +133,17 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   StoreCheck check;
   if (!config) return check;
   VARVE_TRY_ASSIGN(auto state, replica::find_state(*files, folder));
-  VARVE_TRY_ASSIGN(auto expected, read_expected(*files, folder, state));
+  VARVE_TRY_ASSIGN(auto expected, needed_objects(*files, folder, state));
   VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));
   check.place = config->place;
-  const auto prefix = expected.repository_id + "/";
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   const auto now = clock.now().seconds;
-  auto missing = expected.objects;
-  VARVE_TRY(
-      bucket::list_all(*bucket, prefix, "", [&](const bucket::ObjectInfo& object) -> Result<void> {
-        ++check.objects;
-        check.bytes += object.bytes;
-        const auto known = expected.objects.find(object.name);
-        if (known != expected.objects.end()) {
-          missing.erase(object.name);
-          if (known->second == object.bytes) return {};
-          check.damages.push_back(
-              {object.name, fmt::format("has {} bytes, not {}", object.bytes, known->second)});
-          return {};
-        }
-        const bool is_head = object.name.starts_with(replica::head_prefix(expected.repository_id));
-        const bool is_young = now - object.modified.seconds < kForeignSeconds;
-        if (is_head || is_young || expected.others.contains(object.name)) return {};
-        ++check.foreign_objects;
-        check.foreign_bytes += object.bytes;
-        return {};
-      }));
-  for (const auto& [name, bytes] : missing) check.damages.push_back({name, "is missing"});
-  if (reads_objects && state) VARVE_TRY(read_all_objects(*bucket, *state, check));
+  VARVE_TRY(compare_list(*bucket, expected, now, check));
+  VARVE_TRY(compare_outer_objects(*bucket, expected, check));
+  if (reads_objects && state) {
+    VARVE_TRY(read_objects(*bucket, *state, ObjectsToRead::kAll, check));
+  }
   if (config->reads_only) return check;
   if (state) VARVE_TRY(check_catalog(*files, folder, *state, expected, check));
   state.reset();  // keep_findings() opens it for writing.

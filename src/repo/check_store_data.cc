@@ -69,8 +69,8 @@ class GroupedReads {
 
 }  // namespace
 
-Result<void> read_all_objects(bucket::Bucket& bucket, const replica::ReplicaState& state,
-                              StoreCheck& check) {
+Result<void> read_objects(bucket::Bucket& bucket, const replica::ReplicaState& state,
+                          ObjectsToRead which, StoreCheck& check) {
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return {};
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
@@ -92,6 +92,7 @@ Result<void> read_all_objects(bucket::Bucket& bucket, const replica::ReplicaStat
   std::set<std::string> seen;
   for (const auto& [path, extents] : map) {
     for (auto extent : extents) {
+      if (which == ObjectsToRead::kSmall && extent.mark == 0) continue;
       if (extent.object.empty() || !seen.insert(extent.object).second) continue;
       extent.bytes = extent.object_bytes;  // Its checksum is that of the whole object.
       VARVE_TRY(data.add(extent));

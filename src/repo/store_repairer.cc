@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "repo/store_repairer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/coding.h"
+#include "base/log.h"
+#include "format/superblock.h"
+#include "replica/bucket_config.h"
+#include "replica/head.h"
+#include "replica/head_objects.h"
+#include "replica/local_notes.h"
+#include "replica/replica_state.h"
+#include "repo/check_store_data.h"
+#include "repo/needed_objects.h"
+#include "repo/superblock_file.h"
+
+namespace varve::repo {
+
+namespace {
+
+// Steps that are listed; further ones are only counted.
+constexpr std::size_t kStepsListed = 20;
+
+// Creates a missing object. Overwrites a present one if `is_damaged` says so of its text: then no
+// writer has put it there.
+Result<void> put_back(bucket::Bucket& bucket, const std::string& name, const std::string& text,
+                      const std::function<bool(std::string_view)>& is_damaged) {
+  const std::array<std::span<const std::byte>, 1> body{base::as_bytes(text)};
+  const auto created = bucket.put(name, body, {.condition = bucket::PutCondition::kIfAbsent});
+  if (created || created.error().code() != ErrorCode::kExists) return created;
+  const auto present = bucket.get_all(name, replica::kHeadBytesMax);
+  const auto code = present ? ErrorCode::kIo : present.error().code();
+  const bool is_unreadable = code == ErrorCode::kCorrupt || code == ErrorCode::kTooLarge;
+  if (!present && !is_unreadable) return present.error();
+  if (present && base::as_text(*present) == text) return {};
+  if (is_unreadable || is_damaged(base::as_text(*present))) return bucket.put(name, body, {});
+  return Error(ErrorCode::kLocked, fmt::format("{}/{} was written by another machine; nothing is "
+                                               "repaired in the store",
+                                               bucket.describe(), name));
+}
+
+class StoreRepairer final : public Repair {
+ public:
+  StoreRepairer(std::unique_ptr<Repair> inner, std::unique_ptr<io::FileSystem> files,
+                std::string folder, std::unique_ptr<bucket::Bucket> bucket, NeededObjects needed)
+      : inner_(std::move(inner)),
+        files_(std::move(files)),
+        folder_(std::move(folder)),
+        bucket_(std::move(bucket)),
+        needed_(std::move(needed)),
+        steps_(inner_->steps()) {}
+
+  // Finds out which of the damages this folder can repair.
+  Result<void> plan(const replica::ReplicaState& state, const StoreCheck& check) {
+    std::set<std::string> damaged;
+    for (const auto& damage : check.damages) damaged.insert(damage.object);
+    VARVE_TRY_ASSIGN(const auto notes, replica::LocalNotes::load(*files_, folder_));
+    std::set<std::string> repaired;
+    for (const auto* const name : {&needed_.head, &kSuperblock}) {
+      if (damaged.contains(*name)) repaired.insert(*name);
+    }
+    puts_head_ = damaged.contains(needed_.head);
+    puts_superblock_ = damaged.contains(kSuperblock);
+    VARVE_TRY_ASSIGN(const auto head, replica::decode_head(needed_.head_text));
+    const bool has_catalog = notes->has(replica::LocalNote::kChanged, replica::kWholeCatalog);
+    for (const auto& object : head.catalog) {
+      if (has_catalog || !damaged.contains(object.name)) continue;
+      repaired.insert(object.name);
+      paths_.insert(replica::kWholeCatalog);
+    }
+    VARVE_TRY_ASSIGN(const auto map, state.objects());
+    for (const auto& [path, extents] : map) {
+      const bool is_damaged = std::ranges::any_of(
+          extents, [&](const auto& extent) { return damaged.contains(extent.object); });
+      if (!is_damaged || notes->has(replica::LocalNote::kChanged, path)) continue;
+      VARVE_TRY_ASSIGN(const bool here, files_->exists(folder_ + "/" + path));
+      if (!here) continue;  // Evicted: the store had the only copy.
+      paths_.insert(path);
+      for (const auto& extent : extents) {
+        if (damaged.contains(extent.object)) repaired.insert(extent.object);
+      }
+    }
+    std::size_t listed = 0;
+    for (const auto& damage : check.damages) {
+      if (repaired.erase(damage.object) == 0) continue;
+      if (++listed > kStepsListed) continue;
+      steps_.push_back({RepairStep::Kind::kStore, bucket_->describe() + "/" + damage.object,
+                        damage.what + "; this folder uploads it again"});
+    }
+    if (listed > kStepsListed) {
+      steps_.push_back({RepairStep::Kind::kStore, bucket_->describe(),
+                        fmt::format("{} more objects are uploaded again", listed - kStepsListed)});
+    }
+    return {};
+  }
+
+  [[nodiscard]] const std::vector<RepairStep>& steps() const override { return steps_; }
+
+  [[nodiscard]] Result<RepairReport> execute(
+      const std::function<void(const CheckProgress&)>& progress) override {
+    RepairReport report;
+    if (!inner_->steps().empty()) {
+      VARVE_TRY_ASSIGN(report, inner_->execute(progress));
+    }
+    VARVE_TRY(put_outer_objects_back());
+    VARVE_TRY_ASSIGN(const auto notes, replica::LocalNotes::load(*files_, folder_));
+    for (const auto& path : paths_) {
+      VARVE_TRY(notes->add(replica::LocalNote::kChanged, path));  // O62
+    }
+    return report;
+  }
+
+ private:
+  Result<void> put_outer_objects_back() {
+    if (puts_superblock_) {
+      VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files_, folder_));
+      VARVE_TRY(put_back(*bucket_, kSuperblock, text, [](std::string_view present) {
+        return !format::decode_superblock(present);
+      }));
+    }
+    if (!puts_head_) return {};
+    VARVE_TRY_ASSIGN(const auto head, replica::decode_head(needed_.head_text));
+    VARVE_TRY_ASSIGN(const auto later,
+                     replica::later_head(*bucket_, needed_.repository_id, head.number));
+    if (later) {
+      return Error(ErrorCode::kLocked, bucket_->describe() +
+                                           ": another folder writes to this repository; nothing is "
+                                           "repaired in the store");
+    }
+    return put_back(*bucket_, needed_.head, needed_.head_text, [&](std::string_view present) {
+      const auto decoded = replica::decode_head(present);
+      return !decoded || decoded->number != head.number;
+    });
+  }
+
+  inline static const std::string kSuperblock = replica::kSuperblockName;
+  const std::unique_ptr<Repair> inner_;
+  const std::unique_ptr<io::FileSystem> files_;
+  const std::string folder_;
+  const std::unique_ptr<bucket::Bucket> bucket_;
+  const NeededObjects needed_;
+  std::vector<RepairStep> steps_;
+  bool puts_head_ = false;
+  bool puts_superblock_ = false;
+  std::set<std::string> paths_;  // Files that are uploaded again.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
+                                                  const std::string& folder,
+                                                  const OpenOptions& options,
+                                                  const BucketHooks& hooks, bool reads_all) {
+  VARVE_TRY_ASSIGN(auto files, open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
+  if (!config || config->reads_only) return inner;
+  // A bad superblock is repaired first.
+  const auto superblock = read_superblock_text(*files, folder);
+  if (!superblock || !format::decode_superblock(*superblock)) return inner;
+  VARVE_TRY_ASSIGN(const auto state, replica::find_state(*files, folder));
+  if (!state) return inner;
+  VARVE_TRY_ASSIGN(const auto fenced, state->fenced());
+  VARVE_TRY_ASSIGN(auto needed, needed_objects(*files, folder, state));
+  if (fenced || needed.head.empty()) return inner;
+  const base::SystemClock system_clock;
+  const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
+  StoreCheck check;
+  auto bucket = bucket_opener(hooks, options.store.access)(*config);
+  const auto compare = [&]() -> Result<void> {
+    if (!bucket) return bucket.error();
+    VARVE_TRY(compare_list(**bucket, needed, clock.now().seconds, check));
+    VARVE_TRY(compare_outer_objects(**bucket, needed, check));
+    return read_objects(**bucket, *state, reads_all ? ObjectsToRead::kAll : ObjectsToRead::kSmall,
+                        check);
+  };
+  const auto compared = compare();
+  if (!compared) {
+    base::log(base::LogLevel::kWarning,
+              "the objects in the store are not repaired: " + compared.error().message());
+    return inner;
+  }
+  if (check.damages.empty()) return inner;
+  auto whole = std::make_unique<StoreRepairer>(std::move(inner), std::move(files), folder,
+                                               std::move(*bucket), std::move(needed));
+  VARVE_TRY(whole->plan(*state, check));
+  return std::unique_ptr<Repair>(std::move(whole));
+}
+
+}  // namespace varve::repo

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Repairs the objects of a repository in an object store from the folder that writes.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "repo/bucket_side.h"
+#include "varve/options.h"
+#include "varve/repair.h"
+#include "varve/result.h"
+
+namespace varve::repo {
+
+/// Adds to the plan `inner` the objects of the newest state that the store lacks, or has with other
+/// bytes, and that the folder can upload again. Returns `inner` if there are none, if the folder is
+/// fenced, or, with a warning, if the store does not answer.
+/// Executing puts the newest head and `varve.repo` back, and notes what the next replication
+/// uploads (docs/decisions/119). Errors: those of reading the folder.
+[[nodiscard]] Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
+                                                                const std::string& folder,
+                                                                const OpenOptions& options,
+                                                                const BucketHooks& hooks,
+                                                                bool reads_all);
+
+}  // namespace varve::repo
