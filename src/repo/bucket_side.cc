@@ -269,7 +269,7 @@ void BucketSide::replicate_in_background(const std::stop_token& stop) {
       if (stop.stop_requested()) return;
       wanted_ = false;
     }
-    auto done = replicator_->replicate();
+    auto done = replicate_once();
     if (done) {
       report(*done);
       wait = kWaitFirst;
@@ -318,7 +318,7 @@ Result<void> BucketSide::replicate_all() {
   auto wait = kWaitFirst;
   std::vector<std::string> damages;
   while (true) {
-    const auto done = replicator_->replicate();
+    const auto done = replicate_once();
     if (done) {
       report(*done);
       damages = done->damages;

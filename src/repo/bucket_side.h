@@ -123,6 +123,13 @@ class BucketSide {
   void before_write(const meta::Env& catalog) { kept_.before_write(catalog); }
   /// Tries whether the store has locks. Errors: those of require_locks().
   [[nodiscard]] Result<void> allow_lock(const ObjectLock& lock);
+  /// `labelled` returns a sequence number that the labels have; `remember` receives it once the
+  /// store has the state before it. Call it before start().
+  void watch_sequence(std::function<std::uint64_t()> labelled,
+                      std::function<void(std::uint64_t)> remember) {
+    labelled_ = std::move(labelled);
+    remember_ = std::move(remember);
+  }
   /// Sets the lock of objects that are written from now on.
   void set_lock(const ObjectLock& lock) { bucket_->set_rule(lock); }
   /// Asks for a replication in the background.
@@ -182,6 +189,7 @@ class BucketSide {
   /// Returns whether the store does not answer, so that the folder shows what it has. Logs that.
   [[nodiscard]] static bool is_out_of_reach(const Error& error);
   [[nodiscard]] Result<void> replicate_all();
+  [[nodiscard]] Result<replica::ReplicateReport> replicate_once();
   void report(const replica::ReplicateReport& done) const;
   /// Adds the requests to those that the folder remembers. Logs errors.
   void note_traffic();
@@ -215,6 +223,8 @@ class BucketSide {
   std::unique_ptr<replica::LocalData> local_;   // Null in an attached folder.
   replica::KeptSnapshot kept_;
   std::unique_ptr<replica::Replicator> replicator_;
+  std::function<std::uint64_t()> labelled_;  // Of watch_sequence(), or empty.
+  std::function<void(std::uint64_t)> remember_;
   std::unique_ptr<StagingBound> bound_;
   bucket::Traffic noted_{};  // Requests that the folder remembers. Guarded by state_mutex_.
   std::mutex state_mutex_;   // Guards state_ while it is set.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens folders for checks without a key and for repairs, which use no Repository.
+// Parts of BucketSide, and folders that are opened without a Repository: for checks without a key,
+// and for repairs.
 #include <memory>
 #include <utility>
 
@@ -44,6 +45,14 @@ Result<std::unique_ptr<Repair>> plan_repair(
   VARVE_TRY_ASSIGN(auto plan, maintain::Repairer::plan(folder, options, std::move(files), scan_only,
                                                        progress, helpers));
   return with_store_repair(std::move(plan), folder, how, hooks, options.read_store);
+}
+
+// The number is taken before, so that the head has the changes that it counts.
+Result<replica::ReplicateReport> BucketSide::replicate_once() {
+  const auto labelled = labelled_ ? labelled_() : 0;
+  auto done = replicator_->replicate();
+  if (done && labelled != 0) remember_(labelled);
+  return done;
 }
 
 Result<bool> BucketSide::is_evicted(const std::string& path) {

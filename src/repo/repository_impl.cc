@@ -109,6 +109,10 @@ Result<void> RepositoryImpl::start() {
   if (!left_behind_) remember_present();
   space_.keep_reserve();
   if (!bucket_) return {};
+  if (codecs_.keys()) {
+    bucket_->watch_sequence([this] { return labelled_.load(); },
+                            [this](std::uint64_t sequence) { memory_.remember(sequence); });
+  }
   VARVE_TRY(bucket_->start(catalog_, superblock_.repository_id(), codecs_.keys()));
   if (auto* const bound = bucket_->bound()) {
     space_.ask_before_writes([bound](std::uint64_t bytes) { return bound->before_write(bytes); });
@@ -162,7 +166,9 @@ Result<void> RepositoryImpl::close() {
   memory_.settle();
   VARVE_TRY(ended);
   if (options_.read_only) return {};
-  VARVE_TRY(end_replication());
+  const auto replicated = end_replication();
+  memory_.settle();
+  VARVE_TRY(replicated);
   const auto wasteful = meta::wastes_space(catalog_);
   if (!wasteful || !*wasteful) return {};
   catalog_replaced_ = true;
@@ -247,7 +253,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.has_open_versions = !is_attached();
   parts.left_behind = [this] { left_behind_ = true; };
   if (codecs_.keys()) {
-    parts.labelled = [this](std::uint64_t sequence) { memory_.remember(sequence); };
+    parts.labelled = [this](std::uint64_t sequence) { remember(sequence); };
   }
   parts.segments = [this](const std::string& directory) { return segments(directory); };
   if (bucket_) bucket_->add_early_uploads(parts);

@@ -159,6 +159,9 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] Result<void> compare_with_memory();
   /// Refuses a plain repository that this machine remembers as encrypted. Errors: kWrongKey.
   [[nodiscard]] Result<void> refuse_plain_instead_of_encrypted() const;
+  /// Remembers a sequence number that the labels have: at once, or, in a folder that replicates,
+  /// once the object store has it.
+  void remember(std::uint64_t sequence);
   /// Remembers the present sequence number. The labels have it, or no writer has it open here.
   void remember_present();
   /// Refuses a catalog that is older than the rest of the repository.
@@ -243,6 +246,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   SuperblockFile superblock_;
   const format::DataCodecs codecs_;
   ClientMemory memory_;
+  std::atomic<std::uint64_t> labelled_ = 0;  // The number to remember with the next head.
   const std::unique_ptr<io::FileLock> lock_;
   bool may_follow_ = false;  // The folder is attached, and its catalog open for writing.
   std::atomic<bool> catalog_replaced_ = false;      // The open catalog may have no name any more.

@@ -53,12 +53,20 @@ Result<void> RepositoryImpl::compare_with_memory() {
   return {};
 }
 
+// What the store lacks is no loss of the store, and another folder may take over without it: the
+// state in the store would then look older than this machine remembers (docs/decisions/85).
+void RepositoryImpl::remember(std::uint64_t sequence) {
+  if (!bucket_ || bucket_->reads_only()) return memory_.remember(sequence);
+  auto known = labelled_.load();
+  while (known < sequence && !labelled_.compare_exchange_weak(known, sequence)) continue;
+}
+
 // A catalog without series has no labels, from which a lost one would get its number back.
 void RepositoryImpl::remember_present() {
   if (!codecs_.keys()) return;
   const auto present = sequence();
   const auto all = series();
-  if (present && *present && all && !all->empty()) memory_.remember(**present);
+  if (present && *present && all && !all->empty()) remember(**present);
 }
 
 }  // namespace varve::repo

@@ -233,6 +233,7 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   }
   VARVE_TRY(replica::advance_to(*bucket, *files, folder, newest));
   VARVE_TRY(replica::write_config(*files, folder, config));
+  if (keys) VARVE_TRY(compare_attached(folder, superblock.repository_id, keys, options));
   if (writes) {
     Takeover takeover;
     takeover.folder = folder;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/coding.h"
 #include "base/log.h"
+#include "catalog/sequence_record.h"
 #include "catalog/series_catalog.h"
 #include "format/data_codecs.h"
 #include "maintain/manifest_file.h"
@@ -20,6 +21,7 @@
 #include "replica/head_objects.h"
 #include "replica/replica_state.h"
 #include "replica/replicator.h"
+#include "repo/client_memory.h"
 #include "repo/object_lock_setting.h"
 #include "repo/open_catalog.h"
 #include "repo/superblock_file.h"
@@ -125,6 +127,21 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
   if (done.error().code() != ErrorCode::kLocked) return done.error();
   return Error(done.error())
       .with_more(". If that folder is given up, run the same command again: it takes over then");
+}
+
+Result<void> compare_attached(const std::string& folder, const std::string& id,
+                              const std::shared_ptr<const crypto::KeyRing>& keys,
+                              const OpenOptions& options) {
+  VARVE_TRY_ASSIGN(auto opened, open_folder(folder, options.trust_owner));
+  const auto files = store::seal_files(std::move(opened), keys, folder);
+  auto how = catalog_options(folder, keys);
+  how.read_only = true;
+  VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(*files, folder + "/catalog", how));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  VARVE_TRY_ASSIGN(const auto present, catalog::find_sequence(txn));
+  ClientMemory memory(options.memory_folder, id);
+  if (options.accept_older) return memory.accept(present);
+  return refuse_older(memory, folder, [&] { return Result<std::uint64_t>(present); });
 }
 
 Result<void> forget_catalog(io::FileSystem& files, const std::string& folder) {

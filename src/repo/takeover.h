@@ -31,6 +31,14 @@ struct Takeover {
                                              const Takeover& takeover, const OpenOptions& options,
                                              const BucketHooks& hooks);
 
+/// Compares the catalog of an encrypted repository that was attached in a folder with what this
+/// machine remembers: an older state that was put back into the store is refused before anything is
+/// written there. Remembers it instead if the options accept it.
+/// Errors: kCorrupt for an older state; those of the disk.
+[[nodiscard]] Result<void> compare_attached(const std::string& folder, const std::string& id,
+                                            const std::shared_ptr<const crypto::KeyRing>& keys,
+                                            const OpenOptions& options);
+
 /// Removes the catalog and the state of a folder whose attaching was interrupted.
 [[nodiscard]] Result<void> forget_catalog(io::FileSystem& files, const std::string& folder);
 

@@ -106,6 +106,65 @@ TEST_P(ReplicaTakeover, TheFirstMachineIsFencedWhenItComesBack) {
 
 // The first machine, which is alive after all, creates a head between the look at the newest one
 // and the takeover's head.
+// Both folders are on one machine, which remembers the sequence number of an encrypted repository.
+// What the store never had is not missing there.
+TEST_P(ReplicaTakeover, WhatOnlyTheFirstFolderHasMakesNoOlderState) {
+  auto options = world_.options();
+  options.memory_folder = world_.path() + "-state";
+  auto deaf = world_.hooks();
+  deaf.open = [&](const replica::BucketConfig&) -> Result<std::unique_ptr<bucket::Bucket>> {
+    auto bucket = std::make_unique<MemoryBucket>(world_.shared_objects(), "p/", &world_.clock());
+    bucket->fail_at(0, Fault::kBefore, UINT64_MAX);
+    return std::unique_ptr<bucket::Bucket>(std::move(bucket));
+  };
+  const auto change = [&](const std::string& path, const repo::BucketHooks& hooks) {
+    const auto repository = must(repo::RepositoryImpl::open(path, options, hooks));
+    const auto id = must(repository->find_series("s")).id;
+    const auto number = must(repository->open_version(id, "more", folder())).number;
+    must(repository->seal(id, number, ""));
+    must(repository->rename_version(id, number, "renamed"));
+    must(repository->delete_versions(id, {number}));
+    return repository->close();
+  };
+  must(change(world_.path(), world_.hooks()));
+  EXPECT_EQ(code_of(change(world_.path(), deaf)), ErrorCode::kUnavailable);
+  auto reading = options;
+  reading.read_only = true;
+  must(repo::RepositoryImpl::open(world_.path(), reading, world_.hooks()));
+  must(repo::attach_to_store({.place = "s3://memory/p"}, other_, options, world_.hooks(),
+                             AttachRole::kWrites));
+  must(change(other_, world_.hooks()));
+  // The first folder learns of the fence only now.
+  EXPECT_EQ(code_of(change(world_.path(), world_.hooks())), ErrorCode::kLocked);
+  must(change(other_, world_.hooks()));
+}
+
+// A state that the store had once is refused before the takeover writes anything.
+TEST_P(ReplicaTakeover, OfAnOlderStateIsRefusedAtOnce) {
+  if (!std::get<0>(GetParam())) GTEST_SKIP() << "a plain repository has no sequence number";
+  auto options = world_.options();
+  options.memory_folder = world_.path() + "-state";
+  const auto older = world_.objects().objects;
+  {
+    const auto repository =
+        must(repo::RepositoryImpl::open(world_.path(), options, world_.hooks()));
+    const auto id = must(repository->find_series("s")).id;
+    must(repository->rename_version(id, must(repository->find_version(id, "v1")).number, "first"));
+    must(repository->close());
+  }
+  world_.objects().objects = older;
+  const auto attach = [&] {
+    return repo::attach_to_store({.place = "s3://memory/p"}, other_, options, world_.hooks(),
+                                 AttachRole::kWrites);
+  };
+  EXPECT_EQ(code_of(attach()), ErrorCode::kCorrupt);
+  EXPECT_EQ(world_.objects().objects.size(), older.size());
+  options.accept_older = true;
+  must(attach());
+  options.accept_older = false;
+  must(repo::RepositoryImpl::open(other_, options, world_.hooks()));
+}
+
 TEST_P(ReplicaTakeover, TheFirstMachineMayBeFaster) {
   auto hooks = world_.hooks();
   bool done = false;
