@@ -79,6 +79,9 @@ void remember_store_folder(const std::string& memory_folder, const std::string& 
 [[nodiscard]] std::vector<StoreFolder> known_store_folders(
     const std::string& memory_folder, std::string_view place,
     const std::function<bool(const std::string& folder)>& trusts);
+/// Returns the folders that this machine remembers of a place, those that are gone, too.
+[[nodiscard]] std::vector<std::string> remembered_folders(const std::string& memory_folder,
+                                                          std::string_view place);
 /// Returns all places that this machine remembers.
 [[nodiscard]] std::vector<std::string> known_places(const std::string& memory_folder);
 

@@ -39,11 +39,19 @@ std::string memory_folder() {
 }
 
 Error no_folder(const std::string& place, const std::string& memory) {
+  const auto gone = remembered_folders(memory, place);
+  if (!gone.empty()) {
+    return {ErrorCode::kNoRepository,
+            fmt::format("the folder of {} on this machine, {}, is gone, or belongs to something "
+                        "else now. `varve attach --write {} DIR` makes a new one that writes, with "
+                        "what the store has; if the folder is elsewhere now, name it instead",
+                        place, gone.front(), place)};
+  }
   return {ErrorCode::kNoRepository,
-          fmt::format("no folder of this machine is known to belong to {}{}. `varve init {} "
+          fmt::format("no folder of this machine is known to belong to {}: `varve init {} "
                       "--local=DIR` makes a new repository there, `varve attach {} DIR` a folder "
-                      "that reads one; if the folder is here, name it instead",
-                      place, base::nearest_name_hint(place, known_places(memory)), place, place)};
+                      "that reads one; if the folder is here, name it instead{}",
+                      place, place, place, base::nearest_name_hint(place, known_places(memory)))};
 }
 
 /// Returns the folder to use; "" if there is none.

@@ -144,6 +144,17 @@ std::vector<StoreFolder> known_store_folders(
   return found;
 }
 
+std::vector<std::string> remembered_folders(const std::string& memory_folder,
+                                            std::string_view place) {
+  std::vector<std::string> folders;
+  const auto wanted = normalized_place(place);
+  if (!wanted) return folders;
+  for (auto& line : read_lines(memory_folder)) {
+    if (line.place == *wanted) folders.push_back(std::move(line.folder));
+  }
+  return folders;
+}
+
 std::vector<std::string> known_places(const std::string& memory_folder) {
   std::vector<std::string> places;
   for (auto& line : read_lines(memory_folder)) places.push_back(std::move(line.place));

@@ -53,7 +53,7 @@ printf 's3://varve-test/other\t%s\nnonsense\n%s\t%s\n\t\n%s\trelative\n' "$repo"
 cp "$work/places" "$XDG_STATE_HOME/varve/places"
 "$VARVE" ls "$place" s >/dev/null
 expect_status 10 "$VARVE" store s3://varve-test/other s/x "$work/source"
-message_says 'no folder of this machine'
+message_says 'belongs to something else now'
 chmod 666 "$XDG_STATE_HOME/varve/places"
 expect_status 10 "$VARVE" store "$place" s/x "$work/source"
 message_says 'places'
@@ -161,6 +161,14 @@ message_says 'another folder has taken over.*attach --write'
 "$VARVE" -q check "$work/taken"
 export XDG_STATE_HOME=$former_state
 ok "an attach that is repeated succeeds for the same folder, store and role only"
+
+# A writer whose folder is lost.
+"$VARVE" -q init "$place-lost" --local="$work/lost"
+rm -r "$work/lost"
+expect_status 10 "$VARVE" store "$place-lost" s/one "$work/source"
+message_says "the folder of $place-lost .*/lost, is gone.*attach --write $place-lost DIR"
+if grep -q 'did you mean' "$work/stderr"; then fail "$(cat "$work/stderr")"; fi
+ok "a command says which folder of a place is lost, and what makes another one"
 
 "$VARVE" ls "$place" >/dev/null 2>&1
 store_command lose machines/laptop/ >/dev/null
