@@ -53,8 +53,8 @@ Result<void> RepositoryImpl::compare_with_memory() {
   return {};
 }
 
-// What the store lacks is no loss of the store, and another folder may take over without it: the
-// state in the store would then look older than this machine remembers (docs/decisions/85).
+// Another folder may take over without what the store lacks: its state must not look older than
+// this machine remembers (docs/decisions/85).
 void RepositoryImpl::remember(std::uint64_t sequence) {
   if (!bucket_ || bucket_->reads_only()) return memory_.remember(sequence);
   auto known = labelled_.load();

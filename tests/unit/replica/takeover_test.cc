@@ -107,7 +107,7 @@ TEST_P(ReplicaTakeover, TheFirstMachineIsFencedWhenItComesBack) {
 // The first machine, which is alive after all, creates a head between the look at the newest one
 // and the takeover's head.
 // Both folders are on one machine, which remembers the sequence number of an encrypted repository.
-// What the store never had is not missing there.
+// A change that the store never had is not missing there.
 TEST_P(ReplicaTakeover, WhatOnlyTheFirstFolderHasMakesNoOlderState) {
   auto options = world_.options();
   options.memory_folder = world_.path() + "-state";
