@@ -116,7 +116,7 @@ class StoreRepairer final : public Repair {
     VARVE_TRY(put_outer_objects_back());
     VARVE_TRY_ASSIGN(const auto notes, replica::LocalNotes::load(*files_, folder_));
     for (const auto& path : paths_) {
-      VARVE_TRY(notes->add(replica::LocalNote::kChanged, path));  // O62
+      VARVE_TRY(notes->add(replica::LocalNote::kChanged, path));  // O60
     }
     return report;
   }
