@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,9 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
   /// Lengths are multiples of this, so that requests of about the same length can use the memory of
   /// each other.
   static constexpr std::size_t kStep = std::size_t{256} << 10;
+  /// Memory of at least this length is aligned to it, and asks for huge pages. Small pages take
+  /// longer to clear, and longer to copy from once they have left the caches.
+  static constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
   /// Keeps memory as long as no more than so many bytes are mapped, in use or kept.
   explicit FlightMemory(std::size_t mapped_bytes_max) : mapped_bytes_max_(mapped_bytes_max) {}
@@ -47,11 +51,10 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
     }
     const auto length = (bytes + kStep - 1) / kStep * kStep;
     while (!kept_.empty() && mapped_bytes_ + length > mapped_bytes_max_) unmap_first();
-    void* const mapped =
-        ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return {};
+    auto* const mapped = map(length);
+    if (mapped == nullptr) return {};
     mapped_bytes_ += length;
-    return {static_cast<std::byte*>(mapped), GiveBack{shared_from_this(), length}};
+    return {mapped, GiveBack{shared_from_this(), length}};
   }
   /// Returns the kept memory to the system.
   void release() {
@@ -70,6 +73,22 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
   }
 
  private:
+  // Returns null without memory. Maps enough to contain an aligned part, and unmaps the rest.
+  static std::byte* map(std::size_t length) {
+    const auto apart = length < kHugePageBytes ? 0 : kHugePageBytes;
+    void* const mapped =
+        ::mmap(nullptr, length + apart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) return nullptr;
+    auto* begin = static_cast<std::byte*>(mapped);
+    if (apart == 0) return begin;
+    const auto over = reinterpret_cast<std::uintptr_t>(begin) % kHugePageBytes;
+    const auto before = over == 0 ? 0 : kHugePageBytes - over;
+    if (before != 0) ::munmap(begin, before);
+    begin += before;
+    if (before != apart) ::munmap(begin + length, apart - before);
+    ::madvise(begin, length, MADV_HUGEPAGE);  // Only a hint.
+    return begin;
+  }
   // The shortest piece goes first: the fewest requests fit it. The caller holds the mutex.
   void unmap_first() {
     const auto [length, memory] = *kept_.begin();
@@ -80,7 +99,8 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
   }
   void give_back(std::byte* memory, std::size_t length) {
     const std::lock_guard lock(mutex_);
-    kept_.emplace(length, memory);
+    // Before those of its length: what was used last is most likely in the processor's caches.
+    kept_.emplace_hint(kept_.lower_bound(length), length, memory);
     kept_bytes_ += length;
     while (!kept_.empty() && mapped_bytes_ > mapped_bytes_max_) unmap_first();
   }

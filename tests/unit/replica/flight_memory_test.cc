@@ -44,6 +44,30 @@ TEST(FlightMemory, AllRequestsOfAWindowUseTheMemoryOfEarlierOnes) {
   }
 }
 
+TEST(FlightMemory, LongMemoryBeginsWithAHugePage) {
+  const auto memory = std::make_shared<FlightMemory>(64 * kMebibyte);
+  std::vector<FlightMemory::Piece> pieces;
+  for (const auto bytes : {2 * kMebibyte, 4 * kMebibyte + kCacheCellBytes, kMebibyte}) {
+    pieces.push_back(memory->take(bytes));
+    ASSERT_NE(pieces.back(), nullptr);
+    pieces.back()[bytes - 1] = std::byte{1};
+    if (bytes < FlightMemory::kHugePageBytes) continue;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pieces.back().get()) % FlightMemory::kHugePageBytes,
+              0U);
+  }
+  EXPECT_EQ(memory->mapped_bytes(), 7 * kMebibyte + FlightMemory::kStep) << "no more is mapped";
+}
+
+TEST(FlightMemory, WhatWasUsedLastIsUsedNext) {
+  const auto memory = std::make_shared<FlightMemory>(64 * kMebibyte);
+  auto first = memory->take(4 * kMebibyte);
+  auto second = memory->take(4 * kMebibyte);
+  const auto* const last = first.get();
+  second.reset();
+  first.reset();
+  EXPECT_EQ(memory->take(4 * kMebibyte).get(), last) << "it is most likely in the caches";
+}
+
 TEST(FlightMemory, KeepsNothingAboveItsLimit) {
   const auto memory = std::make_shared<FlightMemory>(24 * kMebibyte);
   {
