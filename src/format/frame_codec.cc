@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "format/raw_frame.h"
 
 namespace varve::format {
 
@@ -59,10 +60,7 @@ class PlainFrameCodec : public FrameCodec {
                                     std::span<const std::byte> stored,
                                     std::span<std::byte> out) const override {
     VARVE_ASSERT(out.size() == frame.raw_bytes);
-    if (stored.size() != frame.stored_bytes) return damaged_frame("its stored bytes are cut short");
-    if (base::checksum64(stored) != frame.checksum) {
-      return damaged_frame("its stored bytes do not match their checksum");
-    }
+    VARVE_TRY(verify_plain_frame(frame, stored));
     if (frame.codec != Codec::kNone) return decompress(frame.codec, stored, out);
     if (stored.size() != out.size()) return damaged_frame("stored and raw length differ");
     std::copy(stored.begin(), stored.end(), out.begin());

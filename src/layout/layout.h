@@ -46,6 +46,9 @@ struct DataRead {
   std::uint32_t offset = 0;
   std::size_t bytes = 0;
   std::span<std::byte> room;  ///< Must stay valid until the read's completion.
+  /// If not null, the source may lend the bytes instead of reading them to `room`: `lent` then has
+  /// a holder, and the completion gets the lent bytes. Must stay valid as `room`.
+  store::LentBytes* lent = nullptr;
 };
 /// Receives the position of a read in its batch, and the result of reading it as by read_once().
 using DataCompletion =

@@ -164,7 +164,8 @@ void StoredChunks::read_many(const std::vector<DataRead>& reads, const DataCompl
       done(i, std::move(where).error());
       continue;
     }
-    found.push_back({std::move(*where), reads[i].offset, reads[i].bytes, reads[i].room});
+    found.push_back(
+        {std::move(*where), reads[i].offset, reads[i].bytes, reads[i].room, reads[i].lent});
     positions.push_back(i);
   }
   std::vector<format::ContainerRecord> places;

@@ -86,6 +86,7 @@ struct CellReader::Flight {
   struct Waiter {
     std::shared_ptr<Batch> batch;
     std::size_t read = 0;
+    [[nodiscard]] const RangeToRead& what() const { return batch->reads[read].what; }
   };
 
   std::string object{};
@@ -104,10 +105,24 @@ struct CellReader::Flight {
   // For each cell, the parts of kTakenPartBytes of which readers have copied bytes.
   std::vector<std::uint32_t> taken_parts{};
   FlightMemory::Piece memory{};
+  std::weak_ptr<const std::shared_ptr<Flight>> loan{};  // Exists while readers have lent bytes.
 
   [[nodiscard]] std::uint64_t offset() const { return begin * kCacheCellBytes; }
   [[nodiscard]] std::uint64_t bytes() const {
     return std::min(end * kCacheCellBytes, object_bytes) - offset();
+  }
+  [[nodiscard]] bool is_lent() const { return !loan.expired(); }
+  [[nodiscard]] bool has(const ObjectRange& range) const {
+    return range.offset >= offset() && range.offset + range.bytes <= offset() + bytes();
+  }
+  /// Lends bytes that `flight` has received.
+  static store::LentBytes lend(const std::shared_ptr<Flight>& flight, const ObjectRange& range) {
+    auto holder = flight->loan.lock();
+    if (!holder) holder = std::make_shared<const std::shared_ptr<Flight>>(flight);
+    flight->loan = holder;
+    return {flight->received().subspan(static_cast<std::size_t>(range.offset - flight->offset()),
+                                       static_cast<std::size_t>(range.bytes)),
+            std::move(holder)};
   }
   /// Returns whether a reader is expected to copy most of the bytes soon.
   [[nodiscard]] bool is_unread(std::chrono::steady_clock::time_point now,

@@ -16,6 +16,7 @@
 #include "bucket/bucket.h"
 #include "io/file_system.h"
 #include "replica/block_cache.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 
 namespace varve::replica {
@@ -32,6 +33,9 @@ struct ObjectRange {
 struct RangeToRead {
   ObjectRange range{};
   std::span<std::byte> out{};  ///< As long as the range. Must stay valid until its completion.
+  /// If not null, and after will_read_once(), the reader may lend the bytes instead of filling
+  /// `out`. Must stay valid as `out`.
+  store::LentBytes* lent = nullptr;
 };
 
 struct CellReaderLimits {
@@ -41,6 +45,9 @@ struct CellReaderLimits {
   /// Bytes that are requested, or are received and neither in the cache nor read. Reads that a
   /// caller waits for may take as much again.
   std::uint64_t bytes_max = std::uint64_t{128} << 20;
+  /// Bytes of the requests of which bytes are lent: a part of those that are requested or not read.
+  /// More is copied.
+  std::uint64_t lent_bytes_max = std::uint64_t{64} << 20;
   /// Bytes in memory that are in the cache, too.
   std::uint64_t held_bytes_max = std::uint64_t{32} << 20;
   /// Time for which bytes that were requested in advance stay in memory before they are read. Later
@@ -54,7 +61,8 @@ struct CellReaderLimits {
 
 /// Reads ranges of objects. Requests whole cells, and adds them to a cache on the local disk. Two
 /// readers of one cell that is missing make one request. Threads of its own copy the bytes and
-/// write the cache, so that neither delays the requests. Thread-safe.
+/// write the cache, so that neither delays the requests. A range of one request can be lent
+/// instead. Thread-safe.
 class CellReader {
  public:
   /// Receives the position of a range in its batch, and its error if it was not read.

@@ -159,7 +159,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
 
   // Returns whether a flight that ended must stay in memory.
   [[nodiscard]] bool is_pinned(const Flight& flight, Clock::time_point now) const {
-    return flight.is_writing || flight.is_unread(now, limits.unread_kept) ||
+    return flight.is_writing || flight.is_lent() || flight.is_unread(now, limits.unread_kept) ||
            (!flight.is_in_cache && !flight.is_taken());
   }
   // Returns the most that a reader of all requests in advance or has not read yet.
@@ -180,6 +180,20 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       bytes += is_pinned(*flight, now) ? flight->bytes() : 0;
     }
     return bytes;
+  }
+
+  [[nodiscard]] std::uint64_t lent_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& flight : held) bytes += flight->is_lent() ? flight->bytes() : 0;
+    return bytes;
+  }
+  // Lends the bytes of a read to a reader of all if a flight has all of them. Otherwise returns
+  // false: they are copied. Other readers may hold what they read for long.
+  [[nodiscard]] bool lend(const FlightPointer& flight, const RangeToRead& what) const {
+    if (!reads_once || what.lent == nullptr || !flight->has(what.range)) return false;
+    if (!flight->is_lent() && lent_bytes() + flight->bytes() > limits.lent_bytes_max) return false;
+    *what.lent = Flight::lend(flight, what.range);
+    return true;
   }
 
   // Sends requests as far as the limits allow. Releases the lock meanwhile.
@@ -248,12 +262,13 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     {
       Lock lock(mutex);
       while (!error && !flight->waiters.empty()) {
-        const auto some = std::exchange(flight->waiters, {});
+        auto some = std::exchange(flight->waiters, {});
+        waiters.insert(waiters.end(), some.begin(), some.end());
+        std::erase_if(some, [&](const auto& waiter) { return lend(flight, waiter.what()); });
         lock.unlock();
         for (const auto& waiter : some) {
-          copy_common(waiter.batch->reads[waiter.read].what, flight->offset(), flight->received());
+          copy_common(waiter.what(), flight->offset(), flight->received());
         }
-        waiters.insert(waiters.end(), some.begin(), some.end());
         lock.lock();
       }
       if (error) waiters = std::exchange(flight->waiters, {});
@@ -344,7 +359,8 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     const auto now = Clock::now();
     write_left();
     const auto held_max =
-        reads_once ? std::min(limits.held_bytes_max, kHeldOnceBytesMax) : limits.held_bytes_max;
+        lent_bytes() +
+        (reads_once ? std::min(limits.held_bytes_max, kHeldOnceBytesMax) : limits.held_bytes_max);
     for (auto at = held.begin(); held_bytes > held_max && at != held.end();) {
       const auto& flight = **at;
       if (is_pinned(flight, now)) {
@@ -371,7 +387,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
   }
 
   // Joins a read to the flights that have its cells, or will have them. Returns the other cells,
-  // and those flights whose bytes are there.
+  // and those flights whose bytes are there and must be copied.
   std::set<std::uint64_t> join(const std::shared_ptr<Batch>& batch, std::size_t at,
                                const std::set<std::uint64_t>& wanted,
                                std::vector<FlightPointer>& received) {
@@ -385,7 +401,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       }
       flight->take(range.offset, range.offset + range.bytes);
       if (flight->step == Flight::Step::kReceived) {
-        received.push_back(flight);
+        if (!lend(flight, batch->reads[at].what)) received.push_back(flight);
       } else if (flight->step == Flight::Step::kFailed) {
         const std::lock_guard lock(batch->mutex);
         batch->reads[at].error = flight->error;

@@ -158,7 +158,9 @@ void DistantData::read_many(std::vector<DistantRead> reads, const DistantComplet
     for_each_part(*read.file, read.offset, length, [&](ObjectRange range, std::uint64_t at) {
       const auto out =
           read.out.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(range.bytes));
-      ranges.push_back({std::move(range), out});
+      // A part of the bytes cannot be lent.
+      auto* const lent = range.bytes == length ? read.lent : nullptr;
+      ranges.push_back({std::move(range), out, lent});
       batch->read_of.push_back(i);
       ++batch->reads[i].left;
     });

@@ -27,7 +27,8 @@ using Extents = std::shared_ptr<const std::vector<Extent>>;
 struct DistantRead {
   Extents file;
   std::uint64_t offset = 0;
-  std::span<std::byte> out{};  ///< Must stay valid until the range's completion.
+  std::span<std::byte> out{};        ///< Must stay valid until the range's completion.
+  store::LentBytes* lent = nullptr;  ///< As RangeToRead::lent.
 };
 using DistantCompletion = std::function<void(std::size_t position, Result<std::size_t> got)>;
 

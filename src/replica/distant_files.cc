@@ -169,7 +169,7 @@ class DistantStore final : public store::SegmentStore {
         continue;
       }
       const auto end = ranges[i].offset + ranges[i].out.size();
-      reads.push_back({distant->extents(end), ranges[i].offset, ranges[i].out});
+      reads.push_back({distant->extents(end), ranges[i].offset, ranges[i].out, ranges[i].lent});
       positions.push_back(i);
     }
     data_.read_many(std::move(reads), [positions = std::move(positions), done = std::move(done)](

@@ -141,7 +141,7 @@ class WriterStore final : public store::SegmentStore {
         read_here(i);
         continue;
       }
-      reads.push_back({std::move(extents), ranges[i].offset, ranges[i].out});
+      reads.push_back({std::move(extents), ranges[i].offset, ranges[i].out, ranges[i].lent});
       positions.push_back(i);
     }
     if (reads.empty()) return;

@@ -238,7 +238,7 @@ void AheadReads::submit(const std::shared_ptr<State>& state, Lock& lock) {
   for (Slot& slot : state->slots) {
     if (!assign_next(*state, slot, SlotState::kReading)) continue;
     ++state->reading;
-    reads.push_back({slot.header, slot.request, slot.room});
+    reads.push_back({slot.header, slot.request, slot.room, &slot.lent});
     slots.push_back(&slot);
   }
   if (reads.empty()) return;

@@ -87,6 +87,7 @@ class AheadReads {
     Slice request;               // Frames from the first to the last slice.
     std::vector<Planned> parts;  // The slices that are not taken yet.
     std::span<std::byte> room;
+    store::LentBytes lent;        // Holds the bytes if they are not in the room.
     SealedWindows::Plan windows;  // What the reader needs of a sealed container.
     SlotState state = SlotState::kFree;
     std::size_t leases = 0;
@@ -122,6 +123,10 @@ class AheadReads::Lease {
   ~Lease();
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+  /// Returns what keeps the bytes alive after the lease; null if nothing does.
+  [[nodiscard]] std::shared_ptr<const void> holder() const {
+    return state_ ? slot_->lent.holder : nullptr;
+  }
 
  private:
   std::shared_ptr<State> state_;

@@ -45,7 +45,8 @@ void ForwardArea::pop_back() {
 }
 
 ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::optional<ContainerNumber> container,
-                                       std::span<const std::byte> raw, SlotState state) {
+                                       std::span<const std::byte> raw, SlotState state,
+                                       const std::byte* lent) {
   Placed placed;
   for (; at < assembled_end_; at = window_->next_use(at)) {
     placed.is_used = true;
@@ -56,6 +57,7 @@ ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::optional<Container
     empty.state = target.size() == raw.size() ? state : SlotState::kBad;
     if (empty.state == SlotState::kBad) continue;
     // The bytes of a frame decoded in place are already in their first slot.
+    if (target.data() == lent) continue;
     if (target.data() != raw.data()) std::memcpy(target.data(), raw.data(), raw.size());
   }
   placed.next_use = at;
@@ -95,6 +97,13 @@ std::span<std::byte> ForwardArea::in_place(const format::ContainerHeader& header
     }
   }
   return {bytes(slot(first)).data(), entry.raw_bytes};
+}
+
+void ForwardArea::lend(const format::ContainerHeader& header, std::uint32_t frame,
+                       std::span<const std::byte> raw, std::shared_ptr<const void> holder) const {
+  const format::FrameEntry& entry = header.frames[frame];
+  const Slot& first = slot(window_->first_use(header.chunks[entry.first_chunk].id));
+  area(first).bytes->lend(first.offset, raw, std::move(holder));
 }
 
 }  // namespace varve::restore

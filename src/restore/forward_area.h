@@ -83,9 +83,10 @@ class ForwardArea {
 
   /// Fills the empty slots of a chunk from position `at` on, which is a use of the chunk.
   /// `container` selects the slots that are to be read from it; nullopt selects all. Marks a slot
-  /// bad if its length is not that of `raw`.
+  /// bad if its length is not that of `raw`. Does not copy to the slot whose memory begins at
+  /// `lent`: lend() has given the bytes to it.
   Placed place(std::uint64_t at, std::optional<ContainerNumber> container,
-               std::span<const std::byte> raw, SlotState state);
+               std::span<const std::byte> raw, SlotState state, const std::byte* lent = nullptr);
   /// Returns whether the chunk has empty slots before assembled_end() that are to be read from the
   /// container.
   [[nodiscard]] bool has_empty(std::uint64_t at, ContainerNumber container) const;
@@ -96,6 +97,10 @@ class ForwardArea {
   /// follow each other there in the same order. Empty if there is none.
   [[nodiscard]] std::span<std::byte> in_place(const format::ContainerHeader& header,
                                               std::uint32_t frame) const;
+  /// Lends the raw bytes of a frame to the area for which in_place() returned a part. Calls of
+  /// several threads must not overlap.
+  void lend(const format::ContainerHeader& header, std::uint32_t frame,
+            std::span<const std::byte> raw, std::shared_ptr<const void> holder) const;
 
  private:
   [[nodiscard]] const Area& area(const Slot& slot) const { return areas_[slot.area - number_]; }

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "format/raw_frame.h"
+
 namespace varve::restore {
 
 namespace {
@@ -71,12 +73,21 @@ void SliceReader::announce(layout::ChunkSource& source, const format::ContainerH
 void SliceReader::read_many(layout::ChunkSource& source, const std::vector<Read>& reads,
                             const layout::DataCompletion& done) {
   std::vector<layout::DataRead> wanted;
-  for (const auto& [header, slice, room] : reads) {
+  for (const auto& [header, slice, room, lent] : reads) {
     const std::size_t bytes = slice_bytes(*header, slice);
     count(bytes);
-    wanted.push_back({header->number, header->frames[slice.first].offset, bytes, room});
+    wanted.push_back({header->number, header->frames[slice.first].offset, bytes, room, lent});
   }
   source.read_many(wanted, done);
+}
+
+std::span<const std::byte> find_raw_frame(const format::ContainerHeader& header, Slice slice,
+                                          std::uint32_t frame, std::span<const std::byte> stored) {
+  const format::FrameEntry& entry = header.frames[frame];
+  if (!format::is_raw_frame(header, entry)) return {};
+  const auto bytes =
+      stored.subspan(entry.offset - header.frames[slice.first].offset, entry.stored_bytes);
+  return format::verify_plain_frame(entry, bytes) ? bytes : std::span<const std::byte>();
 }
 
 Result<void> decode_slice_frame(const format::FrameCodec& codec,

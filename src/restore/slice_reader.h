@@ -49,6 +49,7 @@ class SliceReader {
     std::shared_ptr<const format::ContainerHeader> header;
     Slice slice;
     std::span<std::byte> room;
+    store::LentBytes* lent = nullptr;  ///< As DataRead::lent.
   };
   /// Reads slices as read_once(), all at once. See ChunkSource::read_many().
   void read_many(layout::ChunkSource& source, const std::vector<Read>& reads,
@@ -75,6 +76,12 @@ class SliceReader {
   std::atomic<std::uint32_t> gap_bytes_max_ = ReadCosts{}.gap_bytes_max;
   std::atomic<std::uint32_t> request_bytes_max_ = ReadCosts{}.request_bytes_max;
 };
+
+/// Verifies one frame in the stored bytes of a slice, and returns its bytes, if they are the raw
+/// bytes. Otherwise, and if they are damaged, returns nothing: the caller decodes the frame.
+[[nodiscard]] std::span<const std::byte> find_raw_frame(const format::ContainerHeader& header,
+                                                        Slice slice, std::uint32_t frame,
+                                                        std::span<const std::byte> stored);
 
 /// Verifies and decodes one frame from the stored bytes of a slice. Error messages name the
 /// container and the frame.

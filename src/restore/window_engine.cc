@@ -223,7 +223,7 @@ void WindowEngine::retreat(std::size_t areas) {
         cache_->on_planned(chunks().id(at), {slot.container, frame, slot.bytes, slot.bytes, at});
         cache_->on_all_planned();
       }
-      cache_->offer(chunks().id(at), forward_.bytes(slot), at, true);
+      cache_->offer(chunks().id(at), area.bytes->view(slot.offset, slot.bytes), at, true);
     }
     forward_.pop_back();
   }

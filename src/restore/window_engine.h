@@ -64,7 +64,9 @@ struct EngineKind {
 /// 4. Slices: joins neighbouring frames into requests (plan_slices()). The lanes fetch them in
 ///    parallel; AheadReads has some of them already, and begins with those of the second area.
 /// 5. Frames: verifies and decodes the needed frames of each slice.
-/// 6. Chunks: copies each chunk to all slots that need it, and offers it to the cache.
+/// 6. Chunks: copies each chunk to all slots that need it, and offers it to the cache. A frame that
+///    an area needs as a whole is decoded into the area. If its stored bytes are raw and were lent
+///    by the source, it is verified and lent to the area, without a copy.
 /// 7. Returns the first area. The session lends its bytes to readers.
 class WindowEngine final : public RestoreEngine {
  public:
@@ -159,10 +161,12 @@ class WindowEngine final : public RestoreEngine {
   [[nodiscard]] Result<SliceBytes> fetch(const Job& job, std::span<std::byte> room);
   void read_job(const Job& job, ReadLane& lane);
   enum class IfBad : std::uint8_t { kStop, kMark };
-  [[nodiscard]] bool place_slice(const Job& job, std::span<const std::byte> stored, ReadLane& lane,
+  [[nodiscard]] bool place_slice(const Job& job, const SliceBytes& stored, ReadLane& lane,
                                  IfBad if_bad);
   void place_frame(const format::ContainerHeader& header, std::uint32_t frame,
-                   std::span<const std::byte> raw);
+                   std::span<const std::byte> raw, const std::byte* lent = nullptr);
+  [[nodiscard]] bool lend_frame(const Job& job, std::uint32_t frame, const SliceBytes& stored,
+                                std::span<std::byte> place);
   void mark_frame_bad(const format::ContainerHeader& header, std::uint32_t frame);
   [[nodiscard]] bool is_used(const format::ContainerHeader& header, std::uint32_t frame) const;
   void locate_again();

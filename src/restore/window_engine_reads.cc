@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reading half of the engine: plans requests, and places their chunks.
+// The reading part of the engine: plans requests, and fetches slices.
 #include <algorithm>
 #include <utility>
 
@@ -336,7 +336,8 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
   const format::ContainerHeader& header = *job.header;
   {
     const auto lease = ahead_.take(header, job.slice);
-    if (!lease.bytes().empty() && place_slice(job, lease.bytes(), lane, IfBad::kStop)) return;
+    const SliceBytes stored{lease.bytes(), lease.holder()};
+    if (!stored.bytes.empty() && place_slice(job, stored, lane, IfBad::kStop)) return;
   }
   const std::size_t bytes = slice_bytes(header, job.slice);
   auto room = lane.stored;
@@ -348,7 +349,7 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
   }
   const auto read = fetch(job, room);
   if (read) {
-    static_cast<void>(place_slice(job, read->bytes, lane, IfBad::kMark));
+    static_cast<void>(place_slice(job, {read->bytes}, lane, IfBad::kMark));
   } else if (read.error().code() == ErrorCode::kStale) {
     const std::lock_guard lock(cache_mutex_);
     stale_.push_back(header.number);
@@ -356,63 +357,6 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
     for (std::uint32_t frame = job.slice.first; frame <= job.slice.last; ++frame) {
       if ((*job.needs)[frame] != FrameNeed::kNone) mark_frame_bad(header, frame);
     }
-  }
-}
-
-/// Decodes the needed frames of a slice and places their chunks. Returns false if a frame is bad.
-bool WindowEngine::place_slice(const Job& job, std::span<const std::byte> stored, ReadLane& lane,
-                               IfBad if_bad) {
-  const format::ContainerHeader& header = *job.header;
-  bool is_good = true;
-  for (std::uint32_t frame = job.slice.first; frame <= job.slice.last; ++frame) {
-    if ((*job.needs)[frame] == FrameNeed::kNone) continue;
-    if (context_.whole_containers && !cache_->keeps_containers() && !is_used(header, frame)) {
-      continue;
-    }
-    const format::FrameEntry& entry = header.frames[frame];
-    // A frame that is needed as a whole is decoded directly into its area.
-    auto raw = forward_.in_place(header, frame);
-    if (raw.empty() && entry.raw_bytes <= lane.frame.size()) {
-      raw = lane.frame.first(entry.raw_bytes);
-    }
-    if (!raw.empty() &&
-        decode_slice_frame(context_.source->codec(), header, job.slice, frame, stored, raw)) {
-      place_frame(header, frame, raw);
-      continue;
-    }
-    is_good = false;
-    context_.reader->forget(header);
-    if (if_bad == IfBad::kStop) break;
-    mark_frame_bad(header, frame);
-  }
-  return is_good;
-}
-
-/// Copies each chunk of a decoded frame to its slots, and offers it to the cache.
-void WindowEngine::place_frame(const format::ContainerHeader& header, std::uint32_t frame,
-                               std::span<const std::byte> raw) {
-  const format::FrameEntry& entry = header.frames[frame];
-  const bool keeps_all = cache_->keeps_containers();
-  const bool keeps_used = cache_->keeps_used();
-  for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
-    const format::ChunkEntry& chunk = header.chunks[entry.first_chunk + i];
-    const auto bytes = raw.subspan(chunk.frame_offset, chunk.raw_bytes);
-    const auto placed = forward_.place(chunks().first_use(chunk.id), header.number, bytes,
-                                       ForwardArea::SlotState::kFromDisk);
-    const std::uint64_t next = covered(placed.next_use);
-    if (next == kNever && !keeps_all && !(placed.is_used && keeps_used)) continue;
-    const std::lock_guard lock(cache_mutex_);
-    cache_->offer(chunk.id, bytes, next, placed.is_used);
-  }
-  if (!keeps_all) return;
-  const std::lock_guard lock(cache_mutex_);
-  cache_->offer_frame(header, frame, raw);
-}
-
-void WindowEngine::mark_frame_bad(const format::ContainerHeader& header, std::uint32_t frame) {
-  const format::FrameEntry& entry = header.frames[frame];
-  for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
-    forward_.mark_bad(chunks().first_use(header.chunks[entry.first_chunk + i].id), header.number);
   }
 }
 

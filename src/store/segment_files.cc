@@ -167,7 +167,8 @@ void SegmentReader::read_many(const std::vector<ContainerRead>& reads,
       done(i, std::move(blocks).error());
       continue;
     }
-    ranges.push_back({std::move(blocks->file), blocks->begin, read.room.first(blocks->bytes)});
+    ranges.push_back(
+        {std::move(blocks->file), blocks->begin, read.room.first(blocks->bytes), read.lent});
     wanted.push_back({i, blocks->before, read});
   }
   if (ranges.empty()) return;
@@ -179,7 +180,9 @@ void SegmentReader::read_many(const std::vector<ContainerRead>& reads,
     } else if (*got < before + read.bytes) {
       done(position, ends_early(read.record));
     } else {
-      done(position, std::span<const std::byte>(read.room).subspan(before, read.bytes));
+      const bool is_lent = read.lent != nullptr && read.lent->holder != nullptr;
+      const auto got_bytes = is_lent ? read.lent->bytes : std::span<const std::byte>(read.room);
+      done(position, got_bytes.subspan(before, read.bytes));
     }
   });
 }

@@ -79,6 +79,7 @@ struct ContainerRead {
   std::uint32_t offset = 0;
   std::size_t bytes = 0;
   std::span<std::byte> room;  ///< Must stay valid until the read's completion.
+  LentBytes* lent = nullptr;  ///< As RangeRead::lent. The completion gets the lent bytes.
 };
 /// Receives the position of a read in its batch, and the result of reading it as by read_once().
 using ContainerCompletion =

@@ -58,11 +58,20 @@ class OpenSegment {
   }
 };
 
+/// Bytes that a store has in memory.
+/// Lifetime: the bytes are valid and do not change while `holder` exists.
+struct LentBytes {
+  std::span<const std::byte> bytes{};
+  std::shared_ptr<const void> holder{};
+};
+
 /// One range of a batch of reads.
 struct RangeRead {
   std::shared_ptr<OpenSegment> file;
   std::uint64_t offset = 0;
   std::span<std::byte> out;  ///< Must stay valid until the range's completion.
+  /// If not null, the store may lend the bytes instead of filling `out`. Must stay valid as `out`.
+  LentBytes* lent = nullptr;
 };
 /// Receives the position of a range in its batch, and the result of reading it as read_at().
 using ReadCompletion = std::function<void(std::size_t position, Result<std::size_t> got)>;

@@ -9,6 +9,7 @@
 #include "base/checksum.h"
 #include "base/coding.h"
 #include "format/frame_codec.h"
+#include "format/raw_frame.h"
 #include "support/format_samples.h"
 
 namespace varve::format {
@@ -45,6 +46,33 @@ Result<std::string> load(const Stored& stored) {
       FramePlace{}, stored.entry, as_bytes(stored.bytes),
       std::as_writable_bytes(std::span(out.data(), out.size()))));
   return out;
+}
+
+TEST(RawFrame, IsOneWhoseStoredBytesAreRaw) {
+  ContainerHeader header;
+  const auto noise = store(random_text(5000), Codec::kZstd);
+  EXPECT_TRUE(is_raw_frame(header, noise.entry));
+  EXPECT_FALSE(is_raw_frame(header, store(compressible_text(5000), Codec::kZstd).entry));
+  auto other = noise.entry;
+  ++other.raw_bytes;
+  EXPECT_FALSE(is_raw_frame(header, other));
+  header.seal = ContainerSeal{};
+  EXPECT_FALSE(is_raw_frame(header, noise.entry)) << "its bytes are encrypted";
+}
+
+TEST(RawFrame, EveryDamagedByteReturnsCorrupt) {
+  auto stored = store(random_text(300), Codec::kNone);
+  EXPECT_TRUE(verify_plain_frame(stored.entry, as_bytes(stored.bytes)));
+  const auto cut = verify_plain_frame(stored.entry, as_bytes(stored.bytes).first(299));
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().code(), ErrorCode::kCorrupt);
+  for (auto& byte : stored.bytes) {
+    byte = static_cast<char>(~byte);
+    const auto damaged = verify_plain_frame(stored.entry, as_bytes(stored.bytes));
+    ASSERT_FALSE(damaged);
+    EXPECT_EQ(damaged.error().code(), ErrorCode::kCorrupt);
+    byte = static_cast<char>(~byte);
+  }
 }
 
 TEST(Frame, RoundTripsAtEveryLevel) {

@@ -97,6 +97,36 @@ TEST(AssemblyArea, GoodBytesEndBeforeABadRangeAndGoOnAfterIt) {
   EXPECT_EQ(area.good_bytes(5900), 0U);
 }
 
+TEST(AssemblyArea, LentBytesTakeThePlaceOfItsOwn) {
+  MemoryMeter meter;
+  BufferPool pool(1, &meter);
+  AssemblyArea area(pool.acquire(1000), 5000, 900);
+  std::memset(area.at(0), 1, 900);
+  const auto memory = std::make_shared<Bytes>(500, std::byte{2});
+  const std::weak_ptr<Bytes> held = memory;
+  const std::span<const std::byte> bytes(*memory);
+  // Three frames that follow each other in memory, in any order, and one that does not.
+  area.lend(300, bytes.subspan(200, 100), memory);
+  area.lend(100, bytes.first(100), memory);
+  area.lend(200, bytes.subspan(100, 100), memory);
+  area.lend(400, bytes.subspan(400, 50), memory);
+  area.mark_bad(500, 100);
+  EXPECT_EQ(area.view(310, 50).data(), bytes.data() + 210) << "also before the area is finished";
+  area.finish();
+  EXPECT_EQ(area.good_bytes(5000), 100U);
+  EXPECT_EQ(*area.bytes_at(5099), std::byte{1});
+  EXPECT_EQ(area.good_bytes(5100), 300U);
+  EXPECT_EQ(area.bytes_at(5100), bytes.data());
+  EXPECT_EQ(area.bytes_at(5399), bytes.data() + 299);
+  EXPECT_EQ(area.good_bytes(5400), 50U);
+  EXPECT_EQ(area.bytes_at(5400), bytes.data() + 400);
+  EXPECT_EQ(area.good_bytes(5450), 50U);
+  EXPECT_EQ(area.bytes_at(5450), area.at(450));
+  EXPECT_EQ(area.good_bytes(5500), 0U);
+  EXPECT_EQ(area.good_bytes(5600), 300U);
+  EXPECT_GT(held.use_count(), 1) << "the area holds what is lent to it";
+}
+
 TEST(BufferPool, ReusesAReturnedBufferOfTheRightSize) {
   MemoryMeter meter;
   {

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames whose stored bytes are their raw bytes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "format/container.h"
+#include "varve/result.h"
+
+namespace varve::format {
+
+/// Verifies the stored bytes of a frame of a plain container.
+/// Errors: kCorrupt if the bytes are damaged.
+[[nodiscard]] Result<void> verify_plain_frame(const FrameEntry& frame,
+                                              std::span<const std::byte> stored);
+
+/// Returns whether the stored bytes of a container's frame are its raw bytes, so that a reader
+/// needs no copy of them once they are verified.
+[[nodiscard]] bool is_raw_frame(const ContainerHeader& header, const FrameEntry& frame);
+
+}  // namespace varve::format
