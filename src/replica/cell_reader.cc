@@ -1,14 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replica/cell_reader.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "replica/cell_state.h"
 
 namespace varve::replica {
+
+std::set<std::uint64_t> CellReader::State::read_cache(const RangeToRead& what,
+                                                      const std::set<std::uint64_t>& wanted,
+                                                      std::unique_ptr<std::byte[]>& room) {
+  std::set<std::uint64_t> missing;
+  for (auto at = wanted.begin(); at != wanted.end();) {
+    const auto block = *at / kCellsPerBlock;
+    CellSet set = 0;
+    const auto begin = at;
+    for (; at != wanted.end() && *at / kCellsPerBlock == block; ++at) {
+      set = static_cast<CellSet>(set | cell_bit(*at));
+    }
+    if (!room) room = std::make_unique_for_overwrite<std::byte[]>(kCacheBlockBytes);
+    const std::span bytes(room.get(), block_bytes(what.range.object_bytes, block));
+    const auto found = cache.read(what.range.object, block, set, bytes);
+    for (auto cell = begin; cell != at; ++cell) {
+      if ((found & cell_bit(*cell)) == 0) {
+        missing.insert(*cell);
+        continue;
+      }
+      const auto offset = *cell % kCellsPerBlock * kCacheCellBytes;
+      const auto length = std::min<std::size_t>(kCacheCellBytes, bytes.size() - offset);
+      copy_common(what, *cell * kCacheCellBytes,
+                  bytes.subspan(static_cast<std::size_t>(offset), length));
+    }
+  }
+  return missing;
+}
 
 CellReader::CellReader(bucket::Bucket& bucket, io::FileSystem& files, std::string cache_folder,
                        std::uint64_t cache_bytes_max, CellReaderLimits limits)
