@@ -222,6 +222,20 @@ struct VersionId {
 [[nodiscard]] Result<std::vector<VersionId>> unreplicated_versions(const std::string& folder,
                                                                    bool trust_owner = false);
 
+/// Changes in a writer's folder that its object store lacks, besides new versions.
+struct UnreplicatedChanges {
+  bool keys = false;      ///< The key slots: in the store, removed keys are still good.
+  bool settings = false;  ///< Settings of the repository, and locks of versions.
+  std::uint64_t deleted_versions = 0;  ///< Versions that the store still has.
+
+  [[nodiscard]] bool any() const { return keys || settings || deleted_versions != 0; }
+};
+/// Returns them; none for a repository that is in no object store, and before the first replicated
+/// state. Makes no request. No part of this process may have the repository open.
+/// Errors: those of reading the folder.
+[[nodiscard]] Result<UnreplicatedChanges> unreplicated_changes(const std::string& folder,
+                                                               bool trust_owner = false);
+
 /// Returns whether the object store has a sealed version as this folder has it. Makes no request.
 /// Another process may write meanwhile, but this one may not have the repository open.
 /// Errors: those of reading the folder; kNotFound without the version.

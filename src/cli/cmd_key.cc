@@ -12,6 +12,7 @@
 #include "cli/key_options.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/replication.h"
 #include "cli/repository_access.h"
 #include "control/client.h"
 #include "control/key_source.h"
@@ -141,16 +142,17 @@ Result<std::unique_ptr<KeySlots>> open_slots(const std::string& path) {
   });
 }
 
-Result<void> change(const KeyArguments& options, const Context& context) {
+/// Changes the keys of the repository in the folder `path`, and returns them for closing.
+Result<std::unique_ptr<KeySlots>> change_keys(const KeyArguments& options, const Context& context,
+                                              const std::string& path) {
   VARVE_TRY_ASSIGN(const auto cost, parse_key_cost(options.cost, options.new_key));
   std::optional<std::uint32_t> number;
   if (options.action == "rm" || options.action == "change") {
     VARVE_TRY_ASSIGN(number, number_of(options));
   }
-  VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kChange));
   VARVE_TRY_ASSIGN(const auto info, read_encryption(path, is_trusted(path)));
   if (!info) return is_plain(path);
-  VARVE_TRY_ASSIGN(const auto keys, open_slots(path));
+  VARVE_TRY_ASSIGN(auto keys, open_slots(path));
   if (options.action == "rm") {
     VARVE_TRY(keys->remove(*number));
     if (!options.json) note(context, fmt::format("removed key {}", *number));
@@ -164,7 +166,19 @@ Result<void> change(const KeyArguments& options, const Context& context) {
     VARVE_TRY_ASSIGN(const auto slot, number ? keys->replace(*number, key) : keys->add(key));
     tell(options, context, slot, number ? "changed to" : "added");
   }
-  return keys->close();
+  return keys;
+}
+
+Result<void> change(const KeyArguments& options, const Context& context) {
+  VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kChange));
+  VARVE_TRY_ASSIGN(auto keys, change_keys(options, context, path));
+  const auto done = keys->close();
+  keys.reset();
+  // The object store may lack the change: after an error, or because a daemon uploads it.
+  const auto missing = note_on_keys(path);
+  if (!done) return Error(done.error()).with_more(missing);
+  if (!missing.empty()) note(context, "the daemon uploads the change" + missing);
+  return {};
 }
 
 /// Checks that the action makes a key of the user's choice, if an option says something about it.

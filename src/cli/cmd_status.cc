@@ -75,6 +75,7 @@ Result<RepositoryStatus> look(const std::vector<std::string>& words, const Insta
   VARVE_TRY_ASSIGN(status.staged, staged_data(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(status.store_usage, store_usage(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(folder, is_trusted(folder)));
+  VARVE_TRY_ASSIGN(status.changes, unreplicated_changes(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));
   control::OpenVersions open_versions(*repository);

@@ -54,7 +54,7 @@ Result<void> wait(const WaitArguments& options, const Context& context) {
     if (!waited) return waited;
     if (options.json) print_json("version", version_json(version));
   }
-  return {};
+  return named.places.empty() ? wait_for_changes(named.repository, waits) : Result<void>();
 }
 
 int run_wait(const WaitArguments& options, const Context& context) {
@@ -66,7 +66,7 @@ int run_wait(const WaitArguments& options, const Context& context) {
 
 void add_wait_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<WaitArguments>();
-  auto command = line.add_command("wait", "Wait until the object store has versions");
+  auto command = line.add_command("wait", "Wait until the object store has versions and changes");
   command.add_places(options->words, "SERIES/VERSION, one or more; all versions if none is given");
   command.add_json_flag(options->json, "the versions");
   command.run([options, &context] { return run_wait(*options, context); });

@@ -120,4 +120,20 @@ Result<void> wait_for_replication(const std::string& named, const VersionInfo& v
   });
 }
 
+Result<void> wait_for_changes(const std::string& named, const StoreWaits& waits) {
+  VARVE_TRY_ASSIGN(const auto folder, writing_folder(named));
+  if (!folder) return {};
+  return wait_until(*folder, waits, [&]() -> Result<bool> {
+    VARVE_TRY_ASSIGN(const auto changes, unreplicated_changes(*folder, is_trusted(*folder)));
+    return !changes.any();
+  });
+}
+
+std::string note_on_keys(const std::string& folder) {
+  const auto info = replication_info(folder, is_trusted(folder));
+  const auto changes = unreplicated_changes(folder, is_trusted(folder));
+  if (!info || !*info || !changes || !changes->keys) return {};
+  return "; until then, the former keys open the repository in " + (*info)->place;
+}
+
 }  // namespace varve::cli

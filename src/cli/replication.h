@@ -41,4 +41,12 @@ void add_no_wait_flag(Command& command, bool& value);
                                                 const VersionInfo& version,
                                                 const StoreWaits& waits);
 
+/// Waits until the object store has the changes of varve::unreplicated_changes(). Errors: as
+/// wait_for_replication().
+[[nodiscard]] Result<void> wait_for_changes(const std::string& named, const StoreWaits& waits);
+
+/// Returns "; until then, the former keys …" if the object store of the repository lacks a change
+/// of its keys, otherwise "". No part of this process may have the repository open.
+[[nodiscard]] std::string note_on_keys(const std::string& folder);
+
 }  // namespace varve::cli

@@ -159,6 +159,34 @@ void add_store_concerns(const ReplicationInfo& store, const Timestamp& now,
                          time_text(store.locks_end))});
 }
 
+// Machines that attach see the former state until then. A removed key is the gravest part of it.
+void add_change_concerns(const UnreplicatedChanges& changes, const ReplicationInfo& store,
+                         std::vector<Concern>& concerns) {
+  const bool fenced = !store.fenced.empty();
+  if (changes.keys) {
+    concerns.push_back(
+        {Health::kWarning,
+         fmt::format("a change of the keys is {}, where the former keys open the repository{}",
+                     fenced ? "only in this folder, and not in " + store.place
+                            : "not in " + store.place + " yet",
+                     fenced ? "" : "; `varve wait` uploads it")});
+  }
+  if (fenced) return;
+  if (changes.settings) {
+    concerns.push_back(
+        {Health::kWarning,
+         fmt::format("changes of settings are not in {} yet; `varve wait` uploads them",
+                     store.place)});
+  }
+  if (changes.deleted_versions != 0) {
+    const bool one = changes.deleted_versions == 1;
+    concerns.push_back({Health::kWarning,
+                        fmt::format("{} deleted {} still in {}; `varve wait` uploads the {}",
+                                    changes.deleted_versions, one ? "version is" : "versions are",
+                                    store.place, one ? "deletion" : "deletions")});
+  }
+}
+
 // Another writer is the worst state: nothing more reaches the store.
 void add_replication_concern(const RepositoryStatus& status, std::vector<Concern>& concerns) {
   if (!status.replication) return;
@@ -167,6 +195,7 @@ void add_replication_concern(const RepositoryStatus& status, std::vector<Concern
                                                how_to_write_again(status.replication->place)});
   }
   add_store_concerns(*status.replication, status.now, concerns);
+  add_change_concerns(status.changes, *status.replication, concerns);
   std::uint64_t missing = 0;
   for (const SeriesStatus& series : status.series) missing += series.unreplicated;
   if (missing == 0) return;

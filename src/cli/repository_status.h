@@ -40,6 +40,7 @@ struct RepositoryStatus {
   Timestamp now;
   std::optional<ReplicationInfo> replication{};  ///< nullopt without an object store.
   std::optional<StoreUsage> store_usage{};       ///< As `replication`.
+  UnreplicatedChanges changes{};                 ///< Changes that the object store lacks.
   StagedData staged{};                           ///< As varve::staged_data() returns it.
   std::optional<StoreLease> lease{};             ///< nullopt if no writer is known.
 };

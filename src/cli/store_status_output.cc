@@ -79,6 +79,9 @@ void print_store_status_json(const RepositoryStatus& status) {
   if (!store.reads_only) {
     object["staged_bytes"] = status.staged.bytes;
     object["staging_max_bytes"] = status.staged.bytes_max;
+    object["keys_pending"] = status.changes.keys;
+    object["settings_pending"] = status.changes.settings;
+    object["deletions_pending"] = status.changes.deleted_versions;
   }
   if (status.lease) {
     put_name(object, "writer_host", status.lease->host);

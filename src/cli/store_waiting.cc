@@ -63,9 +63,10 @@ bool StoreWaiting::goes_on(const StoreWait& wait) {
   const bool is_long = std::chrono::steady_clock::now() - start_ >= kQuietTime;
   if (is_long && !std::exchange(has_told_, true)) {
     if (progress_) progress_->clear();
-    base::log(base::LogLevel::kWarning, "waiting until " + wait.place +
-                                            " has all that is sealed here; Ctrl-C ends the wait, "
-                                            "and loses nothing");
+    base::log(base::LogLevel::kWarning,
+              "waiting until " + wait.place +
+                  " has all that was sealed and changed here; Ctrl-C ends the wait, "
+                  "and loses nothing");
   }
   if (progress_) progress_->update(wait.bytes_sent, 0, 0);
   return true;

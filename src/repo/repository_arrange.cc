@@ -55,6 +55,7 @@ Result<void> RepositoryImpl::set_arrange_settings(const ArrangeSettings& setting
     any_unarranged_ = true;  // Other settings, other work.
   }
   write_all_labels();
+  replicate_soon();
   return {};
 }
 

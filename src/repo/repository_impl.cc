@@ -247,6 +247,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.require_aliases = [this] { return require_aliases(); };
   parts.on_reader = [this] { disk_costs_->on_reader(); };
   parts.arrange_soon = [this](SeriesId series) { arrange_soon(series); };
+  parts.replicate_soon = [this] { replicate_soon(); };
   parts.before_seal = [this](SeriesId series) { wait_before_seal(series); };
   parts.arrange_urgency = [this](SeriesId series) { return arrange_urgency(series); };
   parts.eviction = evicted_.get();

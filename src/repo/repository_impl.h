@@ -203,6 +203,8 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   /// Writes the labels of a series whose record has changed, and all if the superblock has.
   void write_labels_after_change(SeriesId id);
   void write_all_labels();
+  /// Asks for a replication in the background, after a change that is no seal and no deletion.
+  void replicate_soon();
 
   // Arranging. repository_arrange.cc.
   void arrange_soon(SeriesId series);

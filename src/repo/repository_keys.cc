@@ -32,6 +32,7 @@ Result<void> RepositoryImpl::change_key_slots(const KeyLinesChange& change) {
   VARVE_TRY(superblock_.set_key_lines(std::move(lines)));  // O42
   VARVE_TRY(note_key_counter());
   write_all_labels();  // They have a copy of the counter, for a rebuilt catalog.
+  replicate_soon();
   return {};
 }
 

@@ -219,6 +219,7 @@ Result<SeriesSettings> RepositoryImpl::change_series_defaults(const SeriesOption
   VARVE_TRY(txn.commit());
   labels_lack_feature_ = false;
   write_all_labels();
+  replicate_soon();
   return wanted;
 }
 
@@ -237,6 +238,7 @@ Result<void> RepositoryImpl::set_pool_index(const PoolIndexChoice& choice) {
   VARVE_TRY(catalog::put_pool_index(txn, choice));
   VARVE_TRY(txn.commit());
   write_all_labels();
+  replicate_soon();
   return {};
 }
 
@@ -260,6 +262,7 @@ Result<void> RepositoryImpl::set_upkeep_settings(const UpkeepSettings& settings)
   VARVE_TRY(txn.commit());
   if (bucket_) bucket_->set_lock(settings.object_lock);
   write_all_labels();
+  replicate_soon();
   return {};
 }
 

@@ -12,6 +12,10 @@ base::Metrics& RepositoryImpl::metrics_registry() {
   return metrics_;
 }
 
+void RepositoryImpl::replicate_soon() {
+  if (bucket_) bucket_->notify();
+}
+
 // The catalog may be replaced after this.
 Result<void> RepositoryImpl::end_replication() {
   if (!bucket_) return {};

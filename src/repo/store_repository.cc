@@ -19,11 +19,8 @@
 #include "format/superblock.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
-#include "meta/schema.h"
-#include "meta/stored_records.h"
 #include "replica/attachment.h"
 #include "replica/bucket_config.h"
-#include "replica/copy_check.h"
 #include "replica/head.h"
 #include "replica/object_locks.h"
 #include "replica/replica_state.h"
@@ -381,67 +378,6 @@ Result<std::optional<StoreUsage>> store_usage(const std::string& folder, bool tr
                               counts.bytes_received});
   }
   return std::optional(std::move(usage));
-}
-
-namespace {
-
-// The catalog of a folder, and its copy of the catalog that the object store has.
-struct BothCatalogs {
-  meta::Env here;
-  std::optional<meta::Env> there;  // Empty before the first replication.
-};
-
-Result<BothCatalogs> open_catalogs(const std::string& folder, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(auto here, replica::open_catalog_without_keys(*files, folder));
-  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
-  if (!any) return BothCatalogs{std::move(here), std::nullopt};
-  VARVE_TRY_ASSIGN(auto there, replica::open_copy(*files, folder, true));
-  return BothCatalogs{std::move(here), std::move(there)};
-}
-
-constexpr const char* kVersionsTable = meta::catalog::kTables[meta::catalog::kVersions];
-
-}  // namespace
-
-Result<std::vector<VersionId>> unreplicated_versions(const std::string& folder, bool trust_owner) {
-  std::vector<VersionId> found;
-  VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trust_owner));
-  if (!info || info->reads_only) return found;
-  VARVE_TRY_ASSIGN(const auto both, open_catalogs(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const auto here, meta::ReadTxn::begin(both.here));
-  std::optional<meta::ReadTxn> there;
-  if (both.there) {
-    VARVE_TRY_ASSIGN(auto txn, meta::ReadTxn::begin(*both.there));
-    there.emplace(std::move(txn));
-  }
-  VARVE_TRY_ASSIGN(auto cursor, meta::StoredCursor::open(here, kVersionsTable));
-  VARVE_TRY_ASSIGN(auto record, cursor.next());
-  while (record) {
-    std::optional<std::string_view> replicated;
-    if (there) {
-      VARVE_TRY_ASSIGN(replicated, meta::find_stored(*there, kVersionsTable, record->key));
-    }
-    if (replicated != record->value && record->key.size() == 8) {
-      found.push_back({static_cast<SeriesId>(base::load_be32(record->key)),
-                       static_cast<VersionNumber>(base::load_be32(record->key.substr(4)))});
-    }
-    VARVE_TRY_ASSIGN(record, cursor.next());
-  }
-  return found;
-}
-
-Result<bool> is_replicated(const std::string& folder, SeriesId series, VersionNumber number,
-                           bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto both, open_catalogs(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const auto here, meta::ReadTxn::begin(both.here));
-  const auto key = meta::version_key(series, number);
-  VARVE_TRY_ASSIGN(const auto wanted, meta::find_stored(here, kVersionsTable, key));
-  if (!wanted) return Error(ErrorCode::kNotFound, "there is no such version");
-  if (!both.there) return false;
-  VARVE_TRY_ASSIGN(const auto there, meta::ReadTxn::begin(*both.there));
-  VARVE_TRY_ASSIGN(const auto found, meta::find_stored(there, kVersionsTable, key));
-  return found == wanted;
 }
 
 }  // namespace varve

@@ -305,6 +305,7 @@ Result<void> LineageSeries::lock_version(VersionNumber number, Timestamp until) 
   VARVE_TRY(txn.commit());
   manifests_.labels().change({number});
   manifests_.rewrite(record);
+  parts_.replicate_soon();
   return {};
 }
 
@@ -342,6 +343,7 @@ Result<void> LineageSeries::abandon_version(VersionNumber number, bool force) {
   parts_.space->keep_reserve();
   // The version is gone. The next version of the series frees the rest.
   if (!freed) base::log(base::LogLevel::kWarning, "discarding: " + freed.error().message());
+  parts_.replicate_soon();
   return {};
 }
 

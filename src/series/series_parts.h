@@ -74,6 +74,8 @@ struct SeriesParts {
   std::function<std::string()> superblock{};     ///< Returns the present text of varve.repo.
   std::function<void()> on_reader{};             ///< Called before a version is read.
   std::function<void(SeriesId)> arrange_soon{};  ///< Asks for arranging in the background.
+  /// Asks for a replication in the background, where there is an object store.
+  std::function<void()> replicate_soon{};
   /// Called before a seal, without a lock. Waits a bounded time if arranging is far behind.
   std::function<void(SeriesId)> before_seal{};
   /// Returns how urgent the background arranging of a series is.

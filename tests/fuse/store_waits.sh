@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Waiting for an object store, and what it costs: --no-wait, interrupted commands, umount while the
-# store is down, prune beside versions that were not replicated, requests with prices, and checks of
-# the store.
-limit_s=240
+# store is down, prune beside versions that were not replicated, requests with prices, checks of the
+# store, and changes of keys and settings that the store lacks.
+limit_s=300
 . "$(dirname "$0")/lib.sh"
 . "$here/store_lib.sh"
 start_store
@@ -107,3 +107,66 @@ grep -q '/seg/.*is missing' "$work/stdout" || fail "$(cat "$work/stdout") $messa
 "$VARVE" check --json "$place" >"$work/stdout" || true
 grep -q '"message_type": *"store_damage"' "$work/stdout" || fail "$(cat "$work/stdout")"
 ok "check compares the store with its list, and tries whether conditions are honoured"
+
+# Changes that are no versions.
+place=$place-secret
+repo=$work/secret
+umask 077
+for name in one two; do head -c 32 /dev/urandom >"$work/$name.key"; done
+export VARVE_KEY_FILE=$work/one.key
+"$VARVE" -q init --encrypt "$place" --local="$repo"
+"$VARVE" -q key add --new-key-file "$work/two.key" "$repo"
+for name in one two three; do "$VARVE" -q store "$repo" "s/$name" "$work/source"; done
+"$VARVE" status "$repo" >"$work/stdout" || fail "$(cat "$work/stdout")"
+attaches_with_key_two() { VARVE_KEY_FILE=$work/two.key "$VARVE" -q attach "$place" "$work/$1" 2>"$work/stderr"; }
+attaches_with_key_two before || fail "$(cat "$work/stderr")"
+end_by() {  # SIGNAL STATUS COMMAND…: ends a command of varve that waits for the store
+  local signal=$1 expected=$2 command status=0
+  shift 2
+  "$VARVE" "$@" >"$work/stdout" 2>"$work/stderr" &
+  command=$!
+  wait_until "the command waits" grep -q 'Ctrl-C ends the wait' "$work/stderr"
+  kill "-$signal" "$command"
+  wait "$command" || status=$?
+  [ "$status" -eq "$expected" ] || fail "status $status: $(cat "$work/stderr")"
+}
+status_says() {  # REGEX…
+  local regex
+  expect_status 1 "$VARVE" status "$repo"
+  for regex; do grep -qE "$regex" "$work/stdout" || fail "not $regex: $(cat "$work/stdout")"; done
+}
+stop_store
+end_by TERM 130 key rm "$repo" 2
+grep -q "until then, the former keys open the repository in $place" "$work/stderr" || fail "$(cat "$work/stderr")"
+status_says "WARNING - a change of the keys is not in $place.*former keys.*varve wait"
+"$VARVE" status --json "$repo" >"$work/stdout" || true
+grep -q '"keys_pending":true' "$work/stdout" || fail "$(cat "$work/stdout")"
+end_by KILL 137 rm "$repo" s/one
+end_by TERM 130 config "$repo" parity=5
+end_by KILL 137 lock --for 1h "$repo" s/two
+status_says 'a change of the keys' 'changes of settings are not in .*varve wait' '1 deleted version is still in .*varve wait'
+end_by TERM 130 wait "$repo"
+start_store_again
+"$VARVE" -q wait "$repo"
+"$VARVE" status "$repo" >"$work/stdout" || fail "$(cat "$work/stdout")"
+if attaches_with_key_two after; then fail "a removed key opens the repository"; fi
+"$VARVE" -q attach "$place" "$work/fresh"
+[ "$("$VARVE" ls --json "$work/fresh" s | wc -l)" = 2 ]
+ok "status tells of keys, settings and deletions that the store lacks, and wait uploads them"
+
+"$VARVE" mount "$repo" "$mnt"
+"$VARVE" -q key add --new-key-file "$work/two.key" "$repo"
+"$VARVE" -q config "$repo" parity=0
+timeout 30 "$VARVE" -q wait "$repo"
+attaches_with_key_two mounted || fail "$(cat "$work/stderr")"
+stop_store
+"$VARVE" key rm "$repo" 2 2>"$work/stderr"
+grep -q "former keys open the repository in $place" "$work/stderr" || fail "$(cat "$work/stderr")"
+"$VARVE" -q lock --for 2h "$mnt/s/two"
+status_says 'a change of the keys' 'changes of settings'
+start_store_again
+timeout 60 "$VARVE" -q wait "$repo"
+if attaches_with_key_two unmounted; then fail "a removed key opens the repository"; fi
+"$VARVE" umount "$mnt"
+"$VARVE" status "$repo" >"$work/stdout" || fail "$(cat "$work/stdout")"
+ok "the daemon of a mount uploads changes of keys and settings at once"

@@ -137,5 +137,18 @@ TEST(RepositoryStatus, AgesHaveTheLargestUnitThatFitsTwice) {
   EXPECT_EQ(age_text(48 * 3600), "2 days");
 }
 
+TEST(RepositoryStatus, ChangesThatTheStoreLacksAreWarnings) {
+  auto status = sound();
+  status.replication = ReplicationInfo{.place = "s3://place"};
+  status.changes.settings = true;
+  EXPECT_EQ(only_concern(status, {}, "settings are not in s3://place yet"), Health::kWarning);
+  status.changes = {.deleted_versions = 2};
+  EXPECT_EQ(only_concern(status, {}, "2 deleted versions are still in"), Health::kWarning);
+  status.changes = {.keys = true};
+  EXPECT_EQ(only_concern(status, {}, "the former keys open"), Health::kWarning);
+  status.replication->fenced = "another folder writes";
+  EXPECT_EQ(find_concerns(status, {}).back().text.find("`varve wait`"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace varve::cli
