@@ -92,6 +92,13 @@ Error Replicator::fenced(const std::string& text) {
   const auto& other = *decoded;
   const Timestamp time{other.seconds, 0};
   const auto lease = read_lease(*parts_.bucket, parts_.repository_id, parts_.keys.get());
+  const auto own = lease_of_this_machine(parts_.root, 0);
+  if (lease && lease->host == own.host && lease->folder == own.folder) {
+    return fenced_because(
+        fmt::format("this folder was put back to an older state: it wrote head {} itself ({}), and "
+                    "does not know it any more",
+                    other.number, base::local_time_text(time)));
+  }
   return fenced_because(fmt::format("another folder writes to this repository ({}head {}, {})",
                                     lease ? lease_text(*lease) + "; " : "", other.number,
                                     base::local_time_text(time)));

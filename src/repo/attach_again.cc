@@ -41,7 +41,8 @@ Result<void> check_writes(io::FileSystem& files, const std::string& folder,
   }
   if (known_number > number) return {};
   return Error(ErrorCode::kLocked, folder + " wrote to " + place +
-                                       ", and another folder has taken over. " +
+                                       ", and another folder has taken over, or this one was put "
+                                       "back to an older state. " +
                                        how_to_write_again(place));
 }
 

@@ -85,6 +85,7 @@ ok "store --no-wait leaves the upload to wait, and an attached folder follows"
 
 # An older copy of the folder, as a virtual machine's snapshot is one.
 cp -a "$repo" "$work/copy"
+cp -a "$repo" "$work/older"
 "$VARVE" -q store "$repo" s/five "$work/source"
 keep five
 expect_status 11 "$VARVE" store "$work/copy" s/six "$work/source"
@@ -102,7 +103,15 @@ unmount_repo
 unmount_repo
 rm -rf "$work/copy"
 attached_has two three four five
-ok "an older copy of the folder is fenced, and keeps what it sealed"
+mv "$repo" "$work/newest"
+cp -a "$work/older" "$repo"
+expect_status 11 "$VARVE" store "$repo" s/six "$work/source"
+message_says 'this folder was put back to an older state.*attach --write'
+expect_status 2 "$VARVE" status "$repo"
+grep -q 'put back to an older state.*attach --write' "$work/stdout" || fail "$(cat "$work/stdout")"
+rm -rf "$repo" "$work/older"
+mv "$work/newest" "$repo"
+ok "an older copy of the folder is fenced, also in the folder's place, and keeps what it sealed"
 
 mount_as_job
 cp -a "$work/source" "$mnt/s/seven.partial"
