@@ -10,13 +10,20 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "base/system_error.h"
 #include "base/unique_fd.h"
 
 namespace varve::control {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kLookEvery{20};
+// A command that is ended has so long for that.
+constexpr int kLooksAtEnd = 50;
 
 /// A child process. Its destructor ends it, and waits for that.
 class Child {
@@ -27,6 +34,10 @@ class Child {
   ~Child() {
     if (pid_ == 0) return;
     ::kill(pid_, SIGTERM);
+    for (int looks = 0; looks < kLooksAtEnd && !has_ended(); ++looks) {
+      std::this_thread::sleep_for(kLookEvery);
+    }
+    if (!has_ended()) ::kill(pid_, SIGKILL);
     static_cast<void>(wait());
   }
   /// Returns whether the child has ended.
@@ -53,20 +64,40 @@ Error too_long(const std::string& name, std::size_t bytes) {
   return {ErrorCode::kInvalid, fmt::format("{}: a key has less than {} bytes", name, bytes)};
 }
 
+/// The time that a command may take.
+class Limit {
+ public:
+  Limit(std::string name, std::optional<std::chrono::milliseconds> limit)
+      : name_(std::move(name)), limit_(limit), begun_(Clock::now()) {}
+
+  /// Errors: kUnavailable once the time is over.
+  [[nodiscard]] Result<void> check() const {
+    if (!limit_ || Clock::now() - begun_ < *limit_) return {};
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("{} did not end within {} s", name_,
+                             std::chrono::duration<double>(*limit_).count()));
+  }
+
+ private:
+  const std::string name_;
+  const std::optional<std::chrono::milliseconds> limit_;
+  const Clock::time_point begun_;
+};
+
 /// Reads what the child writes, until it closes the pipe or ends. A process that the child left in
 /// the background may keep the pipe open for ever.
 Result<std::size_t> read_while_runs(int fd, Child& child, const std::string& name,
-                                    std::span<std::byte> out) {
-  constexpr int kLookEveryMs = 20;
+                                    const Limit& limit, std::span<std::byte> out) {
   std::size_t have = 0;
   for (bool ended = false; have < out.size();) {
     pollfd wait{.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&wait, 1, ended ? 0 : kLookEveryMs);
+    const int ready = ::poll(&wait, 1, ended ? 0 : static_cast<int>(kLookEvery.count()));
     if (ready < 0 && errno != EINTR) return base::system_error(name, errno);
     if (ready <= 0) {
       if (ended) return have;
       // All that the child wrote before its end is in the pipe now.
       ended = child.has_ended();
+      if (!ended) VARVE_TRY(limit.check());
       continue;
     }
     const ssize_t got = ::read(fd, out.data() + have, out.size() - have);
@@ -94,7 +125,8 @@ Result<Secret> read_to_end(int fd, const std::string& name) {
   });
 }
 
-Result<Secret> output_of_command(const std::string& command, const std::string& name) {
+Result<Secret> output_of_command(const std::string& command, const std::string& name,
+                                 std::optional<std::chrono::milliseconds> limit) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return base::system_error("pipe", errno);
   const base::UniqueFd read_end(ends[0]);
@@ -121,10 +153,15 @@ Result<Secret> output_of_command(const std::string& command, const std::string& 
   if (failed != 0) return base::system_error("cannot run " + name, failed);
   write_end.reset();
   Child child(pid);
+  const Limit time(name, limit);
   auto secret = Secret::fill_with(Secret::kBytesMax, [&](std::span<std::byte> out) {
-    return read_while_runs(read_end.get(), child, name, out);
+    return read_while_runs(read_end.get(), child, name, time, out);
   });
   if (!secret) return secret;  // A command that prints more than a key blocks on the pipe.
+  while (!child.has_ended() && limit) {
+    VARVE_TRY(time.check());
+    std::this_thread::sleep_for(kLookEvery);
+  }
   const int code = child.wait();
   if (code != 0) {
     return Error(ErrorCode::kIo, fmt::format("{} failed with exit code {}", name, code));

@@ -2,6 +2,8 @@
 // Secrets from commands and open files.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 
 #include "varve/encryption.h"
@@ -15,7 +17,11 @@ namespace varve::control {
 [[nodiscard]] Result<Secret> read_to_end(int fd, const std::string& name);
 
 /// Runs a command of the shell, and returns what it prints. `name` is its name in messages.
-/// Errors: kIo if it cannot be run or does not end with 0; those of read_to_end().
-[[nodiscard]] Result<Secret> output_of_command(const std::string& command, const std::string& name);
+/// Ends the command after the limit, if there is one.
+/// Errors: kIo if it cannot be run or does not end with 0; kUnavailable after the limit; those of
+/// read_to_end().
+[[nodiscard]] Result<Secret> output_of_command(
+    const std::string& command, const std::string& name,
+    std::optional<std::chrono::milliseconds> limit = std::nullopt);
 
 }  // namespace varve::control

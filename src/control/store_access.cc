@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <initializer_list>
@@ -25,6 +26,8 @@ namespace varve::control {
 namespace {
 
 constexpr std::size_t kFileBytesMax = 1 << 20;
+// Less than a request waits for the store, so that the message is about the command.
+constexpr std::chrono::seconds kCommandLimit{45};
 
 /// The settings of one section.
 using Settings = std::map<std::string, std::string>;
@@ -135,14 +138,18 @@ Result<StoreCredentials> credentials_of(const std::string& id, const std::string
   return credentials;
 }
 
-Result<StoreCredentials> command_credentials(const std::string& command) {
-  const std::string name = "the command for the credentials";
-  VARVE_TRY_ASSIGN(const auto json, output_of_command(command, name));
+/// `given_by` is the option or the setting with the command.
+Result<StoreCredentials> command_credentials(const std::string& command, const char* given_by) {
+  const auto name = fmt::format("the command for the credentials ({})", given_by);
+  VARVE_TRY_ASSIGN(const auto json, output_of_command(command, name, kCommandLimit));
   return parse_credentials(json);
 }
 
 Result<StoreCredentials> find_credentials(const StoreAccess& access) {
-  if (!access.credentials_command.empty()) return command_credentials(access.credentials_command);
+  if (!access.credentials_command.empty()) {
+    return command_credentials(access.credentials_command,
+                               "--credentials-command or VARVE_CREDENTIALS_COMMAND");
+  }
   const auto id = environment("AWS_ACCESS_KEY_ID");
   const auto secret = environment("AWS_SECRET_ACCESS_KEY");
   if (access.profile.empty() && !id.empty() && !secret.empty()) {
@@ -155,7 +162,7 @@ Result<StoreCredentials> find_credentials(const StoreAccess& access) {
     return credentials_of(own_id, own_secret, setting(settings, "aws_session_token"));
   }
   const auto process = setting(settings, "credential_process");
-  if (!process.empty()) return command_credentials(process);
+  if (!process.empty()) return command_credentials(process, "credential_process");
   return Error(ErrorCode::kNotPermitted,
                "no credentials for the object store; set AWS_ACCESS_KEY_ID and "
                "AWS_SECRET_ACCESS_KEY, or give --credentials-command");

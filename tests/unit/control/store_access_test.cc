@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "control/command_output.h"
 #include "support/environment_variable.h"
 #include "support/temp_repository.h"
 
@@ -102,6 +104,16 @@ TEST_F(StoreAccessTest, AProfileHasCredentialsAndSettings) {
   set("AWS_SECRET_ACCESS_KEY", "secret2");
   EXPECT_EQ(credentials()->access_key_id, "id2") << "the environment comes first";
   EXPECT_EQ(credentials(backup)->access_key_id, "id1") << "a named profile comes before it";
+}
+
+TEST(CommandOutput, ACommandEndsAtItsLimit) {
+  for (const auto* command : {"sleep 100", "exec >&-; sleep 100", "trap '' TERM; sleep 100"}) {
+    const auto got = output_of_command(command, "the command", std::chrono::milliseconds(100));
+    ASSERT_FALSE(got) << command;
+    EXPECT_EQ(got.error().code(), ErrorCode::kUnavailable) << command;
+    EXPECT_EQ(got.error().message(), "the command did not end within 0.1 s");
+  }
+  EXPECT_TRUE(output_of_command("echo x", "the command", std::chrono::seconds(60)));
 }
 
 TEST_F(StoreAccessTest, ACommandPrintsCredentials) {
