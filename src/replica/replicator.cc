@@ -194,9 +194,11 @@ Result<void> Replicator::check_place() {
   if (!bytes && bytes.error().code() != ErrorCode::kNotFound) return bytes.error();
   if (!bytes) {
     return Error(ErrorCode::kCorrupt,
-                 fmt::format("{} has no repository any more. Nothing is uploaded from {}; its "
-                             "versions stay there, and `varve copy` brings them into another one",
-                             parts_.bucket->describe(), parts_.root));
+                 fmt::format("{0} has no repository any more: {2} is missing. Nothing is uploaded "
+                             "from {1}; its versions stay there. If the store lost the object, "
+                             "`varve repair` puts it back; otherwise `varve copy` brings the "
+                             "versions into another repository",
+                             parts_.bucket->describe(), parts_.root, kSuperblockName));
   }
   const auto superblock = format::decode_superblock(base::as_text(*bytes));
   if (!superblock) {

@@ -70,9 +70,12 @@ class StoreRepairer final : public Repair {
     for (const auto* const name : {&needed_.head, &kSuperblock}) {
       if (damaged.contains(*name)) repaired.insert(*name);
     }
-    puts_head_ = damaged.contains(needed_.head);
+    puts_head_ = !needed_.head.empty() && damaged.contains(needed_.head);
     puts_superblock_ = damaged.contains(kSuperblock);
-    VARVE_TRY_ASSIGN(const auto head, replica::decode_head(needed_.head_text));
+    replica::Head head;  // Before the first one, the store has `varve.repo` alone.
+    if (!needed_.head.empty()) {
+      VARVE_TRY_ASSIGN(head, replica::decode_head(needed_.head_text));
+    }
     const bool has_catalog = notes->has(replica::LocalNote::kChanged, replica::kWholeCatalog);
     for (const auto& object : head.catalog) {
       if (has_catalog || !damaged.contains(object.name)) continue;
@@ -172,7 +175,7 @@ Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
   if (!state) return inner;
   VARVE_TRY_ASSIGN(const auto fenced, state->fenced());
   VARVE_TRY_ASSIGN(auto needed, needed_objects(*files, folder, state));
-  if (fenced || needed.head.empty()) return inner;
+  if (fenced) return inner;
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   StoreCheck check;

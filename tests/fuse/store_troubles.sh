@@ -118,3 +118,20 @@ store_command lose /head/ >/dev/null
 expect_status 1 "$VARVE" ls "$work/late"
 message_says 'lacks the head [0-9]+, which was there before'
 ok "a reader says that the store lacks a head that it knew"
+
+# The object that names the repository.
+place=$place-names
+repo=$work/names
+"$VARVE" -q init "$place" --local="$repo"
+for head in none some; do
+  [ $head = none ] || "$VARVE" -q store "$repo" s/one "$work/source"
+  [ "$(store_command lose laptop-names/varve.repo)" = 1 ]
+  if [ $head = none ]; then
+    expect_status 1 "$VARVE" store "$repo" s/zero "$work/source"
+    message_says 'varve.repo is missing.*varve repair'
+  fi
+  "$VARVE" -q repair --yes "$repo"
+  "$VARVE" -q wait "$repo"
+  "$VARVE" -q check "$repo"
+done
+ok "a lost varve.repo in the store is named, and repair puts it back"
