@@ -55,10 +55,19 @@ replica::BucketConfig config_of(const StorePlace& place, bool reads_only) {
   return config;
 }
 
+// The folder that reads cannot repair the object.
+Error damaged_superblock(const bucket::Bucket& bucket) {
+  return {ErrorCode::kCorrupt,
+          fmt::format("{}/{} is damaged; `varve repair` in the folder that writes, on the machine "
+                      "that has it, puts it back",
+                      bucket.describe(), replica::kSuperblockName)};
+}
+
 Result<std::optional<std::string>> superblock_in(bucket::Bucket& bucket) {
   const auto bytes = bucket.get_all(replica::kSuperblockName, format::kSuperblockBytesMax);
   if (bytes) return std::optional(std::string(base::as_text(*bytes)));
   if (bytes.error().code() == ErrorCode::kNotFound) return std::optional<std::string>();
+  if (bytes.error().code() == ErrorCode::kCorrupt) return damaged_superblock(bucket);
   return bytes.error();
 }
 
@@ -191,7 +200,11 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   if (!first) {
     return Error(ErrorCode::kNoRepository, bucket->describe() + " has no Varve repository");
   }
-  VARVE_TRY_ASSIGN(const auto original, ingest::read_superblock(*first));
+  const auto read = ingest::read_superblock(*first);
+  if (!read) {
+    return read.error().code() == ErrorCode::kCorrupt ? damaged_superblock(*bucket) : read.error();
+  }
+  const auto& original = *read;
   VARVE_TRY_ASSIGN(const auto newest, replica::newest_head(*bucket, original.repository_id));
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
   // The head has the present key slots.

@@ -134,4 +134,9 @@ for head in none some; do
   "$VARVE" -q wait "$repo"
   "$VARVE" -q check "$repo"
 done
-ok "a lost varve.repo in the store is named, and repair puts it back"
+store_command rot laptop-names/varve.repo >/dev/null
+expect_status 1 "$VARVE" attach "$place" "$work/named"
+message_says 'names/varve.repo is damaged.*varve repair. in the folder that writes'
+"$VARVE" -q repair --yes "$repo"
+"$VARVE" -q attach "$place" "$work/named"
+ok "a lost or damaged varve.repo in the store is named, and repair puts it back"
