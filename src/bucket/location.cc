@@ -45,7 +45,8 @@ Result<Location> parse_location(std::string_view text) {
   }
   if (prefix.size() > kPrefixBytesMax || !is_valid_name(prefix, 0)) {
     return invalid(fmt::format(
-        "a prefix has at most {} bytes of UTF-8, and no empty part, no . and no .. between slashes",
+        "a prefix has at most {} bytes of UTF-8 without control characters such as a newline or a "
+        "tab, and no empty part, no . and no .. between slashes",
         kPrefixBytesMax));
   }
   location.prefix = std::string(prefix) + "/";

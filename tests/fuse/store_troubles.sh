@@ -139,4 +139,6 @@ expect_status 1 "$VARVE" attach "$place" "$work/named"
 message_says 'names/varve.repo is damaged.*varve repair. in the folder that writes'
 "$VARVE" -q repair --yes "$repo"
 "$VARVE" -q attach "$place" "$work/named"
+expect_status 1 "$VARVE" attach "$place"$'\t' "$work/tab"
+message_says 'control characters'
 ok "a lost or damaged varve.repo in the store is named, and repair puts it back"

@@ -45,6 +45,10 @@ TEST(Location, OtherTextsAreInvalid) {
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error().code(), ErrorCode::kInvalid) << text;
   }
+  const auto message = parse_location("s3://abc/x\ty").error().message();
+  EXPECT_NE(message.find("without control characters such as a newline or a tab"),
+            std::string::npos)
+      << message;
   EXPECT_FALSE(parse_location("s3://abc/" + std::string(513, 'x')));
   EXPECT_TRUE(parse_location("s3://abc/" + std::string(512, 'x')));
   EXPECT_FALSE(parse_location("s3://" + std::string(64, 'x')));
