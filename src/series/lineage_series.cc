@@ -322,9 +322,7 @@ Result<void> LineageSeries::abandon_version(VersionNumber number, bool force) {
     return Error(ErrorCode::kBusy, record.name + " has files open for writing");
   }
   VARVE_TRY_ASSIGN(const bool empty, use->open.version()->is_empty());
-  if (!empty && !force) {
-    return Error(ErrorCode::kNotEmpty, record.name + " is not empty");
-  }
+  if (!empty && !force) return Error(ErrorCode::kNotEmpty, record.name + " is not empty");
   // The deleted contents need no more disk space.
   VARVE_TRY(use->open.version()->freeze_to_drop());
   auto erased = parts_.with_reserve([&]() -> Result<void> {
