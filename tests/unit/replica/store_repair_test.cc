@@ -76,7 +76,7 @@ TEST_P(ReplicaStoreRepair, EveryObjectComesBack) {
       if (!is_needed) world_.objects().objects[name] = kept;
     }
   }
-  EXPECT_GT(harmed, 20U);
+  EXPECT_GT(harmed, 10U);
   world_.expect_here();
   world_.store("v5", tree_of(15));
   world_.expect_versions();
