@@ -96,7 +96,7 @@ Result<std::string> newest_head(bucket::Bucket& bucket, const std::string& repos
   const auto after = known_number > 1 ? head_name(repository_id, known_number - 1) : std::string();
   VARVE_TRY(bucket::list_all(bucket, head_prefix(repository_id), after,
                              [&](const bucket::ObjectInfo& object) -> Result<void> {
-                               newest = object.name;
+                               if (head_number(repository_id, object.name)) newest = object.name;
                                return {};
                              }));
   if (known_number != 0 && newest == head_name(repository_id, known_number)) return known;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -73,15 +72,6 @@ Result<std::vector<std::string>> remove_objects(const GarbagePlace& place,
   return *refusal;
 }
 
-// Returns the number of a head by its name.
-std::optional<std::uint64_t> number_of(const std::string& id, const std::string& name) {
-  const auto digits = std::string_view(name).substr(head_prefix(id).size());
-  std::uint64_t number = 0;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (parsed.ec != std::errc() || head_name(id, number) != name) return std::nullopt;
-  return number;
-}
-
 }  // namespace
 
 Result<std::uint64_t> note_orphans(const GarbagePlace& place, const IsNamed& is_named,
@@ -145,7 +135,7 @@ Result<std::uint64_t> remove_old_heads(const GarbagePlace& place, const HeadRete
   const auto& id = place.repository_id;
   VARVE_TRY(bucket::list_all(*place.bucket, head_prefix(id), "",
                              [&](const bucket::ObjectInfo& object) -> Result<void> {
-                               const auto number = number_of(id, object.name);
+                               const auto number = head_number(id, object.name);
                                if (number) heads.push_back({*number, object.modified.seconds});
                                return {};
                              }));

@@ -6,6 +6,8 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 #include "base/coding.h"
 #include "crypto/aead.h"
@@ -140,6 +142,17 @@ std::string head_prefix(const std::string& repository_id) { return repository_id
 
 std::string head_name(const std::string& repository_id, std::uint64_t number) {
   return fmt::format("{}{:010}", head_prefix(repository_id), number);
+}
+
+std::optional<std::uint64_t> head_number(const std::string& repository_id, std::string_view name) {
+  constexpr std::size_t kDigits = 10;
+  const auto prefix = head_prefix(repository_id);
+  if (!name.starts_with(prefix) || name.size() != prefix.size() + kDigits) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  std::uint64_t number = 0;
+  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) return std::nullopt;
+  return number == 0 ? std::nullopt : std::optional(number);
 }
 
 std::set<std::string> names_of(const Head& head) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -62,6 +63,9 @@ struct Head {
 /// Returns the names of objects.
 [[nodiscard]] std::string head_prefix(const std::string& repository_id);
 [[nodiscard]] std::string head_name(const std::string& repository_id, std::uint64_t number);
+/// Returns the number of the head that has such a name; nullopt for names that no head has.
+[[nodiscard]] std::optional<std::uint64_t> head_number(const std::string& repository_id,
+                                                       std::string_view name);
 /// Returns the head's own object and its catalog objects: those that no map of files names.
 [[nodiscard]] std::set<std::string> names_of(const Head& head);
 /// The object that makes a prefix a repository.

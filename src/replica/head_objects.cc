@@ -59,9 +59,12 @@ Result<std::optional<std::string>> later_head(bucket::Bucket& bucket,
   auto after = head_name(repository_id, number);
   while (true) {
     VARVE_TRY_ASSIGN(const auto page, bucket.list(prefix, after, bucket::kListMax));
-    if (!page.objects.empty()) {
-      after = page.objects.back().name;
-      auto text = read_head(bucket, after);
+    if (!page.objects.empty()) after = page.objects.back().name;
+    const auto last = std::find_if(
+        page.objects.rbegin(), page.objects.rend(),
+        [&](const auto& object) { return head_number(repository_id, object.name).has_value(); });
+    if (last != page.objects.rend()) {
+      auto text = read_head(bucket, last->name);
       if (text) return std::optional(*std::move(text));
       if (text.error().code() != ErrorCode::kNotFound) return text.error();
     }

@@ -92,7 +92,7 @@ Result<void> compare_list(bucket::Bucket& bucket, const NeededObjects& needed, s
               {object.name, fmt::format("has {} bytes, not {}", object.bytes, known->second)});
           return {};
         }
-        const bool is_head = object.name.starts_with(replica::head_prefix(needed.repository_id));
+        const bool is_head = replica::head_number(needed.repository_id, object.name).has_value();
         const bool is_young = now_s - object.modified.seconds < kForeignSeconds;
         if (is_head || is_young || needed.others.contains(object.name)) return {};
         ++check.foreign_objects;

@@ -13,6 +13,7 @@
 
 #include "replica/attachment.h"
 #include "replica/head.h"
+#include "replica/head_objects.h"
 #include "support/memory_bucket.h"
 #include "support/temp_repository.h"
 
@@ -110,6 +111,31 @@ TEST_F(LazyBucketTest, TheKnownHeadIsNotReadAgain) {
   EXPECT_EQ(must(newest_head(lazy_, id, texts[1])), texts[2]);
   EXPECT_EQ(asked_.size(), 3U);
   EXPECT_EQ(must(newest_head(lazy_, id)), texts[2]);
+}
+
+TEST_F(LazyBucketTest, ObjectsWithNamesOfNoHeadAreNoHeads) {
+  const std::string id(32, 'a');
+  Head head;
+  head.repository_id = id;
+  head.number = 1;
+  head.epoch = 1;
+  head.holder = "0123456789abcdef";
+  const auto first = encode_head(head, nullptr);
+  put(head_name(id, 1), first);
+
+  for (const auto* const name :
+       {"-1", "0000000000", "0000000002.bak", "000000000x", "99999999999", "0000000001/x", "zzz"}) {
+    put(head_prefix(id) + name, "junk");
+  }
+
+  EXPECT_EQ(must(newest_head(lazy_, id)), first);
+  EXPECT_EQ(must(newest_head(lazy_, id, first)), first);
+  EXPECT_EQ(must(later_head(lazy_, id, 1)), std::nullopt);
+  head.number = 2;
+  const auto second = encode_head(head, nullptr);
+  put(head_name(id, 2), second);
+  EXPECT_EQ(must(newest_head(lazy_, id, first)), second);
+  EXPECT_EQ(must(later_head(lazy_, id, 1)), second);
 }
 
 }  // namespace
