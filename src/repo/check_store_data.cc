@@ -74,13 +74,17 @@ Result<void> read_objects(bucket::Bucket& bucket, const replica::ReplicaState& s
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return {};
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
+  std::set<std::string> seen;  // What the list has told already is not told twice.
+  for (const auto& damage : check.damages) seen.insert(damage.object);
   GroupedReads<replica::CatalogObject> catalog(
       [&](const auto& group) -> Result<void> {
         VARVE_TRY(replica::read_catalog_objects(bucket, group));
         return {};
       },
       check);
-  for (const auto& object : head.catalog) VARVE_TRY(catalog.add(object));
+  for (const auto& object : head.catalog) {
+    if (seen.insert(object.name).second) VARVE_TRY(catalog.add(object));
+  }
   VARVE_TRY(catalog.finish());
   VARVE_TRY_ASSIGN(const auto map, state.objects());
   GroupedReads<replica::Extent> data(
@@ -89,7 +93,6 @@ Result<void> read_objects(bucket::Bucket& bucket, const replica::ReplicaState& s
         return {};
       },
       check);
-  std::set<std::string> seen;
   for (const auto& [path, extents] : map) {
     for (auto extent : extents) {
       if (which == ObjectsToRead::kSmall && extent.mark == 0) continue;

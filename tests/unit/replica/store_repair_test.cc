@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "campaign.h"
@@ -67,7 +68,10 @@ TEST_P(ReplicaStoreRepair, EveryObjectComesBack) {
       if (!world_.objects().objects.contains(name)) continue;
       const auto kept = world_.objects().objects.at(name);
       harm(name, how);
-      const bool is_needed = !check().damages.empty();
+      const auto damages = check().damages;
+      const bool is_needed = !damages.empty();
+      std::set<std::string> told;
+      for (const auto& damage : damages) EXPECT_TRUE(told.insert(damage.object).second);
       harmed += is_needed;
       EXPECT_EQ(must(repair()) != 0, is_needed);
       for (const auto& damage : check().damages) ADD_FAILURE() << damage.object << damage.what;
