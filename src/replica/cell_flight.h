@@ -97,6 +97,7 @@ struct CellReader::Flight {
   Step step = Step::kQueued;
   std::vector<Waiter> waiters{};
   std::optional<Error> error{};
+  std::chrono::steady_clock::time_point requested_at{};  // Zero if the store was not asked.
   std::chrono::steady_clock::time_point failed_at{};
   bool is_writing = false;   // To the cache.
   bool is_in_cache = false;  // Or will not be written to it.

@@ -57,6 +57,9 @@ struct CellReaderLimits {
   /// Time for which a failed read fails again at once. A reader that tries several ways to get its
   /// bytes then waits for the store only once.
   std::chrono::milliseconds failure_kept{5000};
+  /// A store that answers nothing for so long is silent. Then all requests fail for failure_kept:
+  /// a reader that tries other places waits once.
+  std::chrono::milliseconds silence{30000};
 };
 
 /// Reads ranges of objects. Requests whole cells, and adds them to a cache on the local disk. Two

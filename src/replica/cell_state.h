@@ -58,6 +58,8 @@ struct CellReader::State : std::enable_shared_from_this<State> {
   std::mutex mutex;  // Before that of a batch and of the pools. Guards the members below.
   bool is_closed = false;
   bool has_ended = false;                     // Nothing more is requested.
+  Clock::time_point answered_at{};            // Time of the last answer with bytes.
+  Clock::time_point silent_until{};           // Until then, requests fail.
   std::unique_ptr<base::ThreadPool> workers;  // Made at the first read.
   std::unique_ptr<base::ThreadPool> writer;
   std::map<Cell, FlightPointer> cells;
@@ -196,6 +198,13 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     return true;
   }
 
+  // Returns why nothing is requested now; nullopt if the store is asked.
+  [[nodiscard]] std::optional<Error> refusal(const Flight& flight) const {
+    if (!has_ended && Clock::now() >= silent_until) return std::nullopt;
+    return Error(ErrorCode::kUnavailable,
+                 flight.object + (has_ended ? " is not read: the program ends"
+                                            : " is not read: the object store does not answer"));
+  }
   // Sends requests as far as the limits allow. Releases the lock meanwhile.
   void start(Lock& lock) {
     while (!is_closed) {
@@ -223,12 +232,13 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       flight->step = Flight::Step::kFlying;
       ++flying;
       flying_bytes += flight->bytes();
-      const bool ends = has_ended;
+      const auto refused = refusal(*flight);
+      if (!refused) flight->requested_at = Clock::now();
       lock.unlock();
-      if (ends || !flight->allocate(*memory)) {
-        receive(flight, ends ? Error(ErrorCode::kUnavailable,
-                                     flight->object + " is not read: the program ends")
-                             : Error(ErrorCode::kIo, "no memory for a read of " + flight->object));
+      if (refused || !flight->allocate(*memory)) {
+        receive(flight, refused
+                            ? *refused
+                            : Error(ErrorCode::kIo, "no memory for a read of " + flight->object));
         lock.lock();
         continue;
       }
@@ -288,6 +298,12 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       flight->step = Flight::Step::kFailed;
       flight->error = error;
       flight->failed_at = Clock::now();
+      const bool was_asked = flight->requested_at != Clock::time_point();
+      if (was_asked && error->code() == ErrorCode::kUnavailable &&
+          answered_at <= flight->requested_at &&
+          flight->failed_at - flight->requested_at >= limits.silence) {
+        silent_until = flight->failed_at + limits.failure_kept;
+      }
       flight->memory.reset();
       failed.push_back(flight);
       while (Clock::now() - failed.front()->failed_at >= limits.failure_kept) {
@@ -297,6 +313,8 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       }
       return;
     }
+    answered_at = Clock::now();
+    silent_until = {};
     flight->step = Flight::Step::kReceived;
     flight->received_at = Clock::now();
     held.push_back(flight);

@@ -292,6 +292,24 @@ TEST_F(CellReaderTest, AFailureIsKeptForAWhile) {
   EXPECT_FALSE(read(0, 10));
 }
 
+TEST_F(CellReaderTest, ASilentStoreIsWaitedForOnce) {
+  limits_.silence = std::chrono::milliseconds(0);
+  limits_.failure_kept = std::chrono::minutes(5);
+  restart();
+  bucket_.set_faults([](std::uint64_t, bucket::RequestKind kind, const std::string&) {
+    return kind == bucket::RequestKind::kGet ? test::Fault::kBefore : test::Fault::kNone;
+  });
+  EXPECT_TRUE(read(0, 10));
+  const auto failed = read(kMiB, 10);
+  ASSERT_TRUE(failed) << "a reader that tries another place";
+  EXPECT_EQ(failed->code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(gets(), 1U);
+  bucket_.set_faults({});
+  limits_.failure_kept = std::chrono::milliseconds(0);
+  restart();
+  EXPECT_FALSE(read(kMiB, 10)) << "the store is asked again";
+}
+
 TEST_F(CellReaderTest, AShortObjectIsCorrupt) {
   const std::array<std::span<const std::byte>, 1> parts{std::span(content_).first(kMiB)};
   ASSERT_TRUE(bucket_.put(kObject, parts, {}));
