@@ -123,6 +123,7 @@ attaches_with_key_two before || fail "$(cat "$work/stderr")"
 end_by() {  # SIGNAL STATUS COMMAND…: ends a command of varve that waits for the store
   local signal=$1 expected=$2 command status=0
   shift 2
+  : >"$work/stderr"  # Without the words of the command before, which the shell removes later.
   "$VARVE" "$@" >"$work/stdout" 2>"$work/stderr" &
   command=$!
   wait_until "the command waits" grep -q 'Ctrl-C ends the wait' "$work/stderr"
