@@ -148,7 +148,7 @@ rm -rf "$mnt/s/clone.partial"
 for place in "$repo s/next" "$mnt/s/next"; do
   # shellcheck disable=SC2086 # Two words.
   expect_status 1 "$VARVE" lock --for 2h $place
-  message_says 'not sealed yet'
+  message_says 'is open: seal it first'
 done
 rmdir "$mnt/s/next"
 ok "an open version cannot be locked, and lock says why"
