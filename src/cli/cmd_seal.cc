@@ -94,7 +94,7 @@ Result<VersionInfo> seal(const VersionTarget& target, const SealArguments& optio
   }
   OwedArranging owed(!options.no_arrange, context);
   VARVE_TRY_ASSIGN(const auto control,
-                   open_control(target.repository, control::Purpose::kChange, waits));
+                   open_control(target.repository, control::Purpose::kChange, owed.waits(waits)));
   const auto claim = claimed ? control->claim({request.version, *claimed}) : Result<void>();
   const auto sealed = claim ? control->seal(request, control::StopRequest())
                             : Result<control::SealReply>(claim.error());

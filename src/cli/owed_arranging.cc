@@ -58,6 +58,11 @@ OwedArranging::OwedArranging(bool wanted, const Context& context)
                            .report = [this] { progress_.print_line(); }});
 }
 
+StoreWaits OwedArranging::waits(StoreWaits waits) const {
+  if (signals_) waits.stopped = [this] { return stop_.stopped(); };
+  return waits;
+}
+
 void OwedArranging::run(control::RepositoryControl& control, const std::vector<std::string>& all) {
   if (!signals_) return;
   begun_ = true;

@@ -12,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/signal_watch.h"
+#include "cli/store_waiting.h"
 #include "control/repository_control.h"
 #include "control/stop_request.h"
 
@@ -32,12 +33,16 @@ void arrange_owed(control::RepositoryControl& control, const std::vector<std::st
                   const control::StopRequest& stop, Progress& progress, const Context& context);
 
 /// Arranges at the end of a command that does not watch for signals itself. Until run() is called,
-/// SIGINT and SIGTERM end the process. After that, they stop arranging after its present step.
-/// Create it before opening the repository, which starts threads.
+/// SIGINT and SIGTERM end the process. After that, they stop arranging after its present step, and
+/// the wait for an object store that follows. Create it before opening the repository, which starts
+/// threads, and end it after closing the repository.
 class OwedArranging {
  public:
   /// With `wanted` false, run() does nothing, and signals keep their effect.
   OwedArranging(bool wanted, const Context& context);
+  /// Returns how the closing of the repository waits for its object store: `waits`, which the
+  /// signals end that this object handles. What it returns must not outlive this object.
+  [[nodiscard]] StoreWaits waits(StoreWaits waits = {}) const;
   /// Calls arrange_owed().
   void run(control::RepositoryControl& control, const std::vector<std::string>& all);
 

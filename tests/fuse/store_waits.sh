@@ -142,9 +142,9 @@ grep -q "until then, the former keys open the repository in $place" "$work/stder
 status_says "WARNING - a change of the keys is not in $place.*former keys.*varve wait"
 "$VARVE" status --json "$repo" >"$work/stdout" || true
 grep -q '"keys_pending":true' "$work/stdout" || fail "$(cat "$work/stdout")"
-end_by KILL 137 rm "$repo" s/one
+end_by TERM 130 rm "$repo" s/one
 end_by TERM 130 config "$repo" parity=5
-end_by KILL 137 lock --for 1h "$repo" s/two
+end_by TERM 130 lock --for 1h "$repo" s/two
 status_says 'a change of the keys' 'changes of settings are not in .*varve wait' '1 deleted version is still in .*varve wait'
 end_by TERM 130 wait "$repo"
 start_store_again
