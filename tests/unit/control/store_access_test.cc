@@ -107,7 +107,8 @@ TEST_F(StoreAccessTest, AProfileHasCredentialsAndSettings) {
 }
 
 TEST(CommandOutput, ACommandEndsAtItsLimit) {
-  for (const auto* command : {"sleep 100", "exec >&-; sleep 100", "trap '' TERM; sleep 100"}) {
+  for (const auto* command :
+       {"exec sleep 100", "exec >&-; exec sleep 100", "trap '' TERM; exec sleep 100"}) {
     const auto got = output_of_command(command, "the command", std::chrono::milliseconds(100));
     ASSERT_FALSE(got) << command;
     EXPECT_EQ(got.error().code(), ErrorCode::kUnavailable) << command;
