@@ -2,6 +2,10 @@
 #include "base/checksum.h"
 
 #include <xxhash.h>
+#if defined(__x86_64__) && !defined(VARVE_STATIC) && __has_include(<xxh_x86dispatch.h>)
+// Replaces the functions by those for the present processor. The static library lacks them.
+#include <xxh_x86dispatch.h>
+#endif
 
 namespace varve::base {
 
