@@ -88,7 +88,7 @@ Result<ArrangeReport> RepositoryImpl::arrange(SeriesId id, const ArrangeOptions&
 
 void RepositoryImpl::arrange_soon(SeriesId series) {
   if (options_.read_only) return;
-  if (bucket_) bucket_->notify();  // A version was sealed or deleted.
+  replicate_soon();  // A version was sealed or deleted.
   const std::lock_guard lock(arrange_mutex_);
   unarranged_.insert(series);
   ++backlogs_[series].requests;
@@ -172,7 +172,7 @@ Result<bool> RepositoryImpl::arrange_next(SeriesId id, const ArrangeOptions& opt
     const std::lock_guard lock(arrange_mutex_);
     if (kept && *kept && !leaves && !to_arrange_.contains(id)) unarranged_.erase(id);
   }
-  if (bucket_) bucket_->notify();
+  replicate_soon();
   return finished;
 }
 
