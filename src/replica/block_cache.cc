@@ -139,14 +139,34 @@ void BlockCache::use(const std::string& name, std::uint64_t bytes) {
   known->second.bytes = bytes;
 }
 
-void BlockCache::evict() {
-  while (bytes_ > bytes_max_ && !used_.empty()) {
-    const auto known = known_.find(used_.back());
-    static_cast<void>(files_.remove(folder_ + "/" + used_.back()));
-    bytes_ -= known->second.bytes;
-    known_.erase(known);
-    used_.pop_back();
-  }
+std::uint64_t BlockCache::evict_one() {
+  const auto known = known_.find(used_.back());
+  const auto bytes = known->second.bytes;
+  static_cast<void>(files_.remove(folder_ + "/" + used_.back()));
+  bytes_ -= bytes;
+  known_.erase(known);
+  used_.pop_back();
+  return bytes;
+}
+
+std::uint64_t BlockCache::shrink(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  load();
+  std::uint64_t removed = 0;
+  while (removed < bytes && !used_.empty()) removed += evict_one();
+  return removed;
+}
+
+void BlockCache::remove(const std::string& object, std::uint64_t block) {
+  const auto name = name_of(object, block);
+  const std::lock_guard lock(mutex_);
+  load();
+  static_cast<void>(files_.remove(folder_ + "/" + name));
+  const auto known = known_.find(name);
+  if (known == known_.end()) return;
+  bytes_ -= known->second.bytes;
+  used_.erase(known->second.at);
+  known_.erase(known);
 }
 
 void BlockCache::clear() {
@@ -237,7 +257,7 @@ void BlockCache::add(const std::string& object, std::uint64_t block, CellSet cel
   use(name, length);
   added_ += length;
   if (added_ > bytes_max_ / kScanShare) scan();
-  evict();
+  while (bytes_ > bytes_max_ && !used_.empty()) evict_one();
 }
 
 }  // namespace varve::replica

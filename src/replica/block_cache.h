@@ -50,6 +50,11 @@ class BlockCache {
   [[nodiscard]] CellSet present(const std::string& object, std::uint64_t block, std::size_t bytes);
   /// Adds these cells of a block, all of which `part` has. Other bytes of it are not used.
   void add(const std::string& object, std::uint64_t block, CellSet cells, const PartOfBlock& part);
+  /// Removes a block.
+  void remove(const std::string& object, std::uint64_t block);
+  /// Removes the blocks that were used least recently, with at least so many bytes. Returns their
+  /// bytes: fewer if the cache has no more.
+  std::uint64_t shrink(std::uint64_t bytes);
   /// Removes all blocks.
   void clear();
 
@@ -57,7 +62,8 @@ class BlockCache {
   void load();
   void scan();
   void use(const std::string& name, std::uint64_t bytes);
-  void evict();
+  /// Removes the block that was used least recently. Returns its bytes.
+  std::uint64_t evict_one();
 
   io::FileSystem& files_;
   const std::string folder_;

@@ -138,6 +138,10 @@ void CellReader::will_read_once() {
 
 void CellReader::drop_all() { state_->drop_all(); }
 
+void CellReader::drop(const ObjectRange& range) { state_->drop(range); }
+
+std::uint64_t CellReader::shrink_cache(std::uint64_t bytes) { return state_->cache.shrink(bytes); }
+
 void CellReader::end_reads() {
   State::Lock lock(state_->mutex);
   state_->has_ended = true;

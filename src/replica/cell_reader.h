@@ -42,6 +42,9 @@ struct CellReaderLimits {
   /// Bytes of one request; a range of more is read by several. A container of 4 MiB, which begins
   /// and ends in the middle of a cell, needs one request.
   std::uint64_t request_bytes_max = (std::uint64_t{4} << 20) + 2 * kCacheCellBytes;
+  /// Bytes of a request in advance that waits, and that further ranges join which follow it: two
+  /// such containers. One that does not wait stays smaller, so that its bytes come sooner.
+  std::uint64_t joined_bytes_max = (std::uint64_t{8} << 20) + 2 * kCacheCellBytes;
   /// Bytes that are requested, or are received and neither in the cache nor read. Reads that a
   /// caller waits for may take as much again.
   std::uint64_t bytes_max = std::uint64_t{128} << 20;
@@ -95,6 +98,10 @@ class CellReader {
   /// Drops the cache and the bytes in memory, because some of them may be wrong: the store does not
   /// tell the checksum of a range. Later reads request what they need again.
   void drop_all();
+  /// Makes the cache smaller, as BlockCache::shrink().
+  std::uint64_t shrink_cache(std::uint64_t bytes);
+  /// Drops a range, because some of it is wrong: the bytes may have been damaged on their way.
+  void drop(const ObjectRange& range);
   /// Lets later reads that need a request fail at once, with kUnavailable. The bucket ends those
   /// under way.
   void end_reads();

@@ -34,6 +34,8 @@ inline constexpr std::uint64_t kHeldOnceBytesMax = std::uint64_t{8} << 20;
 /// limit is requested. Requests that share a line end together, and the one that the reader waits
 /// for may end last: without this room, nothing would be requested until then.
 inline constexpr std::uint64_t kUnreadShare = 4;
+/// While so many requests are in flight, the last one in advance waits for a range that follows it.
+inline constexpr std::size_t kFlyingWhileJoining = 8;
 /// So many cells are received twice rather than divide a request.
 inline constexpr std::uint64_t kGapCells = 2;
 
@@ -96,6 +98,30 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     }
   }
 
+  // Returns the most bytes of joined ranges. Small limits leave a request no room for more.
+  [[nodiscard]] std::uint64_t joined_max() const {
+    return std::min(limits.joined_bytes_max, limits.bytes_max / 4);
+  }
+  // Returns a flight in advance that waits, and that can have `count` cells from `begin`, too: one
+  // request of two containers costs the store, and everything on the way, less than two.
+  FlightPointer waiting_before(const std::string& object, std::uint64_t begin,
+                               std::uint64_t count) {
+    if (begin == 0) return nullptr;
+    auto flight = find(object, begin - 1);
+    if (flight == nullptr || flight->step != Flight::Step::kQueued || !flight->is_ahead ||
+        flight->end != begin) {
+      return nullptr;
+    }
+    const auto cells_max = joined_max() / kCacheCellBytes;
+    return begin + count - flight->begin <= cells_max ? flight : nullptr;
+  }
+  // Returns whether the last flight in advance should wait for a range that follows it: others keep
+  // the store busy, and no reader waits for its bytes.
+  [[nodiscard]] bool may_be_joined(const Flight& flight) const {
+    return ahead.size() == 1 && flying >= kFlyingWhileJoining &&
+           flight.bytes() + limits.request_bytes_max / 2 <= joined_max();
+  }
+
   // Makes flights of cells that nothing has, and of `gaps` between them.
   void add_flights(const std::string& object, std::uint64_t object_bytes,
                    const std::set<std::uint64_t>& missing, bool is_ahead,
@@ -106,19 +132,24 @@ struct CellReader::State : std::enable_shared_from_this<State> {
         ++at;
         continue;
       }
-      auto flight = std::make_shared<Flight>();
-      flight->object = object;
-      flight->object_bytes = object_bytes;
-      flight->begin = flight->end = *at;
-      flight->is_ahead = is_ahead;
-      for (; at != missing.end() && *at == flight->end && flight->end - flight->begin < most;
-           ++at) {
-        const bool is_new = find(object, *at) == nullptr;
-        if (!is_new && !gaps.contains(*at)) break;
-        if (is_new) note_request(object, *at, flight);
-        ++flight->end;
+      const auto begin = *at;
+      auto end = begin;
+      for (; at != missing.end() && *at == end && end - begin < most; ++at, ++end) {
+        if (find(object, *at) != nullptr && !gaps.contains(*at)) break;
       }
-      (is_ahead ? ahead : needed).push_back(std::move(flight));
+      auto flight = is_ahead ? waiting_before(object, begin, end - begin) : nullptr;
+      if (flight == nullptr) {
+        flight = std::make_shared<Flight>();
+        flight->object = object;
+        flight->object_bytes = object_bytes;
+        flight->begin = begin;
+        flight->is_ahead = is_ahead;
+        (is_ahead ? ahead : needed).push_back(flight);
+      }
+      flight->end = end;
+      for (auto cell = begin; cell < end; ++cell) {
+        if (find(object, cell) == nullptr) note_request(object, cell, flight);
+      }
     }
   }
 
@@ -219,7 +250,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
         // The limits concern requests, which are no longer made.
       } else if (flight->is_ahead) {
         if (flying >= window.size()) window.on_waiting(ahead.size());
-        if (flying >= window.size()) return;
+        if (flying >= window.size() || may_be_joined(*flight)) return;
         if (!has_room(*flight)) {
           write_left();
           return;
@@ -323,86 +354,19 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     trim();
   }
 
+  // The rest of a flight's time, and the cache: cell_state_cache.cc.
   // Writes a flight to the cache soon. A disk that is slower than the network keeps a part of what
   // is read, and delays no read.
-  void write_later(const FlightPointer& flight) {
-    const bool is_behind = unwritten_bytes + flight->bytes() > limits.bytes_max;
-    flight->is_in_cache = (is_behind && !flight->is_ahead) || is_closed;
-    if (flight->is_in_cache) return;
-    flight->is_writing = true;
-    unwritten_bytes += flight->bytes();
-    writer->run([self = shared_from_this(), flight] { self->write(flight); });
-  }
-
+  void write_later(const FlightPointer& flight);
   // Writes what readers left of flights that they took most of, and what they did not take in time.
-  void write_left() {
-    const auto now = Clock::now();
-    const auto is_left = [&](const Flight& flight) {
-      return !flight.is_in_cache && !flight.is_writing && !flight.is_taken() &&
-             !flight.is_unread(now, limits.unread_kept);
-    };
-    std::uint64_t left = 0;
-    for (const auto& flight : held) left += is_left(*flight) ? flight->bytes() : 0;
-    const auto left_max = std::min(limits.held_bytes_max, limits.bytes_max / 4);
-    for (const auto& flight : held) {
-      if (!is_left(*flight)) continue;
-      if (left <= left_max && now - flight->received_at < limits.unread_kept) continue;
-      left -= flight->bytes();
-      write_later(flight);
-    }
-  }
-
-  void write(const FlightPointer& flight) {
-    std::map<std::uint64_t, CellSet> blocks;
-    {
-      const Lock lock(mutex);
-      for (auto cell = flight->begin; cell < flight->end; ++cell) {
-        if (reads_once && flight->is_taken(cell)) continue;
-        auto& set = blocks[cell / kCellsPerBlock];
-        set = static_cast<CellSet>(set | cell_bit(cell));
-      }
-    }
-    for (const auto& [block, set] : blocks) {
-      cache.add(flight->object, block, set, flight->part_of(block));
-    }
-    Lock lock(mutex);
-    flight->is_writing = false;
-    flight->is_in_cache = true;
-    unwritten_bytes -= flight->bytes();
-    trim();
-    start(lock);
-  }
-
-  void trim() {
-    const auto now = Clock::now();
-    write_left();
-    const auto held_max =
-        lent_bytes() +
-        (reads_once ? std::min(limits.held_bytes_max, kHeldOnceBytesMax) : limits.held_bytes_max);
-    for (auto at = held.begin(); held_bytes > held_max && at != held.end();) {
-      const auto& flight = **at;
-      if (is_pinned(flight, now)) {
-        ++at;
-        continue;
-      }
-      forget(flight);
-      held_bytes -= flight.bytes();
-      at = held.erase(at);
-    }
-  }
-
+  void write_left();
+  void write(const FlightPointer& flight);
+  // Frees the memory of flights beyond the limits.
+  void trim();
   // Drops all bytes that arrived, in memory and in the cache.
-  void drop_all() {
-    {
-      const Lock lock(mutex);
-      for (const auto& flight : held) forget(*flight);
-      std::erase_if(held, [this](const FlightPointer& flight) {
-        if (!flight->is_writing) held_bytes -= flight->bytes();
-        return !flight->is_writing;
-      });
-    }
-    cache.clear();
-  }
+  void drop_all();
+  // Drops the bytes of a range that arrived, and those that came with them.
+  void drop(const ObjectRange& range);
 
   // Joins a read to the flights that have its cells, or will have them. Returns the other cells,
   // and those flights whose bytes are there and must be copied.

@@ -7,26 +7,28 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
 
 namespace varve::replica {
 
-/// Maps memory for requests, and keeps what they give back for the next ones: the kernel clears
-/// each page of new memory, which takes about as long as receiving it. The heap of each thread
-/// would keep as much as it ever had. Thread-safe; outlives what it gave.
+/// Gives memory to requests, and that of earlier ones first: the kernel clears each page of new
+/// memory, which takes about as long as receiving it. The heap of each thread would keep as much as
+/// it ever had. Thread-safe; outlives what it gave.
 class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
  public:
-  /// Lengths are multiples of this, so that requests of about the same length can use the memory of
-  /// each other.
+  /// Long requests get multiples of this.
   static constexpr std::size_t kStep = std::size_t{256} << 10;
-  /// Memory of at least this length is aligned to it, and asks for huge pages. Small pages take
-  /// longer to clear, and longer to copy from once they have left the caches.
+  /// Requests of at least this length share one area, whatever their lengths. It asks for huge
+  /// pages: small pages take longer to clear, and longer to copy from once they have left the
+  /// caches. Shorter requests get memory of their own.
   static constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-  /// Keeps memory as long as no more than so many bytes are mapped, in use or kept.
-  explicit FlightMemory(std::size_t mapped_bytes_max) : mapped_bytes_max_(mapped_bytes_max) {}
+  /// The area has so many bytes. A request that does not fit has memory of its own, too.
+  explicit FlightMemory(std::size_t area_bytes)
+      : area_bytes_(area_bytes / kHugePageBytes * kHugePageBytes) {}
 
   struct GiveBack {
     std::shared_ptr<FlightMemory> pool{};
@@ -37,79 +39,105 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
 
   FlightMemory(const FlightMemory&) = delete;
   FlightMemory& operator=(const FlightMemory&) = delete;
-  ~FlightMemory() { release(); }
+  ~FlightMemory() {
+    if (area_ != nullptr) ::munmap(area_, area_bytes_);
+  }
 
   /// Returns at least so many bytes, with any content; null without memory.
   [[nodiscard]] Piece take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    const auto found = kept_.lower_bound(bytes);
-    if (found != kept_.end() && found->first <= std::max(2 * bytes, kStep)) {
-      const auto [length, memory] = *found;
-      kept_.erase(found);
-      kept_bytes_ -= length;
-      return {memory, GiveBack{shared_from_this(), length}};
-    }
     const auto length = (bytes + kStep - 1) / kStep * kStep;
-    while (!kept_.empty() && mapped_bytes_ + length > mapped_bytes_max_) unmap_first();
+    if (bytes >= kHugePageBytes) {
+      if (auto* const found = take_of_area(length))
+        return {found, GiveBack{shared_from_this(), length}};
+    }
     auto* const mapped = map(length);
     if (mapped == nullptr) return {};
-    mapped_bytes_ += length;
     return {mapped, GiveBack{shared_from_this(), length}};
   }
-  /// Returns the kept memory to the system.
+  /// Returns the memory that nothing uses to the system.
   void release() {
     const std::lock_guard lock(mutex_);
-    while (!kept_.empty()) unmap_first();
+    for (const auto& [offset, length] : free_) {
+      const auto end = std::min(offset + length, touched_bytes_);
+      if (offset < end) ::madvise(area_ + offset, end - offset, MADV_DONTNEED);
+    }
+    touched_bytes_ = used_end();
   }
-  /// Returns the bytes that are kept for later requests.
-  [[nodiscard]] std::size_t kept_bytes() {
+  /// Returns the bytes from the begin of the area that requests have used since release().
+  [[nodiscard]] std::size_t touched_bytes() {
     const std::lock_guard lock(mutex_);
-    return kept_bytes_;
-  }
-  /// Returns the bytes that are mapped, in use or kept.
-  [[nodiscard]] std::size_t mapped_bytes() {
-    const std::lock_guard lock(mutex_);
-    return mapped_bytes_;
+    return touched_bytes_;
   }
 
  private:
-  // Returns null without memory. Maps enough to contain an aligned part, and unmaps the rest.
   static std::byte* map(std::size_t length) {
-    const auto apart = length < kHugePageBytes ? 0 : kHugePageBytes;
     void* const mapped =
-        ::mmap(nullptr, length + apart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return nullptr;
-    auto* begin = static_cast<std::byte*>(mapped);
-    if (apart == 0) return begin;
+        ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
+  }
+  // Maps the area: enough to contain an aligned part, without the rest. Returns whether it exists.
+  bool map_area() {
+    if (area_ != nullptr) return true;
+    if (area_bytes_ == 0) return false;
+    auto* begin = map(area_bytes_ + kHugePageBytes);
+    if (begin == nullptr) return false;
     const auto over = reinterpret_cast<std::uintptr_t>(begin) % kHugePageBytes;
     const auto before = over == 0 ? 0 : kHugePageBytes - over;
     if (before != 0) ::munmap(begin, before);
     begin += before;
-    if (before != apart) ::munmap(begin + length, apart - before);
-    ::madvise(begin, length, MADV_HUGEPAGE);  // Only a hint.
-    return begin;
+    if (before != kHugePageBytes) ::munmap(begin + area_bytes_, kHugePageBytes - before);
+    ::madvise(begin, area_bytes_, MADV_HUGEPAGE);  // Only a hint.
+    area_ = begin;
+    free_[0] = area_bytes_;
+    return true;
   }
-  // The shortest piece goes first: the fewest requests fit it. The caller holds the mutex.
-  void unmap_first() {
-    const auto [length, memory] = *kept_.begin();
-    kept_.erase(kept_.begin());
-    kept_bytes_ -= length;
-    mapped_bytes_ -= length;
-    ::munmap(memory, length);
+  // The first place that is long enough: so requests use as few pages as they can, and those that
+  // were used last. Returns null if there is none. The caller of these holds the mutex.
+  std::byte* take_of_area(std::size_t length) {
+    if (!map_area()) return nullptr;
+    const auto found =
+        std::ranges::find_if(free_, [length](const auto& range) { return range.second >= length; });
+    if (found == free_.end()) return nullptr;
+    const auto [offset, bytes] = *found;
+    free_.erase(found);
+    if (bytes > length) free_[offset + length] = bytes - length;
+    touched_bytes_ = std::max(touched_bytes_, offset + length);
+    return area_ + offset;
+  }
+  [[nodiscard]] std::size_t used_end() const {
+    if (free_.empty()) return area_ == nullptr ? 0 : area_bytes_;
+    const auto& [offset, length] = *free_.rbegin();
+    return offset + length == area_bytes_ ? offset : area_bytes_;
   }
   void give_back(std::byte* memory, std::size_t length) {
     const std::lock_guard lock(mutex_);
-    // Before those of its length: what was used last is most likely in the processor's caches.
-    kept_.emplace_hint(kept_.lower_bound(length), length, memory);
-    kept_bytes_ += length;
-    while (!kept_.empty() && mapped_bytes_ > mapped_bytes_max_) unmap_first();
+    if (area_ == nullptr || memory < area_ || memory >= area_ + area_bytes_) {
+      ::munmap(memory, length);
+      return;
+    }
+    auto offset = static_cast<std::size_t>(memory - area_);
+    const auto after = free_.find(offset + length);
+    if (after != free_.end()) {
+      length += after->second;
+      free_.erase(after);
+    }
+    const auto next = free_.lower_bound(offset);
+    if (next != free_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        offset = before->first;
+        length += before->second;
+      }
+    }
+    free_[offset] = length;
   }
 
-  const std::size_t mapped_bytes_max_;
+  const std::size_t area_bytes_;
   std::mutex mutex_;  // Innermost. Guards the members below.
-  std::multimap<std::size_t, std::byte*> kept_;
-  std::size_t kept_bytes_ = 0;
-  std::size_t mapped_bytes_ = 0;
+  std::byte* area_ = nullptr;
+  std::map<std::size_t, std::size_t> free_;  // Parts of the area: from an offset, so many bytes.
+  std::size_t touched_bytes_ = 0;
 };
 
 }  // namespace varve::replica

@@ -139,6 +139,60 @@ TEST_F(CellReaderTest, WhatIsReadInAdvanceIsRequestedOnce) {
   EXPECT_EQ(gets(), 1U);
 }
 
+TEST_F(CellReaderTest, ADroppedRangeIsRequestedAgain) {
+  EXPECT_FALSE(read(0, 4 * kMiB));
+  reader_->drop(range(kMiB + 5, 10));
+  EXPECT_FALSE(read(kMiB + 5, 10));
+  EXPECT_EQ(gets(), 2U);
+  EXPECT_FALSE(read(0, 4 * kMiB));
+  restart();
+  reader_->drop(range(3 * kMiB + 5, 10));
+  const auto before = received();
+  EXPECT_FALSE(read(2 * kMiB, kMiB));
+  EXPECT_EQ(received(), before) << "another block is cached";
+  EXPECT_FALSE(read(3 * kMiB + 5, 10));
+  EXPECT_EQ(received(), before + kCacheCellBytes);
+}
+
+TEST_F(CellReaderTest, TheCacheShrinksByTheBlocksThatWereUsedLongestAgo) {
+  for (std::uint64_t at = 0; at < 6 * kMiB; at += kMiB) EXPECT_FALSE(read(at, kMiB));
+  restart();
+  for (std::uint64_t at = 0; at < 2 * kMiB; at += kMiB) EXPECT_FALSE(read(at, kMiB));
+  EXPECT_GE(reader_->shrink_cache(3 * kMiB), 3 * kMiB);
+  const auto before = received();
+  EXPECT_FALSE(read(0, 2 * kMiB));
+  EXPECT_EQ(received(), before);
+  EXPECT_LE(reader_->shrink_cache(100 * kMiB), 4 * kMiB);
+  EXPECT_EQ(cached_bytes(), 0U);
+}
+
+// The first ones wait for nothing, so their bytes come sooner.
+TEST_F(CellReaderTest, RequestsInAdvanceThatWaitAreJoined) {
+  limits_.bytes_max = 4 * kMiB;
+  limits_.request_bytes_max = kMiB / 2;
+  limits_.joined_bytes_max = 8 * kMiB;
+  limits_.unread_kept = std::chrono::minutes(5);
+  restart();
+  for (std::uint64_t at = 0; at < 10 * kMiB; at += kMiB / 2) {
+    reader_->will_read(range(at, kMiB / 2));
+  }
+  EXPECT_FALSE(read(0, 10 * kMiB));
+  EXPECT_EQ(received(), 10 * kMiB);
+  EXPECT_EQ(gets(), 8 + 6U) << "a quarter of what may be in flight is the most of one request";
+}
+
+TEST_F(CellReaderTest, ARangeBesideAWaitingRequestIsRequestedOnce) {
+  limits_.bytes_max = 4 * kMiB;
+  limits_.request_bytes_max = kMiB / 2;
+  limits_.unread_kept = std::chrono::minutes(5);
+  restart();
+  std::minstd_rand random(3);
+  for (int i = 0; i < 300; ++i)
+    reader_->will_read(range(random() % (kObjectBytes - 300'000), 300'000));
+  EXPECT_FALSE(read(0, kObjectBytes));
+  EXPECT_EQ(received(), kObjectBytes);
+}
+
 TEST_F(CellReaderTest, MissesAtRandomWiden) {
   EXPECT_FALSE(read_at_random(4 * kMiB + 100, 64 << 10));
   EXPECT_EQ(received(), kCacheCellBytes) << "a lone read stays small";

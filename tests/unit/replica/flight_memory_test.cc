@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <set>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "replica/block_cache.h"
@@ -20,70 +22,70 @@ constexpr std::size_t kMebibyte = 1U << 20;
 TEST(FlightMemory, IsUsedAgain) {
   const auto memory = std::make_shared<FlightMemory>(64 * kMebibyte);
   const auto* const first = memory->take(4 * kMebibyte).get();
-  EXPECT_EQ(memory->kept_bytes(), 4 * kMebibyte);
   EXPECT_EQ(memory->take(3 * kMebibyte).get(), first) << "new pages would be cleared";
-  EXPECT_EQ(memory->take(4 * kMebibyte - kCacheCellBytes).get(), first);
-  EXPECT_NE(memory->take(kMebibyte).get(), first) << "a small request would hold much memory";
+  EXPECT_EQ(memory->take(8 * kMebibyte - kCacheCellBytes).get(), first);
+  EXPECT_EQ(memory->touched_bytes(), 8 * kMebibyte);
   memory->release();
-  EXPECT_EQ(memory->kept_bytes(), 0U);
-  EXPECT_EQ(memory->mapped_bytes(), 0U);
+  EXPECT_EQ(memory->touched_bytes(), 0U);
 }
 
-TEST(FlightMemory, AllRequestsOfAWindowUseTheMemoryOfEarlierOnes) {
+// Containers of about the same length, alone or two in a request, which end in any order.
+TEST(FlightMemory, RequestsOfAnyLengthUseTheMemoryOfEarlierOnes) {
   const auto memory = std::make_shared<FlightMemory>(170 * kMebibyte);
-  std::set<const std::byte*> known;
-  for (int round = 0; round < 3; ++round) {
-    std::vector<FlightMemory::Piece> pieces;
-    // Containers of about the same length, which begin and end anywhere in a cell.
-    for (std::uint64_t i = 0; i < 40; ++i) {
-      pieces.push_back(memory->take(4 * kMebibyte -
-                                    (i + static_cast<std::uint64_t>(round)) % 2 * kCacheCellBytes));
-      if (round == 0) known.insert(pieces.back().get());
-      EXPECT_TRUE(known.contains(pieces.back().get())) << "new pages would be cleared";
+  std::deque<std::pair<FlightMemory::Piece, std::size_t>> pieces;
+  std::size_t used = 0;
+  std::minstd_rand random(1);
+  for (int i = 0; i < 10'000; ++i) {
+    const auto bytes = (random() % 3 == 0 ? 4 : 8) * kMebibyte + random() % 4 * kCacheCellBytes;
+    pieces.emplace_back(memory->take(bytes), bytes);
+    ASSERT_NE(pieces.back().first, nullptr);
+    pieces.back().first[0] = pieces.back().first[bytes - 1] = static_cast<std::byte>(i);
+    used += bytes;
+    while (used > 100 * kMebibyte) {
+      const auto at = static_cast<std::ptrdiff_t>(random() % 3);
+      EXPECT_EQ(pieces[at].first[0], pieces[at].first[pieces[at].second - 1]) << "parts overlap";
+      used -= pieces[at].second;
+      pieces.erase(pieces.begin() + at);
     }
   }
+  EXPECT_LT(memory->touched_bytes(), 155 * kMebibyte);
+  pieces.clear();
+  EXPECT_NE(memory->take(168 * kMebibyte), nullptr);
+  memory->release();
+  EXPECT_EQ(memory->touched_bytes(), 0U) << "the parts are one again";
 }
 
-TEST(FlightMemory, LongMemoryBeginsWithAHugePage) {
+TEST(FlightMemory, TheAreaBeginsWithAHugePage) {
   const auto memory = std::make_shared<FlightMemory>(64 * kMebibyte);
-  std::vector<FlightMemory::Piece> pieces;
-  for (const auto bytes : {2 * kMebibyte, 4 * kMebibyte + kCacheCellBytes, kMebibyte}) {
-    pieces.push_back(memory->take(bytes));
-    ASSERT_NE(pieces.back(), nullptr);
-    pieces.back()[bytes - 1] = std::byte{1};
-    if (bytes < FlightMemory::kHugePageBytes) continue;
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pieces.back().get()) % FlightMemory::kHugePageBytes,
-              0U);
-  }
-  EXPECT_EQ(memory->mapped_bytes(), 7 * kMebibyte + FlightMemory::kStep) << "no more is mapped";
+  const auto piece = memory->take(4 * kMebibyte + kCacheCellBytes);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(piece.get()) % FlightMemory::kHugePageBytes, 0U);
 }
 
-TEST(FlightMemory, WhatWasUsedLastIsUsedNext) {
+TEST(FlightMemory, ReleaseKeepsWhatIsUsed) {
   const auto memory = std::make_shared<FlightMemory>(64 * kMebibyte);
   auto first = memory->take(4 * kMebibyte);
   auto second = memory->take(4 * kMebibyte);
-  const auto* const last = first.get();
-  second.reset();
+  second[0] = second[4 * kMebibyte - 1] = std::byte{7};
   first.reset();
-  EXPECT_EQ(memory->take(4 * kMebibyte).get(), last) << "it is most likely in the caches";
+  memory->release();
+  EXPECT_EQ(second[0], std::byte{7});
+  EXPECT_EQ(second[4 * kMebibyte - 1], std::byte{7});
+  EXPECT_EQ(memory->touched_bytes(), 8 * kMebibyte);
+  first = memory->take(4 * kMebibyte);
+  EXPECT_EQ(first[0], std::byte{0}) << "the system has given other memory";
 }
 
-TEST(FlightMemory, KeepsNothingAboveItsLimit) {
+TEST(FlightMemory, WhatDoesNotFitIsMappedAlone) {
   const auto memory = std::make_shared<FlightMemory>(24 * kMebibyte);
-  {
-    std::vector<FlightMemory::Piece> pieces;
-    for (int i = 0; i < 10; ++i) pieces.push_back(memory->take(4 * kMebibyte));
-    EXPECT_EQ(memory->mapped_bytes(), 40 * kMebibyte) << "what is in use has limits elsewhere";
-    while (pieces.size() > 6) {
-      pieces.pop_back();
-      EXPECT_EQ(memory->kept_bytes(), 0U);
-    }
-    pieces.pop_back();
-    EXPECT_EQ(memory->kept_bytes(), 4 * kMebibyte);
-    pieces.push_back(memory->take(kMebibyte));
-    EXPECT_LE(memory->mapped_bytes(), 24 * kMebibyte) << "kept memory makes room for other lengths";
+  std::vector<FlightMemory::Piece> pieces;
+  for (int i = 0; i < 10; ++i) {
+    pieces.push_back(memory->take(4 * kMebibyte));
+    ASSERT_NE(pieces.back(), nullptr);
+    pieces.back()[4 * kMebibyte - 1] = std::byte{1};
   }
-  EXPECT_LE(memory->mapped_bytes(), 24 * kMebibyte);
+  const auto small = memory->take(1);
+  small[0] = std::byte{1};
+  EXPECT_EQ(memory->touched_bytes(), 24 * kMebibyte);
 }
 
 }  // namespace
