@@ -98,6 +98,7 @@ class CategoryLayout final : public Layout {
   void read_many(const std::vector<DataRead>& reads, const DataCompletion& done) override {
     chunks_.read_many(reads, done);
   }
+  bool drop(ContainerNumber container) override { return chunks_.drop(container); }
   void will_read_header(ContainerNumber container) override { chunks_.will_read_header(container); }
   void will_read_all(ContainerNumber container) override { chunks_.will_read_all(container); }
   void will_read_chunks(ContainerNumber container, std::uint32_t index,

@@ -106,6 +106,10 @@ class ChunkSource {
     }
   }
 
+  /// Drops what is kept of a container, because bytes of it are damaged. Returns whether the next
+  /// read asks a distant store again, which may have sent others.
+  [[nodiscard]] virtual bool drop(ContainerNumber /*container*/) { return false; }
+
   /// Announces that the container's header will be read soon. Advice only.
   virtual void will_read_header(ContainerNumber /*container*/) {}
   /// Announces that most of the container will be read soon. A distant store requests all of it at

@@ -157,6 +157,11 @@ void SeriesLayout::read_many(const std::vector<DataRead>& reads, const DataCompl
   }
 }
 
+bool SeriesLayout::drop(ContainerNumber container) {
+  const auto source = source_of(container);
+  return source && (*source)->drop(container);
+}
+
 void SeriesLayout::will_read_header(ContainerNumber container) {
   if (const auto source = source_of(container)) (*source)->will_read_header(container);
 }

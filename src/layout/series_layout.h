@@ -62,6 +62,7 @@ class SeriesLayout final : public Layout {
                                                              std::span<std::byte> room) override;
   [[nodiscard]] bool answers_later() const override { return own_.answers_later(); }
   void read_many(const std::vector<DataRead>& reads, const DataCompletion& done) override;
+  bool drop(ContainerNumber container) override;
   void will_read_header(ContainerNumber container) override;
   void will_read_all(ContainerNumber container) override;
   void will_read_chunks(ContainerNumber container, std::uint32_t index,

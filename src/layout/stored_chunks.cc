@@ -227,6 +227,11 @@ void StoredChunks::will_read_data(ContainerNumber container, std::uint32_t offse
   if (const auto where = record(container)) reader_.will_read_data(*where, offset, bytes);
 }
 
+bool StoredChunks::drop(ContainerNumber container) {
+  const auto where = record(container);
+  return where && reader_.drop(*where);
+}
+
 Result<std::uint64_t> StoredChunks::place_of(ContainerNumber container) {
   VARVE_TRY_ASSIGN(const auto where, record(container));
   const std::uint64_t block = where.offset / format::kContainerAlignment;

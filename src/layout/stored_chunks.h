@@ -56,6 +56,7 @@ class StoredChunks final : public ChunkSource {
   void will_read_all(ContainerNumber container) override;
   void will_read_chunks(ContainerNumber container, std::uint32_t index,
                         std::uint32_t count) override;
+  bool drop(ContainerNumber container) override;
   void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override;
   [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override;
 

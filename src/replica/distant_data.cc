@@ -184,4 +184,9 @@ void DistantData::will_read(const Extents& file, std::uint64_t offset, std::uint
                 [this](const ObjectRange& range, std::uint64_t) { cells_.will_read(range); });
 }
 
+void DistantData::drop(const Extents& file, std::uint64_t offset, std::uint64_t bytes) {
+  for_each_part(*file, offset, length_in(file, offset, bytes),
+                [this](const ObjectRange& range, std::uint64_t) { cells_.drop(range); });
+}
+
 }  // namespace varve::replica

@@ -63,6 +63,10 @@ class DistantData {
   void read_many(std::vector<DistantRead> reads, const DistantCompletion& done);
   /// Requests a range in advance, if the limits of CellReader allow that.
   void will_read(const Extents& file, std::uint64_t offset, std::uint64_t bytes);
+  /// Makes the cache smaller, as BlockCache::shrink().
+  std::uint64_t shrink_cache(std::uint64_t bytes) { return cells_.shrink_cache(bytes); }
+  /// Drops a range, as CellReader::drop().
+  void drop(const Extents& file, std::uint64_t offset, std::uint64_t bytes);
   /// Drops what was read from the store, as CellReader::drop_all().
   void drop_cached() { cells_.drop_all(); }
   /// Adds only what readers leave to the cache, as CellReader::will_read_once().

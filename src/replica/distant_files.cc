@@ -137,6 +137,10 @@ class OpenDistant final : public store::OpenSegment {
   void will_read(std::uint64_t offset, std::uint64_t bytes) override {
     data_.will_read(extents(offset + bytes), offset, bytes);
   }
+  bool drop(std::uint64_t offset, std::uint64_t bytes) override {
+    data_.drop(extents(offset + bytes), offset, bytes);
+    return true;
+  }
 
  private:
   DistantData& data_;

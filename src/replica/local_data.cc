@@ -191,6 +191,14 @@ void DataFile::will_read(std::uint64_t offset, std::uint64_t bytes) {
   }
 }
 
+bool DataFile::drop(std::uint64_t offset, std::uint64_t bytes) {
+  if (local()) return false;
+  const auto extents = owner_.distant(path_);
+  if (!extents) return false;
+  owner_.data_.drop(extents, offset, bytes);
+  return true;
+}
+
 bool DataFile::is_cached(std::uint64_t offset, std::uint64_t bytes) {
   const auto file = local();
   return file && file->is_cached(offset, bytes);

@@ -41,6 +41,8 @@ class DataFile {
   [[nodiscard]] Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<std::uint64_t> size();
   void will_read(std::uint64_t offset, std::uint64_t bytes);
+  /// As store::OpenSegment::drop().
+  [[nodiscard]] bool drop(std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool is_cached(std::uint64_t offset, std::uint64_t bytes);
 
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -113,9 +115,9 @@ class LocalData {
   [[nodiscard]] Extents distant(const std::string& path);
 
   /// Removes files from the disk that the newest head has in full, until at most `bytes_max` bytes
-  /// are left: volumes before segments, and of each kind the ones used longest ago. Never removes a
-  /// file that is being written, or that a note keeps.
-  [[nodiscard]] Result<Eviction> evict(std::uint64_t bytes_max);
+  /// are left and at least `bytes_least` were removed: volumes before segments, and of each kind
+  /// the ones used longest ago. Never removes a file that is being written, or that a note keeps.
+  [[nodiscard]] Result<Eviction> evict(std::uint64_t bytes_max, std::uint64_t bytes_least = 0);
 
   /// Returns the bytes of data files on the disk that the newest head lacks, and uncut_bytes().
   [[nodiscard]] Result<std::uint64_t> staged_bytes();

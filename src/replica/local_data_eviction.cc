@@ -64,13 +64,13 @@ Result<std::uint64_t> LocalData::staged_bytes() {
   return bytes;
 }
 
-Result<Eviction> LocalData::evict(std::uint64_t bytes_max) {
+Result<Eviction> LocalData::evict(std::uint64_t bytes_max, std::uint64_t bytes_least) {
   Eviction done;
   if (notes_ == nullptr) return done;
   VARVE_TRY_ASSIGN(const auto found, candidates());
   for (const auto& one : found) done.local_bytes += one.file.bytes;
   for (const auto& [one, used] : found) {
-    if (done.local_bytes <= bytes_max) break;
+    if (done.local_bytes <= bytes_max && done.bytes >= bytes_least) break;
     VARVE_TRY_ASSIGN(const bool is_evicted, evict_one(one));
     if (!is_evicted) continue;
     ++done.files;

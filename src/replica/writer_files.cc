@@ -96,6 +96,9 @@ class OpenData final : public store::OpenSegment {
   void will_read(std::uint64_t offset, std::uint64_t bytes) override {
     file_->will_read(offset, bytes);
   }
+  bool drop(std::uint64_t offset, std::uint64_t bytes) override {
+    return file_->drop(offset, bytes);
+  }
   bool is_cached(std::uint64_t offset, std::uint64_t bytes) override {
     return file_->is_cached(offset, bytes);
   }

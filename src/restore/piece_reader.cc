@@ -211,9 +211,7 @@ bool PieceReader::read_frame(const format::ContainerHeader& header, Slice slice,
   const std::uint32_t frame = parts[0].frame;
   raw_.resize(header.frames[frame].raw_bytes);
   const bool sound =
-      !stored.empty() &&
-      decode_slice_frame(source_.codec(), header, slice, frame, stored, raw_).has_value();
-  if (!sound) reader_.forget(header);
+      !stored.empty() && reader_.decode(source_, header, slice, frame, stored, raw_).has_value();
   return std::ranges::all_of(parts, [&](const Part& part) {
     if (sound) metrics_.delivered_bytes.add(part.bytes);
     return take(*part.piece, part.offset, part.bytes,

@@ -81,6 +81,19 @@ void SliceReader::read_many(layout::ChunkSource& source, const std::vector<Read>
   source.read_many(wanted, done);
 }
 
+Result<void> SliceReader::decode(layout::ChunkSource& source, const format::ContainerHeader& header,
+                                 Slice slice, std::uint32_t frame,
+                                 std::span<const std::byte> stored, std::span<std::byte> out) {
+  auto decoded = decode_slice_frame(source.codec(), header, slice, frame, stored, out);
+  if (decoded || !drop(source, header)) return decoded;
+  const Slice alone{frame, frame};
+  std::vector<std::byte> room(slice_bytes(header, alone));
+  VARVE_TRY_ASSIGN(const auto read, this->read(source, header, alone, room));
+  decoded = decode_slice_frame(source.codec(), header, alone, frame, read.bytes, out);
+  if (!decoded) static_cast<void>(drop(source, header));
+  return decoded;
+}
+
 std::span<const std::byte> find_raw_frame(const format::ContainerHeader& header, Slice slice,
                                           std::uint32_t frame, std::span<const std::byte> stored) {
   const format::FrameEntry& entry = header.frames[frame];

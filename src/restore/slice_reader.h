@@ -41,8 +41,18 @@ class SliceReader {
   /// Announces that a slice will be read soon, unless its container is sealed.
   static void announce(layout::ChunkSource& source, const format::ContainerHeader& header,
                        Slice slice);
-  /// Forgets what it keeps of a container, because a frame is damaged.
-  void forget(const format::ContainerHeader& header) { windows_.forget(header); }
+  /// Drops what it and the source keep of a container, because a frame is damaged. Returns whether
+  /// the next read asks a distant store again.
+  [[nodiscard]] bool drop(layout::ChunkSource& source, const format::ContainerHeader& header) {
+    windows_.forget(header);
+    return source.drop(header.number);
+  }
+  /// Decodes a frame as decode_slice_frame(). If it is damaged, drops the container, and asks a
+  /// distant store once more: the bytes may have been damaged on their way.
+  [[nodiscard]] Result<void> decode(layout::ChunkSource& source,
+                                    const format::ContainerHeader& header, Slice slice,
+                                    std::uint32_t frame, std::span<const std::byte> stored,
+                                    std::span<std::byte> out);
 
   /// One slice of a batch.
   struct Read {

@@ -27,7 +27,7 @@ bool WindowEngine::place_slice(const Job& job, const SliceBytes& stored, ReadLan
       continue;
     }
     is_good = false;
-    context_.reader->forget(header);
+    static_cast<void>(context_.reader->drop(*context_.source, header));
     if (if_bad == IfBad::kStop) break;
     mark_frame_bad(header, frame);
   }

@@ -347,7 +347,12 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
     }
     room = lane.larger.first(lane.larger.capacity());
   }
-  const auto read = fetch(job, room);
+  auto read = fetch(job, room);
+  // Bytes of a distant store may have been damaged on their way, so this asks once more.
+  if (read && context_.source->answers_later()) {
+    if (place_slice(job, {read->bytes}, lane, IfBad::kStop)) return;
+    read = fetch(job, room);
+  }
   if (read) {
     static_cast<void>(place_slice(job, {read->bytes}, lane, IfBad::kMark));
   } else if (read.error().code() == ErrorCode::kStale) {

@@ -68,9 +68,14 @@ void SegmentReader::forget(SegmentNumber segment) { files_.forget(store_, segmen
 Result<format::ContainerHeader> SegmentReader::read_header(StoreId store_id,
                                                            const format::ContainerRecord& record) {
   std::vector<std::byte> bytes(record.header_bytes);
-  VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
-  VARVE_TRY_ASSIGN(const std::size_t got, segment->read_at(record.offset, bytes));
-  return decode_header(store_id, record, bytes, got);
+  const auto read = [&]() -> Result<format::ContainerHeader> {
+    VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
+    VARVE_TRY_ASSIGN(const std::size_t got, segment->read_at(record.offset, bytes));
+    return decode_header(store_id, record, bytes, got);
+  };
+  auto header = read();
+  if (!header && header.error().code() == ErrorCode::kCorrupt && drop(record)) header = read();
+  return header;
 }
 
 void SegmentReader::read_header_later(
@@ -221,6 +226,11 @@ void SegmentReader::will_read_data(const format::ContainerRecord& record, std::u
   if (const auto from = file(record.segment)) {
     (*from)->will_read(record.offset + record.header_bytes + offset, bytes);
   }
+}
+
+bool SegmentReader::drop(const format::ContainerRecord& record) {
+  const auto from = file(record.segment);
+  return from && (*from)->drop(record.offset, record.end() - record.offset);
 }
 
 Result<std::vector<std::byte>> SegmentReader::read_padding(const format::ContainerRecord& record) {

@@ -100,7 +100,7 @@ class SegmentReader {
   SegmentReader& operator=(const SegmentReader&) = delete;
   ~SegmentReader() { files_.forget(store_); }
 
-  /// Reads and verifies a container's header.
+  /// Reads and verifies a container's header. Asks a distant store twice for a damaged one.
   /// Errors: kCorrupt if it is damaged, or another container than the record describes.
   [[nodiscard]] Result<format::ContainerHeader> read_header(StoreId store_id,
                                                             const format::ContainerRecord& record);
@@ -130,6 +130,8 @@ class SegmentReader {
   void will_read_all(const format::ContainerRecord& record);
   void will_read_data(const format::ContainerRecord& record, std::uint32_t offset,
                       std::size_t bytes);
+  /// Drops what is kept of a container, as OpenSegment::drop().
+  [[nodiscard]] bool drop(const format::ContainerRecord& record);
   /// Reads the bytes between the container's data and its end.
   [[nodiscard]] Result<std::vector<std::byte>> read_padding(const format::ContainerRecord& record);
   /// Closes a file that was removed or shortened.

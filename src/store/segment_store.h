@@ -52,6 +52,11 @@ class OpenSegment {
   [[nodiscard]] virtual Result<std::uint64_t> size() = 0;
   /// Announces that these bytes will be read soon. Advice only.
   virtual void will_read(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
+  /// Drops what is kept of these bytes beside the store, because some of them are damaged: a
+  /// distant store may have sent others. Returns whether the next read asks the store again.
+  [[nodiscard]] virtual bool drop(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {
+    return false;
+  }
   /// Returns whether reading these bytes needs no request; false also if the store cannot tell.
   [[nodiscard]] virtual bool is_cached(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {
     return false;

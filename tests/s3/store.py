@@ -43,18 +43,21 @@ from store_locks import Locks, Refused, is_locked
 BUCKET = "varve-test"
 KEY_ID = "AKIDTEST"
 SECRET = "secret/of+the=test"
+ALTERED_EVERY = 16 << 10
 UNRESERVED_AND_SLASH = "-_.~/"
 
 # busy, slow_down, timeout, conflict, throttled: refused before anything happens.
 # reset: the connection ends before anything happens. lost: the request is carried out, and the
 # connection ends. lost_error: carried out, and answered by status 500. hang: no answer, and nothing
-# happens. cut: half of the body of an answer. expired: the credentials have expired.
+# happens. cut: half of the body of an answer. altered: a bit of each 16 KiB of a range is changed on
+# its way. expired: the credentials have expired.
 FAULTS = {
     "busy": (503, "ServiceUnavailable"), "slow_down": (503, "SlowDown"),
     "timeout": (408, "RequestTimeout"), "conflict": (409, "OperationAborted"),
     "throttled": (429, "TooManyRequests"), "error": (500, "InternalError"),
     "expired": (400, "ExpiredToken"),
     "reset": None, "lost": None, "lost_error": None, "hang": None, "cut": None, "slow": None,
+    "altered": None,
 }
 
 
@@ -234,6 +237,10 @@ class Handler(Locks, http.server.BaseHTTPRequestHandler):
             return
         if fault == "cut":
             self.close_connection = True
+        if fault == "altered" and status == 206:
+            out = bytearray(out)
+            for at in range(0, len(out), ALTERED_EVERY):
+                out[min(at + 1000, len(out) - 1)] ^= 0x10
         self.answer(status, out, headers, fault == "cut")
 
     def handle_quietly(self):
