@@ -237,10 +237,10 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   // are replicated meanwhile stay, too.
   VARVE_TRY_ASSIGN(const auto folder, repository_at(named.repository, control::Purpose::kLook));
   VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(folder, is_trusted(folder)));
-  VARVE_TRY_ASSIGN(const auto control,
-                   open_control(named.repository,
-                                options.dry_run ? control::Purpose::kLook : control::Purpose::kChange,
-                                owed.waits()));
+  VARVE_TRY_ASSIGN(const auto control, open_control(named.repository,
+                                                    options.dry_run ? control::Purpose::kLook
+                                                                    : control::Purpose::kChange,
+                                                    owed.waits()));
   VARVE_TRY(add_stored_rules(*control, options, context));
   VARVE_TRY_ASSIGN(Repository* const repository, control->view());
   VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));

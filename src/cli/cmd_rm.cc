@@ -80,10 +80,10 @@ Result<bool> remove(const RmArguments& options, const Context& context, bool& an
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
-  VARVE_TRY_ASSIGN(const auto control,
-                   open_control(named.repository,
-                                options.dry_run ? control::Purpose::kLook : control::Purpose::kChange,
-                                owed.waits()));
+  VARVE_TRY_ASSIGN(const auto control, open_control(named.repository,
+                                                    options.dry_run ? control::Purpose::kLook
+                                                                    : control::Purpose::kChange,
+                                                    owed.waits()));
   VARVE_TRY_ASSIGN(Repository* const repository, control->view());
   VARVE_TRY_ASSIGN(const auto removals, resolve(*repository, named.places));
   std::vector<std::string> changed;

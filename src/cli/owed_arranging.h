@@ -41,7 +41,7 @@ class OwedArranging {
   /// With `wanted` false, run() does nothing, and signals keep their effect.
   OwedArranging(bool wanted, const Context& context);
   /// Returns how the closing of the repository waits for its object store: `waits`, which the
-  /// signals end that this object handles. What it returns must not outlive this object.
+  /// signals end that this object handles. Lifetime: this object outlives them.
   [[nodiscard]] StoreWaits waits(StoreWaits waits = {}) const;
   /// Calls arrange_owed().
   void run(control::RepositoryControl& control, const std::vector<std::string>& all);

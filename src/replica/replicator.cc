@@ -184,7 +184,15 @@ Result<void> Replicator::check_newest() {
   if (next) return fenced(*next);
   if (next.error().code() != ErrorCode::kNotFound) return next.error();
   checked_ = true;
+  if (head_.number != 0) newest_at_ = std::chrono::steady_clock::now();
   return {};
+}
+
+Result<void> Replicator::confirm_newest() {
+  const std::lock_guard lock(mutex_);
+  if (fenced_) return *fenced_;
+  checked_ = checked_ && is_newest();
+  return check_newest();
 }
 
 // The place may have been removed, and made again by another machine: its heads have other names,

@@ -115,9 +115,12 @@ class Replicator {
   /// Returns the folder's state, which this process has open only once.
   [[nodiscard]] ReplicaState& state() { return state_; }
 
-  /// Returns whether this process has created the newest head within the last hour. Another writer
-  /// may have created newer ones since then, but removes no object that this head names for a day
-  /// (O48). Thread-safe.
+  /// Asks the store whether the known head is the newest one, unless is_newest() is true: two
+  /// requests. Errors: as replicate().
+  [[nodiscard]] Result<void> confirm_newest();
+  /// Returns whether this process has created the newest head within the last hour, or found that
+  /// it is the known one. Another writer may have created newer ones since then, but removes no
+  /// object that this head names for a day (O48). Thread-safe.
   [[nodiscard]] bool is_newest() const {
     const auto at = newest_at_.load();
     return at != Time() && std::chrono::steady_clock::now() - at < std::chrono::hours(1);

@@ -222,6 +222,7 @@ Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repo
   bound.bytes_max = replica::staging_bytes_of(config_);
   bound.patience = hooks_.patience;
   bound.staged = [this] { return local_->staged_bytes(); };
+  bound.disk_room = [this](std::uint64_t wanted) { return disk_room(wanted); };
   bound.notify = [this] { notify(); };
   bound.is_fenced = [this] { return replicator_->is_fenced(); };
   bound_ = std::make_unique<StagingBound>(std::move(bound));
@@ -363,17 +364,6 @@ Error BucketSide::explain(const Error& error) {
   return std::move(explained).with_more(
       ". A mount of the folder can only be read from now on; `varve seal` seals what is open. " +
       how_to_write_again(config_.place));
-}
-
-void BucketSide::evict() {
-  if (!replicator_->is_newest()) return;
-  const auto done = local_->evict(cached_file_bytes());
-  if (!done) {
-    base::log(base::LogLevel::kWarning, "nothing is evicted: " + done.error().message());
-  } else if (done->files != 0) {
-    base::log(base::LogLevel::kInfo, fmt::format("evicted {} files of {} bytes; {} bytes are left",
-                                                 done->files, done->bytes, done->local_bytes));
-  }
 }
 
 Result<void> BucketSide::follow(const meta::Env& catalog,

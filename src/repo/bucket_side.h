@@ -34,6 +34,7 @@
 #include "repo/head_follower.h"
 #include "repo/staging_bound.h"
 #include "store/segment_store.h"
+#include "store/space_guard.h"
 #include "varve/object_store.h"
 #include "varve/options.h"
 #include "varve/result.h"
@@ -155,6 +156,17 @@ class BucketSide {
     data_->end_reads();
     bucket_->interrupt_reads();
   }
+  /// Removes data from the disk that the store has, if there is too much, or if the disk is nearly
+  /// full for `wanted` more bytes. Returns whether it removed any. Logs errors. Only after start().
+  /// Thread-safe.
+  bool evict(std::uint64_t wanted = 0);
+  /// Call it before start(). Lifetime: `guard` outlives stop().
+  void watch_disk(const store::SpaceGuard& guard) { guard_ = &guard; }
+  /// Returns how many bytes the folder's disk may still take before writers should wait for the
+  /// store. First removes data from a disk that has no room for `wanted` bytes. Returns 0 if a
+  /// replication may make room for them, and nullopt if nothing can. Only after start().
+  /// Thread-safe.
+  [[nodiscard]] std::optional<std::uint64_t> disk_room(std::uint64_t wanted);
   /// Returns the bound on data that is stored here, but not replicated; null where nothing is
   /// replicated in the background. Lifetime: as this object.
   [[nodiscard]] StagingBound* bound() { return bound_.get(); }
@@ -205,8 +217,6 @@ class BucketSide {
   void start_thread();
   [[nodiscard]] Result<void> open_data();
   [[nodiscard]] Error explain(const Error& error);
-  /// Removes data from the disk that the store has, if there is too much. Logs errors.
-  void evict();
   [[nodiscard]] const base::Clock& clock() const;
 
   const std::string path_;
@@ -225,6 +235,7 @@ class BucketSide {
   std::unique_ptr<replica::Replicator> replicator_;
   std::function<std::uint64_t()> labelled_;  // Of watch_sequence(), or empty.
   std::function<void(std::uint64_t)> remember_;
+  const store::SpaceGuard* guard_ = nullptr;  // Of watch_disk().
   std::unique_ptr<StagingBound> bound_;
   bucket::Traffic noted_{};  // Requests that the folder remembers. Guarded by state_mutex_.
   std::mutex state_mutex_;   // Guards state_ while it is set.
@@ -239,7 +250,8 @@ class BucketSide {
   bool any_begun_ = false;   // A file was begun since they were uploaded.
   bool ever_begun_ = false;  // A file was begun since the opening.
   std::jthread thread_;
-  std::atomic<bool> gives_up_ = false;  // StoreUse::waiting returned false.
+  std::atomic<bool> gives_up_ = false;      // StoreUse::waiting returned false.
+  std::atomic<bool> wants_newest_ = false;  // Nothing is evicted before the store tells its head.
 
   std::string look_repository_;  // Of begin_look(), and the members below.
   std::string look_known_;

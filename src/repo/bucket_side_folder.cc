@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of BucketSide, and folders that are opened without a Repository: for checks without a key,
 // and for repairs.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "base/log.h"
 #include "maintain/repairer.h"
 #include "repo/client_memory.h"
 #include "repo/derived_files.h"
@@ -16,6 +20,19 @@ namespace varve::repo {
 namespace {
 // The share of the bound on local data that is for blocks of evicted files.
 constexpr std::uint64_t kBlocksShare = 4;
+constexpr std::uint64_t kFreeBytes = 64U << 20;
+// The guard admits so many more bytes than the bound: for writers that have passed it.
+constexpr std::uint64_t kRoomBytesLeft = 4U << 20;
+
+std::uint64_t available_bytes(const SpaceInfo& disk) {
+  return disk.blocks_available * disk.block_bytes;
+}
+
+// The free space that evictions leave: more than the guard of the disk asks for, so that it refuses
+// no writer meanwhile.
+std::uint64_t free_bytes_wanted(const SpaceInfo& disk) {
+  return std::min(disk.blocks * disk.block_bytes / 2, 2 * store::reserved_bytes(disk) + kFreeBytes);
+}
 }  // namespace
 
 Result<std::unique_ptr<io::FileSystem>> open_whole_folder(const std::string& folder,
@@ -49,6 +66,7 @@ Result<std::unique_ptr<Repair>> plan_repair(
 
 // The number is taken before, so that the head has the changes that it counts.
 Result<replica::ReplicateReport> BucketSide::replicate_once() {
+  if (wants_newest_.exchange(false)) VARVE_TRY(replicator_->confirm_newest());
   const auto labelled = labelled_ ? labelled_() : 0;
   auto done = replicator_->replicate();
   if (done && labelled != 0) remember_(labelled);
@@ -58,6 +76,38 @@ Result<replica::ReplicateReport> BucketSide::replicate_once() {
 Result<bool> BucketSide::is_evicted(const std::string& path) {
   const auto its = replica::data_path(path_, path);
   return its && local_ ? local_->is_evicted(*its) : Result<bool>(false);
+}
+
+bool BucketSide::evict(std::uint64_t wanted) {
+  std::uint64_t missing = 0;
+  if (const auto disk = files_->space(path_)) {
+    const auto least = free_bytes_wanted(*disk) + wanted;
+    missing = least - std::min(least, available_bytes(*disk));
+  }
+  const auto shrunk = missing == 0 ? 0 : data_->shrink_cache(missing);
+  if (!replicator_->is_newest()) return shrunk != 0;
+  const auto done = local_->evict(cached_file_bytes(), missing - std::min(missing, shrunk));
+  if (!done) {
+    base::log(base::LogLevel::kWarning, "nothing is evicted: " + done.error().message());
+    return shrunk != 0;
+  }
+  if (done->files == 0) return shrunk != 0;
+  base::log(base::LogLevel::kInfo, fmt::format("evicted {} files of {} bytes; {} bytes are left",
+                                               done->files, done->bytes, done->local_bytes));
+  return true;
+}
+
+std::optional<std::uint64_t> BucketSide::disk_room(std::uint64_t wanted) {
+  const auto room = [this] { return std::max(guard_->room(), kRoomBytesLeft) - kRoomBytesLeft; };
+  auto left = room();
+  if (left >= wanted || (evict(wanted) && (left = room()) >= wanted)) return left;
+  if (!replicator_->is_newest()) {
+    wants_newest_ = true;
+    return 0;
+  }
+  if (guard_->has_unwritten()) return 0;
+  const auto staged = local_->staged_bytes();
+  return staged && *staged == 0 ? std::nullopt : std::optional<std::uint64_t>(0);
 }
 
 std::uint64_t BucketSide::cached_block_bytes() const {

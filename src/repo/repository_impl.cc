@@ -113,9 +113,11 @@ Result<void> RepositoryImpl::start() {
     bucket_->watch_sequence([this] { return labelled_.load(); },
                             [this](std::uint64_t sequence) { memory_.remember(sequence); });
   }
+  bucket_->watch_disk(space_);
   VARVE_TRY(bucket_->start(catalog_, superblock_.repository_id(), codecs_.keys()));
   if (auto* const bound = bucket_->bound()) {
     space_.ask_before_writes([bound](std::uint64_t bytes) { return bound->before_write(bytes); });
+    space_.make_room_by([this](std::uint64_t bytes) { return bucket_->evict(bytes); });
   }
   return {};
 }

@@ -18,37 +18,55 @@ constexpr std::chrono::seconds kAsksEvery{10};         // For a replication.
 constexpr std::chrono::minutes kTellsEvery{1};
 constexpr std::uint64_t kStepMin = 64U << 10;
 constexpr std::uint64_t kSteps = 16;  // Parts of the bound.
+constexpr std::uint64_t kStepOnFullDisk = 1U << 20;
 
 }  // namespace
 
-std::uint64_t StagingBound::step() const { return std::max(parts_.bytes_max / kSteps, kStepMin); }
+std::uint64_t StagingBound::step() {
+  const std::lock_guard lock(mutex_);
+  const auto step = std::max(parts_.bytes_max / kSteps, kStepMin);
+  return is_disk_full_ ? std::min(step, kStepOnFullDisk) : step;
+}
 
 // Looks at the folder only once in a step.
-bool StagingBound::has_room() {
+bool StagingBound::has_room(std::uint64_t wanted) {
   const auto staged = parts_.staged();
   if (!staged) {
     base::log(base::LogLevel::kDebug, staged.error().message());
     budget_ = static_cast<std::int64_t>(step());
     return true;
   }
+  const auto disk = parts_.disk_room ? parts_.disk_room(wanted) : std::optional(parts_.bytes_max);
   {
     const std::lock_guard lock(mutex_);
     staged_ = *staged;
+    is_disk_full_ = disk && (*disk == 0 || *disk < wanted);
+    if (is_disk_full_) return false;
   }
   if (*staged > parts_.bytes_max) return false;
-  const auto room = std::min((parts_.bytes_max - *staged) / 4, step());
+  const auto room = std::min({(parts_.bytes_max - *staged) / 4, step(), disk.value_or(0) / 4});
   budget_ = static_cast<std::int64_t>(std::max(room, kStepMin));
   return true;
 }
 
-void StagingBound::tell(const char* who, std::uint64_t staged) {
-  const auto now = SteadyClock::now();
-  if (told_at_ != SteadyClock::time_point{} && now - told_at_ < kTellsEvery) return;
-  told_at_ = now;
-  base::log(base::LogLevel::kWarning,
-            fmt::format("{} bytes wait for {}, more than the bound of {} bytes: {} wait until they "
-                        "are replicated",
-                        staged, parts_.place, parts_.bytes_max, who));
+std::string StagingBound::reason() {
+  const std::lock_guard lock(mutex_);
+  if (is_disk_full_) {
+    return fmt::format("the disk is nearly full, and {} must answer before data is removed from it",
+                       parts_.place);
+  }
+  return fmt::format("{} bytes wait for {}, more than the bound of {} bytes", staged_, parts_.place,
+                     parts_.bytes_max);
+}
+
+void StagingBound::tell(const char* who) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = SteadyClock::now();
+    if (told_at_ != SteadyClock::time_point{} && now - told_at_ < kTellsEvery) return;
+    told_at_ = now;
+  }
+  base::log(base::LogLevel::kWarning, fmt::format("{}: {} wait for that", reason(), who));
 }
 
 StagingBound::End StagingBound::wait_for_store() {
@@ -78,17 +96,14 @@ StagingBound::End StagingBound::wait_for_store() {
   return End::kReplicated;
 }
 
-StagingBound::End StagingBound::wait(const char* who) {
+StagingBound::End StagingBound::wait(const char* who, std::uint64_t wanted) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return End::kStopped;
   }
   if (parts_.is_fenced()) return End::kStopped;
-  if (has_room()) return End::kRoom;
-  {
-    const std::lock_guard lock(mutex_);
-    tell(who, staged_);
-  }
+  if (has_room(wanted)) return End::kRoom;
+  tell(who);
   parts_.notify();
   ++waiting_;
   const auto end = wait_for_store();
@@ -100,18 +115,17 @@ Result<void> StagingBound::before_write(std::uint64_t bytes) {
   const auto wanted = static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, 1U << 30));
   if (budget_.fetch_sub(wanted, std::memory_order_relaxed) >= wanted) return {};
   const auto full = [&](const std::string& why) {
-    return Error(ErrorCode::kNoSpace,
-                 fmt::format("more than the bound of {} bytes wait for {}, {}; nothing more is "
-                             "accepted until it answers",
-                             parts_.bytes_max, parts_.place, why));
+    return Error(
+        ErrorCode::kNoSpace,
+        fmt::format("{}; {}, and nothing more is accepted until it answers", reason(), why));
   };
-  if (waiting_ >= kWaitingMax) return full("and many writers wait already");
-  switch (wait("writers")) {
+  if (waiting_ >= kWaitingMax) return full("many writers wait already");
+  switch (wait("writers", bytes)) {
     case End::kRoom:
       return {};
     case End::kReplicated:
       // Only what no commit names yet can be left.
-      if (!has_room()) budget_ = static_cast<std::int64_t>(step());
+      if (!has_room(bytes)) budget_ = static_cast<std::int64_t>(step());
       return {};
     case End::kStopped:
       budget_ = static_cast<std::int64_t>(step());
@@ -121,11 +135,11 @@ Result<void> StagingBound::before_write(std::uint64_t bytes) {
     case End::kLate:
       break;
   }
-  return full("which takes nothing");
+  return full("it takes nothing");
 }
 
 void StagingBound::before_seal() {
-  if (wait("seals") != End::kLate) return;
+  if (wait("seals", 0) != End::kLate) return;
   base::log(base::LogLevel::kWarning, parts_.place + " takes nothing: the seal goes on");
 }
 

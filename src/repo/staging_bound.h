@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,8 @@
 
 namespace varve::repo {
 
-/// Makes writers wait for the store while more data waits for it than the bound. A writer goes on
+/// Makes writers wait for the store while more data waits for it than the bound, or than the disk
+/// takes: what the store has can be removed from the disk. A writer goes on
 /// when there is room, and also for a step when a replication has ended: what is left then has no
 /// commit yet, so waiting would not free it. After `patience` without a replication, a writer gets
 /// an error, and all others get it at once until a replication ends. Thread-safe.
@@ -28,6 +30,9 @@ class StagingBound {
     std::chrono::milliseconds patience{};
     /// Returns the data that waits for the store, in bytes. It may be slow.
     std::function<Result<std::uint64_t>()> staged{};
+    /// Returns the bytes that the disk may still take: fewer than are wanted if a replication may
+    /// make room, and nullopt if nothing can. Empty for a disk without an end.
+    std::function<std::optional<std::uint64_t>(std::uint64_t wanted)> disk_room{};
     std::function<void()> notify{};     ///< Asks for a replication.
     std::function<bool()> is_fenced{};  ///< Nothing more will be replicated.
   };
@@ -51,11 +56,14 @@ class StagingBound {
 
  private:
   enum class End : std::uint8_t { kRoom, kReplicated, kStopped, kInterrupted, kLate };
-  [[nodiscard]] bool has_room();
-  [[nodiscard]] End wait(const char* who);
+  [[nodiscard]] bool has_room(std::uint64_t wanted);
+  [[nodiscard]] End wait(const char* who, std::uint64_t wanted);
   [[nodiscard]] End wait_for_store();
-  void tell(const char* who, std::uint64_t staged);
-  [[nodiscard]] std::uint64_t step() const;
+  void tell(const char* who);
+  /// Returns the bytes to accept although there is no room.
+  [[nodiscard]] std::uint64_t step();
+  /// Returns why writers wait.
+  [[nodiscard]] std::string reason();
 
   const Parts parts_;
   std::atomic<std::int64_t> budget_ = 0;  // Bytes to accept before the next look at the folder.
@@ -65,6 +73,7 @@ class StagingBound {
   std::condition_variable changed_;
   std::uint64_t replications_ = 0;
   std::uint64_t staged_ = 0;                         // At the last look.
+  bool is_disk_full_ = false;                        // At the last look.
   std::chrono::steady_clock::time_point told_at_{};  // When the log said that writers wait.
   bool gave_up_ = false;  // A writer has lost its patience, and nothing was replicated since.
   bool stopping_ = false;

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "store/container_rewrite.h"
+#include "store/space_guard.h"
 
 namespace varve::store {
 
@@ -349,13 +350,9 @@ void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
 }
 
 Result<void> ContainerWriter::check_reserve() {
-  // Keeps room for the catalog, so that syncing, sealing and deleting still work when the disk is
-  // full: 1 % of the disk, from 8 to 256 MiB.
   VARVE_TRY_ASSIGN(const SpaceInfo space, store_.space());
-  const std::uint64_t total = space.blocks * space.block_bytes;
   const std::uint64_t available = space.blocks_available * space.block_bytes;
-  const auto reserve = std::clamp<std::uint64_t>(total / 100, 8ULL << 20, 256ULL << 20);
-  if (available < reserve + format::kContainerBytesMax) {
+  if (available < reserved_bytes(space) + format::kContainerBytesMax) {
     return Error(ErrorCode::kNoSpace,
                  "the repository's disk is full; free some space, then continue writing");
   }

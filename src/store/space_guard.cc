@@ -2,6 +2,7 @@
 #include "store/space_guard.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "format/container.h"
@@ -20,11 +21,16 @@ constexpr std::uint64_t kSpareFactor = 6;
 constexpr std::uint64_t kOverheadDivisor = 8;
 constexpr std::int64_t kBudgetBytesMax = 64LL << 20;
 constexpr std::int64_t kTightBytes = 64LL << 20;
+constexpr std::uint64_t kRoomBytesWhereMade = 1ULL << 20;
 
 std::uint64_t available_bytes(const SpaceInfo& space) {
   return space.blocks_available * space.block_bytes;
 }
 }  // namespace
+
+std::uint64_t reserved_bytes(const SpaceInfo& disk) {
+  return std::clamp(disk.blocks * disk.block_bytes / 100, kReserveBytesMin, kReserveBytesMax);
+}
 
 SpaceGuard::SpaceGuard(io::FileSystem& files, std::string directory)
     : files_(files), directory_(std::move(directory)) {}
@@ -61,31 +67,47 @@ Result<void> SpaceGuard::admit(std::uint64_t bytes) {
     for (auto* user : users_) user->store_accepted();
     if (has_room_for(wanted)) return {};
   }
+  if (make_room_ && make_room_(bytes) && has_room_for(wanted)) return {};
   return Error(ErrorCode::kNoSpace,
                "the repository's disk is full; free some space, then continue writing");
 }
 
-bool SpaceGuard::has_room_for(std::int64_t wanted) {
-  // An unknown amount of free space refuses nothing (f_blocks is 0 on some network file systems).
+Result<void> SpaceGuard::has_room(std::uint64_t bytes) {
+  auto admitted = admit(make_room_ ? std::min(bytes, kRoomBytesWhereMade) : bytes);
+  scan_again();
+  return admitted;
+}
+
+std::uint64_t SpaceGuard::room() const {
+  const std::lock_guard lock(mutex_);
+  const auto room = free_above_floor();
+  if (!room) return std::numeric_limits<std::uint64_t>::max();
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(*room, 0));
+}
+
+// An unknown amount of free space refuses nothing (f_blocks is 0 on some network file systems).
+std::optional<std::int64_t> SpaceGuard::free_above_floor() const {
   const auto space = files_.space(directory_);
-  if (!space || space->blocks == 0) {
+  if (!space || space->blocks == 0) return std::nullopt;
+  const auto unwritten = unwritten_bytes();
+  const auto floor = std::max(reserved_bytes(*space), sealing_bytes()) + format::kContainerBytesMax;
+  return static_cast<std::int64_t>(available_bytes(*space)) -
+         static_cast<std::int64_t>(floor + unwritten + unwritten / kOverheadDivisor);
+}
+
+bool SpaceGuard::has_room_for(std::int64_t wanted) {
+  const auto room = free_above_floor();
+  if (!room) {
     budget_ = kBudgetBytesMax;
     return true;
   }
-  const auto unwritten = unwritten_bytes();
-  const auto floor = std::max(std::clamp(space->blocks * space->block_bytes / 100, kReserveBytesMin,
-                                         kReserveBytesMax),
-                              sealing_bytes()) +
-                     format::kContainerBytesMax;
-  const auto room = static_cast<std::int64_t>(available_bytes(*space)) -
-                    static_cast<std::int64_t>(floor + unwritten + unwritten / kOverheadDivisor);
   const auto needed = wanted + wanted / static_cast<std::int64_t>(kOverheadDivisor);
-  tight_ = room < kTightBytes;
-  if (room < needed) {
+  tight_ = *room < kTightBytes;
+  if (*room < needed) {
     budget_ = 0;
     return false;
   }
-  const auto left = room - needed;
+  const auto left = *room - needed;
   budget_ = std::min(left - left / static_cast<std::int64_t>(kOverheadDivisor), kBudgetBytesMax);
   return true;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,10 @@ class SpaceUser {
   virtual void store_accepted() = 0;
 };
 
+/// Returns the free bytes that data must leave on a disk for the catalog, so that syncing, sealing
+/// and deleting still work on a full one: 1 % of the disk, from 8 to 256 MiB.
+[[nodiscard]] std::uint64_t reserved_bytes(const SpaceInfo& disk);
+
 /// Admits data before a write accepts it, and keeps the reserve: a file that Varve removes when the
 /// disk is full nevertheless. Thread-safe.
 ///
@@ -47,7 +52,7 @@ class SpaceGuard {
 
   /// Admits `bytes` more bytes. Accepted data counts with its full size until it is stored,
   /// although duplicates take no space, and other data less after compression. So before the guard
-  /// refuses, it has the users store what they accepted, and looks again. Errors: kNoSpace if the
+  /// refuses, it has the users store what they accepted, and has room made. Errors: kNoSpace if the
   /// disk might not take them beside the data that was admitted before.
   [[nodiscard]] Result<void> admit(std::uint64_t bytes);
   /// Calls `ask` with the number of bytes before each write. It may wait, and an error refuses the
@@ -55,9 +60,26 @@ class SpaceGuard {
   void ask_before_writes(std::function<Result<void>(std::uint64_t bytes)> ask) {
     ask_ = std::move(ask);
   }
+  /// Calls `make_room` before so many bytes are refused; it returns whether it removed files.
+  /// Call this before other threads use the guard. `make_room` must be thread-safe, and must not
+  /// wait for locks of versions, which its caller may hold.
+  void make_room_by(std::function<bool(std::uint64_t bytes)> make_room) {
+    make_room_ = std::move(make_room);
+  }
   /// Asks, without admitting anything. The caller holds no lock. Errors: those of `ask`.
   [[nodiscard]] Result<void> before_write(std::uint64_t bytes) const {
     return ask_ ? ask_(bytes) : Result<void>();
+  }
+  /// Checks as admit(), for bytes that will be written later, and sets nothing aside. Where room is
+  /// made meanwhile (make_room_by()), the disk need not have it for all of them. Errors: as
+  /// admit().
+  [[nodiscard]] Result<void> has_room(std::uint64_t bytes);
+  /// Returns the bytes that admit() would still take now.
+  [[nodiscard]] std::uint64_t room() const;
+  /// Returns whether users have accepted bytes that are not on the disk yet.
+  [[nodiscard]] bool has_unwritten() const {
+    const std::lock_guard lock(mutex_);
+    return unwritten_bytes() != 0;
   }
   /// Makes the next admit() look at the disk again, because other programs fill it, too.
   void scan_again() { budget_ = 0; }
@@ -70,15 +92,19 @@ class SpaceGuard {
   void keep_reserve();
 
  private:
-  // The caller of these three holds mutex_.
+  // The caller of these four holds mutex_.
   [[nodiscard]] std::uint64_t sealing_bytes() const;
   [[nodiscard]] std::uint64_t unwritten_bytes() const;
+  /// Returns the bytes between the free space and the floor, less what users have to write: below 0
+  /// if another program has filled the disk. Nullopt if the disk does not tell.
+  [[nodiscard]] std::optional<std::int64_t> free_above_floor() const;
   /// Returns whether the disk has room for `wanted` more bytes, and sets the budget.
   [[nodiscard]] bool has_room_for(std::int64_t wanted);
 
   io::FileSystem& files_;
   const std::string directory_;
   std::function<Result<void>(std::uint64_t)> ask_;
+  std::function<bool(std::uint64_t)> make_room_;
   std::atomic<std::int64_t> budget_{0};  // Bytes to admit before the guard asks the disk again.
   std::atomic<bool> tight_{false};
 

@@ -17,6 +17,7 @@ Result<std::shared_ptr<const format::Recipe>> CloneSources::reachable(
     return run.is_hole() || state_.parts.index->covers(run.first, run.count) == run.count;
   });
   if (all) return recipe;
+  if (auto* const space = state_.parts.space) VARVE_TRY(space->before_write(recipe->data_bytes()));
   VARVE_TRY(state_.admit(recipe->data_bytes()));
   const StagedContent content(std::make_shared<OpenRecipe>(recipe));
   VARVE_TRY_ASSIGN(auto copy, ingest_.cut(content, nullptr));

@@ -78,10 +78,7 @@ Result<void> OpenState::admit(std::uint64_t bytes) const {
 }
 
 Result<void> OpenState::has_room(std::uint64_t bytes) const {
-  if (parts.space == nullptr) return {};
-  const auto admitted = parts.space->admit(bytes);
-  parts.space->scan_again();
-  return admitted;
+  return parts.space != nullptr ? parts.space->has_room(bytes) : Result<void>();
 }
 
 bool OpenState::count_written(std::uint64_t bytes) {

@@ -34,6 +34,7 @@ class Folder {
                      ++looks;
                      return Result<std::uint64_t>(staged.load());
                    },
+               .disk_room = [this](std::uint64_t) { return std::optional(disk_room.load()); },
                .notify = [this] { ++notified; },
                .is_fenced = [this] { return fenced.load(); }}) {}
 
@@ -42,6 +43,7 @@ class Folder {
   }
 
   std::atomic<std::uint64_t> staged = 0;
+  std::atomic<std::uint64_t> disk_room = 1000 * kBound;
   std::atomic<int> looks = 0;
   std::atomic<int> notified = 0;
   std::atomic<bool> fenced = false;
@@ -86,6 +88,31 @@ TEST(StagingBound, AfterAReplicationAWriterGoesOnByAStep) {
   folder.wait_for_writers(1);
   folder.bound.replicated();
   later.join();
+}
+
+// Data that the store has can be removed from the disk.
+TEST(StagingBound, AWriterWaitsWhileTheDiskIsNearlyFull) {
+  Folder folder(hours(1));
+  folder.staged = 10;
+  folder.disk_room = 0;
+  std::thread writer([&] { must(folder.bound.before_write(kBound)); });
+  folder.wait_for_writers(1);
+  folder.staged = 0;
+  folder.disk_room = 1000 * kBound;
+  folder.bound.replicated();
+  writer.join();
+  must(folder.bound.before_write(1));
+}
+
+TEST(StagingBound, AWriterThatLosesItsPatienceNamesTheDisk) {
+  Folder folder(milliseconds(10));
+  folder.staged = 10;
+  folder.disk_room = 0;
+  const auto refused = folder.bound.before_write(kBound);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "the disk is nearly full, and s3://b/p must answer before data is removed from it; it "
+            "takes nothing, and nothing more is accepted until it answers");
 }
 
 TEST(StagingBound, AWriterLosesItsPatienceAndOthersDoNotWaitAgain) {

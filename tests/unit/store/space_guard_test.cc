@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <utility>
 
 #include "io/memory_file_system.h"
 #include "support/faulty_file_system.h"
@@ -89,6 +90,33 @@ TEST_F(SpaceGuardTest, DoesNotRefuseBecauseOfDuplicatesOnTheirWay) {
   tell(13);
   EXPECT_FALSE(admits(2));
   EXPECT_EQ(holder.stores, 2) << "nothing was on its way";
+}
+
+TEST_F(SpaceGuardTest, MakesRoomBeforeItRefuses) {
+  std::uint64_t removable = 50;
+  int calls = 0;
+  guard_->make_room_by([&](std::uint64_t bytes) {
+    EXPECT_EQ(bytes, 2 * kMiB);
+    ++calls;
+    tell(13 + removable);
+    return std::exchange(removable, 0) != 0;
+  });
+  tell(13);
+  EXPECT_TRUE(admits(2));
+  EXPECT_EQ(calls, 1);
+  tell(13);
+  EXPECT_FALSE(admits(2)) << "nothing is left to remove";
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(SpaceGuardTest, RoomForLaterWritesMayBeMadeMeanwhile) {
+  tell(50);
+  EXPECT_FALSE(guard_->has_room(1000 * kMiB));
+  guard_->make_room_by([](std::uint64_t) { return false; });
+  EXPECT_TRUE(guard_->has_room(1000 * kMiB));
+  EXPECT_TRUE(admits(30)) << "nothing was set aside";
+  tell(12);
+  EXPECT_FALSE(guard_->has_room(1000 * kMiB));
 }
 
 TEST_F(SpaceGuardTest, KeepsWhatSealingTakes) {
