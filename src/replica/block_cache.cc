@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/coding.h"
+#include "store/space_guard.h"
 
 namespace varve::replica {
 
@@ -157,6 +158,16 @@ std::uint64_t BlockCache::shrink(std::uint64_t bytes) {
   return removed;
 }
 
+// Other programs need the rest of the disk, and so do the catalog and data that comes later.
+bool BlockCache::make_room(std::uint64_t bytes) {
+  const auto has_room = [&] {
+    const auto disk = files_.space(folder_);
+    return !disk || disk->blocks == 0 ||
+           disk->blocks_available * disk->block_bytes >= store::reserved_bytes(*disk) + bytes;
+  };
+  return has_room() || (shrink(bytes) >= bytes && has_room());
+}
+
 void BlockCache::remove(const std::string& object, std::uint64_t block) {
   const auto name = name_of(object, block);
   const std::lock_guard lock(mutex_);
@@ -217,6 +228,7 @@ void BlockCache::add(const std::string& object, std::uint64_t block, CellSet cel
     load();
     temporary = fmt::format("{}/{}-{}.tmp", folder_, ::getpid(), next_temporary_++);
   }
+  if (!make_room(part.block_bytes)) return;
   cells = static_cast<CellSet>(cells & cells_of(part.block_bytes));
   // The file that replaces another one has its cells, too.
   std::vector<std::byte> kept;

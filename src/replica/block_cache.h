@@ -33,8 +33,8 @@ struct PartOfBlock {
 /// Keeps cells in a folder, those of one block in one file, and evicts the blocks that were used
 /// least recently. Objects never change, so a cell never becomes wrong. A checksum shows cells that
 /// a crash left incomplete; they count as missing. Several processes may share the folder; their
-/// files together exceed the limit by at most an eighth for each of them. Errors of the disk cost
-/// only speed. Thread-safe.
+/// files together exceed the limit by at most an eighth for each of them. On a nearly full disk,
+/// new blocks take the place of others. Errors of the disk cost only speed. Thread-safe.
 class BlockCache {
  public:
   /// Lifetime: `files` outlives the cache.
@@ -62,6 +62,8 @@ class BlockCache {
   void load();
   void scan();
   void use(const std::string& name, std::uint64_t bytes);
+  /// Removes blocks from a nearly full disk. Returns whether it has room for `bytes` more.
+  [[nodiscard]] bool make_room(std::uint64_t bytes);
   /// Removes the block that was used least recently. Returns its bytes.
   std::uint64_t evict_one();
 

@@ -101,6 +101,7 @@ struct CellReader::Flight {
   std::chrono::steady_clock::time_point failed_at{};
   bool is_writing = false;   // To the cache.
   bool is_in_cache = false;  // Or will not be written to it.
+  bool is_dropped = false;   // Some of its bytes are wrong.
   std::chrono::steady_clock::time_point received_at{};
   std::uint64_t taken = 0;  // Bytes that readers have copied.
   // For each cell, the parts of kTakenPartBytes of which readers have copied bytes.

@@ -39,7 +39,7 @@ void CellReader::State::write(const FlightPointer& flight) {
   std::map<std::uint64_t, CellSet> blocks;
   {
     const Lock lock(mutex);
-    for (auto cell = flight->begin; cell < flight->end; ++cell) {
+    for (auto cell = flight->begin; cell < flight->end && !flight->is_dropped; ++cell) {
       if (reads_once && flight->is_taken(cell)) continue;
       auto& set = blocks[cell / kCellsPerBlock];
       set = static_cast<CellSet>(set | cell_bit(cell));
@@ -93,6 +93,7 @@ void CellReader::State::drop(const ObjectRange& range) {
       const auto found = cells.find({range.object, cell});
       if (found == cells.end() || found->second->step != Flight::Step::kReceived) continue;
       const auto flight = found->second;
+      flight->is_dropped = true;
       if (!flight->is_writing) flight->is_in_cache = true;  // It will not be written.
       forget(*flight);
     }

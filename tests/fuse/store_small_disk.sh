@@ -63,3 +63,12 @@ cmp "$work/t/more" "$work/source/more"
 cmp "$work/t/ours" "$work/source/ours"
 "$VARVE" -q check --read-data "$work/reader"
 ok "nothing is lost"
+
+fallocate -l $(($(left) - 100))K "$work/disk/ballast"
+expect_status 1 "$VARVE" attach "$place" "$work/disk/reader"
+message_says 'No space left on device'
+rm "$work/disk/ballast"
+"$VARVE" -q attach "$place" "$work/disk/reader"
+"$VARVE" -q restore "$work/disk/reader" s/one "$work/one"
+cmp "$work/one/one" "$work/source/one"
+ok "a folder that finds no room on its disk says so, and can be attached later"
