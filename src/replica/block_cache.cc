@@ -163,7 +163,7 @@ bool BlockCache::make_room(std::uint64_t bytes) {
   const auto has_room = [&] {
     const auto disk = files_.space(folder_);
     return !disk || disk->blocks == 0 ||
-           disk->blocks_available * disk->block_bytes >= store::reserved_bytes(*disk) + bytes;
+           disk->blocks_available * disk->block_bytes >= store::spare_bytes(*disk) + bytes;
   };
   return has_room() || (shrink(bytes) >= bytes && has_room());
 }

@@ -20,7 +20,6 @@ namespace varve::repo {
 namespace {
 // The share of the bound on local data that is for blocks of evicted files.
 constexpr std::uint64_t kBlocksShare = 4;
-constexpr std::uint64_t kFreeBytes = 64U << 20;
 // The guard admits so many more bytes than the bound: for writers that have passed it.
 constexpr std::uint64_t kRoomBytesLeft = 4U << 20;
 
@@ -28,11 +27,6 @@ std::uint64_t available_bytes(const SpaceInfo& disk) {
   return disk.blocks_available * disk.block_bytes;
 }
 
-// The free space that evictions leave: more than the guard of the disk asks for, so that it refuses
-// no writer meanwhile.
-std::uint64_t free_bytes_wanted(const SpaceInfo& disk) {
-  return std::min(disk.blocks * disk.block_bytes / 2, 2 * store::reserved_bytes(disk) + kFreeBytes);
-}
 }  // namespace
 
 Result<std::unique_ptr<io::FileSystem>> open_whole_folder(const std::string& folder,
@@ -69,6 +63,10 @@ Result<replica::ReplicateReport> BucketSide::replicate_once() {
   if (wants_newest_.exchange(false)) VARVE_TRY(replicator_->confirm_newest());
   const auto labelled = labelled_ ? labelled_() : 0;
   auto done = replicator_->replicate();
+  // The catalog and the state need room, too.
+  if (!done && done.error().code() == ErrorCode::kNoSpace && evict()) {
+    done = replicator_->replicate();
+  }
   if (done && labelled != 0) remember_(labelled);
   return done;
 }
@@ -81,7 +79,7 @@ Result<bool> BucketSide::is_evicted(const std::string& path) {
 bool BucketSide::evict(std::uint64_t wanted) {
   std::uint64_t missing = 0;
   if (const auto disk = files_->space(path_)) {
-    const auto least = free_bytes_wanted(*disk) + wanted;
+    const auto least = store::spare_bytes(*disk) + wanted;
     missing = least - std::min(least, available_bytes(*disk));
   }
   const auto shrunk = missing == 0 ? 0 : data_->shrink_cache(missing);

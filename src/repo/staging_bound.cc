@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "base/interruption.h"
 #include "base/log.h"
@@ -19,6 +20,7 @@ constexpr std::chrono::minutes kTellsEvery{1};
 constexpr std::uint64_t kStepMin = 64U << 10;
 constexpr std::uint64_t kSteps = 16;  // Parts of the bound.
 constexpr std::uint64_t kStepOnFullDisk = 1U << 20;
+constexpr std::chrono::seconds kRoomWithin{30};
 
 }  // namespace
 
@@ -120,22 +122,22 @@ Result<void> StagingBound::before_write(std::uint64_t bytes) {
         fmt::format("{}; {}, and nothing more is accepted until it answers", reason(), why));
   };
   if (waiting_ >= kWaitingMax) return full("many writers wait already");
-  switch (wait("writers", bytes)) {
-    case End::kRoom:
-      return {};
-    case End::kReplicated:
-      // Only what no commit names yet can be left.
-      if (!has_room(bytes)) budget_ = static_cast<std::int64_t>(step());
-      return {};
-    case End::kStopped:
-      budget_ = static_cast<std::int64_t>(step());
-      return {};
-    case End::kInterrupted:
+  const auto begun = SteadyClock::now();
+  while (true) {
+    const auto end = wait("writers", bytes);
+    if (end == End::kLate) return full("it takes nothing");
+    if (end == End::kInterrupted) {
       return Error(ErrorCode::kInterrupted, "interrupted while waiting for " + parts_.place);
-    case End::kLate:
-      break;
+    }
+    if (end == End::kRoom || (end == End::kReplicated && has_room(bytes))) return {};
+    // Checkpoints commit the data within seconds, and a replication after that makes room.
+    const bool is_worthwhile = SteadyClock::now() - begun < kRoomWithin;
+    if (end == End::kStopped || !is_disk_full() || !is_worthwhile) break;
+    std::this_thread::sleep_for(kLooksEvery);
   }
-  return full("it takes nothing");
+  // Only what no commit names yet can be left.
+  budget_ = static_cast<std::int64_t>(step());
+  return {};
 }
 
 void StagingBound::before_seal() {

@@ -62,6 +62,10 @@ class StagingBound {
   void tell(const char* who);
   /// Returns the bytes to accept although there is no room.
   [[nodiscard]] std::uint64_t step();
+  [[nodiscard]] bool is_disk_full() {
+    const std::lock_guard lock(mutex_);
+    return is_disk_full_;
+  }
   /// Returns why writers wait.
   [[nodiscard]] std::string reason();
 

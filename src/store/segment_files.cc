@@ -229,6 +229,18 @@ void SegmentReader::will_read_data(const format::ContainerRecord& record, std::u
 }
 
 bool SegmentReader::drop(const format::ContainerRecord& record) {
+  // Two readers may meet one altered answer; a container that is damaged for good gives no others.
+  constexpr unsigned kDropsMax = 4;
+  constexpr std::chrono::seconds kWhile{30};
+  constexpr std::size_t kKnownMax = 1024;
+  {
+    const std::lock_guard lock(drops_mutex_);
+    if (drops_.size() >= kKnownMax) drops_.clear();
+    auto& drops = drops_[{record.segment, record.offset}];
+    const auto now = std::chrono::steady_clock::now();
+    if (now - drops.since > kWhile) drops = {now, 0};
+    if (++drops.count > kDropsMax) return false;
+  }
   const auto from = file(record.segment);
   return from && (*from)->drop(record.offset, record.end() - record.offset);
 }

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -130,7 +134,8 @@ class SegmentReader {
   void will_read_all(const format::ContainerRecord& record);
   void will_read_data(const format::ContainerRecord& record, std::uint32_t offset,
                       std::size_t bytes);
-  /// Drops what is kept of a container, as OpenSegment::drop().
+  /// Drops what is kept of a container, as OpenSegment::drop(). A container that stays damaged is
+  /// dropped only some times in a while, so that its readers do not ask for ever.
   [[nodiscard]] bool drop(const format::ContainerRecord& record);
   /// Reads the bytes between the container's data and its end.
   [[nodiscard]] Result<std::vector<std::byte>> read_padding(const format::ContainerRecord& record);
@@ -160,11 +165,20 @@ class SegmentReader {
   [[nodiscard]] Result<std::shared_ptr<OpenSegment>> file(SegmentNumber segment,
                                                           ReadMode mode = ReadMode::kPlanned);
 
+  /// How often a container was dropped since a time.
+  struct Drops {
+    std::chrono::steady_clock::time_point since{};
+    unsigned count = 0;
+  };
+  using Place = std::pair<SegmentNumber, std::uint64_t>;
+
   static constexpr std::size_t kOwnFilesMax = 256;
   SegmentStore& store_;
   const format::ContainerKeys* const keys_;
   const std::unique_ptr<OpenFiles> own_files_;
   OpenFiles& files_;
+  std::mutex drops_mutex_;  // Guards drops_.
+  std::map<Place, Drops> drops_;
 };
 
 }  // namespace varve::store

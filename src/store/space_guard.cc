@@ -21,6 +21,7 @@ constexpr std::uint64_t kSpareFactor = 6;
 constexpr std::uint64_t kOverheadDivisor = 8;
 constexpr std::int64_t kBudgetBytesMax = 64LL << 20;
 constexpr std::int64_t kTightBytes = 64LL << 20;
+constexpr std::uint64_t kSpareBytesMin = 64ULL << 20;
 constexpr std::uint64_t kRoomBytesWhereMade = 1ULL << 20;
 
 std::uint64_t available_bytes(const SpaceInfo& space) {
@@ -30,6 +31,10 @@ std::uint64_t available_bytes(const SpaceInfo& space) {
 
 std::uint64_t reserved_bytes(const SpaceInfo& disk) {
   return std::clamp(disk.blocks * disk.block_bytes / 100, kReserveBytesMin, kReserveBytesMax);
+}
+
+std::uint64_t spare_bytes(const SpaceInfo& disk) {
+  return std::min(disk.blocks * disk.block_bytes / 2, 2 * reserved_bytes(disk) + kSpareBytesMin);
 }
 
 SpaceGuard::SpaceGuard(io::FileSystem& files, std::string directory)

@@ -34,6 +34,10 @@ class SpaceUser {
 /// and deleting still work on a full one: 1 % of the disk, from 8 to 256 MiB.
 [[nodiscard]] std::uint64_t reserved_bytes(const SpaceInfo& disk);
 
+/// Returns the free bytes that a cache leaves on a disk: more than the guard asks for, so that it
+/// refuses no writer meanwhile; half of a small disk.
+[[nodiscard]] std::uint64_t spare_bytes(const SpaceInfo& disk);
+
 /// Admits data before a write accepts it, and keeps the reserve: a file that Varve removes when the
 /// disk is full nevertheless. Thread-safe.
 ///

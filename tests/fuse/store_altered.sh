@@ -40,6 +40,15 @@ for kind in plain encrypted; do
     rm -r "$work/restored" "$work/reader"
     store_command fault altered 1 0 >/dev/null
   done
+  # A store that alters all answers is asked a few times for each container.
+  "$VARVE" -q attach "$at" "$work/reader"
+  store_command fault altered 0 1000000000 >/dev/null
+  expect_status 3 "$VARVE" -q restore "$work/reader" s/one "$work/restored"
+  requests=$(store_command requests)
+  store_command fault altered 1 0 >/dev/null
+  [ "$requests" -lt 200 ] || fail "$requests requests for 10 MiB"
+  rm -r "$work/restored"
   [ "$altered" -gt 2 ] || fail "only $altered answers were altered"
-  ok "$kind: a mount and a restore ask again"
+  rm -r "$work/reader"
+  ok "$kind: a mount and a restore ask again, and not for ever"
 done

@@ -26,6 +26,20 @@ cmp "$mnt/t/one.partial/large" "$work/source/large"
 mv -T "$mnt/t/one.partial" "$mnt/t/one"
 ok "a mount takes a file that is larger than the disk"
 
+# Several writers at once, and readers of what was evicted: their cache leaves room on the disk.
+mkdir "$mnt/t/four.partial"
+for n in 1 2 3 4; do
+  head -c 40M /dev/urandom >"$work/w$n"
+  cp "$work/w$n" "$mnt/t/four.partial/$n" 2>"$work/cp$n" &
+  writers[n]=$!
+done
+for n in 1 2 3 4; do wait "${writers[n]}" || fail "$(cat "$work/cp$n"; df -h "$work/disk")"; done
+for n in 1 2 3 4; do cmp "$work/w$n" "$mnt/t/four.partial/$n"; done
+cmp "$mnt/t/one/large" "$work/source/large"
+[ "$(left)" -gt 10000 ] || fail "the cache fills the disk: $(df -h "$work/disk")"
+mv -T "$mnt/t/four.partial" "$mnt/t/four"
+ok "several writers wait for room, and readers leave some"
+
 stop_store
 mkdir "$mnt/t/two.partial"
 fresh 90M more
