@@ -184,15 +184,21 @@ Result<void> Replicator::check_newest() {
   if (next) return fenced(*next);
   if (next.error().code() != ErrorCode::kNotFound) return next.error();
   checked_ = true;
-  if (head_.number != 0) newest_at_ = std::chrono::steady_clock::now();
   return {};
 }
 
 Result<void> Replicator::confirm_newest() {
   const std::lock_guard lock(mutex_);
   if (fenced_) return *fenced_;
-  checked_ = checked_ && is_newest();
-  return check_newest();
+  if (is_newest()) return {};
+  checked_ = false;
+  VARVE_TRY(check_newest());
+  if (head_.number == 0) return {};
+  VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(*parts_.catalog));
+  // Such a catalog gives numbers of files again: the next head has to compare them first.
+  VARVE_TRY_ASSIGN(const bool rebuilt, is_rebuilt(now));
+  if (!rebuilt) newest_at_ = std::chrono::steady_clock::now();
+  return {};
 }
 
 // The place may have been removed, and made again by another machine: its heads have other names,

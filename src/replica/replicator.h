@@ -116,7 +116,8 @@ class Replicator {
   [[nodiscard]] ReplicaState& state() { return state_; }
 
   /// Asks the store whether the known head is the newest one, unless is_newest() is true: two
-  /// requests. Errors: as replicate().
+  /// requests. A catalog that was rebuilt since that head does not make it so. Errors: as
+  /// replicate().
   [[nodiscard]] Result<void> confirm_newest();
   /// Returns whether this process has created the newest head within the last hour, or found that
   /// it is the known one. Another writer may have created newer ones since then, but removes no
