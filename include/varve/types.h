@@ -129,6 +129,11 @@ struct SpaceInfo {
   std::uint64_t blocks_available = 0;
   std::uint64_t files = 0;
   std::uint64_t files_free = 0;
+
+  /// Returns the bytes that the caller's user may still write.
+  [[nodiscard]] std::uint64_t available_bytes() const { return blocks_available * block_bytes; }
+  /// Returns the size of the disk, in bytes: 0 if the disk does not tell.
+  [[nodiscard]] std::uint64_t total_bytes() const { return blocks * block_bytes; }
 };
 
 /// Progress of a tree that is copied into or out of a repository.

@@ -113,17 +113,13 @@ std::string open_names(const SeriesStatus& series) {
   return text.empty() ? "-" : text;
 }
 
-std::uint64_t free_bytes(const SpaceInfo& space) {
-  return space.blocks_available * space.block_bytes;
-}
-
 // Monitoring programs show the first line alone, so it has the gravest concern.
 void print_as_text(const RepositoryStatus& status, const std::vector<Concern>& concerns,
                    Health health) {
   std::string first = fmt::format("{} - ", name_of(health));
   if (concerns.empty()) {
     first += fmt::format("{} series, {} free", status.series.size(),
-                         size_text(free_bytes(status.space), false));
+                         size_text(status.space.available_bytes(), false));
   } else {
     first += concerns.front().text;
   }
@@ -144,8 +140,8 @@ void print_as_text(const RepositoryStatus& status, const std::vector<Concern>& c
   if (rows.size() > 1) print("\n" + table(rows, "lrlrrl"));
   if (status.replication) print("\n" + table(store_rows(status), "ll"));
   rows = {{"last checks", check_text(status)},
-          {"free", fmt::format("{} of {}", size_text(free_bytes(status.space), false),
-                               size_text(status.space.blocks * status.space.block_bytes, false))}};
+          {"free", fmt::format("{} of {}", size_text(status.space.available_bytes(), false),
+                               size_text(status.space.total_bytes(), false))}};
   if (status.sequence) rows.push_back({"sequence number", std::to_string(*status.sequence)});
   print("\n" + table(rows, "ll"));
 }
@@ -187,8 +183,8 @@ void print_as_json(const RepositoryStatus& status, const std::vector<Concern>& c
   }
   Json summary{{"state", name_of(health)},
                {"series_count", status.series.size()},
-               {"free_bytes", free_bytes(status.space)},
-               {"disk_bytes", status.space.blocks * status.space.block_bytes}};
+               {"free_bytes", status.space.available_bytes()},
+               {"disk_bytes", status.space.total_bytes()}};
   if (status.sequence) summary["sequence"] = *status.sequence;
   print_json("status_summary", std::move(summary));
 }

@@ -88,7 +88,7 @@ void add_check_concerns(const RepositoryStatus& status, const StatusLimits& limi
 
 void add_space_concern(const SpaceInfo& space, const StatusLimits& limits,
                        std::vector<Concern>& concerns) {
-  const std::uint64_t free = space.blocks_available * space.block_bytes;
+  const std::uint64_t free = space.available_bytes();
   Health health = Health::kOk;
   if (free < limits.free_bytes || space.blocks_available < space.blocks / 100 * kWarnBelowPercent) {
     health = Health::kWarning;

@@ -116,9 +116,8 @@ std::string prometheus_text(std::string_view repository, const RepositoryFigures
   add_total("varve_repository_staging_bytes", "Bytes of open versions.", totals.staging_bytes);
   add_total("varve_repository_parity_bytes", "Bytes of parity files.", totals.parity_bytes);
   add_total("varve_repository_free_bytes", "Bytes of the disk that its user may still write.",
-            figures.space.blocks_available * figures.space.block_bytes);
-  add_total("varve_repository_disk_bytes", "Bytes of the disk.",
-            figures.space.blocks * figures.space.block_bytes);
+            figures.space.available_bytes());
+  add_total("varve_repository_disk_bytes", "Bytes of the disk.", figures.space.total_bytes());
   const auto add_checks = [&](std::string_view gauge, std::string_view help, const auto& value) {
     add_prometheus_header(text, gauge, help, "gauge");
     for (const EarlierCheck& check : figures.checks) {

@@ -219,7 +219,7 @@ Result<CatalogCompaction> compact(const Env& env, io::FileSystem& files,
   VARVE_TRY_ASSIGN(const auto use, page_use(env));
   VARVE_TRY_ASSIGN(const auto space, files.space(directory));
   const auto needed = use.used - use.free + kSpareBytes;
-  const auto available = space.blocks_available * space.block_bytes;
+  const auto available = space.available_bytes();
   if (available < needed) {
     return Error(ErrorCode::kNoSpace,
                  fmt::format("compacting the catalog takes {} bytes for a while, but the disk has "

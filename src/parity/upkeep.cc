@@ -223,7 +223,7 @@ class ParityUpkeep {
   [[nodiscard]] Result<void> check_space(const std::vector<format::ParityMember>& members) {
     VARVE_TRY_ASSIGN(const auto space, store_.space());
     const auto wanted = bytes_of(members) * options_.percent / 100 + kSpareBytes;
-    if (space.blocks_available * space.block_bytes >= wanted) return {};
+    if (space.available_bytes() >= wanted) return {};
     return Error(ErrorCode::kNoSpace, "the disk is too full for parity");
   }
 

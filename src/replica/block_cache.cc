@@ -110,9 +110,7 @@ void BlockCache::scan() {
       ++at;
       continue;
     }
-    bytes_ -= at->second.bytes;
-    used_.erase(at->second.at);
-    at = known_.erase(at);
+    at = forget(at);
   }
   for (const auto& name : present) {
     if (!name.ends_with(kEnding) || known_.contains(name)) continue;
@@ -140,14 +138,17 @@ void BlockCache::use(const std::string& name, std::uint64_t bytes) {
   known->second.bytes = bytes;
 }
 
+BlockCache::Blocks::iterator BlockCache::forget(Blocks::iterator known) {
+  bytes_ -= known->second.bytes;
+  used_.erase(known->second.at);
+  return known_.erase(known);
+}
+
 std::uint64_t BlockCache::evict_one() {
-  const auto known = known_.find(used_.back());
-  const auto bytes = known->second.bytes;
+  const auto before = bytes_;
   static_cast<void>(files_.remove(folder_ + "/" + used_.back()));
-  bytes_ -= bytes;
-  known_.erase(known);
-  used_.pop_back();
-  return bytes;
+  forget(known_.find(used_.back()));
+  return before - bytes_;
 }
 
 std::uint64_t BlockCache::shrink(std::uint64_t bytes) {
@@ -163,7 +164,7 @@ bool BlockCache::make_room(std::uint64_t bytes) {
   const auto has_room = [&] {
     const auto disk = files_.space(folder_);
     return !disk || disk->blocks == 0 ||
-           disk->blocks_available * disk->block_bytes >= store::spare_bytes(*disk) + bytes;
+           disk->available_bytes() >= store::spare_bytes(*disk) + bytes;
   };
   return has_room() || (shrink(bytes) >= bytes && has_room());
 }
@@ -173,11 +174,7 @@ void BlockCache::remove(const std::string& object, std::uint64_t block) {
   const std::lock_guard lock(mutex_);
   load();
   static_cast<void>(files_.remove(folder_ + "/" + name));
-  const auto known = known_.find(name);
-  if (known == known_.end()) return;
-  bytes_ -= known->second.bytes;
-  used_.erase(known->second.at);
-  known_.erase(known);
+  if (const auto known = known_.find(name); known != known_.end()) forget(known);
 }
 
 void BlockCache::clear() {

@@ -59,11 +59,19 @@ class BlockCache {
   void clear();
 
  private:
+  struct Known {
+    std::uint64_t bytes = 0;
+    std::list<std::string>::iterator at;
+  };
+  using Blocks = std::map<std::string, Known>;
+
   void load();
   void scan();
   void use(const std::string& name, std::uint64_t bytes);
   /// Removes blocks from a nearly full disk. Returns whether it has room for `bytes` more.
   [[nodiscard]] bool make_room(std::uint64_t bytes);
+  /// Forgets a block whose file is gone. Returns the next one.
+  Blocks::iterator forget(Blocks::iterator known);
   /// Removes the block that was used least recently. Returns its bytes.
   std::uint64_t evict_one();
 
@@ -74,11 +82,7 @@ class BlockCache {
   std::mutex mutex_;  // Guards the members below.
   bool loaded_ = false;
   std::list<std::string> used_;  // The last used one first.
-  struct Known {
-    std::uint64_t bytes = 0;
-    std::list<std::string>::iterator at;
-  };
-  std::map<std::string, Known> known_;
+  Blocks known_;
   std::uint64_t bytes_ = 0;
   std::uint64_t added_ = 0;  // Bytes added since the folder was scanned.
   std::uint64_t next_temporary_ = 0;

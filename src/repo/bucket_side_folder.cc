@@ -23,10 +23,6 @@ constexpr std::uint64_t kBlocksShare = 4;
 // The guard admits so many more bytes than the bound: for writers that have passed it.
 constexpr std::uint64_t kRoomBytesLeft = 4U << 20;
 
-std::uint64_t available_bytes(const SpaceInfo& disk) {
-  return disk.blocks_available * disk.block_bytes;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<io::FileSystem>> open_whole_folder(const std::string& folder,
@@ -80,7 +76,7 @@ bool BucketSide::evict(std::uint64_t wanted) {
   std::uint64_t missing = 0;
   if (const auto disk = files_->space(path_)) {
     const auto least = store::spare_bytes(*disk) + wanted;
-    missing = least - std::min(least, available_bytes(*disk));
+    missing = least - std::min(least, disk->available_bytes());
   }
   const auto shrunk = missing == 0 ? 0 : data_->shrink_cache(missing);
   if (!replicator_->is_newest()) return shrunk != 0;

@@ -22,7 +22,7 @@ constexpr std::int64_t kRecordSecondsMax = 30 * 86400;
 
 std::uint64_t DiskCosts::disk_bytes() const {
   const auto space = parts_.files->space(parts_.series_directory);
-  return space ? space->blocks * space->block_bytes : 0;
+  return space ? space->total_bytes() : 0;
 }
 
 void DiskCosts::use(const io::DiskSpeed& speed) const {

@@ -351,8 +351,7 @@ void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
 
 Result<void> ContainerWriter::check_reserve() {
   VARVE_TRY_ASSIGN(const SpaceInfo space, store_.space());
-  const std::uint64_t available = space.blocks_available * space.block_bytes;
-  if (available < reserved_bytes(space) + format::kContainerBytesMax) {
+  if (space.available_bytes() < reserved_bytes(space) + format::kContainerBytesMax) {
     return Error(ErrorCode::kNoSpace,
                  "the repository's disk is full; free some space, then continue writing");
   }

@@ -23,18 +23,14 @@ constexpr std::int64_t kBudgetBytesMax = 64LL << 20;
 constexpr std::int64_t kTightBytes = 64LL << 20;
 constexpr std::uint64_t kSpareBytesMin = 64ULL << 20;
 constexpr std::uint64_t kRoomBytesWhereMade = 1ULL << 20;
-
-std::uint64_t available_bytes(const SpaceInfo& space) {
-  return space.blocks_available * space.block_bytes;
-}
 }  // namespace
 
 std::uint64_t reserved_bytes(const SpaceInfo& disk) {
-  return std::clamp(disk.blocks * disk.block_bytes / 100, kReserveBytesMin, kReserveBytesMax);
+  return std::clamp(disk.total_bytes() / 100, kReserveBytesMin, kReserveBytesMax);
 }
 
 std::uint64_t spare_bytes(const SpaceInfo& disk) {
-  return std::min(disk.blocks * disk.block_bytes / 2, 2 * reserved_bytes(disk) + kSpareBytesMin);
+  return std::min(disk.total_bytes() / 2, 2 * reserved_bytes(disk) + kSpareBytesMin);
 }
 
 SpaceGuard::SpaceGuard(io::FileSystem& files, std::string directory)
@@ -96,7 +92,7 @@ std::optional<std::int64_t> SpaceGuard::free_above_floor() const {
   if (!space || space->blocks == 0) return std::nullopt;
   const auto unwritten = unwritten_bytes();
   const auto floor = std::max(reserved_bytes(*space), sealing_bytes()) + format::kContainerBytesMax;
-  return static_cast<std::int64_t>(available_bytes(*space)) -
+  return static_cast<std::int64_t>(space->available_bytes()) -
          static_cast<std::int64_t>(floor + unwritten + unwritten / kOverheadDivisor);
 }
 
@@ -139,7 +135,7 @@ void SpaceGuard::keep_reserve() {
     }
     if (present >= wanted) return {};
     VARVE_TRY_ASSIGN(const auto space, files_.space(directory_));
-    if (available_bytes(space) < kSpareFactor * wanted) return {};
+    if (space.available_bytes() < kSpareFactor * wanted) return {};
     const std::vector<std::byte> bytes(kReserveStepBytes);
     VARVE_TRY_ASSIGN(const auto file, files_.open(path, io::OpenMode::kReadWrite));
     for (std::uint64_t at = present; at < wanted; at += bytes.size()) {

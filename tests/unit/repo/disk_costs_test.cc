@@ -174,7 +174,7 @@ TEST_F(DiskCostsTest, RecordsOfAnotherDiskOrOfLongAgoAreNotUsed) {
   catalog::DiskRecord good;
   good.request_nanoseconds = 8'000'000;
   good.bytes_per_second = 150'000'000;
-  good.disk_bytes = space.blocks * space.block_bytes;
+  good.disk_bytes = space.total_bytes();
   good.measured_seconds = clock_.seconds - 86400;
   const auto is_used = [this](const catalog::DiskRecord& record) {
     put(record);
