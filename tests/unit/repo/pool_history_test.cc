@@ -20,7 +20,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t usual) {
 }
 
 TEST(PoolHistoryTest, AllVersionsAreWholeAndAllUsersAreCounted) {
-  constexpr std::uint64_t kStepsOfAll = 10'000;
+  constexpr std::uint64_t kStepsOfAll = 3'000;
   constexpr std::uint64_t kStepsOfOneHistory = 1'000;
   auto left = number_from("VARVE_TEST_STEPS", kStepsOfAll);
   std::size_t aliases_max = 0;
