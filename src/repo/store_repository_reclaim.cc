@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes objects that no head needs, with the key of a keeper.
+#include <fmt/format.h>
+
 #include <set>
 #include <string>
 
@@ -41,9 +43,15 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
                                     std::int64_t wait_seconds, const BucketHooks& hooks) {
   VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
-  if (!config || !config->reads_only) {
+  if (!config) {
     return Error(ErrorCode::kInvalid,
                  folder + " is no attached folder; make one with `varve attach`");
+  }
+  if (!config->reads_only) {
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("{} writes to {}, and only a folder that reads can reclaim; make one "
+                             "with `varve attach {} DIR`",
+                             folder, config->place, config->place));
   }
   auto reading = options;
   reading.read_only = true;
