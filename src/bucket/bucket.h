@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -163,6 +164,11 @@ class Bucket {
   /// Returns the seconds that the store's clock is ahead of this machine's by the latest answer;
   /// nullopt before the first one.
   [[nodiscard]] virtual std::optional<std::int64_t> clock_ahead() const { return std::nullopt; }
+  /// Returns the shortest time from the request of a get to the first byte of its answer; nullopt
+  /// before the first one, and if nothing measures it.
+  [[nodiscard]] virtual std::optional<std::chrono::microseconds> round_trip() const {
+    return std::nullopt;
+  }
   /// Returns what was requested so far.
   [[nodiscard]] virtual Traffic traffic() const = 0;
   /// Returns the place of the bucket, for messages: "s3://BUCKET/PREFIX". It has no secrets.

@@ -57,6 +57,9 @@ struct HttpAnswer {
   std::size_t out_bytes = 0;  ///< Bytes that went to HttpRequest::out.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
+  /// Time from the request to the first byte of its answer, on a connection that was there; 0
+  /// without a byte.
+  std::chrono::microseconds first_byte_after{0};
 
   /// Returns the value of a header; empty if there is none. Lifetime: as the answer.
   [[nodiscard]] std::string_view header(std::string_view name) const;

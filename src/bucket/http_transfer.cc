@@ -233,8 +233,19 @@ void HttpTransfer::count_bytes() {
   }
 }
 
+void HttpTransfer::measure_first_byte() {
+  curl_off_t requested = 0;
+  curl_off_t answered = 0;
+  if (curl().easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &requested) == CURLE_OK &&
+      curl().easy_getinfo(easy_.get(), CURLINFO_STARTTRANSFER_TIME_T, &answered) == CURLE_OK) {
+    answer_.first_byte_after =
+        std::chrono::microseconds(std::max(answered - requested, curl_off_t{0}));
+  }
+}
+
 HttpAnswer HttpTransfer::finish(CURLcode code) {
   count_bytes();
+  measure_first_byte();
   long status = 0;
   curl().easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
   answer_.status = static_cast<int>(status);

@@ -49,6 +49,7 @@ class HttpTransfer {
   void set(CURLoption option, Value value);
   void set_up(const HttpSettings& settings);
   void count_bytes();
+  void measure_first_byte();
 
   CurlEasy easy_;
   HttpRequest request_;

@@ -2,6 +2,7 @@
 // A bucket that locks the objects that it writes. docs/decisions/104.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -74,6 +75,9 @@ class LockingBucket final : public Bucket {
   void interrupt_reads() override { inner_->interrupt_reads(); }
   [[nodiscard]] std::optional<std::int64_t> clock_ahead() const override {
     return inner_->clock_ahead();
+  }
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override {
+    return inner_->round_trip();
   }
   [[nodiscard]] Traffic traffic() const override { return inner_->traffic(); }
   [[nodiscard]] std::string describe() const override { return inner_->describe(); }

@@ -2,6 +2,7 @@
 // A bucket of an S3-compatible store.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -46,6 +47,9 @@ class S3Bucket final : public Bucket {
   [[nodiscard]] Result<void> lock(const std::string& name, const ObjectLock& lock) override;
   [[nodiscard]] std::optional<std::int64_t> clock_ahead() const override {
     return client_->clock_ahead();
+  }
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override {
+    return client_->round_trip();
   }
   void stop() override { client_->stop(); }
   void interrupt_reads() override { client_->interrupt_reads(); }

@@ -54,4 +54,8 @@ void S3Client::interrupt_reads() { core_->interrupt_reads(); }
 Traffic S3Client::traffic() const { return core_->traffic(); }
 std::optional<std::int64_t> S3Client::clock_ahead() const { return core_->clock_ahead(); }
 
+std::optional<std::chrono::microseconds> S3Client::round_trip() const {
+  return core_->round_trip();
+}
+
 }  // namespace varve::bucket

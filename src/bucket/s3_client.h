@@ -2,6 +2,7 @@
 // Signs requests, sends them, and repeats those that fail.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -48,6 +49,9 @@ class S3Client {
   [[nodiscard]] Traffic traffic() const;
   /// Returns the seconds that the store's clock is ahead by its latest answer; nullopt before that.
   [[nodiscard]] std::optional<std::int64_t> clock_ahead() const;
+  /// Returns the shortest time from the request of a get to the first byte of its answer; nullopt
+  /// before the first one.
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const;
 
  private:
   class Core;

@@ -96,6 +96,11 @@ std::optional<std::int64_t> S3Client::Core::clock_ahead() const {
   return clock_ahead_;
 }
 
+std::optional<std::chrono::microseconds> S3Client::Core::round_trip() const {
+  const std::lock_guard lock(mutex_);
+  return round_trip_;
+}
+
 Timestamp S3Client::Core::now() const {
   auto time = clock_.now();
   time.seconds += clock_offset_;
@@ -201,6 +206,10 @@ void S3Client::Core::receive(const CallPointer& call, bool is_second, HttpAnswer
     counts.bytes_sent += answer.bytes_sent;
     counts.bytes_received += answer.bytes_received;
     if (date) clock_ahead_ = date->seconds - clock_.now().seconds;
+    if (call->request.out && answer.first_byte_after.count() > 0) {
+      round_trip_ =
+          std::min(round_trip_.value_or(answer.first_byte_after), answer.first_byte_after);
+    }
   }
   const auto judgement = judge(call->request, answer, place(call->request), call->region);
   const bool other_is_running = call->first || call->second;

@@ -37,6 +37,7 @@ class S3Client::Core {
   void interrupt_reads();
   [[nodiscard]] Traffic traffic() const;
   [[nodiscard]] std::optional<std::int64_t> clock_ahead() const;
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const;
 
  private:
   using Clock = HttpEngine::Clock;
@@ -91,9 +92,10 @@ class S3Client::Core {
   const S3Tuning tuning_;
   const base::SystemClock clock_;
 
-  mutable std::mutex mutex_;  // Innermost. Guards the two below.
+  mutable std::mutex mutex_;  // Innermost. Guards the three below.
   Traffic traffic_{};
   std::optional<std::int64_t> clock_ahead_;  // By the store's latest answer.
+  std::optional<std::chrono::microseconds> round_trip_;
 
   std::string region_;
   std::int64_t clock_offset_ = 0;  // The store's clock less this machine's, in seconds.

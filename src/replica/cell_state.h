@@ -199,9 +199,20 @@ struct CellReader::State : std::enable_shared_from_this<State> {
   [[nodiscard]] std::uint64_t bytes_max_of_all() const {
     return limits.bytes_max + limits.bytes_max / kUnreadShare;
   }
+  // Returns the most that a reader of all requests in advance or has not begun to use: as much as
+  // the round trip needs, because more takes memory that the processors have to clear, and leaves
+  // their caches before it is used.
+  [[nodiscard]] std::uint64_t ahead_bytes_max() const {
+    constexpr std::chrono::milliseconds kNear{100};
+    const auto trip = bucket.round_trip().value_or(kNear);
+    if (trip <= kNear) return limits.near_bytes_max;
+    const auto trips = static_cast<std::uint64_t>(trip / std::chrono::milliseconds(1));
+    return limits.near_bytes_max * trips / kNear.count();
+  }
   // Returns whether the memory suffices for a flight in advance.
   [[nodiscard]] bool has_room(const Flight& flight) const {
     const auto flying_after = flying_bytes + flight.bytes();
+    if (reads_once && flying_after + unread_bytes() > ahead_bytes_max()) return false;
     const auto most = reads_once ? bytes_max_of_all() : limits.bytes_max;
     return flying_after <= limits.bytes_max && flying_after + pinned_bytes() <= most;
   }
@@ -215,6 +226,15 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     return bytes;
   }
 
+  // Returns the bytes of the flights that ended and of which no reader has taken most yet.
+  [[nodiscard]] std::uint64_t unread_bytes() const {
+    const auto now = Clock::now();
+    std::uint64_t bytes = 0;
+    for (const auto& flight : held) {
+      bytes += flight->is_unread(now, limits.unread_kept) ? flight->bytes() : 0;
+    }
+    return bytes;
+  }
   [[nodiscard]] std::uint64_t lent_bytes() const {
     std::uint64_t bytes = 0;
     for (const auto& flight : held) bytes += flight->is_lent() ? flight->bytes() : 0;

@@ -104,6 +104,11 @@ std::optional<std::int64_t> LazyBucket::clock_ahead() const {
   return made != nullptr ? made->clock_ahead() : std::nullopt;
 }
 
+std::optional<std::chrono::microseconds> LazyBucket::round_trip() const {
+  const auto* const made = made_.load();
+  return made != nullptr ? made->round_trip() : std::nullopt;
+}
+
 // Without the mutex, which a call holds while it waits for the store.
 void LazyBucket::stop() {
   stopped_ = true;

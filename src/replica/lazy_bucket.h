@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,7 @@ class LazyBucket final : public bucket::Bucket {
                                             const std::string& version) override;
   [[nodiscard]] Result<void> lock(const std::string& name, const ObjectLock& lock) override;
   [[nodiscard]] std::optional<std::int64_t> clock_ahead() const override;
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override;
   void stop() override;
   void interrupt_reads() override;
   [[nodiscard]] bucket::Traffic traffic() const override;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -66,6 +68,12 @@ class MemoryBucket final : public bucket::Bucket {
                         std::string prefix = {}, const base::Clock* clock = nullptr)
       : objects_(std::move(objects)), prefix_(std::move(prefix)), clock_(clock) {}
 
+  /// Says that its answers take so long. They come at once nevertheless.
+  void set_round_trip(std::chrono::microseconds trip) { round_trip_ = trip; }
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override {
+    const auto trip = round_trip_.load();
+    return trip.count() == 0 ? std::nullopt : std::optional(trip);
+  }
   void set_faults(Faults faults) {
     const std::lock_guard lock(mutex_);
     faults_ = std::move(faults);
@@ -344,6 +352,7 @@ class MemoryBucket final : public bucket::Bucket {
   const std::string prefix_;
   const base::Clock* const clock_;
 
+  std::atomic<std::chrono::microseconds> round_trip_{std::chrono::microseconds(0)};
   mutable std::mutex mutex_;  // Before that of the objects. Guards the members below.
   std::condition_variable stopping_;
   bool stopped_ = false;

@@ -359,6 +359,20 @@ TEST_F(S3Faults, ALateGetIsSentASecondTime) {
   EXPECT_GT(repeated(*bucket), before);
 }
 
+TEST_F(S3Faults, TheRoundTripIsTheShortestOfAllGets) {
+  const auto bucket = store_.open("p/");
+  ASSERT_TRUE(put(*bucket, "x", bytes_of(1000, 7)));
+  EXPECT_FALSE(bucket->round_trip()) << "before the first get";
+  Bytes out(1000);
+  set("slow_ms", "60");
+  fault("slow", 0);
+  ASSERT_TRUE(bucket->get("x", 0, out));
+  ASSERT_TRUE(bucket->round_trip());
+  EXPECT_GE(*bucket->round_trip(), milliseconds(60));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(bucket->get("x", 0, out));
+  EXPECT_LT(*bucket->round_trip(), milliseconds(60));
+}
+
 TEST_F(S3Faults, OnlySoManyRequestsAreInFlight) {
   auto tuning = test::quick_tuning();
   tuning.requests_max = 4;

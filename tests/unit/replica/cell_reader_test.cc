@@ -330,6 +330,24 @@ TEST_F(CellReaderTest, AReaderOfAllMayLeaveMoreUnread) {
   EXPECT_EQ(received(), 10 * kMiB);
 }
 
+TEST_F(CellReaderTest, AReaderOfAllRequestsWhatTheRoundTripNeeds) {
+  cache_bytes_ = 0;
+  limits_.bytes_max = 4 * kMiB;
+  limits_.near_bytes_max = 2 * kMiB;
+  limits_.unread_kept = std::chrono::minutes(5);
+  for (const auto& [milliseconds, requested] :
+       {std::pair(0, 2U), std::pair(20, 2U), std::pair(150, 3U), std::pair(5000, 5U)}) {
+    bucket_.set_round_trip(std::chrono::milliseconds(milliseconds));
+    restart();
+    reader_->will_read_once();
+    const auto before = gets();
+    for (std::uint64_t at = 0; at < 10 * kMiB; at += kMiB) reader_->will_read(range(at, kMiB));
+    EXPECT_FALSE(read(9 * kMiB, 10)) << "a reader does not wait for that";
+    EXPECT_EQ(gets() - before, requested + 1) << milliseconds << " ms";
+    EXPECT_FALSE(read(0, 10 * kMiB));
+  }
+}
+
 TEST_F(CellReaderTest, AFailureIsKeptForAWhile) {
   bucket_.set_faults([](std::uint64_t, bucket::RequestKind kind, const std::string&) {
     return kind == bucket::RequestKind::kGet ? test::Fault::kBefore : test::Fault::kNone;
