@@ -271,6 +271,7 @@ def read(bench):
                 lambda: programs[0].run("restore", programs[0].path, newest, out))
     for number, delay in enumerate(bench.args.delays):
         bench.proxy.delay(delay)
+        bench.proxy.rate(bench.args.rate)
         objects = programs[0].data_objects()
         seconds, done = bench.store.plain_reads(bench.proxy.endpoint(), objects, 4 * MIB, 32)
         print(f"plain, {delay} ms: 4 MiB ranges, 32 in flight: {done / MIB / seconds:.0f} MiB/s",
@@ -399,6 +400,9 @@ def main():
     options.add_argument("--compressible", type=int, choices=(0, 1), default=0)
     options.add_argument("--delays", type=int, nargs="+", default=[0, 20, 100],
                          help="round trips in milliseconds (default 0 20 100)")
+    options.add_argument("--rate", type=float, default=0,
+                         help="MiB/s that the store's answers have in `read` (default: no limit). "
+                         "It stands for a network between the store and the client.")
     options.add_argument("--versions", type=int, default=20)
     options.add_argument("--random-reads", type=int, default=1000)
     options.add_argument("--mount-reads", nargs="*", choices=("find", "cp -a", "random"),

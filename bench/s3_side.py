@@ -39,6 +39,9 @@ class Proxy:
     def delay(self, milliseconds):
         self.command(f"set delay_ms {milliseconds}")
 
+    def rate(self, mib_per_second):
+        self.command(f"set rate_mib {mib_per_second}")
+
     def endpoint(self, port=None):
         return f"http://127.0.0.1:{port or self.port}"
 

@@ -7,10 +7,12 @@
 It counts the requests, makes the store more distant, and makes requests fail. It prints `port N`,
 and then obeys commands on standard input, each answered by a line:
 
-  set NAME VALUE   a setting: delay_ms, the time of a round trip; cut, busy, lost and stall, the
-                   probability that a request's connection is cut in the middle of the answer, that
-                   it is answered by status 503, that it is carried out and its answer lost, and
-                   that it is never answered; max_faults, after how many of them there are no more
+  set NAME VALUE   a setting: delay_ms, the time of a round trip; rate_mib, how many MiB the answers
+                   of all connections may have in a second, 0 for no limit; cut, busy, lost and
+                   stall, the probability that a request's connection is cut in the middle of
+                   the answer, that it is answered by status 503, that it is carried out and its
+                   answer lost, and that it is never answered; max_faults, after how many of them
+                   there are no more
   port             opens another port with counts of its own, and prints its number
   counts [PORT]    prints the counts as JSON: by kind and folder of the object (such as "get seg"),
                    requests and bytes of bodies, sent and received
@@ -33,7 +35,7 @@ BUSY = b"<Error><Code>SlowDown</Code><Message>slow down</Message></Error>"
 
 
 class Settings:
-    delay_ms = cut = busy = lost = stall = 0.0
+    delay_ms = rate_mib = cut = busy = lost = stall = 0.0
     max_faults = 1e9
 
 
@@ -43,6 +45,7 @@ class Proxy:
         self.settings, self.faults = Settings(), 0
         self.counts = {}
         self.requests, self.commands = 0, {}
+        self.idle_at = 0.0  # When the answers so far have passed, with a limited rate.
         self.random = random.Random(1)
 
     async def open_port(self):
@@ -142,7 +145,8 @@ class Proxy:
             return True
         if "content-length" in fields:
             length = int(fields["content-length"])
-            passed = await self.pass_on(up_reader, writer, length // 2 if cut else length)
+            passed = await self.pass_on(up_reader, writer, length // 2 if cut else length,
+                                        self.keep_rate)
         else:
             passed = await self.pass_chunks(up_reader, writer)
         count[2] += passed
@@ -153,13 +157,22 @@ class Proxy:
         while length:
             length -= len(await reader.readexactly(min(length, CHUNK)))
 
+    async def keep_rate(self, size):
+        if self.settings.rate_mib <= 0:
+            return
+        now = asyncio.get_running_loop().time()
+        self.idle_at = max(self.idle_at, now) + size / self.settings.rate_mib / (1 << 20)
+        await asyncio.sleep(self.idle_at - now)
+
     @staticmethod
-    async def pass_on(reader, writer, length):
+    async def pass_on(reader, writer, length, before=None):
         passed = 0
         while passed < length:
             data = await reader.read(min(length - passed, CHUNK))
             if not data:
                 raise ConnectionError
+            if before:
+                await before(len(data))
             writer.write(data)
             await writer.drain()
             passed += len(data)
