@@ -38,6 +38,12 @@ class CellReaderTest : public testing::Test {
     return out;
   }
 
+  // Made once: making it takes longer than most tests.
+  static const Bytes& content() {
+    static const Bytes made = noise(kObjectBytes, 1);
+    return made;
+  }
+
   CellReaderTest() {
     const std::array<std::span<const std::byte>, 1> parts{content_};
     EXPECT_TRUE(bucket_.put(kObject, parts, {}));
@@ -125,7 +131,7 @@ class CellReaderTest : public testing::Test {
     return bucket_.traffic()[static_cast<std::size_t>(bucket::RequestKind::kGet)].bytes_received;
   }
 
-  const Bytes content_ = noise(kObjectBytes, 1);
+  const Bytes& content_ = content();
   std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
   test::MemoryBucket bucket_;
   std::uint64_t cache_bytes_ = 64 * kMiB;
