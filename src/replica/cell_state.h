@@ -206,8 +206,8 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     constexpr std::chrono::milliseconds kNear{100};
     const auto trip = bucket.round_trip().value_or(kNear);
     if (trip <= kNear) return limits.near_bytes_max;
-    const auto trips = static_cast<std::uint64_t>(trip / std::chrono::milliseconds(1));
-    return limits.near_bytes_max * trips / kNear.count();
+    const auto milliseconds = static_cast<std::uint64_t>(trip / std::chrono::milliseconds(1));
+    return limits.near_bytes_max * milliseconds / kNear.count();
   }
   // Returns whether the memory suffices for a flight in advance.
   [[nodiscard]] bool has_room(const Flight& flight) const {
