@@ -34,12 +34,16 @@ class SequenceTest : public testing::Test {
     chosen.read_only = true;
     return chosen;
   }
+  /// Returns the path of the file that has the number, also while a writer replaces this file;
+  /// "" before the first number.
   [[nodiscard]] std::string memory_path() const {
     std::filesystem::path only;
-    std::error_code none;  // The folder appears with the first number.
+    std::error_code none;
     for (const auto& one :
          std::filesystem::directory_iterator(directory_.path() + "/state", none)) {
-      if (one.path().filename() != "lock") only = one.path();
+      auto path = one.path();
+      if (path.filename() == "lock") continue;
+      only = path.extension() == ".tmp" ? path.replace_extension() : path;
     }
     return only.string();
   }
