@@ -6,7 +6,7 @@
 //   forge REPO dag LEVELS           version 2 is a tree of shared directories with wrong counts
 //   forge REPO deep LEVELS          the same, with right counts
 //   forge REPO recipe               version 2 has a recipe that is small only while compressed
-//   forge REPO huge                 version 2 has a file of 25 GiB, one chunk 100 Mi times
+//   forge REPO huge                 version 2 has a file of 8 GiB, one chunk 32 Mi times
 //   forge REPO manifest             the manifest of version 2 has such a set of chunks
 //   forge REPO page                 the root of version 2 is such a directory page
 #include <sys/stat.h>
@@ -130,7 +130,7 @@ void forge_recipe(meta::WriteTxn& txn) {
 
 // Writes a recipe that a writer of a file of zeros could have made: one chunk, again and again.
 void forge_huge(meta::WriteTxn& txn) {
-  constexpr std::uint64_t kRuns = std::uint64_t{100} << 20;
+  constexpr std::uint64_t kRuns = std::uint64_t{32} << 20;
   std::string raw(1, '\3');
   base::ByteWriter writer(raw);
   writer.varint(kRuns);

@@ -149,8 +149,8 @@ done
 ok "joined archives are stored to the end"
 bsdtar -C "$src" -c --format newc -f "$work/new.cpio" .
 (cd "$src" && bsdtar -c --format zip -f "$work/zip" home/docs/a.o)
-xz -k "$work/new.cpio"
-cat "$work/new.cpio" "$work/new.cpio" | xz >"$work/joined.cpio.xz"
+xz -k -0 "$work/new.cpio"
+cat "$work/new.cpio" "$work/new.cpio" | xz -0 >"$work/joined.cpio.xz"
 expect_status 1 "$VARVE" store --from-tar "$work/joined.cpio.xz" "$repo" tar/joined
 message_says 'data follows the trailer'
 for archive in pax.tar gnu.tar.gz new.cpio new.cpio.xz; do

@@ -125,8 +125,8 @@ class MemoryBucket final : public bucket::Bucket {
   Result<void> lock(const std::string& name, const ObjectLock& lock) override {
     return change(bucket::RequestKind::kPut, name, 0, [this, name, lock]() -> Result<void> {
       if (!objects_->has_locks) return no_locks();
-      VARVE_TRY(find(name));
       const std::lock_guard guard(objects_->mutex);
+      VARVE_TRY(find(name));
       objects_->objects[prefix_ + name].locked_until = lock_end(lock);
       ++objects_->extensions;
       return {};
@@ -139,12 +139,17 @@ class MemoryBucket final : public bucket::Bucket {
   }
   Result<Bytes> get_all(const std::string& name, std::size_t bytes_max) override {
     VARVE_TRY(begin(bucket::RequestKind::kGet, name, 0));
-    VARVE_TRY_ASSIGN(auto object, find(name));
-    if (object.bytes.size() > bytes_max) {
-      return Error(ErrorCode::kTooLarge, describe(name) + " is too large");
+    Bytes bytes;
+    {
+      const std::lock_guard lock(objects_->mutex);
+      VARVE_TRY_ASSIGN(const auto* const object, find(name));
+      if (object->bytes.size() > bytes_max) {
+        return Error(ErrorCode::kTooLarge, describe(name) + " is too large");
+      }
+      bytes = object->bytes;
     }
-    count_received(bucket::RequestKind::kGet, object.bytes.size());
-    return std::move(object.bytes);
+    count_received(bucket::RequestKind::kGet, bytes.size());
+    return bytes;
   }
   void read_many(std::vector<bucket::ObjectRead> reads, bucket::ReadCompletion done) override {
     for (std::size_t i = 0; i < reads.size(); ++i) {
@@ -154,8 +159,9 @@ class MemoryBucket final : public bucket::Bucket {
 
   Result<bucket::ObjectInfo> head(const std::string& name) override {
     VARVE_TRY(begin(bucket::RequestKind::kHead, name, 0));
-    VARVE_TRY_ASSIGN(const auto object, find(name));
-    return info(name, object);
+    const std::lock_guard lock(objects_->mutex);
+    VARVE_TRY_ASSIGN(const auto* const object, find(name));
+    return info(name, *object);
   }
 
   Result<bucket::ListPage> list(const std::string& prefix, const std::string& after,
@@ -163,12 +169,12 @@ class MemoryBucket final : public bucket::Bucket {
     VARVE_TRY(begin(bucket::RequestKind::kList, {}, 0));
     const std::lock_guard lock(objects_->mutex);
     const auto shown = objects_->changes - std::min(objects_->changes, objects_->list_lag);
-    std::map<std::string, MemoryObjects::Object> seen;
+    std::map<std::string, const MemoryObjects::Object*> seen;
     for (const auto& [name, object] : objects_->removed) {
-      if (object.change > shown) seen.emplace(name, object);
+      if (object.change > shown) seen.emplace(name, &object);
     }
     for (const auto& [name, object] : objects_->objects) {
-      if (object.change <= shown) seen.insert_or_assign(name, object);
+      if (object.change <= shown) seen.insert_or_assign(name, &object);
     }
     bucket::ListPage page;
     for (auto at = seen.upper_bound(prefix_ + after); at != seen.end(); ++at) {
@@ -177,7 +183,7 @@ class MemoryBucket final : public bucket::Bucket {
         page.is_last = false;
         break;
       }
-      page.objects.push_back(info(at->first.substr(prefix_.size()), at->second));
+      page.objects.push_back(info(at->first.substr(prefix_.size()), *at->second));
     }
     return page;
   }
@@ -205,13 +211,14 @@ class MemoryBucket final : public bucket::Bucket {
                     if (!objects_->copies_ranges) {
                       return Error(ErrorCode::kUnsupported, describe() + " copies no ranges");
                     }
-                    VARVE_TRY_ASSIGN(auto object, find(from));
                     const std::lock_guard lock(objects_->mutex);
-                    if (bytes == 0 || bytes > object.bytes.size()) {
+                    VARVE_TRY_ASSIGN(const auto* const object, find(from));
+                    if (bytes == 0 || bytes > object->bytes.size()) {
                       return Error(ErrorCode::kInvalid, describe(from) + " is shorter");
                     }
-                    object.bytes.resize(bytes);
-                    write(to, object.bytes, options.storage_class);
+                    const auto begin = object->bytes.begin();
+                    write(to, Bytes(begin, begin + static_cast<std::ptrdiff_t>(bytes)),
+                          options.storage_class);
                     return {};
                   });
   }
@@ -304,23 +311,23 @@ class MemoryBucket final : public bucket::Bucket {
     return unavailable(describe(name));
   }
   // The caller holds the lock of the objects.
-  void write(const std::string& name, const Bytes& body, const std::string& storage_class) {
+  void write(const std::string& name, Bytes body, const std::string& storage_class) {
     auto now = clock_ == nullptr ? base::SystemClock().now() : clock_->now();
     now.nanoseconds = 0;
     objects_->objects.insert_or_assign(prefix_ + name,
-                                       MemoryObjects::Object{.bytes = body,
+                                       MemoryObjects::Object{.bytes = std::move(body),
                                                              .modified = now,
                                                              .storage_class = storage_class,
                                                              .change = ++objects_->changes});
     objects_->removed.erase(prefix_ + name);
   }
-  [[nodiscard]] Result<MemoryObjects::Object> find(const std::string& name) const {
-    const std::lock_guard lock(objects_->mutex);
+  // The caller holds the lock of the objects while it uses the object.
+  [[nodiscard]] Result<const MemoryObjects::Object*> find(const std::string& name) const {
     const auto found = objects_->objects.find(prefix_ + name);
     if (found == objects_->objects.end()) {
       return Error(ErrorCode::kNotFound, "there is no object " + describe(name));
     }
-    return found->second;
+    return &found->second;
   }
   static bucket::ObjectInfo info(const std::string& name, const MemoryObjects::Object& object) {
     bucket::ObjectInfo info{.name = name,
@@ -336,10 +343,14 @@ class MemoryBucket final : public bucket::Bucket {
   Result<std::size_t> read(const std::string& name, std::uint64_t offset,
                            std::span<std::byte> out) {
     VARVE_TRY(begin(bucket::RequestKind::kGet, name, 0));
-    VARVE_TRY_ASSIGN(const auto object, find(name));
-    if (offset >= object.bytes.size() || out.empty()) return std::size_t{0};
-    const auto bytes = std::min(out.size(), object.bytes.size() - static_cast<std::size_t>(offset));
-    std::memcpy(out.data(), object.bytes.data() + offset, bytes);
+    std::size_t bytes = 0;
+    {
+      const std::lock_guard lock(objects_->mutex);
+      VARVE_TRY_ASSIGN(const auto* const object, find(name));
+      if (offset >= object->bytes.size() || out.empty()) return std::size_t{0};
+      bytes = std::min(out.size(), object->bytes.size() - static_cast<std::size_t>(offset));
+      std::memcpy(out.data(), object->bytes.data() + offset, bytes);
+    }
     count_received(bucket::RequestKind::kGet, bytes);
     return bytes;
   }

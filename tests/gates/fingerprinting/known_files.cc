@@ -2,10 +2,10 @@
 #include "fingerprinting/known_files.h"
 
 #include <algorithm>
+#include <cstring>
 #include <random>
+#include <span>
 #include <vector>
-
-#include "support/temp_repository.h"
 
 namespace varve::fingerprinting {
 namespace {
@@ -13,6 +13,16 @@ namespace {
 using Random = std::mt19937_64;
 
 constexpr std::size_t kPageBytes = 4096;
+
+/// Fills bytes with noise.
+void fill(std::span<char> out, Random& random) {
+  while (!out.empty()) {
+    const auto word = random();
+    const auto bytes = std::min(out.size(), sizeof word);
+    std::memcpy(out.data(), &word, bytes);
+    out = out.subspan(bytes);
+  }
+}
 
 double unit(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
@@ -49,8 +59,7 @@ std::string records(std::size_t bytes, Random& random) {
     std::string record(128, '\0');
     std::copy_n(reinterpret_cast<const char*>(&row), sizeof row, record.begin());
     record[8] = static_cast<char>(random() % 5);
-    const auto name = test::noise(12, random());
-    std::copy(name.begin(), name.end(), record.begin() + 16);
+    fill(std::span(record).subspan(16, 12), random);
     const auto& word = vocabulary()[random() % vocabulary().size()];
     std::copy(word.begin(), word.end(), record.begin() + 40);
     out += record;
@@ -69,7 +78,10 @@ std::string image(std::size_t bytes, Random& random) {
   const std::size_t distinct = std::max<std::size_t>(1, count / 2);
   std::string out;
   std::vector<std::string> blocks(distinct);
-  for (auto& block : blocks) block = test::noise(kBlockBytes, random());
+  for (auto& block : blocks) {
+    block.resize(kBlockBytes);
+    fill(block, random);
+  }
   for (const auto block : source) {
     if (block < distinct) {
       out += blocks[block];
@@ -95,7 +107,8 @@ std::string make_file(Kind kind, std::size_t bytes, std::uint64_t seed, double m
   std::string out;
   switch (kind) {
     case Kind::kMedia:
-      out = test::noise(bytes, random());
+      out.resize(bytes);
+      fill(out, random);
       break;
     case Kind::kText:
       out = text(bytes, random);
@@ -108,7 +121,7 @@ std::string make_file(Kind kind, std::size_t bytes, std::uint64_t seed, double m
       break;
   }
   for (std::size_t at = 0; mix > 0 && at + kPageBytes <= out.size(); at += kPageBytes) {
-    if (unit(random) < mix) out.replace(at, kPageBytes, test::noise(kPageBytes, random()));
+    if (unit(random) < mix) fill(std::span(out).subspan(at, kPageBytes), random);
   }
   return out;
 }
