@@ -49,8 +49,9 @@ struct CellReaderLimits {
   /// caller waits for may take as much again.
   std::uint64_t bytes_max = std::uint64_t{128} << 20;
   /// Bytes that a reader of all requests in advance or has not begun to use, for round trips of up
-  /// to 100 ms, and proportionally more for longer ones, within the limit above.
+  /// to `near_trip`, and proportionally more for longer ones, within the limit above.
   std::uint64_t near_bytes_max = std::uint64_t{96} << 20;
+  std::chrono::milliseconds near_trip{100};
   /// Bytes of the requests of which bytes are lent: a part of those that are requested or not read.
   /// More is copied.
   std::uint64_t lent_bytes_max = std::uint64_t{64} << 20;

@@ -203,11 +203,10 @@ struct CellReader::State : std::enable_shared_from_this<State> {
   // the round trip needs, because more takes memory that the processors have to clear, and leaves
   // their caches before it is used.
   [[nodiscard]] std::uint64_t ahead_bytes_max() const {
-    constexpr std::chrono::milliseconds kNear{100};
-    const auto trip = bucket.round_trip().value_or(kNear);
-    if (trip <= kNear) return limits.near_bytes_max;
+    const auto trip = std::max<std::chrono::microseconds>(
+        bucket.round_trip().value_or(limits.near_trip), limits.near_trip);
     const auto milliseconds = static_cast<std::uint64_t>(trip / std::chrono::milliseconds(1));
-    return limits.near_bytes_max * milliseconds / kNear.count();
+    return limits.near_bytes_max * milliseconds / limits.near_trip.count();
   }
   // Returns whether the memory suffices for a flight in advance.
   [[nodiscard]] bool has_room(const Flight& flight) const {
@@ -216,29 +215,25 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     const auto most = reads_once ? bytes_max_of_all() : limits.bytes_max;
     return flying_after <= limits.bytes_max && flying_after + pinned_bytes() <= most;
   }
+  // Returns the bytes of those flights that ended for which `counts` is true.
+  [[nodiscard]] std::uint64_t held_bytes_if(const auto& counts) const {
+    std::uint64_t bytes = 0;
+    for (const auto& flight : held) bytes += counts(*flight) ? flight->bytes() : 0;
+    return bytes;
+  }
   // Returns the bytes of the flights that ended and must stay in memory.
   [[nodiscard]] std::uint64_t pinned_bytes() const {
     const auto now = Clock::now();
-    std::uint64_t bytes = 0;
-    for (const auto& flight : held) {
-      bytes += is_pinned(*flight, now) ? flight->bytes() : 0;
-    }
-    return bytes;
+    return held_bytes_if([&](const Flight& flight) { return is_pinned(flight, now); });
   }
-
   // Returns the bytes of the flights that ended and of which no reader has taken most yet.
   [[nodiscard]] std::uint64_t unread_bytes() const {
     const auto now = Clock::now();
-    std::uint64_t bytes = 0;
-    for (const auto& flight : held) {
-      bytes += flight->is_unread(now, limits.unread_kept) ? flight->bytes() : 0;
-    }
-    return bytes;
+    return held_bytes_if(
+        [&](const Flight& flight) { return flight.is_unread(now, limits.unread_kept); });
   }
   [[nodiscard]] std::uint64_t lent_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const auto& flight : held) bytes += flight->is_lent() ? flight->bytes() : 0;
-    return bytes;
+    return held_bytes_if([](const Flight& flight) { return flight.is_lent(); });
   }
   // Lends the bytes of a read to a reader of all if a flight has all of them. Otherwise returns
   // false: they are copied. Other readers may hold what they read for long.
