@@ -85,30 +85,22 @@ Result<void> update_small_files(bucket::Bucket& bucket, io::FileSystem& files,
 
 }  // namespace
 
-Result<std::string> newest_head(bucket::Bucket& bucket, const std::string& repository_id,
-                                const std::string& known) {
+Result<std::string> newest_head(CommitLog& log, const std::string& known) {
   std::uint64_t known_number = 0;
   if (!known.empty()) {
     VARVE_TRY_ASSIGN(const auto head, decode_head(known));
     known_number = head.number;
   }
-  std::string newest;
-  const auto after = known_number > 1 ? head_name(repository_id, known_number - 1) : std::string();
-  VARVE_TRY(bucket::list_all(bucket, head_prefix(repository_id), after,
-                             [&](const bucket::ObjectInfo& object) -> Result<void> {
-                               if (head_number(repository_id, object.name)) newest = object.name;
-                               return {};
-                             }));
-  if (known_number != 0 && newest == head_name(repository_id, known_number)) return known;
-  if (!newest.empty()) return read_head(bucket, newest);
+  VARVE_TRY_ASSIGN(const auto newest, log.newest(known_number == 0 ? 0 : known_number - 1));
+  if (newest) return *newest == known_number ? known : read_head(log, *newest);
   if (known_number != 0) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("{} lacks the head {}, which was there before: an older state of the "
                              "store was put back, or its newest objects were removed",
-                             bucket.describe(), known_number));
+                             log.describe(), known_number));
   }
   return Error(ErrorCode::kNoRepository,
-               bucket.describe() + " has a repository, but nothing was replicated to it yet");
+               log.describe() + " has a repository, but nothing was replicated to it yet");
 }
 
 // O49: first the new objects, then the catalog that needs them, then the small files. The old

@@ -10,6 +10,7 @@
 #include "crypto/key_ring.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
+#include "replica/commit_log.h"
 #include "replica/replica_state.h"
 #include "varve/result.h"
 
@@ -18,9 +19,7 @@ namespace varve::replica {
 /// Returns the text of the newest head of a repository. `known` is the text of a head that the
 /// caller has, or empty. One request suffices if that is the newest: a head never changes.
 /// Errors: kNoRepository without a head; kCorrupt; those of the bucket.
-[[nodiscard]] Result<std::string> newest_head(bucket::Bucket& bucket,
-                                              const std::string& repository_id,
-                                              const std::string& known = {});
+[[nodiscard]] Result<std::string> newest_head(CommitLog& log, const std::string& known = {});
 
 /// The open parts of an attached folder.
 struct AttachedFolder {

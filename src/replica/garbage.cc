@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "replica/head.h"
+#include "replica/commit_log.h"
 
 namespace varve::replica {
 
@@ -129,16 +129,13 @@ Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t he
 Result<std::uint64_t> remove_old_heads(const GarbagePlace& place, const HeadRetention& retention) {
   struct Known {
     std::uint64_t number = 0;
-    std::int64_t modified_s = 0;
+    std::int64_t created_s = 0;
   };
   std::vector<Known> heads;
-  const auto& id = place.repository_id;
-  VARVE_TRY(bucket::list_all(*place.bucket, head_prefix(id), "",
-                             [&](const bucket::ObjectInfo& object) -> Result<void> {
-                               const auto number = head_number(id, object.name);
-                               if (number) heads.push_back({*number, object.modified.seconds});
-                               return {};
-                             }));
+  CommitLog log(*place.bucket, place.repository_id);
+  VARVE_TRY(log.list(0, [&](std::uint64_t number, Timestamp created) {
+    heads.push_back({number, created.seconds});
+  }));
   if (heads.empty()) return std::uint64_t{0};
   const auto newest = heads.back();
   std::uint64_t guard = 0;
@@ -146,13 +143,13 @@ Result<std::uint64_t> remove_old_heads(const GarbagePlace& place, const HeadRete
     const bool is_behind = head.number < newest.number - std::min(newest.number, retention.heads);
     // The lock of a head below the guard began before the guard head.
     const auto seconds = std::max(retention.seconds, place.lock_s);
-    if (is_behind && newest.modified_s - head.modified_s >= seconds) {
+    if (is_behind && newest.created_s - head.created_s >= seconds) {
       guard = head.number;
     }
   }
   std::vector<std::string> names;
   for (const auto& head : heads) {
-    if (head.number < guard) names.push_back(head_name(id, head.number));
+    if (head.number < guard) names.push_back(log.name(head.number));
   }
   VARVE_TRY_ASSIGN(const auto refused, remove_objects(place, names));
   return std::uint64_t{names.size() - refused.size()};

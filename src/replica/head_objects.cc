@@ -40,36 +40,20 @@ Result<std::string> read_catalog_object(bucket::Bucket& bucket, const CatalogObj
                                                 bucket.describe(), object.name));
 }
 
-Result<std::string> read_head(bucket::Bucket& bucket, const std::string& name) {
-  VARVE_TRY_ASSIGN(const auto bytes, bucket.get_all(name, kHeadBytesMax));
-  auto text = std::string(base::as_text(bytes));
-  const auto head = decode_head(text);
-  if (!head) return Error(head.error()).with_context(bucket.describe() + "/" + name);
-  if (head_name(head->repository_id, head->number) != name) {
-    return Error(ErrorCode::kCorrupt, bucket.describe() + "/" + name + " is another head");
+Result<Head> decode_commit(const CommitLog& log, const Commit& commit) {
+  auto head = decode_head(commit.text);
+  if (!head) return std::move(head).error().with_context(log.describe(commit.number));
+  if (head_name(head->repository_id, head->number) != log.name(commit.number)) {
+    return Error(ErrorCode::kCorrupt, log.describe(commit.number) + " is another head");
   }
-  return text;
+  return head;
 }
 
-// Of the heads that a page shows, the last one is the least likely to be removed meanwhile.
-Result<std::optional<std::string>> later_head(bucket::Bucket& bucket,
-                                              const std::string& repository_id,
-                                              std::uint64_t number) {
-  const auto prefix = head_prefix(repository_id);
-  auto after = head_name(repository_id, number);
-  while (true) {
-    VARVE_TRY_ASSIGN(const auto page, bucket.list(prefix, after, bucket::kListMax));
-    if (!page.objects.empty()) after = page.objects.back().name;
-    const auto last = std::find_if(
-        page.objects.rbegin(), page.objects.rend(),
-        [&](const auto& object) { return head_number(repository_id, object.name).has_value(); });
-    if (last != page.objects.rend()) {
-      auto text = read_head(bucket, last->name);
-      if (text) return std::optional(*std::move(text));
-      if (text.error().code() != ErrorCode::kNotFound) return text.error();
-    }
-    if (page.objects.empty() && page.is_last) return std::optional<std::string>();
-  }
+Result<std::string> read_head(CommitLog& log, std::uint64_t number) {
+  VARVE_TRY_ASSIGN(auto text, log.read(number));
+  const Commit commit{number, std::move(text)};
+  VARVE_TRY(decode_commit(log, commit));
+  return commit.text;
 }
 
 std::size_t common_front(const std::vector<CatalogObject>& a, const std::vector<CatalogObject>& b) {

@@ -4,12 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "bucket/bucket.h"
 #include "meta/lmdb.h"
+#include "replica/commit_log.h"
 #include "replica/head.h"
 #include "varve/result.h"
 
@@ -24,12 +24,11 @@ inline constexpr std::size_t kCatalogObjectBytesMax = std::size_t{300} << 20;
 /// Reads an object that a head names. Errors: kCorrupt for other bytes; those of the bucket.
 [[nodiscard]] Result<std::string> read_catalog_object(bucket::Bucket& bucket,
                                                       const CatalogObject& object);
-/// Reads and checks a head. Errors: kNotFound; kCorrupt, also for a head of another repository.
-[[nodiscard]] Result<std::string> read_head(bucket::Bucket& bucket, const std::string& name);
-/// Returns the text of a head with a higher number; nullopt if no list shows one.
-[[nodiscard]] Result<std::optional<std::string>> later_head(bucket::Bucket& bucket,
-                                                            const std::string& repository_id,
-                                                            std::uint64_t number);
+/// Decodes a commit. Errors: kCorrupt, also for a head of another repository or number, and
+/// kUnsupported for a newer format; both name the object.
+[[nodiscard]] Result<Head> decode_commit(const CommitLog& log, const Commit& commit);
+/// Reads and checks a head. Errors: kNotFound; those of decode_commit().
+[[nodiscard]] Result<std::string> read_head(CommitLog& log, std::uint64_t number);
 /// Returns how many objects at the front of the first list are the second list.
 [[nodiscard]] std::size_t common_front(const std::vector<CatalogObject>& a,
                                        const std::vector<CatalogObject>& b);

@@ -25,11 +25,19 @@ namespace {
 constexpr int kSnapshotsMax = 5;
 constexpr std::string_view kLeaseKey = "lease";  // In the state.
 
+// Advises what to do about a head that cannot be read.
+Error with_advice(const Error& error) {
+  if (error.code() != ErrorCode::kCorrupt) return error;
+  return Error(error).with_more(
+      "; `varve repair` in the folder that wrote it puts it back; if none did, remove this object");
+}
+
 }  // namespace
 
 Replicator::Replicator(ReplicatorParts parts, ReplicaState state, meta::Env copy,
                        std::string holder)
     : parts_(std::move(parts)),
+      log_(*parts_.bucket, parts_.repository_id),
       state_(std::move(state)),
       copy_(std::move(copy)),
       holder_(std::move(holder)),
@@ -86,21 +94,20 @@ void Replicator::note_path(const std::string& path) {
   }
 }
 
-Error Replicator::fenced(const std::string& text) {
-  const auto decoded = decode_head(text);
-  if (!decoded) return decoded.error();
-  const auto& other = *decoded;
-  const Timestamp time{other.seconds, 0};
+Error Replicator::fenced(const Commit& other) {
+  const auto head = decode_commit(log_, other);
+  if (!head) return with_advice(head.error());
+  const Timestamp time{head->seconds, 0};
   const auto lease = read_lease(*parts_.bucket, parts_.repository_id, parts_.keys.get());
   const auto own = lease_of_this_machine(parts_.root, 0);
   if (lease && lease->host == own.host && lease->folder == own.folder) {
     return fenced_because(
         fmt::format("this folder was put back to an older state: it wrote head {} itself ({}), and "
                     "does not know it any more",
-                    other.number, base::local_time_text(time)));
+                    head->number, base::local_time_text(time)));
   }
   return fenced_because(fmt::format("another folder writes to this repository ({}head {}, {})",
-                                    lease ? lease_text(*lease) + "; " : "", other.number,
+                                    lease ? lease_text(*lease) + "; " : "", head->number,
                                     base::local_time_text(time)));
 }
 
@@ -156,33 +163,20 @@ Result<ReplicateReport> Replicator::replicate() {
   }
 }
 
-// Looks for the known head and for the one after it. An older copy of the folder, and a second
-// folder, find a head that they do not know. A store may show a head late in a list, but not to a
-// request for it.
+// An older copy of the folder, and a second folder, find a head that they do not know.
 Result<void> Replicator::check_newest() {
   if (checked_) return {};
-  if (head_.number != 0) {
-    const auto text = read_head(*parts_.bucket, head_name(parts_.repository_id, head_.number));
-    if (!text && text.error().code() == ErrorCode::kNotFound) {
-      VARVE_TRY(check_later(head_.number));
-      VARVE_TRY(check_place());
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{} lacks the head {} that was created from {}; `varve repair` puts "
-                               "it back",
-                               parts_.bucket->describe(), head_.number, parts_.root));
-    }
-    if (!text && text.error().code() == ErrorCode::kCorrupt) {
-      return Error(text.error())
-          .with_more("; `varve repair` in the folder that wrote it puts it back");
-    }
-    if (!text) return text.error();
-    if (*text != head_text_) return fenced(*text);
-  } else {
+  if (head_.number == 0) VARVE_TRY(check_place());
+  const auto other = log_.other_than({head_.number, head_text_});
+  if (!other && other.error().code() == ErrorCode::kNotFound) {
     VARVE_TRY(check_place());
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{} lacks the head {} that was created from {}; `varve repair` puts "
+                             "it back",
+                             parts_.bucket->describe(), head_.number, parts_.root));
   }
-  const auto next = read_head(*parts_.bucket, head_name(parts_.repository_id, head_.number + 1));
-  if (next) return fenced(*next);
-  if (next.error().code() != ErrorCode::kNotFound) return next.error();
+  if (!other) return with_advice(other.error());
+  if (*other) return fenced(**other);
   checked_ = true;
   return {};
 }
@@ -221,13 +215,6 @@ Result<void> Replicator::check_place() {
   }
   if (superblock->repository_id == parts_.repository_id) return {};
   return fenced_because("another repository was made here instead of this one");
-}
-
-// Returns kLocked if there is a head behind this number. Old heads are removed, so a number that is
-// free may have been taken long ago. But a guard head stays behind every removed head (O50).
-Result<void> Replicator::check_later(std::uint64_t number) {
-  VARVE_TRY_ASSIGN(const auto later, later_head(*parts_.bucket, parts_.repository_id, number));
-  return later ? Result<void>(fenced(*later)) : Result<void>();
 }
 
 // A head whose creation was begun may exist, or come to exist later. So the same head is created
@@ -336,16 +323,8 @@ void Replicator::announce() {
 // Creates a head, or finds out that it was created before.
 Result<void> Replicator::create_head(const std::string& text) {
   VARVE_TRY_ASSIGN(const auto head, decode_head(text));
-  const auto name = head_name(parts_.repository_id, head.number);
-  const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(text)};
-  const auto put =
-      parts_.bucket->put(name, bytes, {.condition = bucket::PutCondition::kIfAbsent});  // O45
-  if (!put && put.error().code() != ErrorCode::kExists) return put.error();
-  if (!put) {
-    VARVE_TRY_ASSIGN(const auto present, read_head(*parts_.bucket, name));
-    if (present != text) return fenced(present);
-  }
-  return check_later(head.number);
+  VARVE_TRY_ASSIGN(const auto other, log_.create(head.number, text));
+  return other ? Result<void>(fenced(*other)) : Result<void>();
 }
 
 // O47: first the copy of the catalog, then the state that names the head. Both may happen twice.

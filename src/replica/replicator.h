@@ -22,6 +22,7 @@
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "replica/changes.h"
+#include "replica/commit_log.h"
 #include "replica/garbage.h"
 #include "replica/head.h"
 #include "replica/kept_snapshot.h"
@@ -139,11 +140,10 @@ class Replicator {
   [[nodiscard]] Result<void> load();
   [[nodiscard]] Result<void> resolve_pending();
   [[nodiscard]] Result<void> check_newest();
-  [[nodiscard]] Result<void> check_later(std::uint64_t number);
   /// Compares the repository that the store has with this one.
   [[nodiscard]] Result<void> check_place();
-  /// Notes that another writer has created the head `text`, and returns the error.
-  [[nodiscard]] Error fenced(const std::string& text);
+  /// Notes that another writer has created a head, and returns the error.
+  [[nodiscard]] Error fenced(const Commit& other);
   [[nodiscard]] Error fenced_because(const std::string& reason);
   [[nodiscard]] Result<bool> is_rebuilt(const meta::Txn& catalog) const;
   void use_head(const std::string& text, Head head);
@@ -186,6 +186,7 @@ class Replicator {
   void announce();
 
   const ReplicatorParts parts_;
+  CommitLog log_;
   ReplicaState state_;
   meta::Env copy_;  // The catalog as the newest head has it.
   const std::string holder_;

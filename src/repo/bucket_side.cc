@@ -140,10 +140,10 @@ Result<void> BucketSide::refresh(const crypto::KeyRing* keys,
       VARVE_TRY_ASSIGN(const auto present, state.head());
       known = present.value_or("");
     }
+    replica::CommitLog log(*bucket_, superblock.repository_id);
     // Another process may have brought the folder to a newer head since the look.
-    const auto found = newer && newer->known == known
-                           ? Result<std::string>(newer->newest)
-                           : replica::newest_head(*bucket_, superblock.repository_id, known);
+    const auto found = newer && newer->known == known ? Result<std::string>(newer->newest)
+                                                      : replica::newest_head(log, known);
     if (!found) return explain_lack(*bucket_, path_, found.error(), superblock.repository_id);
     const auto& newest = *found;
     VARVE_TRY(replica::authenticate_head(newest, keys));

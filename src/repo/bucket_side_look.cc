@@ -25,7 +25,8 @@ Result<bool> BucketSide::begin_look() {
   lazy_->assume_reached();
   look_thread_ = std::jthread([this] {
     base::name_this_thread("varve-look");
-    look_newest_ = replica::newest_head(*bucket_, look_repository_, look_known_);
+    replica::CommitLog log(*bucket_, look_repository_);
+    look_newest_ = replica::newest_head(log, look_known_);
   });
   return true;
 }

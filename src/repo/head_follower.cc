@@ -65,9 +65,9 @@ Result<bool> HeadFollower::look(bool lists) {
   VARVE_TRY_ASSIGN(const auto known_text, folder_.state->head());
   if (!known_text) return true;
   VARVE_TRY_ASSIGN(const auto known, replica::decode_head(*known_text));
+  replica::CommitLog log(*folder_.bucket, known.repository_id);
   if (!lists) {
-    const auto next = replica::read_head(*folder_.bucket,
-                                         replica::head_name(known.repository_id, known.number + 1));
+    const auto next = replica::read_head(log, known.number + 1);
     if (!next && next.error().code() == ErrorCode::kNotFound) return true;
     if (!next) return next.error();
   }
@@ -75,8 +75,7 @@ Result<bool> HeadFollower::look(bool lists) {
   const auto lock = folder_.files->lock(store::RepositoryPaths(folder_.root).lock());
   if (!lock && lock.error().code() == ErrorCode::kLocked) return true;
   if (!lock) return lock.error();
-  VARVE_TRY_ASSIGN(const auto newest,
-                   replica::newest_head(*folder_.bucket, known.repository_id, *known_text));
+  VARVE_TRY_ASSIGN(const auto newest, replica::newest_head(log, *known_text));
   VARVE_TRY(replica::authenticate_head(newest, folder_.keys.get()));
   replica::AttachedFolder attached;
   attached.files = folder_.files;

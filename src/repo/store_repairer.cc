@@ -134,8 +134,8 @@ class StoreRepairer final : public Repair {
     }
     if (!puts_head_) return {};
     VARVE_TRY_ASSIGN(const auto head, replica::decode_head(needed_.head_text));
-    VARVE_TRY_ASSIGN(const auto later,
-                     replica::later_head(*bucket_, needed_.repository_id, head.number));
+    replica::CommitLog log(*bucket_, needed_.repository_id);
+    VARVE_TRY_ASSIGN(const auto later, log.later_than(head.number));
     if (later) {
       return Error(ErrorCode::kLocked, bucket_->describe() +
                                            ": another folder writes to this repository; nothing is "

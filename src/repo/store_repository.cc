@@ -205,7 +205,8 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
     return read.error().code() == ErrorCode::kCorrupt ? damaged_superblock(*bucket) : read.error();
   }
   const auto& original = *read;
-  VARVE_TRY_ASSIGN(const auto newest, replica::newest_head(*bucket, original.repository_id));
+  replica::CommitLog log(*bucket, original.repository_id);
+  VARVE_TRY_ASSIGN(const auto newest, replica::newest_head(log));
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
   // The head has the present key slots.
   VARVE_TRY_ASSIGN(const auto superblock, ingest::read_superblock(head.superblock));

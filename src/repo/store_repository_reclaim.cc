@@ -24,13 +24,12 @@ namespace {
 
 // Returns the number of the newest head. A store may show a head late in a list, but not to a
 // request for it.
-Result<std::uint64_t> newest_number(bucket::Bucket& bucket, const std::string& id,
-                                    const std::string& known) {
-  VARVE_TRY_ASSIGN(const auto text, replica::newest_head(bucket, id, known));
+Result<std::uint64_t> newest_number(replica::CommitLog& log, const std::string& known) {
+  VARVE_TRY_ASSIGN(const auto text, replica::newest_head(log, known));
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(text));
   auto number = head.number;
   while (true) {
-    const auto next = replica::read_head(bucket, replica::head_name(id, number + 1));
+    const auto next = replica::read_head(log, number + 1);
     if (!next && next.error().code() == ErrorCode::kNotFound) return number;
     if (!next) return next.error();
     ++number;
@@ -85,8 +84,9 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
   place.lock_s = bucket::seconds_of(lock_setting);
   ReclaimReport report;
   VARVE_TRY_ASSIGN(report.removed_objects, replica::remove_garbage(place, head.number, is_named));
+  replica::CommitLog log(*bucket, head.repository_id);
   VARVE_TRY_ASSIGN(report.noted_objects, replica::note_orphans(place, is_named, [&] {
-                     return newest_number(*bucket, head.repository_id, *text);
+                     return newest_number(log, *text);
                    }));
   VARVE_TRY_ASSIGN(report.removed_heads, replica::remove_old_heads(place, hooks.heads));
   VARVE_TRY(remove_old_probes(*bucket, place.now_s + bucket->clock_ahead().value_or(0)));

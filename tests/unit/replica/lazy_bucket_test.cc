@@ -106,11 +106,12 @@ TEST_F(LazyBucketTest, TheKnownHeadIsNotReadAgain) {
     texts.push_back(encode_head(head, nullptr));
     put(head_name(id, number), texts.back());
   }
-  EXPECT_EQ(must(newest_head(lazy_, id, texts[2])), texts[2]);
+  CommitLog log(lazy_, id);
+  EXPECT_EQ(must(newest_head(log, texts[2])), texts[2]);
   EXPECT_EQ(asked_, std::vector{RequestKind::kList});
-  EXPECT_EQ(must(newest_head(lazy_, id, texts[1])), texts[2]);
+  EXPECT_EQ(must(newest_head(log, texts[1])), texts[2]);
   EXPECT_EQ(asked_.size(), 3U);
-  EXPECT_EQ(must(newest_head(lazy_, id)), texts[2]);
+  EXPECT_EQ(must(newest_head(log)), texts[2]);
 }
 
 TEST_F(LazyBucketTest, ObjectsWithNamesOfNoHeadAreNoHeads) {
@@ -128,14 +129,15 @@ TEST_F(LazyBucketTest, ObjectsWithNamesOfNoHeadAreNoHeads) {
     put(head_prefix(id) + name, "junk");
   }
 
-  EXPECT_EQ(must(newest_head(lazy_, id)), first);
-  EXPECT_EQ(must(newest_head(lazy_, id, first)), first);
-  EXPECT_EQ(must(later_head(lazy_, id, 1)), std::nullopt);
+  CommitLog log(lazy_, id);
+  EXPECT_EQ(must(newest_head(log)), first);
+  EXPECT_EQ(must(newest_head(log, first)), first);
+  EXPECT_EQ(must(log.later_than(1)), std::nullopt);
   head.number = 2;
   const auto second = encode_head(head, nullptr);
   put(head_name(id, 2), second);
-  EXPECT_EQ(must(newest_head(lazy_, id, first)), second);
-  EXPECT_EQ(must(later_head(lazy_, id, 1)), second);
+  EXPECT_EQ(must(newest_head(log, first)), second);
+  EXPECT_EQ(must(log.later_than(1)), (Commit{2, second}));
 }
 
 }  // namespace

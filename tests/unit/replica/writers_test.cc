@@ -141,6 +141,24 @@ TEST_P(ReplicaWriters, PlaceThatWasMadeAgainIsToldAndNothingIsLost) {
   }
 }
 
+// Another program, or an attacker, may write an object with the name of the next head.
+TEST_P(ReplicaWriters, AnObjectThatIsNoHeadStopsTheUploadsUntilItIsRemoved) {
+  auto name = *world_.names_with("/head/").rbegin();
+  name.back() = static_cast<char>(name.back() + 1);
+  world_.objects().objects[name].bytes.resize(100);
+  const auto stored = store_from(world_, world_.path(), "v2");
+  EXPECT_EQ(code_of(stored), ErrorCode::kCorrupt);
+  EXPECT_NE(stored.error().message().find(name.substr(name.find("/head/"))), std::string::npos);
+  EXPECT_NE(stored.error().message().find("if none did, remove this object"), std::string::npos);
+  EXPECT_EQ(must(replication_info(world_.path(), true))->fenced, "");
+  world_.objects().objects.erase(name);
+  must(store_from(world_, world_.path(), "v3"));
+  const auto found = world_.attached();
+  EXPECT_TRUE(found.contains("v2"));
+  EXPECT_TRUE(found.contains("v3"));
+  world_.expect_chain();
+}
+
 TEST_P(ReplicaWriters, OnlyTheFirstOfTwoEqualFoldersGoesOn) {
   const auto copy = world_.path() + "-copy";
   copy_crashed(world_.path(), copy);
