@@ -40,18 +40,27 @@ Result<std::string> read_catalog_object(bucket::Bucket& bucket, const CatalogObj
                                                 bucket.describe(), object.name));
 }
 
+Error with_advice(const Error& error) {
+  if (error.code() != ErrorCode::kCorrupt) return error;
+  return Error(error).with_more(
+      "; `varve repair` in the folder that wrote it puts it back; if none did, remove this object");
+}
+
 Result<Head> decode_commit(const CommitLog& log, const Commit& commit) {
   auto head = decode_head(commit.text);
-  if (!head) return std::move(head).error().with_context(log.describe(commit.number));
+  if (!head) {
+    return with_advice(std::move(head).error().with_context(log.describe(commit.number)));
+  }
   if (head_name(head->repository_id, head->number) != log.name(commit.number)) {
-    return Error(ErrorCode::kCorrupt, log.describe(commit.number) + " is another head");
+    return with_advice({ErrorCode::kCorrupt, log.describe(commit.number) + " is another head"});
   }
   return head;
 }
 
 Result<std::string> read_head(CommitLog& log, std::uint64_t number) {
-  VARVE_TRY_ASSIGN(auto text, log.read(number));
-  const Commit commit{number, std::move(text)};
+  auto text = log.read(number);
+  if (!text) return with_advice(text.error());
+  const Commit commit{number, *std::move(text)};
   VARVE_TRY(decode_commit(log, commit));
   return commit.text;
 }

@@ -24,6 +24,8 @@ inline constexpr std::size_t kCatalogObjectBytesMax = std::size_t{300} << 20;
 /// Reads an object that a head names. Errors: kCorrupt for other bytes; those of the bucket.
 [[nodiscard]] Result<std::string> read_catalog_object(bucket::Bucket& bucket,
                                                       const CatalogObject& object);
+/// Says in an error about a head with wrong bytes what to do. Returns other errors as they are.
+[[nodiscard]] Error with_advice(const Error& error);
 /// Decodes a commit. Errors: kCorrupt, also for a head of another repository or number, and
 /// kUnsupported for a newer format; both name the object.
 [[nodiscard]] Result<Head> decode_commit(const CommitLog& log, const Commit& commit);

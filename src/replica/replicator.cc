@@ -25,13 +25,6 @@ namespace {
 constexpr int kSnapshotsMax = 5;
 constexpr std::string_view kLeaseKey = "lease";  // In the state.
 
-// Advises what to do about a head that cannot be read.
-Error with_advice(const Error& error) {
-  if (error.code() != ErrorCode::kCorrupt) return error;
-  return Error(error).with_more(
-      "; `varve repair` in the folder that wrote it puts it back; if none did, remove this object");
-}
-
 }  // namespace
 
 Replicator::Replicator(ReplicatorParts parts, ReplicaState state, meta::Env copy,
@@ -96,7 +89,7 @@ void Replicator::note_path(const std::string& path) {
 
 Error Replicator::fenced(const Commit& other) {
   const auto head = decode_commit(log_, other);
-  if (!head) return with_advice(head.error());
+  if (!head) return head.error();
   const Timestamp time{head->seconds, 0};
   const auto lease = read_lease(*parts_.bucket, parts_.repository_id, parts_.keys.get());
   const auto own = lease_of_this_machine(parts_.root, 0);
@@ -175,7 +168,7 @@ Result<void> Replicator::check_newest() {
                              "it back",
                              parts_.bucket->describe(), head_.number, parts_.root));
   }
-  if (!other) return with_advice(other.error());
+  if (!other) return with_advice(other.error());  // Bytes of a head were altered.
   if (*other) return fenced(**other);
   checked_ = true;
   return {};
