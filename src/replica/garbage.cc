@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -68,11 +69,18 @@ Result<std::vector<std::string>> remove_objects(const GarbagePlace& place,
   VARVE_TRY(requests.finish());
   const bool stopped = refused.size() == kRefusedMax && !went_on;
   if (!refusal || (refused.size() < names.size() && !stopped)) return refused;
-  VARVE_TRY(place.state->postpone_garbage(names, place.now_s));
+  VARVE_TRY(place.state->postpone_garbage(names, clock_range(*place.bucket, place.now_s).later_s));
   return *refusal;
 }
 
 }  // namespace
+
+ClockRange clock_range(const bucket::Bucket& bucket, std::int64_t now_s) {
+  constexpr std::int64_t kIgnored_s = 300;
+  const auto ahead_s = bucket.clock_ahead().value_or(0);
+  if (std::abs(ahead_s) <= kIgnored_s) return {now_s, now_s};
+  return {now_s + std::min<std::int64_t>(ahead_s, 0), now_s + std::max<std::int64_t>(ahead_s, 0)};
+}
 
 Result<std::uint64_t> note_orphans(const GarbagePlace& place, const IsNamed& is_named,
                                    const std::function<Result<std::uint64_t>()>& newest) {
@@ -96,27 +104,29 @@ Result<std::uint64_t> note_orphans(const GarbagePlace& place, const IsNamed& is_
   // A writer that has uploaded one of them can still create the head after the newest one, and
   // none after that.
   VARVE_TRY_ASSIGN(const auto number, newest());
-  return place.state->add_garbage(found, place.now_s, number + 1);
+  const auto noted_s = clock_range(*place.bucket, place.now_s).later_s;
+  return place.state->add_garbage(found, noted_s, number + 1);
 }
 
 Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t head,
                                      const IsNamed& is_named) {
   std::uint64_t removed = 0;
+  const auto now = clock_range(*place.bucket, place.now_s);
   GarbageLocks locks;
   if (place.lock_s != 0) {
     locks.noted_before = place.now_s + place.bucket->clock_ahead().value_or(0);
-    locks.unknown_before = place.now_s - place.lock_s;
+    locks.unknown_before = now.earlier_s - place.lock_s;
   }
   while (true) {
-    VARVE_TRY_ASSIGN(const auto names,
-                     place.state->garbage(place.now_s - place.wait_s, head, kRemovedAtOnce, locks));
+    VARVE_TRY_ASSIGN(const auto names, place.state->garbage(now.earlier_s - place.wait_s, head,
+                                                            kRemovedAtOnce, locks));
     if (names.empty()) return removed;
     std::vector<std::string> unnamed;
     std::ranges::copy_if(names, std::back_inserter(unnamed),
                          [&](const std::string& name) { return !is_named(name); });
     VARVE_TRY_ASSIGN(const auto refused, remove_objects(place, unnamed));  // O48
     // Later than any time that this loop asks for, so the loop ends.
-    VARVE_TRY(place.state->postpone_garbage(refused, place.now_s));
+    VARVE_TRY(place.state->postpone_garbage(refused, now.later_s));
     auto gone = names;
     std::erase_if(gone, [&](const std::string& name) {
       return std::ranges::find(refused, name) != refused.end();

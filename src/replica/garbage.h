@@ -13,12 +13,22 @@
 
 namespace varve::replica {
 
+/// The time in seconds since 1970 by two clocks, of which one may be wrong: this machine's and the
+/// store's.
+struct ClockRange {
+  std::int64_t earlier_s = 0;  ///< Ends waits: at least so much time has passed.
+  std::int64_t later_s = 0;    ///< Begins waits.
+};
+/// Returns the time by both clocks. `now_s` is that of this machine. Differences of a few minutes
+/// are ignored.
+[[nodiscard]] ClockRange clock_range(const bucket::Bucket& bucket, std::int64_t now_s);
+
 /// The store and the folder's notes about it. Lifetime: the objects outlive its users.
 struct GarbagePlace {
   bucket::Bucket* bucket = nullptr;
   ReplicaState* state = nullptr;
   std::string repository_id{};
-  std::int64_t now_s = 0;  ///< Seconds since 1970.
+  std::int64_t now_s = 0;  ///< Seconds since 1970, by this machine's clock.
   UploadLimits limits{};
   /// Seconds for which an object that no head names stays.
   std::int64_t wait_s = std::int64_t{24} * 60 * 60;

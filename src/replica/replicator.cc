@@ -340,8 +340,8 @@ Result<void> Replicator::adopt(const std::string& text, std::vector<std::string>
   for (const auto& object : doubtful_) drop(object);
   VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
   for (const auto& [key, extent] : uploaded) drop(extent.object);
-  VARVE_TRY(state_.commit(text, parts, replaces, dropped, parts_.clock->now().seconds, head.number,
-                          looks_));
+  const auto now = clock_range(*parts_.bucket, parts_.clock->now().seconds);
+  VARVE_TRY(state_.commit(text, parts, replaces, dropped, now.later_s, head.number, looks_));
   looks_.clear();
   checked_ = true;
   newest_at_ = std::chrono::steady_clock::now();

@@ -37,7 +37,8 @@ struct MemoryObjects {
   bool ignores_conditions = false;  ///< Replaces an object despite PutCondition::kIfAbsent.
   bool copies_ranges = true;        ///< False: copy_prefix() fails with kUnsupported.
   bool has_locks = false;           ///< Objects can be locked. The store keeps no versions.
-  std::uint64_t list_lag = 0;       ///< Number of the last changes that list() does not show yet.
+  std::atomic<std::int64_t> clock_ahead_s = 0;  ///< The store's clock less the machine's.
+  std::uint64_t list_lag = 0;  ///< Number of the last changes that list() does not show yet.
 
   std::mutex mutex{};  // Innermost. Guards the members below.
   std::map<std::string, Object> objects{};
@@ -73,6 +74,9 @@ class MemoryBucket final : public bucket::Bucket {
   [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override {
     const auto trip = round_trip_.load();
     return trip.count() == 0 ? std::nullopt : std::optional(trip);
+  }
+  [[nodiscard]] std::optional<std::int64_t> clock_ahead() const override {
+    return objects_->clock_ahead_s.load();
   }
   void set_faults(Faults faults) {
     const std::lock_guard lock(mutex_);

@@ -68,6 +68,9 @@ class LentBucket : public bucket::Bucket {
   Result<void> lock(const std::string& name, const ObjectLock& lock) override {
     return bucket_->lock(name, lock);
   }
+  [[nodiscard]] std::optional<std::int64_t> clock_ahead() const override {
+    return bucket_->clock_ahead();
+  }
   void stop() override { bucket_->stop(); }
   void interrupt_reads() override { bucket_->interrupt_reads(); }
   [[nodiscard]] bucket::Traffic traffic() const override { return bucket_->traffic(); }

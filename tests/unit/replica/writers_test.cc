@@ -194,6 +194,32 @@ TEST_P(ReplicaWriters, ObjectsAreRemovedADayAfterTheLastHeadNamedThem) {
   world_.expect_versions();
 }
 
+// A clock that is wrong for one command does not take the day from readers, whether it is the
+// machine's or the store's.
+TEST_P(ReplicaWriters, AWrongClockRemovesNoObjectEarly) {
+  world_.store("v2", tree_of(20));
+  const auto before = world_.names_with("/seg/");
+  const auto removed = [&] {
+    const auto now = world_.names_with("/seg/");
+    return std::ranges::count_if(before, [&](const auto& name) { return !now.contains(name); });
+  };
+  world_.erase({"v1", "v2"});
+  constexpr std::int64_t kAhead = 25 * 3600;
+  world_.clock().seconds += kAhead;
+  world_.objects().clock_ahead_s = -kAhead;
+  world_.store("v3", tree_of(30));
+  EXPECT_EQ(removed(), 0) << "the machine's clock is ahead";
+  world_.clock().seconds -= kAhead;
+  world_.objects().clock_ahead_s = kAhead;
+  world_.store("v4", tree_of(31));
+  EXPECT_EQ(removed(), 0) << "the store's clock is ahead";
+  world_.objects().clock_ahead_s = 0;
+  world_.clock().seconds += 24 * 3600 + 1;
+  world_.store("v5", tree_of(32));
+  EXPECT_GT(removed(), 0) << "by both clocks, a day has passed";
+  world_.expect_versions();
+}
+
 TEST_P(ReplicaWriters, AttachedFolderFollowsTheHeads) {
   const auto reader = world_.path() + "-reader";
   must(repo::attach_to_store({.place = "s3://memory/p"}, reader, world_.options(true),
