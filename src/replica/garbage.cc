@@ -76,9 +76,9 @@ Result<std::vector<std::string>> remove_objects(const GarbagePlace& place,
 }  // namespace
 
 ClockRange clock_range(const bucket::Bucket& bucket, std::int64_t now_s) {
-  constexpr std::int64_t kIgnored_s = 300;
+  constexpr std::int64_t kIgnoredSeconds = 300;
   const auto ahead_s = bucket.clock_ahead().value_or(0);
-  if (std::abs(ahead_s) <= kIgnored_s) return {now_s, now_s};
+  if (std::abs(ahead_s) <= kIgnoredSeconds) return {now_s, now_s};
   return {now_s + std::min<std::int64_t>(ahead_s, 0), now_s + std::max<std::int64_t>(ahead_s, 0)};
 }
 
