@@ -1,67 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bucket/curl_library.h"
 
-#include <dlfcn.h>
-
 #include <string>
 
 #include "base/assert.h"
+#include "base/shared_library.h"
 
 namespace varve::bucket {
 namespace {
 
-// The name has been the same since 2006.
-constexpr const char* kFile = "libcurl.so.4";
+// The soname has been the same since 2006.
+constexpr const char* kSoname = "libcurl.so.4";
 
-/// The library, or what is wrong with it.
-class Loaded {
- public:
+/// The functions of the library, and why the library cannot be used.
+struct Loaded {
   Loaded() {
-    void* const library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      note_trouble();
-      return;
-    }
-    find(library, "curl_global_init", functions_.global_init);
-    find(library, "curl_easy_init", functions_.easy_init);
-    find(library, "curl_easy_cleanup", functions_.easy_cleanup);
-    find(library, "curl_easy_reset", functions_.easy_reset);
-    find(library, "curl_easy_setopt", functions_.easy_setopt);
-    find(library, "curl_easy_getinfo", functions_.easy_getinfo);
-    find(library, "curl_easy_strerror", functions_.easy_strerror);
-    find(library, "curl_getdate", functions_.getdate);
-    find(library, "curl_multi_init", functions_.multi_init);
-    find(library, "curl_multi_cleanup", functions_.multi_cleanup);
-    find(library, "curl_multi_setopt", functions_.multi_setopt);
-    find(library, "curl_multi_add_handle", functions_.multi_add_handle);
-    find(library, "curl_multi_remove_handle", functions_.multi_remove_handle);
-    find(library, "curl_multi_info_read", functions_.multi_info_read);
-    find(library, "curl_multi_perform", functions_.multi_perform);
-    find(library, "curl_multi_poll", functions_.multi_poll);
-    find(library, "curl_multi_wakeup", functions_.multi_wakeup);
-    find(library, "curl_slist_append", functions_.slist_append);
-    find(library, "curl_slist_free_all", functions_.slist_free_all);
-    if (trouble_.empty() && functions_.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-      trouble_ = "it cannot start";
+    base::SharedLibrary library(kSoname);
+    library.find("curl_global_init", functions.global_init);
+    library.find("curl_easy_init", functions.easy_init);
+    library.find("curl_easy_cleanup", functions.easy_cleanup);
+    library.find("curl_easy_reset", functions.easy_reset);
+    library.find("curl_easy_setopt", functions.easy_setopt);
+    library.find("curl_easy_getinfo", functions.easy_getinfo);
+    library.find("curl_easy_strerror", functions.easy_strerror);
+    library.find("curl_getdate", functions.getdate);
+    library.find("curl_multi_init", functions.multi_init);
+    library.find("curl_multi_cleanup", functions.multi_cleanup);
+    library.find("curl_multi_setopt", functions.multi_setopt);
+    library.find("curl_multi_add_handle", functions.multi_add_handle);
+    library.find("curl_multi_remove_handle", functions.multi_remove_handle);
+    library.find("curl_multi_info_read", functions.multi_info_read);
+    library.find("curl_multi_perform", functions.multi_perform);
+    library.find("curl_multi_poll", functions.multi_poll);
+    library.find("curl_multi_wakeup", functions.multi_wakeup);
+    library.find("curl_slist_append", functions.slist_append);
+    library.find("curl_slist_free_all", functions.slist_free_all);
+    fault = library.fault();
+    if (fault.empty() && functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+      fault = "it cannot start";
     }
   }
 
-  [[nodiscard]] const CurlLibrary& functions() const { return functions_; }
-  [[nodiscard]] const std::string& trouble() const { return trouble_; }
-
- private:
-  template <typename Function>
-  void find(void* library, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(::dlsym(library, name));
-    if (function == nullptr) note_trouble();
-  }
-  void note_trouble() {
-    const char* const text = ::dlerror();
-    if (trouble_.empty()) trouble_ = text == nullptr ? "it lacks a function" : text;
-  }
-
-  CurlLibrary functions_;
-  std::string trouble_;  // Empty: none.
+  CurlLibrary functions;
+  std::string fault;  // Empty: none.
 };
 
 const Loaded& loaded() {
@@ -72,14 +53,14 @@ const Loaded& loaded() {
 }  // namespace
 
 Result<void> load_curl() {
-  if (loaded().trouble().empty()) return {};
+  if (loaded().fault.empty()) return {};
   return Error(ErrorCode::kUnsupported,
-               std::string("object stores need libcurl; install it (") + loaded().trouble() + ")");
+               std::string("object stores need libcurl; install it (") + loaded().fault + ")");
 }
 
 const CurlLibrary& curl() {
-  VARVE_ASSERT(loaded().trouble().empty());
-  return loaded().functions();
+  VARVE_ASSERT(loaded().fault.empty());
+  return loaded().functions;
 }
 
 }  // namespace varve::bucket
