@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "index/clp_library.h"
 #include "index/container_walk.h"
 #include "index/exact_pool_index.h"
 
@@ -36,6 +37,7 @@ bool marks_series(ChunkId id) { return PoolRuns::is_marker(id); }
 std::unique_ptr<StreamIndex> StreamIndex::open(const PoolIndexFolder& folder,
                                                StoredFingerprints& stored,
                                                const StreamOptions& options) {
+  (void)clp_library();  // Loads the solver now, not in the middle of a store.
   std::unique_ptr<StreamIndex> index(new StreamIndex(folder, stored, options));
   index->fill();
   return index;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "index/unseen.h"
 
-#ifndef VARVE_STATIC
-#include <coin/Clp_C_Interface.h>
-#endif
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,14 +10,11 @@
 #include <optional>
 
 #include "base/log.h"
+#include "index/clp_library.h"
 
 namespace varve::index {
 
 namespace {
-
-#ifdef VARVE_STATIC
-using CoinBigIndex = int;
-#endif
 
 // Values that the sample has more often are counted directly.
 constexpr std::size_t kSeenMax = 20;
@@ -133,23 +126,25 @@ class UnseenProgramme {
   }
 
 #ifdef VARVE_STATIC
-  // The static program has no solver, so the estimate is Chao's: it only steers a cache.
   [[nodiscard]] static bool solve_once() { return false; }
 #else
-  // The library may throw.
+  // Fails without the library, which may also throw: the estimate is Chao's then. It only steers a
+  // cache.
   [[nodiscard]] bool solve_once() try {
-    const std::unique_ptr<Clp_Simplex, decltype(&Clp_deleteModel)> model(Clp_newModel(),
-                                                                         &Clp_deleteModel);
-    Clp_setLogLevel(model.get(), 0);
-    Clp_setMaximumIterations(model.get(), kIterationsMax);
+    const ClpLibrary* const clp = clp_library();
+    if (clp == nullptr) return false;
+    const std::unique_ptr<Clp_Simplex, decltype(&Clp_deleteModel)> model(clp->new_model(),
+                                                                         clp->delete_model);
+    clp->set_log_level(model.get(), 0);
+    clp->set_maximum_iterations(model.get(), kIterationsMax);
     const auto columns = static_cast<int>(programme_.costs.size());
-    Clp_loadProblem(model.get(), columns, static_cast<int>(programme_.least.size()),
-                    programme_.starts.data(), programme_.rows.data(), programme_.values.data(),
-                    nullptr, nullptr, programme_.costs.data(), programme_.least.data(),
-                    programme_.most.data());
-    Clp_initialDualSolve(model.get());
-    if (Clp_status(model.get()) != 0) return false;
-    const double* const values = Clp_primalColumnSolution(model.get());
+    clp->load_problem(model.get(), columns, static_cast<int>(programme_.least.size()),
+                      programme_.starts.data(), programme_.rows.data(), programme_.values.data(),
+                      nullptr, nullptr, programme_.costs.data(), programme_.least.data(),
+                      programme_.most.data());
+    clp->initial_dual_solve(model.get());
+    if (clp->status(model.get()) != 0) return false;
+    const double* const values = clp->primal_column_solution(model.get());
     solution_.assign(values, values + columns);
     return std::ranges::all_of(solution_, [](double value) { return std::isfinite(value); });
   } catch (...) {

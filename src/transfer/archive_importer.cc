@@ -5,7 +5,6 @@
 // it.
 #include "transfer/archive_importer.h"
 
-#include <archive_entry.h>
 #include <locale.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +22,7 @@
 
 #include "transfer/archive_input.h"
 #include "transfer/entry_lister.h"
+#include "transfer/libarchive.h"
 #include "transfer/member_metadata.h"
 #include "transfer/problem_list.h"
 #include "transfer/version_names.h"
@@ -128,7 +128,7 @@ class ArchiveImporter {
 
   Result<void> store(archive_entry* entry, const std::string& path, ArchiveInput& input) {
     VARVE_TRY_ASSIGN(const auto components, components_of(path));
-    const char* link = archive_entry_hardlink(entry);
+    const char* link = libarchive().archive_entry_hardlink(entry);
     if (link != nullptr) return store_link(components, link, entry, input);
     VARVE_TRY_ASSIGN(MemberMetadata member, metadata_of(entry, path, problems_));
     const std::uint32_t type = member.file.mode & S_IFMT;
@@ -143,7 +143,7 @@ class ArchiveImporter {
     VARVE_TRY_ASSIGN(const Ino directory, parent_of(components));
     if (type == S_IFDIR) return store_directory(directory, components.back(), member);
     if (type == S_IFLNK) {
-      const char* target = archive_entry_symlink(entry);
+      const char* target = libarchive().archive_entry_symlink(entry);
       if (target == nullptr) return Error(ErrorCode::kInvalid, "the symlink has no target");
       member.file.symlink_target = target;
     }
@@ -264,9 +264,9 @@ class ArchiveImporter {
       if (progress_ && !progress_(done_)) return Error(ErrorCode::kInterrupted, "interrupted");
     }
     VARVE_TRY(file->flush());
-    if (archive_entry_size_is_set(entry) == 0) return {};
-    const auto size = static_cast<std::uint64_t>(archive_entry_size(entry));
-    if (archive_entry_size(entry) < 0 || size < end) {
+    if (libarchive().archive_entry_size_is_set(entry) == 0) return {};
+    const auto size = static_cast<std::uint64_t>(libarchive().archive_entry_size(entry));
+    if (libarchive().archive_entry_size(entry) < 0 || size < end) {
       return Error(ErrorCode::kInvalid, "the member has more data than its size");
     }
     if (size == end) return {};
@@ -310,8 +310,9 @@ class ArchiveImporter {
     }
     if (!linked) return std::move(linked).error();
     // A cpio archive may have the data at the last of a file's names, or at each of them.
-    const bool has_data = S_ISREG(file.attributes.mode) && archive_entry_size_is_set(entry) != 0 &&
-                          archive_entry_size(entry) > 0;
+    const bool has_data = S_ISREG(file.attributes.mode) &&
+                          libarchive().archive_entry_size_is_set(entry) != 0 &&
+                          libarchive().archive_entry_size(entry) > 0;
     if (!has_data) return {};
     AttributeChange empty;
     empty.size = 0;

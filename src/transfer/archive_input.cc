@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/archive_input.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -16,6 +14,7 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "transfer/libarchive.h"
 #include "transfer/pax_check.h"
 #include "transfer/transfer_error.h"
 #include "transfer/zip_names.h"
@@ -29,15 +28,15 @@ constexpr int kPollMs = 250;
 constexpr std::int64_t kTarBlockBytes = 512;
 
 bool is_cpio(archive* handle) {
-  return (archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_CPIO;
+  return (libarchive().archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_CPIO;
 }
 
 bool is_tar(archive* handle) {
-  return (archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
+  return (libarchive().archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
 }
 
 bool is_zip(archive* handle) {
-  return (archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_ZIP;
+  return (libarchive().archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_ZIP;
 }
 
 }  // namespace
@@ -59,7 +58,7 @@ ArchiveInput::ArchiveInput(int fd, const std::function<bool()>& goes_on)
     : fd_(fd), goes_on_(goes_on), buffer_(new std::byte[kArchivePartBytes]) {}
 
 ArchiveInput::~ArchiveInput() {
-  if (handle_ != nullptr) archive_read_free(handle_);
+  if (handle_ != nullptr) libarchive().archive_read_free(handle_);
 }
 
 Result<std::unique_ptr<ArchiveInput>> ArchiveInput::open(int fd,
@@ -70,16 +69,17 @@ Result<std::unique_ptr<ArchiveInput>> ArchiveInput::open(int fd,
 }
 
 Result<void> ArchiveInput::start() {
-  handle_ = archive_read_new();
+  VARVE_TRY(load_libarchive());
+  handle_ = libarchive().archive_read_new();
   if (handle_ == nullptr) return Error(ErrorCode::kIo, "no memory for reading the archive");
-  archive_read_support_format_tar(handle_);
+  libarchive().archive_read_support_format_tar(handle_);
   // Archives may be joined, as by `cat`: what follows an end mark is data too.
-  archive_read_set_format_option(handle_, "tar", "read_concatenated_archives", "1");
-  archive_read_support_format_cpio(handle_);
+  libarchive().archive_read_set_format_option(handle_, "tar", "read_concatenated_archives", "1");
+  libarchive().archive_read_support_format_cpio(handle_);
   VARVE_TRY(choose_input());
-  archive_read_set_read_callback(handle_, &ArchiveInput::read_callback);
-  archive_read_set_callback_data(handle_, this);
-  if (archive_read_open1(handle_) < ARCHIVE_WARN) return failure();
+  libarchive().archive_read_set_read_callback(handle_, &ArchiveInput::read_callback);
+  libarchive().archive_read_set_callback_data(handle_, this);
+  if (libarchive().archive_read_open1(handle_) < ARCHIVE_WARN) return failure();
   return {};
 }
 
@@ -104,8 +104,8 @@ Result<void> ArchiveInput::choose_input() {
   } else if (is_file && begin >= 0 && ::lseek(fd_, begin, SEEK_SET) == begin) {
     ahead_ = {};
     // The other reader of zip archives takes a symbolic link for a file.
-    archive_read_support_format_zip_seekable(handle_);
-    archive_read_set_seek_callback(handle_, &ArchiveInput::seek_callback);
+    libarchive().archive_read_support_format_zip_seekable(handle_);
+    libarchive().archive_read_set_seek_callback(handle_, &ArchiveInput::seek_callback);
   } else if (is_zip_stream) {
     return Error(
         ErrorCode::kInvalid,
@@ -143,7 +143,7 @@ ssize_t ArchiveInput::read_callback(archive* handle, void* self, const void** bu
   const auto got = input.read_archive();
   if (!got) {
     input.read_error_ = got.error();
-    archive_set_error(handle, EIO, "%s", got.error().message().c_str());
+    libarchive().archive_set_error(handle, EIO, "%s", got.error().message().c_str());
     return ARCHIVE_FATAL;
   }
   *buffer = got->data();
@@ -163,7 +163,7 @@ std::int64_t ArchiveInput::seek_callback(archive* /*handle*/, void* self, std::i
 
 Error ArchiveInput::failure() {
   if (read_error_) return *read_error_;
-  const char* reason = archive_error_string(handle_);
+  const char* reason = libarchive().archive_error_string(handle_);
   return {ErrorCode::kInvalid, std::string("the archive is damaged, truncated or of another format "
                                            "than tar, pax, cpio and zip: ") +
                                    (reason == nullptr ? "unknown reason" : reason)};
@@ -172,7 +172,8 @@ Error ArchiveInput::failure() {
 // libarchive takes the end of the file for the end of a tar archive. But tar(1) always writes an
 // end mark, a block of zeros, so an archive without one was truncated between two members.
 Result<void> ArchiveInput::check_end(std::int64_t before) const {
-  if (!is_tar(handle_) || archive_filter_bytes(handle_, 0) - before >= kTarBlockBytes) return {};
+  if (!is_tar(handle_) || libarchive().archive_filter_bytes(handle_, 0) - before >= kTarBlockBytes)
+    return {};
   return Error(ErrorCode::kInvalid, "the archive is truncated: it has no end mark");
 }
 
@@ -180,7 +181,7 @@ Result<void> ArchiveInput::check_end(std::int64_t before) const {
 // Members of a joined archive would be lost silently.
 Result<void> ArchiveInput::check_cpio_end() {
   if (!is_cpio(handle_)) return {};
-  const std::int64_t end = archive_filter_bytes(handle_, 0);
+  const std::int64_t end = libarchive().archive_filter_bytes(handle_, 0);
   while (data_end_ <= end) {
     VARVE_TRY_ASSIGN(const auto rest, read_archive());
     if (rest.empty()) return {};
@@ -193,7 +194,7 @@ Result<void> ArchiveInput::check_cpio_end() {
 
 Result<void> ArchiveInput::check_headers() const {
   if (!is_tar(handle_)) return {};
-  const std::int64_t begin = archive_read_header_position(handle_);
+  const std::int64_t begin = libarchive().archive_read_header_position(handle_);
   const std::int64_t seen_from = position_ - static_cast<std::int64_t>(seen_.size());
   if (begin < seen_from || begin > position_) return {};
   return check_pax_names(
@@ -201,7 +202,7 @@ Result<void> ArchiveInput::check_headers() const {
 }
 
 Result<void> ArchiveInput::take_name(archive_entry* entry) {
-  const char* const name = archive_entry_pathname(entry);
+  const char* const name = libarchive().archive_entry_pathname(entry);
   name_ = name == nullptr ? "" : name;
   if (!is_zip(handle_)) return {};
   if (!zip_names_) {
@@ -214,9 +215,9 @@ Result<void> ArchiveInput::take_name(archive_entry* entry) {
   // libarchive has no name here if it cannot convert it.
   if (name != nullptr && !is_same_zip_name(name_, own)) return differs;
   name_ = own;
-  if (name_.ends_with('/') && archive_entry_filetype(entry) != AE_IFDIR) {
-    archive_entry_set_filetype(entry, AE_IFDIR);
-    archive_entry_set_perm(entry, archive_entry_perm(entry) | 0111);
+  if (name_.ends_with('/') && libarchive().archive_entry_filetype(entry) != AE_IFDIR) {
+    libarchive().archive_entry_set_filetype(entry, AE_IFDIR);
+    libarchive().archive_entry_set_perm(entry, libarchive().archive_entry_perm(entry) | 0111);
   }
   return {};
 }
@@ -227,10 +228,10 @@ Result<archive_entry*> ArchiveInput::next() {
     VARVE_TRY_ASSIGN(const auto block, next_block());
     if (!block) break;
   }
-  const std::int64_t before = archive_filter_bytes(handle_, 0);
+  const std::int64_t before = libarchive().archive_filter_bytes(handle_, 0);
   archive_entry* entry = nullptr;
   in_headers_ = true;
-  const int status = archive_read_next_header(handle_, &entry);
+  const int status = libarchive().archive_read_next_header(handle_, &entry);
   in_headers_ = false;
   warning_.clear();
   if (status == ARCHIVE_EOF) {
@@ -248,7 +249,7 @@ Result<archive_entry*> ArchiveInput::next() {
   }
   if (status < ARCHIVE_WARN) return failure();
   if (status == ARCHIVE_WARN) {
-    const char* reason = archive_error_string(handle_);
+    const char* reason = libarchive().archive_error_string(handle_);
     warning_ = reason == nullptr ? "damaged in part" : reason;
     // A name with bytes above 0x7f. libarchive then gives its bytes as they are, or no name.
     if (warning_.find("can't be converted from") != std::string::npos ||
@@ -257,7 +258,7 @@ Result<archive_entry*> ArchiveInput::next() {
     }
   }
   // libarchive gives no warning of this one.
-  const char* const error = archive_error_string(handle_);
+  const char* const error = libarchive().archive_error_string(handle_);
   if (status == ARCHIVE_OK && error != nullptr && std::strstr(error, "Parse error") != nullptr) {
     warning_ = "part of the ACL not stored: it is damaged";
   }
@@ -271,7 +272,7 @@ Result<std::optional<ArchiveInput::Block>> ArchiveInput::next_block() {
   const void* bytes = nullptr;
   std::size_t size = 0;
   la_int64_t offset = 0;
-  const int status = archive_read_data_block(handle_, &bytes, &size, &offset);
+  const int status = libarchive().archive_read_data_block(handle_, &bytes, &size, &offset);
   if (status == ARCHIVE_EOF) {
     has_data_ = false;
     return std::optional<Block>();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/decompressor.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <zlib.h>
 
 #include <cerrno>
 #include <limits>
 #include <new>
 #include <string>
+
+#include "transfer/libarchive.h"
 
 namespace varve::transfer {
 
@@ -50,39 +50,40 @@ Result<std::span<const std::byte>> GzipStream::next(const Refill& refill) {
 }
 
 FilterStream::~FilterStream() {
-  if (handle_ != nullptr) archive_read_free(handle_);
+  if (handle_ != nullptr) libarchive().archive_read_free(handle_);
 }
 
 Result<std::unique_ptr<FilterStream>> FilterStream::open(const Refill& refill) {
+  VARVE_TRY(load_libarchive());
   std::unique_ptr<FilterStream> stream(new FilterStream());
-  stream->handle_ = archive_read_new();
+  stream->handle_ = libarchive().archive_read_new();
   if (stream->handle_ == nullptr) {
     return Error(ErrorCode::kIo, "no memory for reading the archive");
   }
   // Only filters of libraries: others would run programs. Not those of gzip and lz4, because they
   // ignore the checksums.
-  archive_read_support_filter_bzip2(stream->handle_);
-  archive_read_support_filter_xz(stream->handle_);
-  archive_read_support_filter_lzma(stream->handle_);
-  archive_read_support_filter_zstd(stream->handle_);
-  archive_read_support_filter_compress(stream->handle_);
+  libarchive().archive_read_support_filter_bzip2(stream->handle_);
+  libarchive().archive_read_support_filter_xz(stream->handle_);
+  libarchive().archive_read_support_filter_lzma(stream->handle_);
+  libarchive().archive_read_support_filter_zstd(stream->handle_);
+  libarchive().archive_read_support_filter_compress(stream->handle_);
   // The data as one member.
-  archive_read_support_format_raw(stream->handle_);
-  archive_read_support_format_empty(stream->handle_);
-  archive_read_set_read_callback(stream->handle_, &FilterStream::read_callback);
-  archive_read_set_callback_data(stream->handle_, stream.get());
+  libarchive().archive_read_support_format_raw(stream->handle_);
+  libarchive().archive_read_support_format_empty(stream->handle_);
+  libarchive().archive_read_set_read_callback(stream->handle_, &FilterStream::read_callback);
+  libarchive().archive_read_set_callback_data(stream->handle_, stream.get());
   stream->refill_ = &refill;
-  if (archive_read_open1(stream->handle_) < ARCHIVE_WARN) return stream->failure();
+  if (libarchive().archive_read_open1(stream->handle_) < ARCHIVE_WARN) return stream->failure();
   return stream;
 }
 
-bool FilterStream::is_plain() const { return archive_filter_count(handle_) <= 1; }
+bool FilterStream::is_plain() const { return libarchive().archive_filter_count(handle_) <= 1; }
 
 Result<std::span<const std::byte>> FilterStream::next(const Refill& refill) {
   refill_ = &refill;
   if (!has_begun_) {
     archive_entry* entry = nullptr;
-    const int status = archive_read_next_header(handle_, &entry);
+    const int status = libarchive().archive_read_next_header(handle_, &entry);
     if (status == ARCHIVE_EOF) return std::span<const std::byte>();
     if (status < ARCHIVE_WARN) return failure();
     has_begun_ = true;
@@ -90,7 +91,7 @@ Result<std::span<const std::byte>> FilterStream::next(const Refill& refill) {
   const void* bytes = nullptr;
   std::size_t size = 0;
   la_int64_t offset = 0;
-  const int status = archive_read_data_block(handle_, &bytes, &size, &offset);
+  const int status = libarchive().archive_read_data_block(handle_, &bytes, &size, &offset);
   if (status == ARCHIVE_EOF) return std::span<const std::byte>();
   if (status != ARCHIVE_OK) return failure();
   return std::span(static_cast<const std::byte*>(bytes), size);
@@ -98,7 +99,7 @@ Result<std::span<const std::byte>> FilterStream::next(const Refill& refill) {
 
 Error FilterStream::failure() const {
   if (read_error_) return *read_error_;
-  const char* const reason = archive_error_string(handle_);
+  const char* const reason = libarchive().archive_error_string(handle_);
   return {ErrorCode::kInvalid, std::string("the archive is damaged or truncated: ") +
                                    (reason == nullptr ? "its compressed data" : reason)};
 }
@@ -108,7 +109,7 @@ ssize_t FilterStream::read_callback(archive* handle, void* self, const void** bu
   const auto got = (*stream.refill_)();
   if (!got) {
     stream.read_error_ = got.error();
-    archive_set_error(handle, EIO, "%s", got.error().message().c_str());
+    libarchive().archive_set_error(handle, EIO, "%s", got.error().message().c_str());
     return ARCHIVE_FATAL;
   }
   *buffer = got->data();

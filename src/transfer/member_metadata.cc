@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/member_metadata.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "base/coding.h"
+#include "transfer/libarchive.h"
 
 namespace varve::transfer {
 namespace {
@@ -78,15 +77,15 @@ std::optional<std::uint32_t> id_of(std::uint16_t tag, const char* name) {
 /// Returns the kernel's form of an ACL; "" if the member has none of this type, or an unusable one.
 std::string acl_value(archive_entry* entry, int type, const std::string& path,
                       ProblemList& problems) {
-  if (archive_entry_acl_reset(entry, type) == 0) return {};
+  if (libarchive().archive_entry_acl_reset(entry, type) == 0) return {};
   std::vector<AclEntry> acl;
   int found_type = 0;
   int permissions = 0;
   int tag = 0;
   int id = 0;
   const char* name = nullptr;
-  while (archive_entry_acl_next(entry, type, &found_type, &permissions, &tag, &id, &name) ==
-         ARCHIVE_OK) {
+  while (libarchive().archive_entry_acl_next(entry, type, &found_type, &permissions, &tag, &id,
+                                             &name) == ARCHIVE_OK) {
     const auto own_tag = acl_tag(tag);
     if (!own_tag) {
       problems.add_shared("ACL not stored: it is not one of POSIX", path);
@@ -121,15 +120,15 @@ std::string acl_value(archive_entry* entry, int type, const std::string& path,
 /// Returns a member's permission bits. If the member has an ACL, libarchive has set the bits of the
 /// group to those of the ACL's group. But those of a file are the ACL's mask, as acl(5) says.
 std::uint32_t permissions_of(archive_entry* entry) {
-  std::uint32_t all = archive_entry_perm(entry) & 07777U;
-  archive_entry_acl_reset(entry, ARCHIVE_ENTRY_ACL_TYPE_ACCESS);
+  std::uint32_t all = libarchive().archive_entry_perm(entry) & 07777U;
+  libarchive().archive_entry_acl_reset(entry, ARCHIVE_ENTRY_ACL_TYPE_ACCESS);
   int type = 0;
   int permissions = 0;
   int tag = 0;
   int id = 0;
   const char* name = nullptr;
-  while (archive_entry_acl_next(entry, ARCHIVE_ENTRY_ACL_TYPE_ACCESS, &type, &permissions, &tag,
-                                &id, &name) == ARCHIVE_OK) {
+  while (libarchive().archive_entry_acl_next(entry, ARCHIVE_ENTRY_ACL_TYPE_ACCESS, &type,
+                                             &permissions, &tag, &id, &name) == ARCHIVE_OK) {
     if (tag != ARCHIVE_ENTRY_ACL_MASK) continue;
     all = (all & ~070U) | (acl_bits(permissions) << 3U);
   }
@@ -150,11 +149,11 @@ std::string xattr_name(std::string_view escaped) {
 
 Xattrs xattrs_of(archive_entry* entry, const std::string& path, ProblemList& problems) {
   Xattrs xattrs;
-  archive_entry_xattr_reset(entry);
+  libarchive().archive_entry_xattr_reset(entry);
   const char* name = nullptr;
   const void* value = nullptr;
   std::size_t size = 0;
-  while (archive_entry_xattr_next(entry, &name, &value, &size) == ARCHIVE_OK) {
+  while (libarchive().archive_entry_xattr_next(entry, &name, &value, &size) == ARCHIVE_OK) {
     if (name == nullptr || *name == '\0') continue;
     xattrs.push_back({xattr_name(name), std::string(static_cast<const char*>(value), size)});
   }
@@ -189,21 +188,24 @@ Result<std::uint32_t> number_of(std::int64_t value, const char* what) {
 Result<MemberMetadata> metadata_of(archive_entry* entry, const std::string& path,
                                    ProblemList& problems) {
   MemberMetadata metadata;
-  metadata.file.mode = archive_entry_filetype(entry) | permissions_of(entry);
-  VARVE_TRY_ASSIGN(metadata.file.uid, number_of(archive_entry_uid(entry), "user id"));
-  VARVE_TRY_ASSIGN(metadata.file.gid, number_of(archive_entry_gid(entry), "group id"));
+  metadata.file.mode = libarchive().archive_entry_filetype(entry) | permissions_of(entry);
+  VARVE_TRY_ASSIGN(metadata.file.uid, number_of(libarchive().archive_entry_uid(entry), "user id"));
+  VARVE_TRY_ASSIGN(metadata.file.gid, number_of(libarchive().archive_entry_gid(entry), "group id"));
   if (S_ISBLK(metadata.file.mode) || S_ISCHR(metadata.file.mode)) {
     VARVE_TRY_ASSIGN(
         const auto major_number,
-        number_of(static_cast<std::int64_t>(archive_entry_rdevmajor(entry)), "device number"));
+        number_of(static_cast<std::int64_t>(libarchive().archive_entry_rdevmajor(entry)),
+                  "device number"));
     VARVE_TRY_ASSIGN(
         const auto minor_number,
-        number_of(static_cast<std::int64_t>(archive_entry_rdevminor(entry)), "device number"));
+        number_of(static_cast<std::int64_t>(libarchive().archive_entry_rdevminor(entry)),
+                  "device number"));
     metadata.file.rdev = makedev(major_number, minor_number);
   }
-  if (archive_entry_mtime_is_set(entry) != 0) {
-    const long nanoseconds = archive_entry_mtime_nsec(entry);
-    metadata.mtime = {archive_entry_mtime(entry), static_cast<std::uint32_t>(nanoseconds)};
+  if (libarchive().archive_entry_mtime_is_set(entry) != 0) {
+    const long nanoseconds = libarchive().archive_entry_mtime_nsec(entry);
+    metadata.mtime = {libarchive().archive_entry_mtime(entry),
+                      static_cast<std::uint32_t>(nanoseconds)};
     if (nanoseconds < 0 || nanoseconds >= 1'000'000'000) metadata.mtime.nanoseconds = 0;
     // libarchive gives these for numbers that are too large.
     constexpr auto kLatest = std::numeric_limits<std::int64_t>::max();

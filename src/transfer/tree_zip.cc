@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // write_zip(): writes a sealed tree as a zip archive, in one pass and in tree order.
-#include <archive.h>
-#include <archive_entry.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "transfer/entry_walk.h"
+#include "transfer/libarchive.h"
 #include "transfer/problem_list.h"
 #include "transfer/transfer_error.h"
 #include "varve/restore.h"
@@ -27,10 +26,10 @@ namespace {
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 struct FreeArchive {
-  void operator()(archive* handle) const { archive_write_free(handle); }
+  void operator()(archive* handle) const { libarchive().archive_write_free(handle); }
 };
 struct FreeEntry {
-  void operator()(archive_entry* entry) const { archive_entry_free(entry); }
+  void operator()(archive_entry* entry) const { libarchive().archive_entry_free(entry); }
 };
 
 /// Returns the number of bytes of the UTF-8 character at the start of `text`; 0 if there is none.
@@ -78,7 +77,7 @@ class ZipExport {
             const std::function<bool(const TransferProgress&)>& progress)
       : version_(version),
         progress_(progress),
-        handle_(archive_write_new()),
+        handle_(libarchive().archive_write_new()),
         buffer_(kPieceBytes),
         walk_(version, paths, problems_) {}
 
@@ -103,8 +102,8 @@ class ZipExport {
 };
 
 Error ZipExport::failure() const {
-  const int number = archive_errno(handle_.get());
-  const char* const text = archive_error_string(handle_.get());
+  const int number = libarchive().archive_errno(handle_.get());
+  const char* const text = libarchive().archive_error_string(handle_.get());
   return system_error(
       std::string("cannot write the archive") + (text ? ": " : "") + (text ? text : ""),
       number > 0 ? number : EIO);
@@ -113,10 +112,11 @@ Error ZipExport::failure() const {
 Result<void> ZipExport::open(int fd) {
   archive* const handle = handle_.get();
   // Level 1 keeps pace with a disk. A pipe must get no padding behind the archive.
-  const bool is_set = archive_write_set_format_zip(handle) == ARCHIVE_OK &&
-                      archive_write_set_options(handle, "zip:compression-level=1") == ARCHIVE_OK &&
-                      archive_write_set_bytes_in_last_block(handle, 1) == ARCHIVE_OK;
-  if (!is_set || archive_write_open_fd(handle, fd) != ARCHIVE_OK) return failure();
+  const bool is_set =
+      libarchive().archive_write_set_format_zip(handle) == ARCHIVE_OK &&
+      libarchive().archive_write_set_options(handle, "zip:compression-level=1") == ARCHIVE_OK &&
+      libarchive().archive_write_set_bytes_in_last_block(handle, 1) == ARCHIVE_OK;
+  if (!is_set || libarchive().archive_write_open_fd(handle, fd) != ARCHIVE_OK) return failure();
   return {};
 }
 
@@ -127,7 +127,7 @@ Result<TransferReport> ZipExport::run(int fd) {
   VARVE_TRY(walk_.run(add_one, [this]() -> Result<void> {
     return Error(ErrorCode::kCorrupt, path_ + ": directories nested too deeply or in a circle");
   }));
-  if (archive_write_close(handle_.get()) != ARCHIVE_OK) return failure();
+  if (libarchive().archive_write_close(handle_.get()) != ARCHIVE_OK) return failure();
   report_.bytes = done_.bytes_done;
   report_.problems = problems_.take();
   return std::move(report_);
@@ -147,21 +147,21 @@ Result<void> ZipExport::add(const SealedEntry& entry) {
     problems_.add(path_, std::string(kSpecialLeftOut));
     return {};
   }
-  const std::unique_ptr<archive_entry, FreeEntry> out(archive_entry_new());
-  archive_entry_set_pathname(out.get(), zip_path(path_).c_str());
-  archive_entry_set_mode(out.get(), static_cast<mode_t>(attributes.mode));
-  archive_entry_set_uid(out.get(), attributes.uid);
-  archive_entry_set_gid(out.get(), attributes.gid);
-  archive_entry_set_mtime(out.get(), attributes.mtime.seconds,
-                          static_cast<long>(attributes.mtime.nanoseconds));
+  const std::unique_ptr<archive_entry, FreeEntry> out(libarchive().archive_entry_new());
+  libarchive().archive_entry_set_pathname(out.get(), zip_path(path_).c_str());
+  libarchive().archive_entry_set_mode(out.get(), static_cast<mode_t>(attributes.mode));
+  libarchive().archive_entry_set_uid(out.get(), attributes.uid);
+  libarchive().archive_entry_set_gid(out.get(), attributes.gid);
+  libarchive().archive_entry_set_mtime(out.get(), attributes.mtime.seconds,
+                                       static_cast<long>(attributes.mtime.nanoseconds));
   if (type == S_IFLNK) {
     VARVE_TRY_ASSIGN(const std::string target, version_.read_link(entry.rank));
-    archive_entry_set_symlink(out.get(), target.c_str());
+    libarchive().archive_entry_set_symlink(out.get(), target.c_str());
   }
   ++report_.entries;
   if (type == S_IFREG) return add_data(entry, *out);
-  archive_entry_set_size(out.get(), 0);
-  if (archive_write_header(handle_.get(), out.get()) < ARCHIVE_WARN) return failure();
+  libarchive().archive_entry_set_size(out.get(), 0);
+  if (libarchive().archive_write_header(handle_.get(), out.get()) < ARCHIVE_WARN) return failure();
   return {};
 }
 
@@ -170,8 +170,8 @@ Result<void> ZipExport::add_data(const SealedEntry& entry, archive_entry& out) {
   auto source = version_.open(entry.rank);
   if (!source) return std::move(source).error().with_context(path_);
   const std::uint64_t size = (*source)->size();
-  archive_entry_set_size(&out, static_cast<std::int64_t>(size));
-  if (archive_write_header(handle_.get(), &out) < ARCHIVE_WARN) return failure();
+  libarchive().archive_entry_set_size(&out, static_cast<std::int64_t>(size));
+  if (libarchive().archive_write_header(handle_.get(), &out) < ARCHIVE_WARN) return failure();
   for (std::uint64_t at = 0; at < size;) {
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size - at, kPieceBytes));
     auto got = (*source)->read(at, std::span(buffer_).first(wanted));
@@ -179,7 +179,7 @@ Result<void> ZipExport::add_data(const SealedEntry& entry, archive_entry& out) {
     if (*got == 0) return Error(ErrorCode::kCorrupt, path_ + " ends before its size");
     for (std::size_t written = 0; written < *got;) {
       const la_ssize_t more =
-          archive_write_data(handle_.get(), buffer_.data() + written, *got - written);
+          libarchive().archive_write_data(handle_.get(), buffer_.data() + written, *got - written);
       if (more <= 0) return failure();
       written += static_cast<std::size_t>(more);
     }
@@ -196,6 +196,7 @@ Result<void> ZipExport::add_data(const SealedEntry& entry, archive_entry& out) {
 Result<TransferReport> write_zip(VersionReader& version, int fd,
                                  const std::vector<std::string>& paths,
                                  const std::function<bool(const TransferProgress&)>& progress) {
+  VARVE_TRY(transfer::load_libarchive());
   return transfer::ZipExport(version, paths, progress).run(fd);
 }
 
