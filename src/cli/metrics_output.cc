@@ -27,7 +27,7 @@ std::string exact_seconds(std::uint64_t nanoseconds) {
 }
 
 /// Returns the duration in a fitting unit, for example "16 us".
-std::string duration_text(std::uint64_t nanoseconds) {
+std::string latency_text(std::uint64_t nanoseconds) {
   if (nanoseconds < 1'000'000) return fmt::format("{} us", (nanoseconds + 500) / 1000);
   if (nanoseconds < kSecond) return fmt::format("{:.1f} ms", seconds(nanoseconds) * 1e3);
   return fmt::format("{:.1f} s", seconds(nanoseconds));
@@ -43,7 +43,7 @@ std::string name_with_labels(const MetricSample& sample) {
 
 std::string value_text(const MetricSample& sample, bool exact) {
   if (sample.unit == MetricUnit::kBytes) return size_text(sample.value, exact);
-  if (sample.unit == MetricUnit::kSeconds) return duration_text(sample.value);
+  if (sample.unit == MetricUnit::kSeconds) return latency_text(sample.value);
   return std::to_string(sample.value);
 }
 
@@ -54,10 +54,10 @@ std::string percentile_text(const MetricSample& histogram, std::uint64_t percent
   for (std::size_t i = 0; i < kMetricBounds; ++i) {
     const auto reached = static_cast<double>(histogram.buckets[i]) * 100;
     if (reached >= static_cast<double>(count) * static_cast<double>(percent)) {
-      return duration_text(metric_bound(i));
+      return latency_text(metric_bound(i));
     }
   }
-  return "> " + duration_text(metric_bound(kMetricBounds - 1));
+  return "> " + latency_text(metric_bound(kMetricBounds - 1));
 }
 
 /// Returns the labels with a comma after each.
@@ -95,7 +95,7 @@ std::string metrics_table(const std::vector<MetricSample>& samples, bool exact) 
       const std::uint64_t count = sample.buckets.back();
       if (count == 0) continue;
       durations.push_back({name_with_labels(sample), std::to_string(count),
-                           duration_text(sample.value / count), percentile_text(sample, 50),
+                           latency_text(sample.value / count), percentile_text(sample, 50),
                            percentile_text(sample, 99)});
     } else if (sample.value != 0 || sample.labels.empty()) {
       numbers.push_back({name_with_labels(sample), value_text(sample, exact), sample.help});

@@ -80,6 +80,7 @@ PROGRAMS = [
 ]
 PRIVATE = [
     ({"src/a/x.cc": "int f(int n) {", "src/a/y.cc": "int f(int n) {"}, True),
+    ({"src/a/x.cc": "int f(int n) {", "src/a/y.cc": "int f(int m) {"}, True),
     ({"src/a/x.cc": "int f(int n) {", "src/a/y.cc": "int f(char c) {"}, False),
     ({"src/a/x.cc": "constexpr int kA = 1;", "src/a/y.cc": "constexpr int kA = 2;"}, True),
     ({"src/a/x.cc": "struct S {", "src/b/y.cc": "struct S {"}, False),
