@@ -7,13 +7,13 @@ command -v rsync >/dev/null || skip "rsync is missing"
 mkdir "$work/bin"
 ln -s "$VARVE" "$work/bin/varve"
 export PATH=$work/bin:$PATH
-# The lines of the first block behind the one that builds and installs. /etc of the machine may hold
+# The lines of the first block behind those that build and install (tests/install/readme.sh runs these too). /etc of the machine may hold
 # much, and may change meanwhile, so a folder stands for it.
 mkdir "$work/source"
 cp /etc/passwd /etc/group "$work/source/"
 cp -r /etc/default "$work/source/" 2>/dev/null || true
 # One program reads README.md: a second one that ends early would end the first by SIGPIPE.
-awk '/^```sh$/ { inside = 1; next } inside && /^```$/ { exit } inside && !/install-packages/' \
+awk '/^```sh$/ { inside = 1; next } inside && /^```$/ { exit } inside && !/^apt-get|^git clone|install-packages/' \
   "$here/../../README.md" |
   sed "s|/mnt/varve|$work/mnt|g; s|/backup|$work/backup|g; s|/restore|$work/restore|g
        s|/tmp/passwd|$work/passwd|g; s| /etc\([ /]\)| $work/source\1|g; s| /etc$| $work/source|" >"$work/lines"
