@@ -6,6 +6,7 @@ import check_headers
 import check_includes
 import check_metrics
 import check_names
+import check_packages
 import check_text
 import tree
 
@@ -88,6 +89,9 @@ PRIVATE = [
     ({"src/control/x.cc": "struct S {", "src/control/y.cc": "struct S {"}, False),
 ]
 
+# (list of packages, is it a problem) where debian/control has fuse and meson
+PACKAGES = [("g++\nmeson\nfuse\n", False), ("fuse\n", True), ("fuse\nmeson\nzsh\n", True)]
+
 # (declaration of a metric, is it a problem) where the page has varve_a_b_total
 METRICS = [
     ('m.counter("varve_a_b_total", "Things that were made.");\n', False),
@@ -141,6 +145,8 @@ def main():
               for build_file, wrong in PROGRAMS]
     cases += [(text, list(check_headers.public_header_problems("include/varve/a.h", text)), wrong)
               for text, wrong in PUBLIC_HEADERS]
+    control = "Build-Depends:\n meson (>= 1.0),\n fuse [amd64],\nStandards-Version: 4\n"
+    cases += [(text, list(check_packages.differences(text, control)), wrong) for text, wrong in PACKAGES]
     cases += [(text, list(metric_page_problems(text)), wrong) for text, wrong in METRICS]
     cases += [(text, list(check_metrics.source_problems("src/a/b.h", text)), wrong)
               for text, wrong in METRIC_RULES]

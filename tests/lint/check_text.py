@@ -40,7 +40,7 @@ EXAMPLES = "examples/"
 EXAMPLE_LINES_MAX = 80
 SOURCE_SUFFIXES = (".h", ".cc", ".py", ".sh", "meson.build")
 BYTES = ("tests/golden/", "tests/fuzz/corpus/")
-NO_SPDX_NAMES = ("packages.txt", "packages-s3.txt", "packages-tidy.txt", "LICENSE", ".gitignore", ".clang-format",
+NO_SPDX_NAMES = ("LICENSE", ".gitignore", ".clang-format",
                  ".clang-tidy", "meson_options.txt")
 
 
