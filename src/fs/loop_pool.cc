@@ -17,16 +17,11 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "base/unique_fd.h"
+#include "fs/check_schedule.h"
 
 namespace varve::fs {
 namespace {
 
-/// Number of checks without a new request after which the watchdog sleeps.
-constexpr unsigned kQuietChecks = 10;
-/// Number of checks for which a leader that computes keeps the lead.
-constexpr unsigned kComputingChecks = 20;
-/// Number of checks without a waiting request after which they become rarer.
-constexpr unsigned kCalmChecks = 50;
 /// Number of followers that keep their buffer for the next time they lead.
 constexpr std::size_t kWarmFollowers = 2;
 
@@ -109,30 +104,25 @@ void LoopPool::interrupt(int signal) {
 }
 
 void LoopPool::watch() {
+  using Next = CheckSchedule::Next;
   std::unique_lock lock(mutex_);
-  std::uint64_t seen = 0;
-  unsigned quiet_checks = 0;
-  unsigned calm_checks = 0;
+  CheckSchedule schedule;
   while (!ended_) {
     const std::uint64_t turn = turn_.load();
-    quiet_checks = turn == seen ? quiet_checks + 1 : 0;
-    calm_checks = is_busy(turn) && turn == seen ? 0 : calm_checks + 1;
-    if (is_busy(turn) && turn == seen && (quiet_checks >= kComputingChecks || leader_waits())) {
+    const Next next = schedule.note(turn);
+    if (schedule.request_is_very_late() || (schedule.request_is_late() && leader_waits())) {
       pass_lead(turn);
     }
-    seen = turn;
-    if (!is_busy(turn) && quiet_checks >= kQuietChecks) {
+    if (next == Next::kWhenWoken) {
       // Either the leader sees the flag, or this thread sees the leader's count.
       watchdog_sleeps_ = true;
       if (turn_.load() == turn) {
         watchdog_wakes_.wait(lock, [this] { return ended_ || !watchdog_sleeps_; });
       }
       watchdog_sleeps_ = false;
-      quiet_checks = calm_checks = 0;
       continue;
     }
-    const bool is_calm = calm_checks >= kCalmChecks && !is_busy(turn);
-    const unsigned patience = is_calm ? kCalmPatience : 1;
+    const unsigned patience = next == Next::kSeldom ? CheckSchedule::kCalmPatience : 1;
     watchdog_wakes_.wait_for(lock, limits_.patience * patience, [this] { return ended_; });
   }
 }

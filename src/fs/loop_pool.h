@@ -27,8 +27,7 @@ namespace varve::fs {
 /// machine, another leader would only add load.
 ///
 /// A watchdog thread checks the leader every `patience` while requests come. It sleeps after a time
-/// without requests, until the leader wakes it. While no request waits, the checks become rarer, up
-/// to kCalmPatience times `patience`: each of them takes the processor from the leader.
+/// without requests, until the leader wakes it. CheckSchedule decides when the checks become rarer.
 class LoopPool {
  public:
   struct Calls {
@@ -45,10 +44,6 @@ class LoopPool {
     std::chrono::milliseconds patience{2};  ///< Time that a request may delay others.
     std::size_t threads_max = 32;           ///< Limit on the number of threads.
   };
-
-  /// Time between two checks while no request waits, in multiples of `patience`. The first request
-  /// that waits then delays others by at most this time and one `patience`.
-  static constexpr unsigned kCalmPatience = 8;
 
   LoopPool(Calls calls, const Limits& limits);
   LoopPool(const LoopPool&) = delete;

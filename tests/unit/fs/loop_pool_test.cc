@@ -9,8 +9,6 @@
 #include <csignal>
 #include <cstdint>
 #include <deque>
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <set>
 #include <string>
@@ -126,54 +124,6 @@ TEST(LoopPool, AtItsLimitThePoolGoesOnWhenOneIsDone) {
   waiting.let_go.set_value();
   for (const char* request : {"w1", "w2", "quick"}) EXPECT_TRUE(waiting.is_answered(request));
   waiting.let_go = {};
-}
-
-/// Returns how often the watchdog of this process has slept.
-std::uint64_t sleeps_of_watchdog() {
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream name(task.path() / "comm");
-    std::string word;
-    if (!(name >> word) || word != "varve-watch") continue;
-    std::ifstream status(task.path() / "status");
-    std::uint64_t count = 0;
-    while (status >> word) {
-      if (word == "voluntary_ctxt_switches:" && status >> count) return count;
-    }
-  }
-  return 0;
-}
-
-// Sends requests for a while, and returns the sleeps of the watchdog, of which a calm pool needs
-// few: the patience is one millisecond, and the first 50 checks use it.
-struct Sleeps {
-  std::uint64_t count = 0;
-  std::uint64_t calm_max = 0;
-};
-Sleeps sleeps_of_a_pool() {
-  constexpr std::chrono::milliseconds kTime{600};
-  WaitingPool waiting(2);
-  const auto begin = std::chrono::steady_clock::now();
-  std::uint64_t number = 0;
-  while (std::chrono::steady_clock::now() - begin < kTime) {
-    const std::string request = std::to_string(number++);
-    waiting.source.push(request);
-    if (!waiting.is_answered(request)) ADD_FAILURE() << "no answer to " << request;
-  }
-  const auto count = sleeps_of_watchdog();
-  const auto passed = std::chrono::steady_clock::now() - begin;
-  return {count, 50 + static_cast<std::uint64_t>(passed / std::chrono::milliseconds(4))};
-}
-
-// On a busy machine, requests wait, and the pool is not calm.
-TEST(LoopPool, CalmPoolIsCheckedSeldom) {
-  constexpr int kTriesMax = 10;
-  Sleeps sleeps;
-  for (int tries = 0; tries < kTriesMax; ++tries) {
-    sleeps = sleeps_of_a_pool();
-    ASSERT_GT(sleeps.count, 0U);
-    if (sleeps.count < sleeps.calm_max) return;
-  }
-  EXPECT_LT(sleeps.count, sleeps.calm_max);
 }
 
 TEST(LoopPool, InterruptedReceiveEndsAPoolThatIsToEnd) {
