@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The precompiled header: the outside headers that most sources include, and none of ours.
 //
-// It only saves time. Every source still includes what it uses, and CI builds without it.
+// It only saves time. Every source still includes what it uses: scripts/compile-alone compiles without it.
 #include <fmt/format.h>
 
 #include <algorithm>

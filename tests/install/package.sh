@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the Debian packages, installs them with dpkg -i in an empty Debian 12, uses them there as
+# Builds the Debian packages, installs them in an empty Debian of the release that built them, uses them there as
 # a stranger would, removes and purges them, and checks that nothing is left. Takes minutes and
 # the network, so it is in a suite of its own: `./scripts/test --suite install-slow`.
 #   VARVE_PACKAGES=FOLDER   takes the packages that `scripts/package FOLDER` made
@@ -17,9 +17,10 @@ skip() { echo "skipped: $*" && exit 77; }
 for tool in debootstrap dpkg-buildpackage dh; do
   command -v "$tool" >/dev/null || skip "needs debootstrap, debhelper and dpkg-dev"
 done
+release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 mirror=${VARVE_MIRROR:-http://deb.debian.org/debian}
 python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=20)' \
-  "$mirror/dists/bookworm/InRelease" 2>/dev/null || skip "the mirror $mirror does not answer"
+  "$mirror/dists/$release/InRelease" 2>/dev/null || skip "the mirror $mirror has no release $release, or does not answer"
 
 work=$(mktemp -d "${VARVE_TEST_TMP:-/var/tmp}/varve-deb.XXXXXX")
 chroot=$work/debian
@@ -48,9 +49,9 @@ if [ "${VARVE_LINTIAN:-1}" != 0 ] && command -v lintian >/dev/null; then
   ok "lintian finds no error"
 fi
 
-# ---- An empty Debian 12, with what the packages depend on. ----
+# ---- An empty Debian, with what the packages depend on. ----
 
-debootstrap --variant=minbase bookworm "$chroot" "$mirror" >"$work/debootstrap.log" 2>&1 || { tail "$work/debootstrap.log" && exit 1; }
+debootstrap --variant=minbase "$release" "$chroot" "$mirror" >"$work/debootstrap.log" 2>&1 || { tail "$work/debootstrap.log" && exit 1; }
 mount -t proc proc "$chroot/proc"
 mount --bind /dev "$chroot/dev"
 depends() { dpkg-deb -f "$1" Depends | tr ',' '\n' | sed 's/(.*//; s/|.*//; s/ //g'; }
