@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "control/home_folder.h"
 #include "control/store_access.h"
 
 namespace varve::control {
@@ -23,7 +24,7 @@ std::string path_variable(const char* name) {
 std::string state_folder() {
   if (const auto state = path_variable("XDG_STATE_HOME"); !state.empty()) return state + "/varve";
   if (::geteuid() == 0) return kRootFolder;
-  const auto home = path_variable("HOME");
+  const auto home = home_folder(::geteuid());
   return home.empty() ? std::string() : home + "/.local/state/varve";
 }
 

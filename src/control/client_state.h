@@ -11,8 +11,8 @@ inline constexpr const char* kAcceptOlderVariable = "VARVE_ACCEPT_OLDER";
 
 /// Sets the options about this machine's memory of repositories and about object stores. The folder
 /// is $XDG_STATE_HOME/varve; otherwise /var/lib/varve for root and ~/.local/state/varve for other
-/// users; otherwise none. Accepts an older repository if the environment says so. Reaches object
-/// stores as the environment and the files of AWS say.
+/// users, where ~ is home_folder(); otherwise none. Accepts an older repository if the environment
+/// says so. Reaches object stores as the environment and the files of AWS say.
 void use_client_state(OpenOptions& options);
 
 }  // namespace varve::control

@@ -20,6 +20,7 @@
 #include "base/path_list.h"
 #include "base/system_error.h"
 #include "control/client_state.h"
+#include "control/home_folder.h"
 #include "varve/replication.h"
 
 namespace varve::control {
@@ -75,8 +76,8 @@ std::string cache_folder() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && *cache == '/') return cache;
   if (::geteuid() == 0) return kRootCache;
-  const char* const home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? std::string(home) + "/.cache" : std::string();
+  const auto home = home_folder(::geteuid());
+  return home.empty() ? home : home + "/.cache";
 }
 
 /// Returns a name that people recognize, and that no other place has.

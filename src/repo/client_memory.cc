@@ -63,11 +63,17 @@ Result<std::optional<std::uint64_t>> ClientMemory::read() const {
   }
   const auto number = text ? parse(*text) : std::nullopt;
   if (number) return number;
+  const auto purpose =
+      fmt::format("{}, where this machine remembers the repository's sequence number", path);
+  if (!text && text.error().code() == ErrorCode::kIo) {
+    return Error(ErrorCode::kIo,
+                 fmt::format("{}, cannot be read: {}. Set XDG_STATE_HOME to a folder of your own",
+                             purpose, text.error().message()));
+  }
   return Error(
       ErrorCode::kInvalid,
-      fmt::format("{}, where this machine remembers the repository's sequence number, {}. "
-                  "Give --accept-older once (mount: -o accept_older) to write it again",
-                  path, text ? "is damaged" : "cannot be read: " + text.error().message()));
+      fmt::format("{}, {}. Give --accept-older once (mount: -o accept_older) to write it again",
+                  purpose, text ? "is damaged" : "cannot be read: " + text.error().message()));
 }
 
 void ClientMemory::remember(std::uint64_t sequence) {

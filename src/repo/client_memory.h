@@ -25,8 +25,10 @@ class ClientMemory {
 
   /// Returns the path of the file.
   [[nodiscard]] std::string path() const { return folder_ + "/" + id_; }
-  /// Returns the remembered number; nullopt if there is none, or the file cannot be read.
-  /// Errors: kInvalid if the file is damaged, or is one that other users may change.
+  /// Returns the remembered number; nullopt if there is none, if the machine has no folder for the
+  /// file, or if other users may change the folder.
+  /// Errors: kInvalid if the file is damaged, or not a regular file; kIo if the system does not let
+  /// the file be read.
   [[nodiscard]] Result<std::optional<std::uint64_t>> read() const;
   /// Remembers a number that is on disk in the repository, unless a higher one is remembered.
   /// Returns at once. Of several numbers that wait, writes the highest one only. Logs errors: a

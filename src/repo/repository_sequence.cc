@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sequence number of an encrypted repository, and what this machine remembers of it.
 // docs/decisions/85 gives the order of writes.
+#include <fmt/format.h>
+
 #include "base/log.h"
 #include "catalog/sequence_record.h"
 #include "meta/lmdb.h"
@@ -21,11 +23,20 @@ Result<std::optional<std::uint64_t>> RepositoryImpl::sequence() {
 }
 
 // Only an encrypted repository is remembered, and none becomes plain: then an attacker has put a
-// plain one with the same id in its place, which would store new data in the clear.
+// plain one with the same id in its place, which would store new data in the clear. A plain
+// repository has no other use for the memory, so an unreadable memory does not refuse it.
 Result<void> RepositoryImpl::refuse_plain_instead_of_encrypted() const {
   if (options_.accept_older) return {};
-  VARVE_TRY_ASSIGN(const auto known, memory_.read());
-  if (!known) return {};
+  const auto known = memory_.read();
+  if (!known && known.error().code() == ErrorCode::kIo) {
+    base::log(base::LogLevel::kWarning,
+              fmt::format("an encrypted repository that was replaced by the plain {} would not be "
+                          "seen: {}",
+                          paths_.root(), known.error().message()));
+    return {};
+  }
+  if (!known) return known.error();
+  if (!*known) return {};
   return Error(
       ErrorCode::kWrongKey,
       paths_.root() +

@@ -24,6 +24,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string id_of(const std::string& repository) {
+  std::ifstream file(repository + "/varve.repo");
+  for (std::string word; file >> word;) {
+    if (word == "repository_id" && file >> word >> word) return word;
+  }
+  ADD_FAILURE() << "no id in " << repository;
+  return {};
+}
+
 TEST_F(SequenceTest, APlainRepositoryHasNoneAndIsNotRemembered) {
   const std::string plain = directory_.path() + "/plain";
   must(Repository::create(plain, small_chunks(Codec::kNone)));
@@ -43,13 +52,7 @@ TEST_F(SequenceTest, APlainRepositoryInPlaceOfAnEncryptedOneIsRefused) {
   auto chosen = quiet_options();
   chosen.memory_folder = directory_.path() + "/state";
   must(reopen(plain, chosen)->close());
-  std::ifstream file(plain + "/varve.repo");
-  std::string id;
-  for (std::string word; id.empty() && file >> word;) {
-    if (word == "repository_id") file >> word >> id;
-  }
-  ASSERT_FALSE(id.empty());
-  must(repo::ClientMemory(chosen.memory_folder, id).accept(3));
+  must(repo::ClientMemory(chosen.memory_folder, id_of(plain)).accept(3));
   for (const bool reads : {false, true}) {
     chosen.read_only = reads;
     const auto opened = Repository::open(plain, chosen);
@@ -59,6 +62,39 @@ TEST_F(SequenceTest, APlainRepositoryInPlaceOfAnEncryptedOneIsRefused) {
   }
   chosen.accept_older = true;
   must(reopen(plain, chosen)->close());
+}
+
+TEST_F(SequenceTest, AnUnreadableMemoryRefusesAnEncryptedRepositoryOnly) {
+  const std::string plain = directory_.path() + "/plain";
+  must(Repository::create(plain, small_chunks(Codec::kNone)));
+  // The system opens no link to itself, for root neither.
+  fs::create_symlink("state", directory_.path() + "/state");
+  auto chosen = quiet_options();
+  chosen.memory_folder = directory_.path() + "/state";
+  for (const bool reads : {false, true}) {
+    chosen.read_only = reads;
+    must(reopen(plain, chosen)->close());
+  }
+  for (const auto& how : {options(), reading()}) {
+    const auto opened = Repository::open(path_, how);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code(), ErrorCode::kIo);
+    EXPECT_NE(opened.error().message().find("XDG_STATE_HOME"), std::string::npos);
+  }
+}
+
+TEST_F(SequenceTest, ADamagedMemoryRefusesAPlainRepositoryToo) {
+  const std::string plain = directory_.path() + "/plain";
+  must(Repository::create(plain, small_chunks(Codec::kNone)));
+  auto chosen = quiet_options();
+  chosen.memory_folder = directory_.path() + "/state";
+  fs::create_directory(chosen.memory_folder);
+  fs::permissions(chosen.memory_folder, fs::perms::owner_all);
+  std::ofstream(chosen.memory_folder + "/" + id_of(plain)) << "damaged";
+  const auto opened = Repository::open(plain, chosen);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), ErrorCode::kInvalid);
+  EXPECT_NE(opened.error().message().find("damaged"), std::string::npos);
 }
 
 TEST_F(SequenceTest, EachChangeThatAUserWouldMissCounts) {
