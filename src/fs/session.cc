@@ -44,6 +44,14 @@ sigset_t ending_signals() {
   return set;
 }
 
+/// Returns the signal that interrupts or wakes one thread.
+sigset_t wake_signal() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  return set;
+}
+
 /// Ends the reads that wait for an object store: once the loop ends, because nothing can receive
 /// their bytes, and after it while an ending signal waits, so that nothing delays the end.
 class EndOfReads {
@@ -87,7 +95,8 @@ class EndOfReads {
 };
 
 /// Ends the loop on an ending signal. A thread that sleeps in read(2) on /dev/fuse returns only
-/// when a signal interrupts that thread.
+/// when a signal interrupts that thread. A signal after the unmount stays pending, so that
+/// ending_signal_waits() returns true for the closing of the repository.
 class SignalWatch {
  public:
   SignalWatch(fuse_session* session, LoopPool& pool, EndOfReads& reads)
@@ -97,13 +106,18 @@ class SignalWatch {
     interrupt.sa_handler = [](int) {};
     ::sigaction(SIGUSR1, &interrupt, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
+    // The thread inherits the mask, and so takes SIGUSR1 in sigwait(3) only.
+    const sigset_t wake = wake_signal();
+    sigset_t former;
+    ::pthread_sigmask(SIG_BLOCK, &wake, &former);
     thread_ = std::thread([this] { watch(); });
+    ::pthread_sigmask(SIG_SETMASK, &former, nullptr);
   }
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
   ~SignalWatch() {
     loop_ended_ = true;
-    ::pthread_kill(thread_.native_handle(), SIGTERM);
+    ::pthread_kill(thread_.native_handle(), SIGUSR1);
     thread_.join();
   }
   void loop_ended() { loop_ended_ = true; }
@@ -111,9 +125,15 @@ class SignalWatch {
  private:
   void watch() {
     base::name_this_thread("varve-signals");
-    const sigset_t set = ending_signals();
-    int signal = 0;
-    ::sigwait(&set, &signal);
+    const sigset_t ending = ending_signals();
+    const sigset_t wake = wake_signal();
+    sigset_t set;
+    ::sigorset(&set, &ending, &wake);
+    int signal = SIGUSR1;
+    while (signal == SIGUSR1 && !loop_ended_) ::sigwait(&set, &signal);
+    if (signal == SIGUSR1) return;
+    if (loop_ended_ || fuse_session_exited(session_) != 0) ::kill(::getpid(), signal);
+    if (loop_ended_) return;
     base::InterruptionScope::interrupt_all();
     reads_.loop_ends();
     fuse_session_exit(session_);
