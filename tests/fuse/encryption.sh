@@ -320,15 +320,20 @@ ok "a command that reads a key writes no core"
 
 user=65534
 as_user() { setpriv --reuid=$user --regid=$user --clear-groups env PATH=/usr/bin:/bin "$@"; }
-if ! as_user python3 -c 'open("/dev/fuse", "r+b", 0)' 2>/dev/null; then
-  echo "skipped: /dev/fuse is not for users here, so none mounted a repository"
+if ! users_mount; then
+  skip_part "a user's mount: /dev/fuse is for root only here"
   exit 0
 fi
 mkdir -p "$work/users/mnt"
-cp "$VARVE" "$work/users/"
+cp "$VARVE" "$work/users/varve"
 echo "$secret" >"$work/users/pass"
+mkdir "$work/users/home"
 chown -R $user:$user "$work/users"
 chmod 711 "$work"
+# The environment is root's, as setpriv and `sudo` without -H leave it.
+unset XDG_STATE_HOME
+export HOME=$work/root
+mkdir -m 700 "$HOME"
 as_user "$work/users/varve" -q init --encrypt --passphrase-file "$work/users/pass" "$work/users/repo"
 as_user "$work/users/varve" mount -o passphrase_file="$work/users/pass" "$work/users/repo" "$work/users/mnt"
 as_user mkdir "$work/users/mnt/s"
@@ -340,3 +345,14 @@ as_user cat "/proc/$daemon/environ" >/dev/null 2>&1 && fail "the user's other pr
 as_user cat "/proc/$daemon/maps" >/dev/null 2>&1 && fail "the user's other processes can map the daemon"
 as_user "$work/users/varve" umount "$work/users/mnt"
 ok "an ordinary user mounts an encrypted repository, and no other process reads the daemon"
+
+as_user HOME="$work/users/home" "$work/users/varve" ls --passphrase-file "$work/users/pass" "$work/users/repo"
+remembered=("$work/users/home/.local/state/varve/"*[0-9a-f])
+[ -s "${remembered[0]}" ] || fail "the user's machine remembers nothing"
+as_user HOME="$work/users/home" "$work/users/varve" -q init "$work/users/plain"
+export XDG_STATE_HOME=$HOME
+expect_status 1 as_user "$work/users/varve" ls --passphrase-file "$work/users/pass" "$work/users/repo"
+message_says "$HOME/varve: permission denied.*set XDG_STATE_HOME"
+expect_status 0 as_user "$work/users/varve" ls "$work/users/plain"
+message_says "would not be seen.*$HOME/varve: permission denied"
+ok "the user's home has the memory; an unreadable one refuses encrypted repositories, and warns for plain ones"

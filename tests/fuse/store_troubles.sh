@@ -3,7 +3,6 @@
 # What users meet when a store refuses them for good: umount fails and says why, nothing is lost; an interrupted store can be
 # ended by `varve wait`; a lost file `bucket` is no local repository; an attached folder has no open versions.
 limit_s=180
-own_namespace=1  # The namespace of another program would hold the mount while umount waits.
 . "$(dirname "$0")/lib.sh"
 . "$here/store_lib.sh"
 start_store
@@ -17,6 +16,12 @@ seal_in_mount() {  # NAME
   cp -a "$work/source" "$mnt/s/$1.partial"
   mv -T "$mnt/s/$1.partial" "$mnt/s/$1"
 }
+
+# Only /etc/hosts names hosts, so that the time of a refusal does not depend on the machine's network.
+if in_own_namespace; then
+  echo 'hosts: files' >"$work/nsswitch.conf"
+  mount --bind "$work/nsswitch.conf" /etc/nsswitch.conf
+fi
 
 # Wrong credentials, and a host without an address.
 for trouble in AWS_SECRET_ACCESS_KEY=wrong AWS_ENDPOINT_URL=http://store.invalid; do
@@ -44,6 +49,38 @@ done
 seal_in_mount four
 "$VARVE" umount "$mnt"
 ok "umount fails if the store lacks what is sealed, and says that nothing is lost"
+
+# A request of a former user of the mount runs on when the daemon is told to end: a sync, of a busy disk.
+: "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
+stop_store
+LD_PRELOAD=$VARVE_FAULTY_DISK DISK_BELOW=$repo DISK_STALLS_WHILE=$work/stalled \
+  "$VARVE" mount -f "$repo" "$mnt" 2>>"$work/daemon.log" &
+daemon=$!
+wait_until "the mount appears" mountpoint -q "$mnt"
+seal_in_mount closing
+mkdir "$mnt/s/written.partial"
+cp "$work/source/data" "$mnt/s/written.partial/"
+connection=$(awk -v point="$mnt" '$5 == point { print $3 }' /proc/self/mountinfo)
+connection=/sys/fs/fuse/connections/${connection#*:}
+[ -e "$connection" ] || mount -t fusectl none "${connection%/*}"
+touch "$work/stalled"
+sync "$mnt/s/written.partial/data" 2>"$work/stderr" &
+syncing=$!
+is_in_flight() { [ "$(cat "$connection/waiting")" -gt 0 ]; }
+wait_until "the sync waits for the disk" is_in_flight
+umount -l "$mnt"
+echo 1 >"$connection/abort"
+wait "$syncing" || true
+receives_nothing() { ! cat "/proc/$daemon/task/"*/wchan | grep -q fuse; }
+wait_until "the daemon has seen the end of the mount" receives_nothing
+kill "$daemon"
+rm "$work/stalled"
+wait_until "the daemon ends" eval '! kill -0 "$daemon" 2>/dev/null'
+wait "$daemon" || true
+start_store_again
+"$VARVE" -q rm "$repo" s/written.partial
+"$VARVE" -q wait "$repo"
+ok "a daemon that closes its repository ends on a signal, and does not wait for the store"
 
 stop_store
 "$VARVE" store "$repo" s/five "$work/source" 2>"$work/stderr" &
