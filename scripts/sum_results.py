@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sums Meson test logs and prints `N passed, N failed` as the last line.
+"""Sums Meson test logs and prints `N passed, N failed[, N skipped]` as the last line.
 
-A gtest program counts each of its test cases, a script each of its `ok - ` lines; any other
-program counts as one test. A program that ends badly counts at least one failure.
+A gtest program counts each of its test cases, a script each of its `ok - ` lines and each of its
+`skipped: ` lines; any other program counts as one test. A program that ends badly counts at least
+one failure. The lines before the last one name what failed, and what was skipped and why.
 """
 
 import json
@@ -13,7 +14,12 @@ import sys
 GTEST_RAN = re.compile(r"^\[==========\] (\d+) tests? from .* ran\.", re.M)
 GTEST_FAILED = re.compile(r"^\[  FAILED  \] (\d+) tests?, listed below", re.M)
 GTEST_SKIPPED = re.compile(r"^\[  SKIPPED \] (\d+) tests?, listed below", re.M)
+# gtest prints the place and the reason of a skip before the line with the name of the case.
+GTEST_SKIP = re.compile(
+    r"^(?:\S+:\d+: Skipped\n(?P<reason>(?:(?!\[).*\n)*?)\s*)?\[  SKIPPED \] (?P<case>\S+) \(\d+ ms\)", re.M)
 SCRIPT_OK = re.compile(r"^ok - ", re.M)
+SCRIPT_SKIPPED = re.compile(r"^skipped: (.*)", re.M)
+NO_REASON = "no reason given"
 
 
 def count(pattern, text):
@@ -21,12 +27,22 @@ def count(pattern, text):
     return int(match.group(1)) if match else 0
 
 
+def skips(record):
+    """The reasons of one program of the log, one for each test case or part that it skipped."""
+    text = record.get("stdout", "")
+    if count(GTEST_RAN, text):
+        return [f"{match['case']}: {' '.join((match['reason'] or '').split()) or NO_REASON}"
+                for match in GTEST_SKIP.finditer(text)]
+    reasons = SCRIPT_SKIPPED.findall(text)
+    return reasons or [NO_REASON] if record["result"] == "SKIP" else []
+
+
 def tally(record):
     """(passed, failed, skipped) of one program of the log."""
     result = record["result"]
     text = record.get("stdout", "")
     if result == "SKIP":
-        return 0, 0, 1
+        return len(SCRIPT_OK.findall(text)), 0, len(skips(record))
     failed = skipped = 0
     ran = count(GTEST_RAN, text)
     if ran:
@@ -58,7 +74,11 @@ def main():
     for record in records:
         for place, number in enumerate(tally(record)):
             sums[place] += number
-        if record["result"] not in ("OK", "EXPECTEDFAIL"):
+    for record in records:
+        for reason in skips(record):
+            print(f"SKIP: {record['name']}: {reason}")
+    for record in records:
+        if record["result"] not in ("OK", "EXPECTEDFAIL", "SKIP"):
             print(f"{record['result']}: {record['name']}")
     passed, failed, skipped = sums
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))

@@ -135,7 +135,7 @@ if unshare -m true 2>/dev/null; then
   same_tree "$work/tree" "$work/bulk"
   ok "and the bulk path works without it"
 else
-  echo "skipped: without /dev/fuse (a private mount namespace cannot be made here)"
+  skip_part "without /dev/fuse: a private mount namespace cannot be made here"
 fi
 
 expect_status 1 "$VARVE" init "$work/tree"

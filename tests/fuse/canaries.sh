@@ -98,7 +98,7 @@ ok "nor after clean ends; what was stored comes back"
 
 # A killed daemon leaves no core, where another program does.
 case $(cat /proc/sys/kernel/core_pattern) in
-*[/\|]*) echo "skipped: cores do not go to the folder of the program here" ;;
+*[/\|]*) skip_part "cores do not go to the folder of the program here" ;;
 *)
   mkdir "$work/cores"
   cd "$work/cores"

@@ -95,7 +95,7 @@ group=$(for pids in /sys/fs/cgroup/pids /sys/fs/cgroup; do
 done)
 if ! { mkdir "$group" && [ -e "$group/pids.max" ]; } 2>/dev/null; then
   rmdir "$group" 2>/dev/null || true
-  echo "skipped: no control group limits processes here"
+  skip_part "no control group limits processes here"
   exit 0
 fi
 leave_group() {

@@ -61,7 +61,7 @@ if command -v zsh >/dev/null; then
   shows zsh.said
   ok "zsh completes series, versions and files"
 else
-  echo "skipped: zsh is missing, so nothing tried its completion"
+  skip_part "zsh is missing, so nothing tried its completion"
 fi
 
 shell=fish
@@ -90,5 +90,5 @@ if command -v fish >/dev/null; then
   [ ! -e pwned ] || fail "fish runs the name of a file"
   ok "fish completes series, versions and files"
 else
-  echo "skipped: fish is missing, so nothing tried its completion"
+  skip_part "fish is missing, so nothing tried its completion"
 fi

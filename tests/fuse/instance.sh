@@ -87,6 +87,10 @@ mv "$work/kept" "$conf"
 ok "a hostile file is refused, and nothing in it is run"
 
 # The file of the system.
+if ! unshare -m true 2>/dev/null; then
+  skip_part "the file in /etc/varve: a private mount namespace cannot be made here"
+  exit 0
+fi
 mkdir "$work/upper"
 unshare -m --propagation private sh -ec '
   mount -t tmpfs none "$2" && mkdir "$2/etc" "$2/work"

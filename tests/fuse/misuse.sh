@@ -53,4 +53,6 @@ if unshare -m true 2>/dev/null; then
   message_says "process $holder \(sleep\) has a mount namespace of its own"
   wait "$holder"
   ok "umount says which process keeps the mount in another namespace"
+else
+  skip_part "umount beside another namespace: none can be made here"
 fi

@@ -87,5 +87,5 @@ if command -v man >/dev/null; then
   done
   ok "the pages of the manual have no faults"
 else
-  echo "skipped: man is missing, so nothing formatted the pages"
+  skip_part "man is missing, so nothing formatted the pages"
 fi

@@ -79,9 +79,14 @@ mount --bind "$mnt/s" "$work/bound"
 expect_status 0 "$VARVE" store "$repo" t/bound "$work"
 [ -z "$(ls "$mnt/t/bound/bound")" ]
 umount "$work/bound"
-expect_status 1 unshare -m "$VARVE" store "$repo" t/other "$src"
-message_says 'another mount namespace'
-ok "the repository and its mount are left out; another view of the files is refused"
+ok "the repository and its mount are left out"
+if unshare -m true 2>/dev/null; then
+  expect_status 1 unshare -m "$VARVE" store "$repo" t/other "$src"
+  message_says 'another mount namespace'
+  ok "another view of the files is refused"
+else
+  skip_part "another view of the files: a private mount namespace cannot be made here"
+fi
 
 # A part of the source is on another mount, whose daemon can be stopped: so the store waits there.
 "$VARVE" -q init "$work/other"

@@ -49,10 +49,10 @@ for stressor in $stressors; do
       ;;
   esac
 done
-echo "left out: ${skipped[*]}"
 [ $ran -gt 0 ] || fail "nothing ran"
 [ ${#failed[@]} -eq 0 ] || fail "stressors: ${failed[*]}"
 ok "$ran stressors found nothing"
+[ ${#skipped[@]} -eq 0 ] || skip_part "stressors that do not run here: ${skipped[*]}"
 find "$v" -mindepth 1 -delete
 mv -T "$v" "$mnt/s/v"
 unmount_repo
