@@ -25,7 +25,7 @@ if command -v systemd-analyze >/dev/null; then
   done
   ok "the units are valid; systemd-analyze security rates them 5.0 and 2.5 or better"
 else
-  echo "skipped: systemd-analyze is missing, so nothing verified the units"
+  skip_part "systemd-analyze is missing, so nothing verified the units"
 fi
 
 # A separate view of the file systems would hide the mount from the rest of the machine.
@@ -113,7 +113,7 @@ unit_runs varve-backup 2>"$work/stderr" && fail "a backup needs no key"
 grep -q 'is encrypted' "$work/stderr" || fail "a missing key is: $(cat "$work/stderr")"
 cp "$work/key" "$work/credentials/varve.key-file"
 CREDENTIALS_DIRECTORY=$work/credentials unit_runs varve-backup
-sleep 1  # The version's name is the time in seconds.
+next_second  # The version's name is the time in seconds.
 echo "VARVE_KEY_FILE=$work/key" >>"$work/config/varve/secret.conf"
 for unit in varve-backup varve-prune varve-scrub; do unit_runs "$unit"; done
 [ "$("$VARVE" --key-file "$work/key" ls "$repo" | wc -l)" -eq 2 ] || fail "there are not two versions"

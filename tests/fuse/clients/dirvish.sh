@@ -30,17 +30,14 @@ expire-default: +30 days
 END
 run() {  # ARGUMENT…
   seq "$((++runs))" >"$work/src/changing"
-  wait_until "the next second" next_second
-  last_s=$(date +%s)
+  next_second  # An image has the time in seconds as its name.
   unshare -m sh -ec 'mount --bind "$0" /etc/dirvish && exec dirvish --vault vault "$@"' \
     "$work/etc" "$@" >"$work/log" 2>&1 || fail "$(cat "$work/log")"
   newest=$(images | tail -n 1)
   diff -r "$work/src" "$mnt/vault/$newest/tree"
 }
-next_second() { [ "$(date +%s)" -gt "$last_s" ]; }
 images() { find "$mnt/vault" -mindepth 1 -maxdepth 1 -type d -name '2*' -printf '%f\n' | sort; }
 runs=0
-last_s=0
 
 run --init
 oldest=$newest

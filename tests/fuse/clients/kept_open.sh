@@ -26,6 +26,7 @@ nights() {
   log begin
   for night in 1 2; do
     seq "$night" >"$work/src/changing"
+    next_second  # Of two backups, these programs name only those apart that begin in two seconds.
     log backup "$night"
     "$VARVE" -q seal --keep "$open" "night-$night" >/dev/null
     rm -rf "$work/expected.$night"
@@ -72,8 +73,7 @@ duplicity)
   ;;
 rdiff-backup)
   begin() { true; }
-  # Its increments have seconds in their names.
-  backup() { sleep 1.1 && rdiff-backup "$work/src" "$open/tree"; }
+  backup() { rdiff-backup "$work/src" "$open/tree"; }
   restore() {
     restored=$work/restored/tree
     # Status 2: a warning that it cannot write its log into the sealed version.
@@ -83,7 +83,6 @@ rdiff-backup)
 storeBackup)
   begin() { mkdir "$open/store"; }
   backup() {
-    sleep 1.1
     storeBackup --sourceDir "$work/src" --backupDir "$open/store"
   }
   restore() {
