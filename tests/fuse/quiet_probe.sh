@@ -24,9 +24,11 @@ for at in range(2 * 4096, len(image), 4096):
 open(sys.argv[1], "wb").write(image)
 PYTHON
 
-crashes() { dmesg | grep -c 'varve.*segfault' || true; }
+# The kernel names the program that crashes. Another test's programs have another name.
+cp "$VARVE" "$work/quiet-$$"
+crashes() { dmesg | grep -c "quiet-$$.*segfault" || true; }
 before=$(crashes)
-expect_status 1 "$VARVE" ls "$repo"
+expect_status 1 "$work/quiet-$$" ls "$repo"
 message_says "data.mdb is damaged.*varve repair"
 [ "$(crashes)" -eq "$before" ] || fail "the kernel's log tells of a crash: $(dmesg | tail -1)"
 message_says "a child process that tried"

@@ -21,7 +21,7 @@ stored_before=$(stat_of "$repo" chunk_bytes)
 read_bytes() { awk '/^read_bytes/ {print $2}' "/proc/$daemon/io"; }
 
 mkdir "$mnt/s/new.partial"
-echo 3 >/proc/sys/vm/drop_caches
+drop_caches
 before=$(read_bytes)
 cp -al "$mnt/s/old/." "$mnt/s/new.partial/"
 after=$(read_bytes)

@@ -22,7 +22,7 @@ mkdir "$mnt/a/new.partial" "$mnt/b/new.partial"
 # The first change creates an open version's files, which a stalled disk would block.
 echo first | tee "$mnt/a/new.partial/first" >"$mnt/b/new.partial/first"
 head -c 200M /dev/urandom >"$work/big"
-echo 3 >/proc/sys/vm/drop_caches
+drop_caches
 
 touch "$stalled"
 writers=()
