@@ -210,6 +210,18 @@ wait_until() {  # WHAT COMMAND…: polls for at most some 200 seconds, then show
   done
 }
 
+# Puts the wall clock of all programs that start from now on ahead, where a test would sleep. Times of
+# files and pauses stay those of the kernel.
+pass_time() {  # SECONDS
+  if [ -z "${VARVE_SHIFTED_CLOCK:-}" ] || under_sanitizer; then
+    sleep "$1"
+    return
+  fi
+  passed_s=$((${passed_s:-0} + $1))
+  export VARVE_TEST_CLOCK=$work/clock LD_PRELOAD=$VARVE_SHIFTED_CLOCK
+  echo $passed_s >"$VARVE_TEST_CLOCK"
+}
+
 is_after() { [ "$(date +%s)" -gt "$1" ]; }
 
 # Waits for the next second of the wall clock: some programs give each second one name.

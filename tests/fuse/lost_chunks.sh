@@ -62,7 +62,7 @@ for placement in lineage pool; do
   unmount_repo
 
   rm -rf "$repo" "$work/restored"
-  sleep 3  # The store reads a file again that was changed within 2 seconds before the last one.
+  pass_time 3  # The store reads a file again that was changed within 2 seconds before the last one.
   "$VARVE" init --placement "$placement" --compression none "$repo" 2>/dev/null
   "$VARVE" -q store "$repo" s/mon "$work/tree"
   "$VARVE" store "$repo" s/tue "$work/tree" 2>"$work/said"

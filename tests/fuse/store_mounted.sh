@@ -16,7 +16,7 @@ truncate -s 3M "$src/sparse"
 echo junk >"$src/d/a.o"
 setfattr -n user.note -v kept "$src/d/e"
 find "$src" -exec touch -h -d '1 hour ago' {} +
-sleep 2.1  # Files changed in the last 2 seconds are read again.
+pass_time 3  # Files changed in the last 2 seconds are read again.
 json_of() {  # KEY: prints a member of the last line in $work/stdout
   tail -1 "$work/stdout" | python3 -c '
 import json, sys

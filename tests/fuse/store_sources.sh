@@ -20,7 +20,7 @@ setfacl -m u:12345:r "$src/home/docs/a.c"
 mount -t tmpfs none "$src/mountpoint"
 echo hidden >"$src/mountpoint/file"
 find "$src" -exec touch -h -d '1 hour ago' {} +
-sleep 3  # Files changed in the last 2 seconds are read again.
+pass_time 3  # Files changed in the last 2 seconds are read again.
 
 restored() {  # VERSION: restores it to $work/out
   rm -rf "$work/out"
@@ -307,7 +307,7 @@ for day in 02 03 04; do
 done
 ln -s 2024-01-04 "$snaps/latest"
 mkdir "$snaps/2024-01-05.inProgress"
-sleep 3
+pass_time 3
 expect_status 0 "$VARVE" import -n "$repo" "$snaps" old
 [ "$(grep -c '^would import' "$work/stdout")" -eq 4 ]
 expect_status 0 "$VARVE" import --json "$repo" "$snaps" old

@@ -28,7 +28,7 @@ nights() {
     seq "$night" >"$work/src/changing"
     next_second  # Of two backups, these programs name only those apart that begin in two seconds.
     log backup "$night"
-    "$VARVE" -q seal --keep "$open" "night-$night" >/dev/null
+    "$VARVE" -q seal --keep --wait=60 "$open" "night-$night" >/dev/null
     rm -rf "$work/expected.$night"
     cp -a "$work/src" "$work/expected.$night"
   done
