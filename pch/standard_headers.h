@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The precompiled header: the outside headers that most sources include, and none of ours.
 //
-// It only saves time. Every source still includes what it uses: scripts/compile-alone compiles without it.
+// It only saves time. Every source still includes what it uses: scripts/compile-alone does without
+// it.
 #include <fmt/format.h>
 
 #include <algorithm>

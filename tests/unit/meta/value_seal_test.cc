@@ -102,9 +102,9 @@ TEST_F(ValueSealTest, EmptyEnvironmentThatMustExistGetsNoNewKey) {
 }
 
 TEST_F(ValueSealTest, RecordsOfNumbersHaveAShorterPadding) {
-  constexpr std::array<const char*, 2> kTwoTables = {"locations", "others"};
+  constexpr std::array<const char*, 2> kPaddedTables = {"locations", "others"};
   auto made = options(keys());
-  made.tables = kTwoTables;
+  made.tables = kPaddedTables;
   const auto env = must(Env::open(path(), made));
   const std::map<std::size_t, std::array<std::size_t, 2>> padded = {
       {0, {16, 32}}, {1, {16, 32}}, {15, {16, 32}}, {16, {32, 32}}, {31, {32, 32}}, {32, {64, 64}}};

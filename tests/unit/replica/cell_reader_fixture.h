@@ -5,15 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -55,6 +58,12 @@ class CellReaderTest : public testing::Test {
   void restart() {
     reader_.reset();
     reader_ = std::make_unique<CellReader>(bucket_, *files_, "/r/cache", cache_bytes_, limits_);
+  }
+
+  // Waits up to 20 seconds, because threads of the reader send the requests.
+  static void wait_until(const std::function<bool()>& happened) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!happened() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   }
 
   static ObjectRange range(std::uint64_t offset, std::uint64_t bytes) {

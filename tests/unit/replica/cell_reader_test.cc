@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -320,10 +321,7 @@ TEST_F(CellReaderTest, AReaderOfAllMayLeaveMoreUnread) {
   restart();
   reader_->will_read_once();
   for (std::uint64_t at = 0; at < 10 * kMiB; at += kMiB) reader_->will_read(range(at, kMiB));
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (received() < 5 * kMiB && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
-  }
+  wait_until([this] { return received() >= 5 * kMiB; });
   EXPECT_FALSE(read(0, 10));
   EXPECT_EQ(gets(), 5U) << "as much as may be in flight, and a quarter";
   EXPECT_FALSE(read(0, 10 * kMiB));
@@ -342,11 +340,7 @@ TEST_F(CellReaderTest, AReaderOfAllRequestsWhatTheRoundTripNeeds) {
     reader_->will_read_once();
     const auto before = gets();
     for (std::uint64_t at = 0; at < 10 * kMiB; at += kMiB) reader_->will_read(range(at, kMiB));
-    // Threads of the reader send the requests.
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (gets() - before < requested && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::yield();
-    }
+    wait_until([&, least = requested] { return gets() - before >= least; });
     EXPECT_FALSE(read(9 * kMiB, 10)) << "a reader does not wait for that";
     EXPECT_EQ(gets() - before, requested + 1) << milliseconds << " ms";
     EXPECT_FALSE(read(0, 10 * kMiB));
