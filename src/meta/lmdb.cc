@@ -13,6 +13,7 @@
 #include "base/coding.h"
 #include "base/system_error.h"
 #include "io/posix_file_system.h"
+#include "meta/open_envs.h"
 
 namespace varve::meta {
 
@@ -139,7 +140,7 @@ Env::Env(Env&& other) noexcept
       complete_(std::move(other.complete_)) {}
 
 Env::~Env() {
-  if (env_ != nullptr) mdb_env_close(env_);
+  if (env_ != nullptr) OpenEnvs::of_process().close(env_);
 }
 
 Result<Env> Env::open(const std::string& directory, const EnvOptions& options) {
@@ -154,17 +155,16 @@ Result<Env> Env::open(io::FileSystem& files, const std::string& directory,
 
 // Returns LMDB's code for the opening, 0 for success.
 Result<int> Env::map(const EnvOptions& options, std::size_t bytes) {
-  if (env_ != nullptr) mdb_env_close(std::exchange(env_, nullptr));
-  const int rc = mdb_env_create(&env_);
-  if (rc != 0) return error_from_lmdb(rc, "create");
-  mdb_env_set_mapsize(env_, bytes);
-  mdb_env_set_maxdbs(env_, static_cast<MDB_dbi>(options.tables.size() + 1));
-  mdb_env_set_maxreaders(env_, 1024);
-  unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
-  if (options.read_only) flags |= MDB_RDONLY;
-  if (files_.lock() < 0) flags |= MDB_NOLOCK;
+  OpenEnvs::Request request;
+  request.data = files_.data();
+  request.map_bytes = bytes;
+  request.tables_max = static_cast<unsigned>(options.tables.size() + 1);
+  request.flags = MDB_NOTLS | MDB_NORDAHEAD;
+  if (options.read_only) request.flags |= MDB_RDONLY;
+  if (files_.lock() < 0) request.flags |= MDB_NOLOCK;
   VARVE_TRY_ASSIGN(const auto names, EnvNames::make(files_));
-  return mdb_env_open(env_, names.folder().c_str(), flags, 0600);
+  request.folder = names.folder();
+  return OpenEnvs::of_process().open(request, env_);
 }
 
 Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {

@@ -56,6 +56,30 @@ class LmdbTest : public testing::TestWithParam<bool> {
   varve::test::TempDirectory directory_;
 };
 
+// LMDB 0.9.25 and later destroy the locks of a file that a process has opened twice.
+TEST_P(LmdbTest, ReaderOfTheSameProcessSharesTheWritersEnvironment) {
+  const auto writer = open();
+  put(writer, 0, "key", "before");
+  {
+    const auto reader = open(true);
+    EXPECT_EQ(reader.raw(), writer.raw());
+    const auto snapshot = must(ReadTxn::begin(reader));
+    put(writer, 0, "key", "after");
+    EXPECT_EQ(std::string(*must(snapshot.get(0, "key"))), "before");
+  }
+  put(writer, 0, "key", "last");
+  EXPECT_EQ(get(writer, 0, "key"), "last");
+}
+
+TEST_P(LmdbTest, ReaderGoesOnWhenALaterWriterOfTheProcessCloses) {
+  put(open(), 0, "key", "value");
+  const auto reader = open(true);
+  for (const char* value : {"one", "two"}) {
+    put(open(), 0, "key", value);
+    EXPECT_EQ(get(reader, 0, "key"), value);
+  }
+}
+
 // As a read-only process finds a catalog that an earlier release made.
 TEST_P(LmdbTest, OptionalTableThatIsMissingIsEmpty) {
   put(open(), 1, "key", "value");
