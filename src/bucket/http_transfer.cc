@@ -11,6 +11,9 @@ namespace {
 
 constexpr long kBufferBytes = 256L << 10;
 
+// CURLE_TOO_LARGE, which the header of Debian 12 lacks.
+constexpr auto kTooLarge = static_cast<CURLcode>(100);
+
 std::string lower_case(std::string_view text) {
   std::string lower(text);
   for (auto& c : lower) {
@@ -44,7 +47,8 @@ HttpOutcome outcome_of(CURLcode code) {
     case CURLE_NOT_BUILT_IN:
       return HttpOutcome::kNotPossible;
     case CURLE_WRITE_ERROR:
-    case CURLE_OUT_OF_MEMORY:         // A header line over libcurl's own limit.
+    case CURLE_OUT_OF_MEMORY:         // A header line over the limit of libcurl 7.
+    case kTooLarge:                   // The same, of libcurl 8.6 and later.
     case CURLE_UNSUPPORTED_PROTOCOL:  // An answer without a status line.
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
