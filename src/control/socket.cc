@@ -123,8 +123,7 @@ Result<Connected> connect_at(const Address& address, std::chrono::milliseconds p
 std::vector<uid_t> possible_users(const Folder& repository) {
   std::vector<uid_t> users{::geteuid(), 0, repository.status.st_uid};
   std::ranges::sort(users);
-  const auto repeated = std::ranges::unique(users);
-  users.erase(repeated.begin(), repeated.end());
+  users.erase(std::unique(users.begin(), users.end()), users.end());
   return users;
 }
 

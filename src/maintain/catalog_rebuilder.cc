@@ -133,7 +133,7 @@ Result<std::vector<std::pair<SeriesId, std::string>>> CatalogRebuilder::labels(
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   // The newest labels are last: until then, a repeated repair knows what this one reports.
   auto series_in_order = done_;
-  std::ranges::stable_partition(series_in_order, [this](SeriesId series) {
+  std::stable_partition(series_in_order.begin(), series_in_order.end(), [this](SeriesId series) {
     const auto own = of_labels_.find(series);
     return own == of_labels_.end() || own->second < newest_;
   });

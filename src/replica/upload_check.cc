@@ -76,13 +76,14 @@ Result<ContainersToUpload> containers_to_upload(const meta::Txn& catalog,
     if (is_new) file->second.found->containers.push_back(record);
   };
   VARVE_TRY_ASSIGN(const auto folders, store_folders(catalog));
-  for (const auto& [store, folder] : folders) {
+  for (const auto& one : folders) {
     if (changed != nullptr) break;
+    const auto& folder = one.second;
     const auto first = wanted.lower_bound(folder + "/");
     if (first == wanted.end() || !first->first.starts_with(folder + "/")) continue;
-    VARVE_TRY(catalog::for_each_container(catalog, store,
+    VARVE_TRY(catalog::for_each_container(catalog, one.first,
                                           [&](const ContainerRecord& record) -> Result<bool> {
-                                            take(store, folder, record);
+                                            take(one.first, folder, record);
                                             return true;
                                           }));
   }

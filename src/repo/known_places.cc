@@ -140,7 +140,8 @@ std::vector<StoreFolder> known_store_folders(
     const auto is = normalized_place((*folder)->place.place);
     if (is && *is == *wanted) found.push_back(*std::move(*folder));
   }
-  std::ranges::stable_partition(found, [](const StoreFolder& one) { return !one.reads_only; });
+  std::stable_partition(found.begin(), found.end(),
+                        [](const StoreFolder& one) { return !one.reads_only; });
   return found;
 }
 
