@@ -260,19 +260,28 @@ bool ZeroFiles::take_batch(std::string_view log, std::size_t& at) {
   if (!r.ok() || records > r.left() / kRecordBytes) return false;
   auto told = base::IdRuns::decode(body.substr(kBatchFieldsBytes + records * kRecordBytes));
   if (!told) return false;
+  // All records are checked before the first one counts: a batch is taken whole or not at all.
+  std::vector<std::pair<BinNumber, BinPlace>> taken;
+  std::vector<std::uint64_t> new_hooks;
+  taken.reserve(records);
   for (std::uint32_t i = 0; i < records; ++i) {
     const auto bin = r.u32();
     BinPlace place;
     place.bytes = r.u32();
     place.hook = r.u64();
     place.offset = r.u64();
-    if (bin > places_.size() || bin >= kBinsMax || place.bytes > kBinBytesMax) return false;
-    if (place.offset > kOffsetMax) return false;
-    if (bin == places_.size()) {
-      places_.push_back({place.hook, 0, 0});
-      index_newest();
-    }
-    if (places_[bin].hook != place.hook) return false;
+    if (bin > places_.size() + new_hooks.size() || bin >= kBinsMax) return false;
+    if (place.bytes > kBinBytesMax || place.offset > kOffsetMax) return false;
+    if (bin == places_.size() + new_hooks.size()) new_hooks.push_back(place.hook);
+    const auto hook = bin < places_.size() ? places_[bin].hook : new_hooks[bin - places_.size()];
+    if (hook != place.hook) return false;
+    taken.emplace_back(bin, place);
+  }
+  for (const auto hook : new_hooks) {
+    places_.push_back({hook, 0, 0});
+    index_newest();
+  }
+  for (const auto& [bin, place] : taken) {
     live_bytes_ += place.bytes;
     live_bytes_ -= places_[bin].bytes;
     places_[bin] = place;
