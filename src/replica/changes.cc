@@ -2,6 +2,7 @@
 #include "replica/changes.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/coding.h"
@@ -213,7 +214,11 @@ Result<ExtentRecord> decode_extent(std::string_view key, std::string_view value)
   record.extent.object_bytes = reader.varint();
   record.extent.checksum = reader.u64();
   record.extent.mark = reader.u64();
-  const bool fits = record.extent.bytes <= record.extent.object_bytes;
+  // A file's length is a number of 63 bits, so that sums of extents cannot overflow.
+  constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
+  const bool fits = record.extent.bytes <= record.extent.object_bytes &&
+                    record.offset <= kFileBytesMax &&
+                    record.extent.bytes <= kFileBytesMax - record.offset;
   if (!reader.done() || !fits) return part_damaged();
   return record;
 }
