@@ -45,7 +45,9 @@ struct Member {
 
 /// Returns bytes of the file; fewer at its end.
 Result<std::string> read_at(int fd, std::uint64_t offset, std::size_t bytes) {
-  if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return damaged();
+  // The kernel refuses a read that ends beyond the longest file.
+  constexpr std::uint64_t kEndMax = std::numeric_limits<off_t>::max();
+  if (offset > kEndMax || bytes > kEndMax - offset) return damaged();
   std::string out(bytes, '\0');
   std::size_t got = 0;
   while (got < bytes) {
