@@ -132,6 +132,13 @@ std::string setting(const Settings& settings, const std::string& name) {
 
 Result<StoreCredentials> credentials_of(const std::string& id, const std::string& secret,
                                         std::string token) {
+  // The name and the token are sent in headers, which a line feed would end.
+  const auto is_plain = [](char c) { return c > ' ' && c <= '~'; };
+  if (!std::ranges::all_of(id, is_plain) || !std::ranges::all_of(token, is_plain)) {
+    return Error(ErrorCode::kInvalid,
+                 "the credentials have a blank, a control character or a byte above 0x7e in the "
+                 "access key id or in the session token");
+  }
   StoreCredentials credentials{.access_key_id = id, .session_token = std::move(token)};
   VARVE_TRY_ASSIGN(credentials.secret_access_key,
                    Secret::copy_of(std::as_bytes(std::span(secret))));
