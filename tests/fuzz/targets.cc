@@ -25,16 +25,21 @@
 #include "format/superblock.h"
 #include "index/run_set.h"
 #include "index/run_writer.h"
+#include "index_targets.h"
 #include "ingest/parameters.h"
 #include "io/memory_file_system.h"
 #include "open_version_target.h"
+#include "replica_targets.h"
 #include "right_sums.h"
 #include "sealed_targets.h"
+#include "setting_targets.h"
 #include "store/repository_names.h"
 #include "store/segment_files.h"
 #include "support/format_samples.h"
 #include "support/index_samples.h"
+#include "transfer_targets.h"
 #include "version/open_inode.h"
+#include "web_targets.h"
 
 namespace varve::fuzz {
 namespace {
@@ -374,6 +379,26 @@ constexpr Target kTargets[] = {
     {"staging_log", staging_log, staging_log_seeds, 4},
     {"store_document", store_document, store_document_seeds},
     {"store_answer", store_answer, store_answer_seeds},
+    {"head", head, head_seeds},
+    {"catalog_object", catalog_object, catalog_object_seeds},
+    {"applied_object", applied_object, applied_object_seeds, 20},
+    {"extent", extent, extent_seeds},
+    {"lease", lease, lease_seeds},
+    {"zero_bin", zero_bin, zero_bin_seeds, 2},
+    {"zero_files", zero_files, zero_files_seeds, 2},
+    {"source_states", source_states, source_states_seeds},
+    {"settled", settled, settled_seeds},
+    {"archive", archive, archive_seeds, 10},
+    {"zip_directory", zip_directory, zip_directory_seeds, 10},
+    {"pax_records", pax_records, pax_records_seeds, 10},
+    {"posix_acl", posix_acl, posix_acl_seeds},
+    {"web_request", web_request, web_request_seeds},
+    {"credentials", credentials, credentials_seeds, 2},
+    {"instance", instance, instance_seeds},
+    {"patterns", patterns, patterns_seeds},
+    {"bucket_config", bucket_config, bucket_config_seeds},
+    {"probe_record", probe_record, probe_record_seeds},
+    {"local_notes", local_notes, local_notes_seeds},
 };
 
 }  // namespace
