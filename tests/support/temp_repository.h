@@ -23,7 +23,8 @@ namespace varve::test {
 
 class TempDirectory {
  public:
-  TempDirectory() : path_(testing::TempDir() + "/varve-test-XXXXXX") {
+  explicit TempDirectory(const std::string& parent = testing::TempDir())
+      : path_(parent + "/varve-test-XXXXXX") {
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
   }
   TempDirectory(const TempDirectory&) = delete;
