@@ -149,7 +149,11 @@ void zero_files(Bytes input) {
   require(files->make_directory(kZeroFolder).has_value(), "a folder in memory");
   put_bytes(*files, kZeroLog, log);
   put_bytes(*files, kZeroBins, bins);
-  static_cast<void>(index::ZeroFiles::find_faults(*files, kZeroFolder));
+  // The search for faults waits for a writer, so only few inputs have it.
+  constexpr std::uint64_t kInputsPerSearch = 64;
+  if (base::checksum64(base::as_bytes(log)) % kInputsPerSearch == 0) {
+    static_cast<void>(index::ZeroFiles::find_faults(*files, kZeroFolder));
+  }
   auto opened = index::ZeroFiles::open_present(*files, kZeroFolder);
   if (!opened) return;
   std::vector<std::optional<std::string>> contents;
@@ -175,6 +179,7 @@ void zero_files(Bytes input) {
   }
   require(opened->compact(told, [](std::string one) { return one; }).has_value(), "compaction");
   require(opened->read(bin) && *opened->read(bin) == added, "a compacted bin is read");
+  require(index::ZeroFiles::find_faults(*files, kZeroFolder).empty(), "new files have no fault");
 }
 
 std::vector<std::string> zero_files_seeds() {

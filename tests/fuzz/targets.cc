@@ -385,7 +385,7 @@ constexpr Target kTargets[] = {
     {"extent", extent, extent_seeds},
     {"lease", lease, lease_seeds},
     {"zero_bin", zero_bin, zero_bin_seeds, 2},
-    {"zero_files", zero_files, zero_files_seeds, 2},
+    {"zero_files", zero_files, zero_files_seeds, 5},
     {"source_states", source_states, source_states_seeds},
     {"settled", settled, settled_seeds},
     {"archive", archive, archive_seeds, 10},
