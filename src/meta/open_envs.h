@@ -13,12 +13,12 @@
 
 namespace varve::meta {
 
-/// Opens each file of LMDB once in a process, as LMDB demands. Locks of lock.mdb belong to a
-/// process, so a second environment takes itself for the only one when it closes: LMDB 0.9.25 and
-/// later then destroys the mutexes in the file, and the first environment fails with EINVAL from
-/// then on. A reader of an open version shares the environment of the writer.
+/// Opens each file of LMDB once in a process, as LMDB demands. POSIX locks belong to a process, so
+/// an environment cannot see a second environment of the same process: when the second environment
+/// closes, LMDB 0.9.25 and later destroys the mutexes in lock.mdb, and the first environment fails
+/// with EINVAL from then on (docs/decisions/128-one-environment-a-file-and-process.md).
 ///
-/// Thread-safe. mutex_ is the innermost lock; only LMDB is called with it.
+/// Thread-safe. mutex_ is the innermost lock: OpenEnvs calls only LMDB while holding it.
 class OpenEnvs {
  public:
   struct Request {
@@ -29,15 +29,14 @@ class OpenEnvs {
     unsigned flags = 0;  ///< Flags of mdb_env_open(). MDB_NOLOCK: the environment is not shared.
   };
 
-  /// Returns the environments of this process. There is one object, because the locks are of the
-  /// process.
+  /// Returns the only object of the process, because POSIX locks belong to the process.
   [[nodiscard]] static OpenEnvs& of_process();
 
-  /// Opens an environment or shares an open one. Sets `env` on success, otherwise to null.
-  /// Returns LMDB's code, 0 for success.
+  /// Opens an environment, or shares an open environment of the same file. Sets `env`: null after
+  /// an error. Returns LMDB's code, 0 for success.
   [[nodiscard]] int open(const Request& request, MDB_env*& env);
 
-  /// Gives an environment of open() back. Closes the environments of its file if no user is left.
+  /// Ends the use of an environment of open(). The last user of a file closes its environments.
   void close(MDB_env* env);
 
  private:
@@ -45,7 +44,7 @@ class OpenEnvs {
     MDB_env* env = nullptr;
     unsigned users = 0;
   };
-  /// The environments of one file: a user that writes cannot share one that only reads.
+  /// The environments of one file. A writer cannot share an environment that only reads.
   struct File {
     Shared reads;
     Shared writes;

@@ -44,6 +44,8 @@ CITATIONS = [("// O3: data first.\n", False), ("// O4.\n", True), ("gcc -O9\n", 
 # (text of docs/A.md, is it a problem) where docs/B.md and src/a/b.h exist
 LINKS = [("[B](B.md#part) and `a/b.h`\n", False), ("[C](C.md)\n", True), ("See `a/c.h`.\n", True),
          ("[web](https://example.org/a)\n", False)]
+# (names of the pages of decisions, is it a problem) where the index lists 1-a.md
+INDEXES = [(["1-a.md"], False), (["1-a.md", "2-b.md"], True)]
 # (numbers of the rules in a page's order, is it a problem)
 ORDERS = [([1, 2, 3], False), ([1, 3, 2], True), ([1, 2, 4], True)]
 # (path, text of a file, is it a problem) where only src/a/ and src/b/c_ may name Hidden and hidden_value()
@@ -134,6 +136,8 @@ def main():
     cases += [(text, list(check_includes.hidden_names(path, text, hidden)), wrong)
               for path, text, wrong in HIDDEN]
     cases += [(str(rules), list(check_text.order_problems(rules)), wrong) for rules, wrong in ORDERS]
+    cases += [(str(pages), list(check_text.index_problems(pages, "| 1 | [A](1-a.md) |\n")), wrong)
+              for pages, wrong in INDEXES]
     cases += [(str(texts), list(check_headers.twin_problems(texts)), wrong)
               for texts, wrong in TREES]
     cases += [(str(texts), list(check_names.collisions(

@@ -38,6 +38,7 @@ READER = "rescue/varve-read.py"
 READER_LINES_MAX = 500
 EXAMPLES = "examples/"
 EXAMPLE_LINES_MAX = 80
+DECISIONS = "docs/decisions/"
 SOURCE_SUFFIXES = (".h", ".cc", ".py", ".sh", "meson.build")
 BYTES = ("tests/golden/", "tests/fuzz/corpus/")
 NO_SPDX_NAMES = ("LICENSE", ".gitignore", ".clang-format",
@@ -108,6 +109,13 @@ def order_problems(rules):
         yield f"{RULES}: the rules are not numbered from O1 in reading order"
 
 
+def index_problems(pages, index):
+    """Decisions that their index does not list. `pages`: names of the pages."""
+    for page in pages:
+        if f"]({page})" not in index:
+            yield f"{DECISIONS}{page}: {DECISIONS}README.md does not list it"
+
+
 def problems_of(path, text):
     lines = text.split("\n")
     if needs_spdx(path, text) and not any(SPDX in line for line in lines[:2]):
@@ -147,6 +155,8 @@ def main():
             problems.extend(rule_problems(path, text, rules))
         problems.extend(link_problems(
             path, text, lambda name: os.path.exists(os.path.join(tree.ROOT, name))))
+    pages = [os.path.basename(path) for path in tree.files((".md",), DECISIONS) if not path.endswith("README.md")]
+    problems.extend(index_problems(pages, tree.read(DECISIONS + "README.md")))
     tree.finish("text keeps the house rules", checked, problems)
 
 
