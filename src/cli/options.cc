@@ -226,7 +226,14 @@ Option CommandLine::add_flag(const std::string& names, Value& value, const std::
   return Option(*app_->add_flag(names, value, help));
 }
 template Option CommandLine::add_flag(const std::string&, bool&, const std::string&);
-template Option CommandLine::add_flag(const std::string&, int&, const std::string&);
+
+// By a function, because CLI11 2.4 gives an integer flag that is absent its default as a result,
+// and then finds that the flag excludes others.
+template <>
+Option CommandLine::add_flag(const std::string& names, int& value, const std::string& help) {
+  const auto count = [&value](std::int64_t times) { value = static_cast<int>(times); };
+  return Option(*app_->add_flag_function(names, count, help));
+}
 
 Command CommandLine::add_command(const std::string& name, const std::string& help) {
   CLI::App* const command = app_->add_subcommand(name, help);

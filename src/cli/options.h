@@ -139,4 +139,8 @@ class CommandLine {
   std::map<std::string, int> usage_codes_;  // By command; kExitUsage for the others.
 };
 
+/// Sets `value` to the number of times that the flag was given.
+template <>
+Option CommandLine::add_flag(const std::string& names, int& value, const std::string& help);
+
 }  // namespace varve::cli

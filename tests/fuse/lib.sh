@@ -246,7 +246,8 @@ message_says() {
 drop_caches() {
   sync -f "$repo"
   find "$repo" -type f -exec dd if={} iflag=nocache count=0 status=none \;
-  mount --internal-only -o remount "$mnt"
+  # The kernel refuses any remount of FUSE by fsconfig(2), which mount(8) calls since util-linux 2.39.
+  LIBMOUNT_FORCE_MOUNT2=always mount --internal-only -o remount "$mnt"
 }
 
 # Checks two trees for complete equality: content, attributes, links, xattrs, holes.

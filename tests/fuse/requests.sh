@@ -136,20 +136,21 @@ unmount_repo
 ok "attributes and links show each change at once, also through another name"
 
 # A read-only mount has no socket to ask for the number. The log has a line for each request.
-at_most_read_only() {  # HUNDREDTHS OPTIONS DIRECTORY: copies the directory out of such a mount
+at_most_read_only() {  # HUNDREDTHS OPTIONS DIRECTORY UNCOUNTED: copies the directory out of such a mount
   local before used
   mount_as_job -d -o "$2"
   before=$(grep -c "opcode:" "$work/daemon.log")
   rm -rf "$work/copy"
   cp -a "$3" "$work/copy"
   used=$((($(grep "opcode:" "$work/daemon.log" | tail -n +$((before + 1)) |
-    grep -vc FORGET) * 100) / files))
+    grep -vcE "$4") * 100) / files))
   unmount_repo
   wait "$daemon"
   diff -r "$work/tree" "$work/copy"
   echo "cp -a out of a mount with -o $2: $used hundredths of a request per file (at most $1)"
   [ "$used" -le "$1" ] || fail "$used hundredths of a request per file with -o $2"
 }
-at_most_read_only 420 ro "$mnt/s/one"
-at_most_read_only 120 ro,series=s,version=one "$mnt"
+# cp of coreutils 9.1 lists the attributes of a file twice, that of 9.7 four times, and the kernel caches no list.
+at_most_read_only 120 ro "$mnt/s/one" 'FORGET|XATTR'
+at_most_read_only 120 ro,series=s,version=one "$mnt" FORGET
 ok "a copy out of a read-only mount opens no file and asks for no attributes"

@@ -327,18 +327,18 @@ void posix_acl(Bytes input) {
   if (input.size() < 2) return;
   const std::uint32_t mode = base::load_le<std::uint16_t>(input.data()) & 0777U;
   const auto value = text_of(input.subspan(2));
-  const auto summary = fs::summarise_acl(value);
-  const auto changed = fs::acl_after_chmod(value, mode);
+  const auto summary = varve::fs::summarise_acl(value);
+  const auto changed = varve::fs::acl_after_chmod(value, mode);
   require(changed.size() == value.size(), "a change of the mode keeps the entries");
-  require(fs::acl_after_chmod(changed, mode) == changed, "a mode is set once");
-  const auto inherited = fs::inherit_acl(value, mode);
+  require(varve::fs::acl_after_chmod(changed, mode) == changed, "a mode is set once");
+  const auto inherited = varve::fs::inherit_acl(value, mode);
   require(summary.has_value() == inherited.has_value(), "an ACL is usable or not");
-  require(summary.has_value() == fs::summarise_acl(changed).has_value(),
+  require(summary.has_value() == varve::fs::summarise_acl(changed).has_value(),
           "a change of the mode keeps an ACL usable");
   if (!summary) return;
   require(summary->permissions <= 0777, "permissions are nine bits");
-  require(fs::summarise_acl(changed)->permissions == mode, "an ACL follows the mode");
-  require(fs::summarise_acl(changed)->extended == summary->extended, "entries stay");
+  require(varve::fs::summarise_acl(changed)->permissions == mode, "an ACL follows the mode");
+  require(varve::fs::summarise_acl(changed)->extended == summary->extended, "entries stay");
   require((inherited->permissions & ~mode) == 0, "a new file has no more rights than its mode");
   require((inherited->permissions & ~summary->permissions) == 0,
           "a new file has no more rights than the default ACL");
