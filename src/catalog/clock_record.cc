@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/coding.h"
 #include "meta/schema.h"
@@ -15,12 +16,12 @@ std::int64_t rounded_up(const Timestamp& time) {
   return time.seconds + (time.nanoseconds != 0 ? 1 : 0);
 }
 
-// Returns whether `seconds` is more than a day after `reference`. Does not overflow, even for a
-// forged record.
-bool is_a_day_after(std::int64_t seconds, std::int64_t reference) {
+// Returns whether `seconds` is more than `distance` after `reference`. Does not overflow, even for
+// a forged record.
+bool is_after(std::int64_t seconds, std::int64_t reference, std::int64_t distance) {
   if (seconds <= reference) return false;
   return static_cast<std::uint64_t>(seconds) - static_cast<std::uint64_t>(reference) >
-         static_cast<std::uint64_t>(kClockJumpSeconds);
+         static_cast<std::uint64_t>(distance);
 }
 
 // Returns the time of the newest seal of all series. All series share one clock, so a series that
@@ -73,14 +74,15 @@ Result<void> put_clock_record(meta::WriteTxn& txn, const ClockRecord& record) {
 
 ClockRecord observe(ClockRecord record, const Timestamp& now) {
   const std::int64_t seconds = rounded_up(now);
-  if (!is_a_day_after(seconds, record.mark_seconds)) {
-    record.mark_seconds = std::max(record.mark_seconds, seconds);
-    record.ahead_since_seconds = 0;
-  } else if (record.ahead_since_seconds == 0 || seconds < record.ahead_since_seconds) {
-    record.ahead_since_seconds = seconds;
-  } else if (is_a_day_after(seconds, record.ahead_since_seconds)) {
-    record.mark_seconds = seconds;
-    record.ahead_since_seconds = 0;
+  auto& [mark, ahead_since] = record;
+  const bool is_confirmed =
+      ahead_since != 0 && is_after(seconds, ahead_since, kClockConfirmSeconds);
+  if (is_confirmed) mark = std::max(mark, std::exchange(ahead_since, 0));
+  if (!is_after(seconds, mark, kClockJumpSeconds)) {
+    mark = std::max(mark, seconds);
+    ahead_since = 0;
+  } else if (ahead_since == 0 || seconds < ahead_since) {
+    ahead_since = seconds;
   }
   return record;
 }
@@ -92,11 +94,19 @@ Result<ClockRecord> observe_clock(meta::WriteTxn& txn, const Timestamp& now) {
   return after;
 }
 
-Result<bool> has_clock_jumped(const meta::Txn& txn, const Timestamp& now) {
+Timestamp accepted_time(const ClockRecord& record, const Timestamp& newest_seal,
+                        const Timestamp& now) {
+  const auto mark = observe(record, now).mark_seconds;
+  const auto bound = is_after(mark, newest_seal.seconds, kClockJumpSeconds)
+                         ? newest_seal.seconds + kClockJumpSeconds
+                         : mark;
+  return std::min(now, Timestamp{bound, 0});
+}
+
+Result<Timestamp> accepted_time(const meta::Txn& txn, const Timestamp& now) {
   VARVE_TRY_ASSIGN(const auto record, find_clock_record(txn, now));
-  if (is_a_day_after(now.seconds, record.mark_seconds)) return true;
   VARVE_TRY_ASSIGN(const auto newest, newest_seal(txn, std::nullopt));
-  return is_a_day_after(now.seconds, newest.seconds);
+  return accepted_time(record, newest, now);
 }
 
 Timestamp seal_time(const std::vector<VersionRecord>& versions, std::int64_t mark_seconds,

@@ -14,15 +14,22 @@
 
 namespace varve::catalog {
 
-/// Lead of the clock over the mark, in seconds, above which the mark does not follow at once.
-inline constexpr std::int64_t kClockJumpSeconds = 24 * 60 * 60;
+/// Lead of the clock over the mark, in seconds, above which the mark does not follow at once: a
+/// day, and two hours for daily backups that start late or by local time.
+inline constexpr std::int64_t kClockJumpSeconds = 26 * 60 * 60;
+
+/// Time between a first reading ahead of the mark and a second reading that confirms the first one,
+/// in seconds.
+inline constexpr std::int64_t kClockConfirmSeconds = 22 * 60 * 60;
 
 /// The high-water mark of time. When the clock jumps ahead of the mark, the mark follows only after
-/// the clock has run on for a day. A wrong clock that is corrected within a day leaves no trace.
+/// a later reading confirms the jump. A confirmation accepts the first reading, not the second one:
+/// the second reading may be the jump. A wrong clock that is corrected before a second reading
+/// leaves no trace.
 struct ClockRecord {
   /// Highest accepted time, rounded up, in seconds since 1970.
   std::int64_t mark_seconds = 0;
-  /// Clock reading, in seconds since 1970, when the jump ahead was first seen; zero if none was.
+  /// First unconfirmed clock reading ahead of the mark, in seconds since 1970; zero without one.
   std::int64_t ahead_since_seconds = 0;
   bool operator==(const ClockRecord&) const = default;
 };
@@ -44,9 +51,14 @@ inline constexpr std::string_view kClockSetting = "clock";
 /// Stores observe() of the stored record and returns it.
 [[nodiscard]] Result<ClockRecord> observe_clock(meta::WriteTxn& txn, const Timestamp& now);
 
-/// Returns whether the clock is more than a day ahead of the mark or of the newest seal of the
-/// repository. A clock that has jumped does not end locks.
-[[nodiscard]] Result<bool> has_clock_jumped(const meta::Txn& txn, const Timestamp& now);
+/// Returns the time that the repository accepts as reached at the clock reading `now`: at most
+/// `now`, the mark after this reading, and kClockJumpSeconds after `newest_seal`.
+[[nodiscard]] Timestamp accepted_time(const ClockRecord& record, const Timestamp& newest_seal,
+                                      const Timestamp& now);
+
+/// Returns accepted_time() with the stored record and the newest seal of the repository. Locks
+/// until a later time hold.
+[[nodiscard]] Result<Timestamp> accepted_time(const meta::Txn& txn, const Timestamp& now);
 
 /// Returns the time for sealing a version that follows the sealed ones of `versions` (in ascending
 /// number). The time is `now`, or one nanosecond after the newest version if the clock is behind

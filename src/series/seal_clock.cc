@@ -53,10 +53,10 @@ LockWatch::LockWatch(const SeriesParts& parts, const meta::Txn& txn)
 Result<bool> LockWatch::holds(const Timestamp& locked_until) {
   if (locked_until == Timestamp{}) return false;
   if (locked_until > now_) return true;
-  if (!jumped_) {
-    VARVE_TRY_ASSIGN(jumped_, catalog::has_clock_jumped(txn_, now_));
+  if (!accepted_) {
+    VARVE_TRY_ASSIGN(accepted_, catalog::accepted_time(txn_, now_));
   }
-  return *jumped_;
+  return locked_until > *accepted_;
 }
 
 Result<std::optional<Error>> LockWatch::find(const catalog::VersionRecord& record,
@@ -73,9 +73,12 @@ Result<std::optional<Error>> LockWatch::find(const catalog::VersionRecord& recor
   if (!held) return std::optional<Error>();
   return std::optional(
       Error(ErrorCode::kNotPermitted,
-            record.name + " is locked: its lock would have ended, but the clock is more than a day "
-                          "ahead of the repository's last seal or of the highest time that it has "
-                          "seen. Seal a version, or check the clock and give --force-clock"));
+            fmt::format("{} is locked until {}, and the repository accepts no time after {} yet: "
+                        "the clock is far ahead of the last seal, or of the readings that later "
+                        "readings have confirmed. Seal a version and try again a day later, or "
+                        "check the clock and give --force-clock",
+                        record.name, base::local_time_text(retention.locked_until),
+                        base::local_time_text(*accepted_))));
 }
 
 Result<std::optional<Error>> lock_of(const SeriesParts& parts, const meta::Txn& txn,

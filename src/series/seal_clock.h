@@ -20,12 +20,12 @@ namespace varve::series {
                                                             std::string& warning);
 
 /// Returns the lock that keeps a version from being deleted, as an error; nullopt without one.
-/// `force_clock`: believes a clock that has jumped ahead.
+/// `force_clock`: accepts the time of a clock that has jumped ahead.
 [[nodiscard]] Result<std::optional<Error>> lock_of(const SeriesParts& parts, const meta::Txn& txn,
                                                    const catalog::VersionRecord& record,
                                                    bool force_clock);
 
-/// Looks for the locks of many versions in one snapshot, and judges the clock only once. Not
+/// Looks for the locks of many versions in one snapshot, and finds the accepted time only once. Not
 /// thread-safe. Lifetime: the arguments outlive the object.
 class LockWatch {
  public:
@@ -40,7 +40,7 @@ class LockWatch {
  private:
   const meta::Txn& txn_;
   const Timestamp now_;
-  std::optional<bool> jumped_;
+  std::optional<Timestamp> accepted_;  // See catalog::accepted_time().
 };
 
 }  // namespace varve::series

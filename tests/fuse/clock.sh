@@ -110,6 +110,26 @@ expect_status 1 varve rm "$repo" s/v4
 [[ $message == *"is locked until 20"* ]] || fail "$message"
 ok "a lock outlives the loss of the catalog and the labels: the manifest has it"
 
+# ---- Weekly backups, and one jump. ----
+
+weekly=$work/weekly
+varve init "$weekly"
+weekly_add() { clock $(($1 * day)) && varve -q store "$weekly" "s/day$1" "$work/tree"; }  # DAY
+for n in 0 7; do weekly_add $n; done
+varve -q lock --for 90d "$weekly" s/day7
+weekly_add 4000
+expect_status 1 varve rm "$weekly" s/day7
+[[ $message == *"accepts no time after"*"--force-clock"* ]] || fail "$message"
+for n in 14 21 28 35 42 49 56 63 70 77 84 91; do weekly_add $n; done
+expect_status 1 varve rm "$weekly" s/day7
+[[ $message == *"is locked until"* ]] || fail "$message"
+weekly_add 98
+expect_status 1 varve rm "$weekly" s/day7
+weekly_add 105
+expect_status 0 varve rm "$weekly" s/day7
+clock 0
+ok "weekly backups: one jump and one seal end no lock; a lock ends an interval late"
+
 # ---- The same with a daemon. ----
 
 LD_PRELOAD=$VARVE_SHIFTED_CLOCK mount_repo
