@@ -58,6 +58,24 @@ Error io_error(const std::string& what, int errno_value) {
 
 bool is_device_failure(const Error& error) { return error.errno_value() == EIO; }
 
+bool lacks_resources(const Error& error) {
+  switch (error.errno_value()) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+    case EINTR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_damage(const Error& error) {
+  return error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kTooLarge ||
+         is_device_failure(error);
+}
+
 bool refuses_writing(const Error& error) {
   return error.errno_value() == EROFS || error.errno_value() == EACCES;
 }

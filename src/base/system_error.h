@@ -20,6 +20,14 @@ namespace varve::base {
 /// wrong.
 [[nodiscard]] bool is_device_failure(const Error& error);
 
+/// Returns true if the process lacked descriptors, memory or a timely answer (EMFILE, ENFILE,
+/// ENOMEM, EAGAIN, EINTR). The error then says nothing about the bytes on disk.
+[[nodiscard]] bool lacks_resources(const Error& error);
+
+/// Returns true if the error shows that bytes on disk are wrong, missing or unreadable for good: it
+/// is kCorrupt, kTooLarge, or a device failed. All other errors may pass.
+[[nodiscard]] bool is_damage(const Error& error);
+
 /// Returns true if the system refused to open a file for writing: its permissions or a read-only
 /// file system forbid it (EACCES, EROFS).
 [[nodiscard]] bool refuses_writing(const Error& error);

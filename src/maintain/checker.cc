@@ -37,6 +37,11 @@ std::string Checker::folder_of(SeriesId owner) const {
   return owner_folder(store::RepositoryPaths(path_), owner);
 }
 
+void Checker::damage(std::string where, const Error& error, const std::string& advice) {
+  files_.note(error);
+  damage(std::move(where), error.message() + advice);
+}
+
 void Checker::damage(Store& store, std::string where, std::string what,
                      std::vector<base::IdRun> ids) {
   if (!ids.empty())
@@ -56,16 +61,23 @@ void Checker::check_name(const std::string& of, const std::string& fault,
 Result<void> Checker::note_fault(const Result<void>& checked) {
   if (checked) return {};
   if (checked.error().code() == ErrorCode::kUnavailable) return checked;
-  damage(path_ + "/catalog", checked.error().message());
+  damage(path_ + "/catalog", checked.error());
   return {};
 }
 
 Result<CheckReport> Checker::run() {
+  const auto checked = check_all();
+  VARVE_TRY(files_.conclusive());
+  if (!checked) return checked.error();
+  return std::move(report_);
+}
+
+Result<void> Checker::check_all() {
   // Finds pages that a writer would refuse (meta/page_check.h), even if all are readable. kBusy
   // means that a writer commits too often for this check.
   const auto pages = meta::check_pages(catalog_, meta::catalog::kTables);
   if (!pages && pages.error().code() != ErrorCode::kBusy) {
-    damage(path_ + "/catalog", pages.error().message());
+    damage(path_ + "/catalog", pages.error());
   }
   // The storage of an encrypted repository may be hostile, and leaves right checksums.
   const bool sealed = catalog_.seal() != nullptr;
@@ -99,7 +111,7 @@ Result<CheckReport> Checker::run() {
     check_derived();
     note_strays();
   }
-  return std::move(report_);
+  return {};
 }
 
 void Checker::note_strays() {
@@ -114,7 +126,7 @@ void Checker::note_strays() {
 void Checker::check_derived() {
   if (!helpers_.derived_faults) return;
   const auto faults = helpers_.derived_faults();
-  if (!faults) return damage(path_, faults.error().message());
+  if (!faults) return damage(path_, faults.error());
   for (const auto& fault : *faults) {
     if (fault.after_power_cut) {
       report_.notes.push_back(
@@ -122,9 +134,8 @@ void Checker::check_derived() {
                            "; a power cut may leave this. The next `varve store` reads every file, "
                            "and `varve repair` removes this one"});
     } else {
-      damage(fault.path, fault.error.message() +
-                             " (derived data: `varve repair` removes it, and the next backup "
-                             "builds it again)");
+      damage(fault.path, fault.error,
+             " (derived data: `varve repair` removes it, and the next backup builds it again)");
     }
   }
 }
@@ -206,6 +217,7 @@ Result<void> Checker::check_open_version(const catalog::SeriesRecord& series,
   if (!fault && catalog_.seal() != nullptr && helpers_.read_staged && !version.unfinished) {
     auto staged = helpers_.read_staged(series.id, version.number);
     if (!staged) {
+      files_.note(staged.error());
       fault = "its overlay cannot be read: " + staged.error().message();
     } else if (!staged->faults.empty()) {
       fault = "a part of it cannot be read: " + staged->faults.front();
@@ -235,7 +247,7 @@ Result<void> Checker::check_chunks(const catalog::SeriesRecord& series,
     if (!chunks) {
       VARVE_TRY_ASSIGN(const auto still, catalog::find_version(txn, series.id, version.number));
       if (!still) continue;  // Deleted in the meantime.
-      damage(path_ + "/catalog", chunks.error().message());
+      damage(path_ + "/catalog", chunks.error());
       continue;
     }
     const auto missing = catalog::own_part(*chunks).subtract(store_.present);
@@ -316,9 +328,9 @@ void Checker::check_index(const catalog::SeriesRecord& series,
   if (verified) return;
   auto where = directory + "/" + store::snapshot_name(newest->number);
   if (verified.error().code() != ErrorCode::kNotFound) {
-    return damage(std::move(where), verified.error().message() +
-                                        " (derived data: `varve repair` removes it, and the next "
-                                        "backup builds it again)");
+    return damage(
+        std::move(where), verified.error(),
+        " (derived data: `varve repair` removes it, and the next backup builds it again)");
   }
   // After the deletion of newer versions, the index is missing until the next seal.
   const bool was_newest = series.next_number == static_cast<std::uint32_t>(next);

@@ -13,7 +13,7 @@
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
 #include "format/data_codecs.h"
-#include "io/file_system.h"
+#include "io/watched_file_system.h"
 #include "maintain/derived_faults.h"
 #include "maintain/parallel_verifier.h"
 #include "maintain/tree_checker.h"
@@ -58,7 +58,8 @@ class Checker {
           std::string repository_path, const CheckOptions& options,
           std::function<void(const CheckProgress&)> progress, CheckHelpers helpers);
 
-  /// Runs the check. Fails only if the catalog cannot be read at all.
+  /// Runs the check. Errors: those of the catalog, if it cannot be read at all; kUnavailable; those
+  /// of a process that lacks descriptors or memory, because such a check has no verdict.
   [[nodiscard]] Result<CheckReport> run();
 
  private:
@@ -72,6 +73,7 @@ class Checker {
     std::map<VersionNumber, base::IdRuns> staged;  // Chunks that open versions refer to.
   };
 
+  [[nodiscard]] Result<void> check_all();
   /// Reads all values of the catalog.
   [[nodiscard]] Result<void> check_values();
   /// Finds records whose owner has no record, and counters that are too low: signs of erased or
@@ -126,6 +128,8 @@ class Checker {
   /// stop.
   [[nodiscard]] bool keep_pace(std::uint64_t bytes) const;
   [[nodiscard]] Result<void> note_fault(const Result<void>& checked);
+  /// Reports an error as damage, unless the process lacked resources: see files_.conclusive().
+  void damage(std::string where, const Error& error, const std::string& advice = "");
   void damage(std::string where, std::string what) {
     report_.damages.push_back({std::move(where), std::move(what), {}});
   }
@@ -135,7 +139,7 @@ class Checker {
 
   const format::DataCodecs& codecs_;
   const meta::Env& catalog_;
-  io::FileSystem& files_;
+  io::WatchedFileSystem files_;
   const std::string path_;
   const CheckOptions options_;
   const std::function<void(const CheckProgress&)> progress_;

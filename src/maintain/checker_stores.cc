@@ -30,14 +30,14 @@ Result<void> Checker::check_pool() {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     for (const auto& checked :
          {check_pool_users(txn), check_pool_births(txn), check_rewrite_counts(txn)}) {
-      if (!checked) damage(path_ + "/catalog", checked.error().message());
+      if (!checked) damage(path_ + "/catalog", checked.error());
     }
     VARVE_TRY_ASSIGN(const bool present, has_pool(txn));
     if (!present) return {};
   }
   VARVE_TRY(check_records(pool_));
   if (auto checked = check_aliases(); !checked) {
-    damage(folder_of(kPoolOwner), checked.error().message());
+    damage(folder_of(kPoolOwner), checked.error());
   }
   VARVE_TRY(check_data(pool_));
   return report_.finished ? check_parity(kPoolOwner) : Result<void>();

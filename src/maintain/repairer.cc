@@ -44,11 +44,10 @@ meta::EnvOptions catalog_options(const std::string& path, bool read_only,
 }  // namespace
 
 Repairer::Repairer(const std::string& path, const RepairOptions& options,
-                   std::unique_ptr<io::FileSystem> files)
-    : path_(path),
-      options_(options),
-      files_(std::move(files)),
-      outside_(io::make_posix_file_system()) {}
+                   std::unique_ptr<io::WatchedFileSystem> files)
+    : path_(path), options_(options), watch_(*files), outside_(io::make_posix_file_system()) {
+  files_ = std::move(files);
+}
 
 void Repairer::step(RepairStep::Kind kind, std::string where, std::string what) {
   steps_.push_back({kind, std::move(where), std::move(what)});
@@ -60,27 +59,34 @@ Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
                                                bool scan_only, const Progress& progress,
                                                const RepairHelpers& helpers) {
   VARVE_TRY(store::check_folders(*files, path));
-  std::unique_ptr<Repairer> repairer(new Repairer(path, options, std::move(files)));
-  VARVE_TRY(repairer->scan_superblock());
-  if (!scan_only) VARVE_TRY(repairer->lock());
-  VARVE_TRY(repairer->scan_catalog());
-  VARVE_TRY(repairer->compare_sequence(helpers.compare_sequence));
-  if (!scan_only) VARVE_TRY(repairer->remove_settled());
-  if (repairer->catalog_lost_) {
-    VARVE_TRY(repairer->check_superblock());
-    // Needed even without read_data: a writer frees the files that the new catalog does not list.
-    VARVE_TRY(repairer->scan_parity(progress));
-    return std::unique_ptr<Repair>(std::move(repairer));
-  }
-  VARVE_TRY(repairer->open_catalog());
-  VARVE_TRY(repairer->scan_key_counter());
-  VARVE_TRY(repairer->scan_open_versions());
-  VARVE_TRY(repairer->scan_manifests());
-  VARVE_TRY(repairer->scan_beside());
-  VARVE_TRY(repairer->scan_derived(helpers.find_derived));
-  VARVE_TRY(repairer->scan_aliases());
-  if (options.read_data) VARVE_TRY(repairer->scan_data(progress));
+  std::unique_ptr<Repairer> repairer(
+      new Repairer(path, options, std::make_unique<io::WatchedFileSystem>(std::move(files))));
+  const auto scanned = repairer->scan(scan_only, progress, helpers);
+  VARVE_TRY(repairer->watch_.conclusive());
+  if (!scanned) return scanned.error();
   return std::unique_ptr<Repair>(std::move(repairer));
+}
+
+Result<void> Repairer::scan(bool scan_only, const Progress& progress,
+                            const RepairHelpers& helpers) {
+  VARVE_TRY(scan_superblock());
+  if (!scan_only) VARVE_TRY(lock());
+  VARVE_TRY(scan_catalog());
+  VARVE_TRY(compare_sequence(helpers.compare_sequence));
+  if (!scan_only) VARVE_TRY(remove_settled());
+  if (catalog_lost_) {
+    VARVE_TRY(check_superblock());
+    // Needed even without read_data: a writer frees the files that the new catalog does not list.
+    return scan_parity(progress);
+  }
+  VARVE_TRY(open_catalog());
+  VARVE_TRY(scan_key_counter());
+  VARVE_TRY(scan_open_versions());
+  VARVE_TRY(scan_manifests());
+  VARVE_TRY(scan_beside());
+  VARVE_TRY(scan_derived(helpers.find_derived));
+  VARVE_TRY(scan_aliases());
+  return options_.read_data ? scan_data(progress) : Result<void>();
 }
 
 Result<void> Repairer::lock() {
@@ -135,20 +141,20 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   if (!present) return std::optional<std::string>("it is missing");
   auto options = catalog_options(path_, true, *codecs_);
   if (lock_) options.writer_lock.clear();  // This process holds the lock.
+  // Errors that may pass are no fault of the catalog.
+  const auto fault_of = [](const Error& error) -> Result<std::optional<std::string>> {
+    if (!base::is_damage(error)) return error;
+    return std::optional(error.message());
+  };
   const auto files = meta::EnvFiles::open(*files_, catalog_path, options);
-  if (!files) {
-    const bool damaged =
-        files.error().code() == ErrorCode::kCorrupt || base::is_device_failure(files.error());
-    if (!damaged) return files.error();
-    return std::optional(files.error().message());
-  }
+  if (!files) return fault_of(files.error());
   // Pages that LMDB can read but not write to are a fault, too. Without the lock, a writer may be
   // active; faults_in() then checks the pages.
   const auto probed =
       lock_ ? meta::check_pages(*files, options.tables) : meta::probe_environment(*files, options);
-  if (!probed) return std::optional(probed.error().message());
+  if (!probed) return fault_of(probed.error());
   const auto env = meta::Env::open(*files, options);
-  if (!env) return std::optional(env.error().message());
+  if (!env) return fault_of(env.error());
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
     VARVE_TRY_ASSIGN(const bool older, is_older_catalog(*files_, codecs_->frames(), path_, txn));
@@ -156,9 +162,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   }
   auto faults = faults_in(*env);
   VARVE_TRY(refuse_unsupported(faults));
-  // The object store does not answer, so the catalog cannot be judged.
-  if (!faults && faults.error().code() == ErrorCode::kUnavailable) return faults.error();
-  if (!faults) return std::optional(faults.error().message());
+  if (!faults) return fault_of(faults.error());
   faults_ = std::move(*faults);
   return faults_.empty() ? std::optional<std::string>() : std::optional(faults_.front());
 }
@@ -244,10 +248,8 @@ Result<void> Repairer::scan_derived(const FindDerivedFaults& find) {
   VARVE_TRY_ASSIGN(const auto faults, find(*files_, path_, DerivedFiles::kAll));
   for (const auto& fault : faults) {
     // Other errors may pass, such as missing rights.
-    const auto code = fault.error.code();
-    const bool damaged = code == ErrorCode::kCorrupt || code == ErrorCode::kTooLarge ||
-                         base::is_device_failure(fault.error);
-    if (!damaged) continue;
+    watch_.note(fault.error);
+    if (!base::is_damage(fault.error)) continue;
     step(RepairStep::Kind::kDerived, fault.path,
          fault.error.message() +
              "; the repair removes it, and the next backup builds it again. No version is touched");
@@ -305,6 +307,13 @@ Result<void> Repairer::drop_open_versions(RepairReport& report) {
 
 Result<RepairReport> Repairer::execute(const Progress& progress) {
   RepairReport report;
+  const auto repaired = repair(progress, report);
+  VARVE_TRY(watch_.conclusive());
+  if (!repaired) return repaired.error();
+  return report;
+}
+
+Result<void> Repairer::repair(const Progress& progress, RepairReport& report) {
   if (superblock_lost_) {
     const auto text =
         encrypted_ ? format::encode_superblock(*encrypted_, codecs_->keys().get()) : superblock_;
@@ -321,7 +330,7 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
     VARVE_TRY(remove_files(manifests_));
     VARVE_TRY(remove_files(derived_));
   }
-  return report;
+  return {};
 }
 
 Result<void> Repairer::remove_files(const std::vector<std::string>& paths) {
@@ -363,6 +372,8 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     // Data that no manifest has stays lost. If the new catalog has the same faults, keep the old
     // one with its labels.
     const auto faults = faults_in(env);
+    // A rebuild that could not read everything lacks more than what is lost.
+    VARVE_TRY(watch_.conclusive());
     if (!options_.rebuild_catalog && !faults_.empty() && faults && *faults == faults_) {
       report.versions = 0;
       if (report.problems.empty()) report.problems = faults_;

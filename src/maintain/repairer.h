@@ -13,7 +13,7 @@
 #include "catalog/series_catalog.h"
 #include "format/data_codecs.h"
 #include "format/superblock.h"
-#include "io/file_system.h"
+#include "io/watched_file_system.h"
 #include "maintain/data_repairer.h"
 #include "maintain/parity_repairer.h"
 #include "maintain/repair_helpers.h"
@@ -31,6 +31,8 @@ class Repairer final : public Repair {
   using Progress = std::function<void(const CheckProgress&)>;
 
   /// `files` shows the folder of the repository, with data that is only in an object store.
+  /// Errors: also those of a process that lacks descriptors or memory, because such a process
+  /// cannot tell what is damaged.
   [[nodiscard]] static Result<std::unique_ptr<Repair>> plan(
       const std::string& path, const RepairOptions& options, std::unique_ptr<io::FileSystem> files,
       bool scan_only, const Progress& progress, const RepairHelpers& helpers);
@@ -40,7 +42,9 @@ class Repairer final : public Repair {
 
  private:
   Repairer(const std::string& path, const RepairOptions& options,
-           std::unique_ptr<io::FileSystem> files);
+           std::unique_ptr<io::WatchedFileSystem> files);
+  [[nodiscard]] Result<void> scan(bool scan_only, const Progress& progress,
+                                  const RepairHelpers& helpers);
   [[nodiscard]] Result<void> lock();
   /// Removes the note of a clean close: the next opening completes whatever the repair removes or
   /// the user has damaged.
@@ -90,6 +94,7 @@ class Repairer final : public Repair {
   /// Returns the store of a series or of the pool. It lasts as long as this object.
   [[nodiscard]] store::SegmentStore& store_of(SeriesId owner);
   [[nodiscard]] Result<void> repair_data(RepairReport& report);
+  [[nodiscard]] Result<void> repair(const Progress& progress, RepairReport& report);
   [[nodiscard]] Result<void> rebuild_catalog(const Progress& progress, RepairReport& report);
   [[nodiscard]] Result<std::string> put_old_catalog_away();
   [[nodiscard]] Result<std::string> rename_to_free_name(const std::string& path);
@@ -97,7 +102,8 @@ class Repairer final : public Repair {
 
   const std::string path_;
   const RepairOptions options_;
-  std::unique_ptr<io::FileSystem> files_;
+  std::unique_ptr<io::FileSystem> files_;    // Of an encrypted repository, over `watch_`.
+  io::WatchedFileSystem& watch_;             // `files_` owns it.
   std::unique_ptr<io::FileSystem> outside_;  // File system of RepairOptions::from.
   std::unique_ptr<io::FileLock> lock_;
   std::vector<RepairStep> steps_;

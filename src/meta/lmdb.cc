@@ -46,6 +46,9 @@ Error error_from_lmdb(int rc, const char* what) {
     case MDB_PAGE_NOTFOUND:
     case MDB_INVALID:
     case MDB_VERSION_MISMATCH:
+    case MDB_INCOMPATIBLE:  // A forged flag of a table.
+    case MDB_PAGE_FULL:
+    case MDB_CURSOR_FULL:
       return {ErrorCode::kCorrupt, message};
     default:
       return rc > 0 ? base::io_error(failed, rc) : Error(ErrorCode::kIo, message);

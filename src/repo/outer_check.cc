@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ingest/parameters.h"
+#include "io/watched_file_system.h"
 #include "maintain/missing_files.h"
 #include "maintain/outer_checker.h"
 #include "maintain/sealed_check.h"
@@ -34,7 +35,17 @@ class OuterCheck {
              const CheckObserver& progress)
       : files_(files), paths_(path), options_(options), progress_(progress) {}
 
+  /// Runs the check. Errors: those of a process that lacks descriptors or memory, because such a
+  /// check has no verdict; those of the disk.
   Result<CheckReport> run() {
+    const auto checked = check_all();
+    VARVE_TRY(files_.conclusive());
+    if (!checked) return checked.error();
+    return std::move(report_);
+  }
+
+ private:
+  Result<void> check_all() {
     VARVE_TRY_ASSIGN(const auto text, repo::read_superblock_text(files_, paths_.root()));
     const auto superblock = ingest::read_superblock(text);
     // A damaged superblock does not tell, but only an encrypted repository has a copy.
@@ -60,11 +71,9 @@ class OuterCheck {
              "right file back: varve.keys is a copy of it");
     }
     if (report_.finished) VARVE_TRY(check_catalog(encrypted));
-    if (report_.finished) VARVE_TRY(check_sealed(sealed));
-    return std::move(report_);
+    return report_.finished ? check_sealed(sealed) : Result<void>();
   }
 
- private:
   void damage(std::string where, std::string what) {
     report_.damages.push_back({std::move(where), std::move(what), {}});
   }
@@ -104,6 +113,7 @@ class OuterCheck {
       return {};
     }
     if (!catalog) {
+      files_.note(catalog.error());
       damage(paths_.catalog(), catalog.error().message());
       return {};
     }
@@ -157,7 +167,7 @@ class OuterCheck {
     return {};
   }
 
-  io::FileSystem& files_;
+  io::WatchedFileSystem files_;
   const store::RepositoryPaths paths_;
   const OuterCheckOptions& options_;
   const CheckObserver& progress_;
