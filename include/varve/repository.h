@@ -318,6 +318,12 @@ class Repository {
   /// it found damage. Empty if no check was recorded.
   [[nodiscard]] virtual std::vector<EarlierCheck> earlier_checks() = 0;
 
+  /// Returns whether the catalog is older than the rest of the repository, as after a part of the
+  /// folder was restored from a copy. Readers then see an older state; writers refuse to open the
+  /// repository, until `varve repair` has built a new catalog. Reads the labels of all series.
+  /// Errors: the common ones; kUnsupported for labels of a newer format.
+  [[nodiscard]] virtual Result<bool> has_older_catalog() = 0;
+
   /// Checks the repository. Works beside a writer. The report lists damage; the call itself fails
   /// only if it could not check. Records the result for earlier_checks(), if it may write.
   /// Errors: kIo if the operating system reports an error that is no damage.

@@ -35,6 +35,7 @@ struct SeriesStatus {
 struct RepositoryStatus {
   std::vector<SeriesStatus> series;
   std::vector<EarlierCheck> checks;  ///< As Repository::earlier_checks() returns them.
+  bool has_older_catalog = false;    ///< See Repository::has_older_catalog().
   SpaceInfo space;
   std::optional<std::uint64_t> sequence{};  ///< See Repository::sequence().
   Timestamp now;

@@ -107,7 +107,7 @@ Result<void> Checker::check_all() {
     VARVE_TRY(note_fault(check_series(series)));
   }
   if (report_.finished) {
-    if (sealed) VARVE_TRY(note_labels(all));
+    VARVE_TRY(check_labels(all));
     check_derived();
     note_strays();
   }

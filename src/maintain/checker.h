@@ -45,6 +45,10 @@ struct CheckHelpers {
   /// Finds damaged files of the pool's index and states of source files. If empty, the check leaves
   /// them out.
   std::function<Result<std::vector<DerivedFault>>()> derived_faults{};
+  /// Returns whether labels that differ from the catalog are damage, because the last writer noted
+  /// that they agree, and no writer has begun since. If empty, a writer or a crash may have left
+  /// them.
+  std::function<bool()> labels_are_complete{};
   bool is_distant = false;  ///< All containers are in an object store: as VerifyPace::is_distant.
 };
 
@@ -79,8 +83,8 @@ class Checker {
   /// Finds records whose owner has no record, and counters that are too low: signs of erased or
   /// older records.
   [[nodiscard]] Result<void> check_owners(const std::vector<catalog::SeriesRecord>& all);
-  /// Notes labels that do not agree with the catalog.
-  [[nodiscard]] Result<void> note_labels(const std::vector<catalog::SeriesRecord>& all);
+  /// Reports labels that do not agree with the catalog.
+  [[nodiscard]] Result<void> check_labels(const std::vector<catalog::SeriesRecord>& all);
   [[nodiscard]] Result<void> check_staged_chunks(const catalog::VersionRecord& version);
   [[nodiscard]] Result<void> check_pool();
   /// Compares the numbers of users of the pool's containers with the versions' lists.

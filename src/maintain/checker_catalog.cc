@@ -84,7 +84,7 @@ Result<void> Checker::check_owners(const std::vector<catalog::SeriesRecord>& all
   return {};
 }
 
-Result<void> Checker::note_labels(const std::vector<catalog::SeriesRecord>& all) {
+Result<void> Checker::check_labels(const std::vector<catalog::SeriesRecord>& all) {
   // A writer may be between a commit and its labels, so the check looks several times.
   constexpr int kTriesMax = 20;
   constexpr std::chrono::milliseconds kWait(20);
@@ -104,9 +104,19 @@ Result<void> Checker::note_labels(const std::vector<catalog::SeriesRecord>& all)
     if (left.empty() || tries == kTriesMax || options_.stop.stop_requested()) break;
     std::this_thread::sleep_for(kWait);
   }
+  const bool is_damage =
+      !left.empty() && helpers_.labels_are_complete && helpers_.labels_are_complete();
   for (const auto id : left) {
+    auto path = folder_of(id) + "/" + kLabelsName;
+    if (is_damage) {
+      damage(
+          std::move(path),
+          "the labels lack changes that the catalog has, so a rebuilt catalog would lack versions "
+          "(the catalog is sound: after `varve repair`, the next opening writes them again)");
+      continue;
+    }
     report_.notes.push_back(
-        {folder_of(id) + "/" + kLabelsName,
+        {std::move(path),
          "they differ from the catalog, as a crash may leave them: the next writer writes them "
          "again"});
   }

@@ -188,6 +188,13 @@ struct Labels {
 [[nodiscard]] Result<bool> sealed_labels_agree(const meta::Txn& txn, SeriesId series,
                                                const Labels& labels);
 
+/// Returns whether an update with the versions `changed` makes these labels complete. Compares as
+/// sealed_labels_agree(), but neither records of `changed` nor of the series, which each update
+/// has. Of an open version, compares only that it is there.
+[[nodiscard]] Result<bool> labels_agree_but(const meta::Txn& txn, SeriesId series,
+                                            const std::string& superblock, const Labels& labels,
+                                            const std::vector<VersionNumber>& changed);
+
 /// A change of labels.
 struct LabelsUpdate {
   SeriesId series{};
@@ -212,10 +219,10 @@ template <typename T>
 }
 
 /// Returns true if labels of a series mirror another catalog, or a later state of this catalog.
-/// Ignores unreadable labels.
+/// Ignores unreadable labels. Reads the labels before the catalog, so a writer may work meanwhile.
 /// Errors: kUnsupported for labels of a newer format.
 [[nodiscard]] Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
                                             const std::string& repository_path,
-                                            const meta::Txn& txn);
+                                            const meta::Env& catalog);
 
 }  // namespace varve::maintain

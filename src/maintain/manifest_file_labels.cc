@@ -176,10 +176,17 @@ std::uint64_t Labels::sequence() const {
 
 namespace {
 
-// Compares labels without the settings and the records of versions with the keys in `without`.
+// Records that a comparison of labels ignores.
+struct Uncompared {
+  std::set<std::string> versions{};  // Keys of versions.
+  bool series = false;               // The record of the series.
+};
+
 Result<bool> agree_without(const meta::Txn& txn, SeriesId series, const std::string& superblock,
-                           const Labels& labels, const std::set<std::string>& without) {
-  const auto counts = [&](std::string_view key) { return !without.contains(std::string(key)); };
+                           const Labels& labels, const Uncompared& without) {
+  const auto counts = [&](std::string_view key) {
+    return !without.versions.contains(std::string(key));
+  };
   std::vector<const Labels::Record*> records;
   for (const auto& record : labels.records) {
     if (counts(record.key)) records.push_back(&record);
@@ -196,7 +203,7 @@ Result<bool> agree_without(const meta::Txn& txn, SeriesId series, const std::str
         if (what == ManifestRecord::kSuperblock) {
           same = same && labels.superblock == value;
         } else if (what == ManifestRecord::kSeries) {
-          same = same && labels.series == value;
+          same = same && (without.series || labels.series == value);
         } else if (what == ManifestRecord::kSetting && key == kCatalogIdSetting) {
           same = same && labels.catalog_id == value;
         } else if (counts(key)) {
@@ -207,6 +214,18 @@ Result<bool> agree_without(const meta::Txn& txn, SeriesId series, const std::str
         return {};
       }));
   return same && at == records.size();
+}
+
+// Returns the keys of records that checkpoints and streams change without an update of the labels.
+Result<std::set<std::string>> open_versions(const meta::Txn& txn, SeriesId series) {
+  // Each stream to the pool takes a birth.
+  std::set<std::string> open{catalog::kPoolBirthSetting};
+  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
+  for (const auto& version : versions) {
+    if (version.state != VersionState::kOpen || version.unfinished) continue;
+    open.insert(base::be32(static_cast<std::uint32_t>(version.number)));
+  }
+  return open;
 }
 
 }  // namespace
@@ -220,14 +239,26 @@ Result<bool> labels_agree(const meta::Txn& txn, SeriesId series, const std::stri
 }
 
 Result<bool> sealed_labels_agree(const meta::Txn& txn, SeriesId series, const Labels& labels) {
-  // Each stream to the pool takes a birth.
-  std::set<std::string> open{catalog::kPoolBirthSetting};
-  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
-  for (const auto& version : versions) {
-    if (version.state != VersionState::kOpen) continue;
-    open.insert(base::be32(static_cast<std::uint32_t>(version.number)));
+  VARVE_TRY_ASSIGN(const auto open, open_versions(txn, series));
+  return agree_without(txn, series, labels.superblock, labels, {.versions = open});
+}
+
+Result<bool> labels_agree_but(const meta::Txn& txn, SeriesId series, const std::string& superblock,
+                              const Labels& labels, const std::vector<VersionNumber>& changed) {
+  VARVE_TRY_ASSIGN(auto without, open_versions(txn, series));
+  std::set<std::string> known;
+  for (const auto& record : labels.records) {
+    if (record.what == ManifestRecord::kVersion) known.insert(record.key);
   }
-  return agree_without(txn, series, labels.superblock, labels, open);
+  for (const auto number : changed) {
+    const auto key = base::be32(static_cast<std::uint32_t>(number));
+    without.insert(key);
+    known.insert(key);
+  }
+  for (const auto& key : without) {
+    if (key != catalog::kPoolBirthSetting && !known.contains(key)) return false;
+  }
+  return agree_without(txn, series, superblock, labels, {.versions = without, .series = true});
 }
 
 Result<std::uint64_t> append_labels(io::FileSystem& files, const format::FrameCodec& codec,
@@ -310,22 +341,31 @@ Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& code
 }
 
 Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
-                              const std::string& repository_path, const meta::Txn& txn) {
-  VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
-  const std::string id(known ? known->view() : "");
+                              const std::string& repository_path, const meta::Env& catalog) {
   VARVE_TRY_ASSIGN(const bool any, files.exists(repository_path + "/series"));
   if (!any) return false;
+  struct Mirrored {
+    std::string catalog_id;
+    std::uint64_t stamp = 0;
+  };
+  std::vector<Mirrored> states;
   VARVE_TRY_ASSIGN(const auto names, files.list(repository_path + "/series"));
   for (const auto& name : names) {
     const auto series = series_of_folder(name);
     if (!series) continue;
-    const auto labels =
+    auto labels =
         read_labels(files, codec, std::string(repository_path).append("/series/" + name), *series);
     VARVE_TRY(refuse_unsupported(labels));
     if (!labels || labels->catalog_id.empty()) continue;
-    if (labels->catalog_id != id || labels->header.stamp > txn.id()) return true;
+    states.push_back({std::move(labels->catalog_id), labels->header.stamp});
   }
-  return false;
+  // A writer writes labels after the commit that they mirror, so this snapshot is no older.
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
+  const std::string id(known ? known->view() : "");
+  return std::ranges::any_of(states, [&](const Mirrored& state) {
+    return state.catalog_id != id || state.stamp > txn.id();
+  });
 }
 
 }  // namespace varve::maintain

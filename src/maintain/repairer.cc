@@ -155,11 +155,8 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   if (!probed) return fault_of(probed.error());
   const auto env = meta::Env::open(*files, options);
   if (!env) return fault_of(env.error());
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
-    VARVE_TRY_ASSIGN(const bool older, is_older_catalog(*files_, codecs_->frames(), path_, txn));
-    if (older) return std::optional<std::string>("it is older than the rest of the repository");
-  }
+  VARVE_TRY_ASSIGN(const bool older, is_older_catalog(*files_, codecs_->frames(), path_, *env));
+  if (older) return std::optional<std::string>("it is older than the rest of the repository");
   auto faults = faults_in(*env);
   VARVE_TRY(refuse_unsupported(faults));
   if (!faults) return fault_of(faults.error());
@@ -219,9 +216,26 @@ Result<void> Repairer::scan_manifests() {
     VARVE_TRY(refuse_unsupported(labels));
     const bool damaged = !labels && labels.error().code() != ErrorCode::kNotFound;
     if (damaged) drop(directory + "/" + kLabelsName);
+    VARVE_TRY_ASSIGN(const bool lacking, lacks_changes(series, labels));
+    if (lacking) {
+      step(RepairStep::Kind::kManifest, directory + "/" + kLabelsName,
+           "the labels lack changes that the catalog has; the repair writes them again from the "
+           "catalog");
+      manifests_.push_back(directory + "/" + kLabelsName);
+    }
     if (any && labels) manifests_.push_back(directory + "/" + kLabelsName);
   }
   return {};
+}
+
+// A writer without the lock may be between a commit and its labels.
+Result<bool> Repairer::lacks_changes(SeriesId series, const Result<Labels>& labels) {
+  if (!labels || !lock_) return false;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+  VARVE_TRY_ASSIGN(const auto record, catalog::find_series(txn, series));
+  if (!record) return false;  // A crash left the folder of a removed series.
+  VARVE_TRY_ASSIGN(const bool agree, sealed_labels_agree(txn, series, *labels));
+  return labels->torn || !agree;
 }
 
 // No copy of these files exists, so the repair keeps the damaged one.

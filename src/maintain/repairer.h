@@ -15,6 +15,7 @@
 #include "format/superblock.h"
 #include "io/watched_file_system.h"
 #include "maintain/data_repairer.h"
+#include "maintain/manifest_file.h"
 #include "maintain/parity_repairer.h"
 #include "maintain/repair_helpers.h"
 #include "meta/lmdb.h"
@@ -72,6 +73,8 @@ class Repairer final : public Repair {
   /// Returns the faults of a readable catalog, with the files that they affect.
   [[nodiscard]] Result<std::vector<std::string>> faults_in(const meta::Env& catalog);
   [[nodiscard]] Result<void> scan_manifests();
+  /// Returns whether labels lack changes that the catalog has.
+  [[nodiscard]] Result<bool> lacks_changes(SeriesId series, const Result<Labels>& labels);
   [[nodiscard]] Result<void> scan_beside();
   /// Plans the removal of damaged index files and states of source files.
   [[nodiscard]] Result<void> scan_derived(const FindDerivedFaults& find);

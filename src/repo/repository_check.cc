@@ -13,6 +13,9 @@ maintain::CheckHelpers RepositoryImpl::check_helpers() {
   const bool has_index = !is_attached();
   helpers.has_open_versions = has_index;
   helpers.is_distant = is_attached();
+  if (options_.read_only) {
+    helpers.labels_are_complete = [this] { return has_settled_note(); };
+  }
   helpers.verify_index = [this, has_index](SeriesId id, VersionNumber newest) -> Result<void> {
     if (!has_index) return {};
     VARVE_TRY_ASSIGN(auto* const one, find(id));

@@ -85,6 +85,7 @@ Result<void> RepositoryImpl::start() {
   const auto all = series();
   if (!all && all.error().code() == ErrorCode::kUnsupported) return all.error();
   if (options_.read_only) {
+    warn_of_older_catalog();
     remember_present();
     return {};
   }
@@ -308,12 +309,8 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
     }
   }
   // With an older catalog, newer files seem unknown, and files that are gone seem lost. The reason
-  // comes first. A writer may write labels after this process began its transaction, so only a
-  // catalog that stays older is one.
-  constexpr int kLooks = 5;
-  // An attached folder's catalog fits its labels by the head that names both.
-  auto age = is_attached() ? Result<void>() : refuse_older_catalog();
-  for (int looks = 1; !age && looks < kLooks; ++looks) age = refuse_older_catalog();
+  // comes first.
+  const auto age = refuse_older_catalog();
   if (!age && age.error().code() == ErrorCode::kCorrupt) {
     report.damages.insert(report.damages.begin(), {paths_.catalog(), age.error().message(), {}});
   }

@@ -98,6 +98,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] Result<ScrubReport> scrub(const ScrubOptions& options,
                                           const CheckObserver& progress) override;
   [[nodiscard]] std::vector<EarlierCheck> earlier_checks() override;
+  [[nodiscard]] Result<bool> has_older_catalog() override;
   [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<SpaceInfo> space() override;
   [[nodiscard]] base::Metrics& metrics_registry() override;
@@ -168,10 +169,14 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] Result<void> check_catalog_age();
   /// Errors: kCorrupt if the catalog is older than the labels.
   [[nodiscard]] Result<void> refuse_older_catalog();
+  /// Logs a warning if the catalog is older than the labels.
+  void warn_of_older_catalog();
   [[nodiscard]] bool complete_names();
   /// Completes the files beside the catalog that the last writer may have left behind, unless it
   /// noted that it left none.
   [[nodiscard]] Result<void> settle_at_opening();
+  /// Returns whether the note on disk says that the last writer left nothing behind.
+  [[nodiscard]] bool has_settled_note();
   /// Notes that nothing is left behind, unless something is. Logs errors.
   void settle_at_close();
   /// Ends the work of close() before the catalog is compacted.

@@ -82,6 +82,13 @@ Result<void> RepositoryImpl::read_note() {
   return {};
 }
 
+bool RepositoryImpl::has_settled_note() {
+  const auto txn = meta::ReadTxn::begin(catalog_);
+  if (!txn) return false;
+  const auto id = txn->get(meta::catalog::kSettings, maintain::kCatalogIdSetting);
+  return id && *id && settled_.read(std::string(**id), txn->id()).settled;
+}
+
 Result<void> RepositoryImpl::settle_at_opening() {
   if (!left_behind_) return {};
   bool complete = complete_names();
@@ -138,10 +145,25 @@ bool RepositoryImpl::complete_names() {
 // Refuses to write with a catalog restored from a copy: Varve would mistake data newer than the
 // catalog for leftovers of a crash, and remove it.
 Result<void> RepositoryImpl::refuse_older_catalog() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const bool older,
-                   maintain::is_older_catalog(*files_, codecs_.frames(), paths_.root(), txn));
+  VARVE_TRY_ASSIGN(const bool older, has_older_catalog());
   return older ? Result<void>(older_catalog(paths_.catalog())) : Result<void>();
+}
+
+// An attached folder's catalog fits its labels by the head that names both.
+Result<bool> RepositoryImpl::has_older_catalog() {
+  if (is_attached()) return false;
+  return maintain::is_older_catalog(*files_, codecs_.frames(), paths_.root(), catalog_);
+}
+
+// A reader destroys nothing, so it shows what the catalog has, which may be what the user looks
+// for.
+void RepositoryImpl::warn_of_older_catalog() {
+  const auto fault = refuse_older_catalog();
+  if (fault) return;
+  base::log(base::LogLevel::kWarning,
+            fault.error().code() == ErrorCode::kCorrupt
+                ? "newer versions are not shown: " + fault.error().message()
+                : fault.error().message());
 }
 
 Result<void> RepositoryImpl::check_catalog_age() {

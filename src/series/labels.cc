@@ -139,14 +139,19 @@ Result<void> LabelsWriter::tell_sequence(const meta::Txn& txn) const {
   return {};
 }
 
-// The first change in this process reads the labels. They were up to date when the repository was
-// opened (O37).
-Result<bool> LabelsWriter::find_end(const meta::Txn& txn) {
+// The first change in this process reads the labels. They were up to date when the last writer
+// closed the repository (O37), but may have lost their end since: a file that another program cut
+// to the length of an update still looks sound. An update would hide the gap.
+Result<bool> LabelsWriter::find_end(const meta::Txn& txn,
+                                    const std::vector<VersionNumber>& changed) {
   const auto labels =
       maintain::read_labels(*parts_.files, parts_.codecs->frames(), parts_.directory(), parts_.id);
   if (!labels || !labels->header.grows || labels->torn || labels->header.stamp > txn.id()) {
     return false;
   }
+  VARVE_TRY_ASSIGN(const bool complete, maintain::labels_agree_but(
+                                            txn, parts_.id, parts_.superblock(), *labels, changed));
+  if (!complete) return false;
   base_bytes_ = labels->base_bytes;
   end_ = labels->end;
   settings_ = checksum_of(settings_in(*labels));
@@ -157,7 +162,7 @@ Result<bool> LabelsWriter::find_end(const meta::Txn& txn) {
 Result<bool> LabelsWriter::append(const std::vector<VersionNumber>& changed) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
   if (!known_) {
-    VARVE_TRY_ASSIGN(const bool found, find_end(txn));
+    VARVE_TRY_ASSIGN(const bool found, find_end(txn, changed));
     if (!found) return false;
   }
   VARVE_TRY_ASSIGN(const auto settings, settings_in(txn));

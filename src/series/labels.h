@@ -34,8 +34,10 @@ class LabelsWriter {
   /// Returns false if the labels must be written as a whole. The caller holds the mutex.
   [[nodiscard]] Result<bool> append(const std::vector<VersionNumber>& changed);
   [[nodiscard]] Result<void> write_all();
-  /// Finds the end of the labels on disk. Returns false if no update may follow them.
-  [[nodiscard]] Result<bool> find_end(const meta::Txn& txn);
+  /// Finds the end of the labels on disk. Returns false if no update may follow them: they are
+  /// damaged, or lack more than the versions `changed`.
+  [[nodiscard]] Result<bool> find_end(const meta::Txn& txn,
+                                      const std::vector<VersionNumber>& changed);
   /// Passes on the sequence number of the labels that were written.
   [[nodiscard]] Result<void> tell_sequence(const meta::Txn& txn) const;
   void log_failure(const Error& error) const;

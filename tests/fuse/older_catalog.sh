@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Kills a deletion at each call that changes the disk, and then puts back a catalog from before it.
-# Either Varve refuses that catalog, or no data was removed yet and everything is there.
+# Puts back an older catalog. Readers show what it has, with a warning. After a deletion that was killed
+# at a call that changes the disk, a writer refuses the older catalog, or no data was removed yet.
 limit_s=300
 . "$(dirname "$0")/lib.sh"
 : "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
@@ -23,6 +23,37 @@ put_back() {
   rm -r "$repo/catalog"
   cp -a "$master/catalog" "$repo/catalog"
 }
+
+# ---- Readers. ----
+
+rm -rf "$master"
+"$VARVE" -q init "$master"
+"$VARVE" -q store "$master" a/1 "$work/one" >/dev/null
+fresh
+"$VARVE" -q store "$repo" a/2 "$work/two" >/dev/null
+expect_status 0 "$VARVE" ls "$repo"
+[ -z "$(cat "$work/stderr")" ] || fail "a warning about a sound catalog: $(cat "$work/stderr")"
+put_back
+older='newer versions are not shown: .*older than the rest'
+"$VARVE" ls "$repo" a >"$work/out" 2>"$work/err" || fail "ls: $(cat "$work/err")"
+grep -q "$older" "$work/err" || fail "ls says nothing of the older catalog: $(cat "$work/err")"
+"$VARVE" restore "$repo" a/latest "$work/latest" >"$work/out" 2>"$work/err" || fail "restore: $(cat "$work/err")"
+grep -q "$older" "$work/err" || fail "restore says nothing of the older catalog: $(cat "$work/err")"
+cmp "$work/one/x" "$work/latest/x"
+rm -r "$work/latest"
+expect_status 2 "$VARVE" status "$repo"
+head -1 "$work/stdout" | grep -q '^CRITICAL - the catalog is older than the rest' || fail "$(cat "$work/stdout")"
+"$VARVE" mount -o ro "$repo" "$mnt" 2>"$work/err" || fail "mount: $(cat "$work/err")"
+grep -q "$older" "$work/err" || fail "a mount says nothing of the older catalog: $(cat "$work/err")"
+"$VARVE" umount "$mnt"
+"$VARVE" repair --yes "$repo" >/dev/null 2>&1
+expect_status 0 "$VARVE" status "$repo"
+expect_status 0 "$VARVE" restore "$repo" a/latest "$work/latest"
+cmp "$work/two/y" "$work/latest/y"
+rm -r "$work/latest"
+ok "readers warn of an older catalog, and status is critical, until a repair"
+
+# ---- A deletion that was killed. ----
 
 for placement in lineage pool; do
   rm -rf "$master"

@@ -3,6 +3,7 @@
 // short is dropped, and damage is told from it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -36,6 +37,10 @@ class LabelsTest : public testing::Test {
     must(repository_->seal(series_, number, ""));
     return number;
   }
+  void close() {
+    must(repository_->close());
+    repository_.reset();
+  }
   static std::string labels_in(const std::string& path) { return path + "/series/00000001/labels"; }
   static std::string bytes_of(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -48,6 +53,11 @@ class LabelsTest : public testing::Test {
     const format::DataCodecs codecs{small_chunks(Codec::kNone)};
     return must(maintain::read_labels(*io::make_posix_file_system(), codecs.frames(),
                                       path_ + "/series/00000001", series_));
+  }
+  std::size_t versions_in_labels() const {
+    const auto labels = read();
+    return static_cast<std::size_t>(std::ranges::count(
+        labels.records, format::ManifestRecord::kVersion, &maintain::Labels::Record::what));
   }
   static std::vector<std::string> names_in(Repository& repository, SeriesId series) {
     std::vector<std::string> names;
@@ -136,6 +146,76 @@ TEST_F(LabelsTest, AnAppendThatACrashCutShortIsDropped) {
   fs::remove(copy + "/catalog/data.mdb");
   must(must(Repair::plan(copy, {}, false, {}))->execute({}));
   EXPECT_EQ(names_in(*reopen(copy), series_), (std::vector<std::string>{"v1", "v2"}));
+}
+
+// The file ends with a whole update, so its bytes do not show that later updates are gone.
+TEST_F(LabelsTest, UpdatesThatWereCutOffAreWrittenAgainBeforeTheNextUpdate) {
+  store("v1");
+  store("v2");
+  const auto before = bytes_of(labels_in(path_));
+  store("v3");
+  close();
+  ASSERT_TRUE(bytes_of(labels_in(path_)).starts_with(before)) << "v3 is in an update";
+  put(labels_in(path_), before);
+  repository_ = reopen(path_);
+  store("v4");
+  close();
+  EXPECT_EQ(versions_in_labels(), 4U);
+  expect_rebuilt({"v1", "v2", "v3", "v4"});
+}
+
+TEST_F(LabelsTest, UpdatesThatWereCutOffAreWrittenAgainBeforeADeletion) {
+  store("v1");
+  store("v2");
+  const auto before = bytes_of(labels_in(path_));
+  store("v3");
+  const auto number = store("v4");
+  close();
+  put(labels_in(path_), before);
+  repository_ = reopen(path_);
+  must(repository_->rename_version(series_, number, "renamed"));
+  close();
+  expect_rebuilt({"v1", "v2", "v3", "renamed"});
+}
+
+TEST_F(LabelsTest, ACheckFindsUpdatesThatWereCutOffAndARepairWritesThemAgain) {
+  store("v1");
+  store("v2");
+  const auto before = bytes_of(labels_in(path_));
+  store("v3");
+  close();
+  OpenOptions options;
+  options.read_only = true;
+  EXPECT_TRUE(must(reopen(path_, options)->check({}, {})).damages.empty());
+  put(labels_in(path_), before);
+  const auto report = must(reopen(path_, options)->check({}, {}));
+  ASSERT_EQ(report.damages.size(), 1U);
+  EXPECT_EQ(report.damages[0].where, labels_in(path_));
+  {
+    const auto repair = must(Repair::plan(path_, {}, false, {}));
+    ASSERT_EQ(repair->steps().size(), 1U);
+    EXPECT_EQ(repair->steps()[0].where, labels_in(path_));
+    must(repair->execute({}));
+  }
+  repository_ = reopen(path_);
+  close();
+  EXPECT_EQ(versions_in_labels(), 3U);
+  EXPECT_TRUE(must(reopen(path_, options)->check({}, {})).damages.empty());
+  EXPECT_TRUE(must(Repair::plan(path_, {}, false, {}))->steps().empty());
+  expect_rebuilt({"v1", "v2", "v3"});
+}
+
+// After a crash, the labels may be older, and the next writer completes them.
+TEST_F(LabelsTest, LabelsThatACrashLeftBehindAreNoDamage) {
+  store("v1");
+  const auto before = bytes_of(labels_in(path_));
+  store("v2");
+  const auto crashed = directory_.path() + "/crashed";
+  copy_crashed(path_, crashed);
+  put(labels_in(crashed), before);
+  OpenOptions options;
+  options.read_only = true;
+  EXPECT_TRUE(must(reopen(crashed, options)->check({}, {})).damages.empty());
 }
 
 TEST_F(LabelsTest, DamageBeforeTheLastUpdateIsNoTornEnd) {
