@@ -141,12 +141,12 @@ struct ManifestBounds {
                                                       const ManifestVisit& visit,
                                                       const ManifestBounds& bounds);
 
-/// Returns the defect of a version's manifest; "" if it is sound.
-/// Errors: as read_manifest().
-[[nodiscard]] Result<std::string> fault_of_manifest(io::FileSystem& files,
-                                                    const format::FrameCodec& codec,
-                                                    const std::string& path, SeriesId series,
-                                                    VersionNumber number);
+/// Returns the defect of a version's manifest; "" if it is sound. `recorded` is the version's
+/// record in the catalog, if it has one: a manifest with another tree, or of another seal, is a
+/// defect. Errors: as read_manifest().
+[[nodiscard]] Result<std::string> fault_of_manifest(
+    io::FileSystem& files, const format::FrameCodec& codec, const std::string& path,
+    SeriesId series, VersionNumber number, const std::optional<catalog::VersionRecord>& recorded);
 
 /// A labels file with its updates.
 struct Labels {

@@ -111,6 +111,12 @@ class RecordAssembler {
   std::string value_;
 };
 
+// Compares what never changes after the seal, as the name does.
+bool is_same_seal(const catalog::VersionRecord& a, const catalog::VersionRecord& b) {
+  return a.state == b.state && a.sealed_at == b.sealed_at && a.entries == b.entries &&
+         a.root.child == b.root.child && a.root.subtree_entries == b.root.subtree_entries;
+}
+
 }  // namespace
 
 Result<ManifestRead> read_manifest_part(io::File& file, const format::FrameCodec& codec,
@@ -175,8 +181,11 @@ Result<ManifestRead> read_manifest(io::FileSystem& files, const format::FrameCod
 
 Result<std::string> fault_of_manifest(io::FileSystem& files, const format::FrameCodec& codec,
                                       const std::string& path, SeriesId series,
-                                      VersionNumber number) {
+                                      VersionNumber number,
+                                      const std::optional<catalog::VersionRecord>& recorded) {
   std::string fault;
+  const bool is_compared = recorded && recorded->state == VersionState::kSealed;
+  bool is_same = !is_compared;
   const auto note_name = [&](const auto& record) {
     if (!record) {
       fault = record.error().message();
@@ -191,7 +200,9 @@ Result<std::string> fault_of_manifest(io::FileSystem& files, const format::Frame
       [&](ManifestRecord what, std::string_view, std::string_view value) {
         if (what == ManifestRecord::kSeries) note_name(catalog::decode_series(series, value));
         if (what == ManifestRecord::kVersion) {
-          note_name(catalog::decode_version(series, number, value));
+          const auto version = catalog::decode_version(series, number, value);
+          note_name(version);
+          if (is_compared) is_same = version && is_same_seal(*version, *recorded);
         }
         return Result<void>();
       },
@@ -202,6 +213,7 @@ Result<std::string> fault_of_manifest(io::FileSystem& files, const format::Frame
       read->header.kind != format::ManifestKind::kVersion) {
     return std::string("this is the manifest of another version");
   }
+  if (!is_same && fault.empty()) fault = "it has another state of this version than the catalog";
   // A sealed file leaves out what is too short for a block, as a crash leaves it in other files. A
   // manifest is renamed into place as a whole.
   VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));

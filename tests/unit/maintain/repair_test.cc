@@ -209,6 +209,39 @@ TEST_P(RepairTest, VersionThatGoesOnFromItsBaseIsBack) {
   expect_clean();
 }
 
+// Two histories of one repository give the same number to two versions. A file of one history in
+// the other one is sound by itself.
+TEST_P(RepairTest, AManifestOfAnotherHistoryIsWrittenAgain) {
+  const auto fork = directory_.path() + "/fork";
+  repository_.reset();
+  copy_crashed(path_, fork);
+  {
+    const auto other = reopen(fork);
+    const auto number = must(other->open_version(series_, "v5", folder())).number;
+    write_file(*must(other->writer(series_)), kRootIno, "other", noise(50000, 99));
+    must(other->seal(series_, number, ""));
+    must(other->close());
+  }
+  repository_ = reopen(path_);
+  add_version(5);
+  must(repository_->close());
+  repository_.reset();
+  const auto manifest = in_series("manifests/00000005.man");
+  fs::copy_file(fork + "/series/00000001/manifests/00000005.man", manifest,
+                fs::copy_options::overwrite_existing);
+  repository_ = reopen(path_);
+  const auto report = must(repository_->check({}, {}));
+  ASSERT_EQ(report.damages.size(), 1U);
+  EXPECT_EQ(report.damages[0].where, manifest);
+  repair();
+  ASSERT_EQ(steps_.size(), 1U);
+  EXPECT_EQ(steps_[0].where, manifest);
+  expect_whole({"v1", "v2", "v3", "v4", "v5"});
+  lose_catalog();
+  repair();
+  expect_whole({"v1", "v2", "v3", "v4", "v5"});
+}
+
 TEST_P(RepairTest, DamagedManifestCostsNoOtherVersion) {
   lose_catalog();
   const auto manifest = in_series("manifests/00000004.man");
