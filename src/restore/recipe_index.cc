@@ -36,15 +36,31 @@ FilePosition RecipeIndex::find(std::uint64_t offset) {
   FilePosition position;
   position.run = static_cast<std::size_t>(mark - marks_.begin()) * kRunsPerMark;
   position.data_offset = mark->data_offset;
+  const std::size_t first = position.run;
   std::uint64_t left = offset - mark->offset;
   for (; position.run < runs.size() && left >= runs[position.run].bytes; ++position.run) {
     left -= runs[position.run].bytes;
     if (!runs[position.run].is_hole()) position.data_offset += runs[position.run].bytes;
   }
+  visited_.fetch_add(position.run - first + 1, std::memory_order_relaxed);
   if (position.run == runs.size()) return position;
   position.run_offset = left;
   if (!runs[position.run].is_hole()) position.data_offset += left;
   return position;
+}
+
+std::optional<std::uint64_t> RecipeIndex::seek(std::uint64_t offset, RunKind wanted) {
+  const FilePosition from = find(offset);
+  const auto& runs = recipe_->runs;
+  std::uint64_t begin = offset - from.run_offset;
+  std::size_t run = from.run;
+  const bool holes = wanted == RunKind::kHole;
+  while (run < runs.size() && (runs[run].bytes == 0 || runs[run].is_hole() != holes)) {
+    begin += runs[run++].bytes;
+  }
+  visited_.fetch_add(run - from.run, std::memory_order_relaxed);
+  if (run == runs.size()) return std::nullopt;
+  return std::max(offset, begin);
 }
 
 }  // namespace varve::restore

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "format/recipe.h"
@@ -18,6 +20,9 @@ struct FilePosition {
   std::uint64_t data_offset = 0;  ///< Bytes of data, not of holes, before the position.
 };
 
+/// The two kinds of runs to search for.
+enum class RunKind : std::uint8_t { kData, kHole };
+
 /// Finds the run that holds a byte of a file. Marks every 64th run, so that a search takes O(log n)
 /// even in a recipe of a million runs. Builds the marks at the first search. Thread-safe; never
 /// waits for I/O.
@@ -28,6 +33,13 @@ class RecipeIndex {
   [[nodiscard]] const format::Recipe& recipe() const { return *recipe_; }
   [[nodiscard]] std::uint64_t file_bytes();
   [[nodiscard]] FilePosition find(std::uint64_t offset);
+  /// Returns the offset of the first byte at or after `offset` in a run of this kind; nullopt if no
+  /// such run follows.
+  [[nodiscard]] std::optional<std::uint64_t> seek(std::uint64_t offset, RunKind wanted);
+  /// Returns the number of runs that all searches together have looked at, for tests of their cost.
+  [[nodiscard]] std::uint64_t runs_visited() const {
+    return visited_.load(std::memory_order_relaxed);
+  }
 
  private:
   struct Mark {
@@ -40,6 +52,7 @@ class RecipeIndex {
   std::once_flag built_;
   std::vector<Mark> marks_;  // Positions before every 64th run.
   std::uint64_t file_bytes_ = 0;
+  std::atomic<std::uint64_t> visited_ = 0;
 };
 
 }  // namespace varve::restore

@@ -274,7 +274,11 @@ Result<std::uint64_t> OpenContents::seek(Ino ino, std::uint64_t offset, SeekFor 
   if (inode->stream && inode->writers != 0 && !state_.frozen) VARVE_TRY(stage(*inode));
   if (inode->staging != 0) return inode->staged->seek(offset, wanted);
   VARVE_TRY(streams_.come_to_rest(*inode));
-  return seek_blocks_in_recipe(*inode->recipe, inode->size, offset, wanted);
+  // Programs walk through all holes of a file, so the next seek is in the same recipe.
+  if (!seeked_ || seeked_->shared() != inode->recipe) {
+    seeked_ = std::make_shared<OpenRecipe>(inode->recipe);
+  }
+  return seeked_->seek_blocks(offset, wanted);
 }
 
 }  // namespace varve::version

@@ -100,6 +100,7 @@ class OpenContents {
   ContentStreams& streams_;
   StagingArea& staging_;
   RemovedInodes& removed_;
+  std::shared_ptr<OpenRecipe> seeked_;  // The recipe of the last seek. Guarded by OpenState::mutex.
 };
 
 }  // namespace varve::version

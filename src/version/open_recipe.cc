@@ -12,8 +12,7 @@ OpenRecipe::OpenRecipe(std::shared_ptr<const format::Recipe> recipe)
       index_(recipe_) {}
 
 Result<std::uint64_t> OpenRecipe::seek(std::uint64_t offset, SeekFor wanted) {
-  const auto place = offset < bytes_ ? find(offset) : restore::FilePosition();
-  return seek_in_recipe(recipe(), bytes_, offset, wanted, place.run, offset - place.run_offset);
+  return seek_in_recipe(index_, bytes_, offset, wanted);
 }
 
 Result<restore::RunPart> OpenRecipe::locate(layout::ChunkSource& source,

@@ -29,6 +29,10 @@ class OpenRecipe {
   [[nodiscard]] restore::FilePosition find(std::uint64_t offset) { return index_.find(offset); }
   /// Returns an offset as seek_in_recipe() does.
   [[nodiscard]] Result<std::uint64_t> seek(std::uint64_t offset, SeekFor wanted);
+  /// Returns an offset as seek_by_blocks() does.
+  [[nodiscard]] Result<std::uint64_t> seek_blocks(std::uint64_t offset, SeekFor wanted) {
+    return seek_blocks_in_recipe(index_, bytes_, offset, wanted);
+  }
   /// Returns the part of the run at `place` that is in one container, with the byte at `place`.
   [[nodiscard]] Result<restore::RunPart> locate(layout::ChunkSource& source,
                                                 const restore::FilePosition& place);

@@ -3,11 +3,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 
-#include "format/recipe.h"
+#include "restore/recipe_index.h"
 #include "varve/result.h"
 
 namespace varve::version {
@@ -52,28 +51,23 @@ template <typename Seek>
 }
 
 /// Returns the offset of lseek(2) with SEEK_DATA or SEEK_HOLE by single bytes, in a file of `size`
-/// bytes; the file's end counts as a hole. Starts at `run`, a run at or before `offset`, which
-/// begins at `run_begin` in the file. Errors: kPastEnd past the end, and where no data
-/// follows.
-[[nodiscard]] inline Result<std::uint64_t> seek_in_recipe(const format::Recipe& recipe,
+/// bytes; the file's end counts as a hole.
+/// Errors: kPastEnd past the end, and where no data follows.
+[[nodiscard]] inline Result<std::uint64_t> seek_in_recipe(restore::RecipeIndex& recipe,
                                                           std::uint64_t size, std::uint64_t offset,
-                                                          SeekFor wanted, std::size_t run = 0,
-                                                          std::uint64_t run_begin = 0) {
+                                                          SeekFor wanted) {
   const bool data = wanted == SeekFor::kData;
   if (offset < size) {
-    for (std::uint64_t begin = run_begin; run < recipe.runs.size(); ++run) {
-      const auto& at = recipe.runs[run];
-      const std::uint64_t end = begin + at.bytes;
-      if (end > offset && at.is_hole() != data) return std::max(offset, begin);
-      begin = end;
-    }
+    const auto found =
+        recipe.seek(offset, data ? restore::RunKind::kData : restore::RunKind::kHole);
+    if (found) return *found;
     if (!data) return size;
   }
   return Error(ErrorCode::kPastEnd, "past the end of the file");
 }
 
 /// Does the same by whole blocks. Recipes of older versions of Varve have holes of single bytes.
-[[nodiscard]] inline Result<std::uint64_t> seek_blocks_in_recipe(const format::Recipe& recipe,
+[[nodiscard]] inline Result<std::uint64_t> seek_blocks_in_recipe(restore::RecipeIndex& recipe,
                                                                  std::uint64_t size,
                                                                  std::uint64_t offset,
                                                                  SeekFor wanted) {

@@ -67,6 +67,7 @@ SealedFile::SealedFile(std::shared_ptr<SealedVersion> version,
       open_files_(std::move(open_files)),
       recipe_(std::move(recipe)),
       size_(recipe_->bytes()),
+      index_(recipe_),
       handle_(std::move(handle)) {}
 
 SealedFile::~SealedFile() {
@@ -81,11 +82,11 @@ Result<ReadBytes> SealedFile::read_as(const ReadRequest& request) {
 }
 
 Result<std::uint64_t> SealedFile::seek_data(std::uint64_t offset) {
-  return seek_blocks_in_recipe(*recipe_, size_, offset, SeekFor::kData);
+  return seek_blocks_in_recipe(index_, size_, offset, SeekFor::kData);
 }
 
 Result<std::uint64_t> SealedFile::seek_hole(std::uint64_t offset) {
-  return seek_blocks_in_recipe(*recipe_, size_, offset, SeekFor::kHole);
+  return seek_blocks_in_recipe(index_, size_, offset, SeekFor::kHole);
 }
 
 SealedVersion::SealedVersion(const SealedVersionParts& parts, VersionInfo info,

@@ -15,6 +15,7 @@
 #include "catalog/series_catalog.h"
 #include "layout/layout.h"
 #include "restore/read_service.h"
+#include "restore/recipe_index.h"
 #include "varve/browse.h"
 #include "varve/read_ahead.h"
 
@@ -118,6 +119,8 @@ class SealedFile final : public FileReader {
   [[nodiscard]] Result<std::uint64_t> seek_data(std::uint64_t offset) override;
   [[nodiscard]] Result<std::uint64_t> seek_hole(std::uint64_t offset) override;
   [[nodiscard]] std::uint64_t size() const override { return size_; }
+  /// Returns the number of runs that the seeks have looked at, for tests of their cost.
+  [[nodiscard]] std::uint64_t runs_visited() const { return index_.runs_visited(); }
 
  private:
   /// Returns true once the version was deleted in spite of the open file.
@@ -127,6 +130,7 @@ class SealedFile final : public FileReader {
   const std::shared_ptr<OpenFiles> open_files_;
   const std::shared_ptr<const format::Recipe> recipe_;
   const std::uint64_t size_;
+  restore::RecipeIndex index_;
   const std::unique_ptr<restore::ReadHandle> handle_;
 };
 

@@ -2,6 +2,9 @@
 // Tests the small parts of the read path: cache, area, index, locator, pool.
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+
 #include "restore/assembly_area.h"
 #include "restore/buffer_pool.h"
 #include "restore/chunk_cache.h"
@@ -193,6 +196,26 @@ TEST(RecipeIndex, FindsEveryByteLikeASearchFromTheStart) {
   }
   EXPECT_EQ(index.file_bytes(), offset);
   EXPECT_EQ(index.find(offset).run, recipe->runs.size());
+}
+
+TEST(RecipeIndex, SeekFindsTheNextRunOfAKindWithFewVisits) {
+  const auto recipe = std::make_shared<format::Recipe>();
+  constexpr std::uint32_t kPairs = 10000;
+  for (std::uint32_t i = 0; i < kPairs; ++i) {
+    recipe->append_hole(30);
+    recipe->append_chunk(ChunkId{i * 10ULL}, 10);
+  }
+  RecipeIndex index(recipe);
+  std::uint64_t visited = 0;
+  for (std::uint64_t begin = 0; begin < index.file_bytes(); begin += 40) {
+    ASSERT_EQ(index.seek(begin, RunKind::kHole), begin);
+    ASSERT_EQ(index.seek(begin + 29, RunKind::kData), begin + 30);
+    ASSERT_EQ(index.seek(begin + 35, RunKind::kData), begin + 35);
+    const auto next = index.seek(begin + 30, RunKind::kHole);
+    ASSERT_EQ(next, begin + 40 < index.file_bytes() ? std::optional(begin + 40) : std::nullopt);
+    ASSERT_LE(index.runs_visited() - std::exchange(visited, index.runs_visited()), 4 * 66U);
+  }
+  EXPECT_EQ(index.seek(index.file_bytes(), RunKind::kData), std::nullopt);
 }
 
 // A run over three containers. It begins and ends inside a container.
