@@ -5,6 +5,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+
 namespace varve::base {
 
 /// Raises the limit on open files to the hard limit. (The usual soft limit of 1024 exists for
@@ -19,6 +22,15 @@ inline void raise_file_limit() {
   constexpr int kUsualFiles = 2048;
   const int last = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kUsualFiles - 1);
   if (last >= 0) ::close(last);
+}
+
+/// Returns how many descriptors one part of the process may keep open: a share of the limit,
+/// between `least` and `most`.
+[[nodiscard]] inline std::size_t descriptors_for(std::size_t share, std::size_t least,
+                                                 std::size_t most) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = 1024;
+  return std::clamp<std::size_t>(limit.rlim_cur / share, least, most);
 }
 
 }  // namespace varve::base

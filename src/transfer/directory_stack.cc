@@ -7,9 +7,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/file_limit.h"
 #include "transfer/transfer_error.h"
 
 namespace varve::transfer {
+
+DirectoryStack::DirectoryStack()
+    : open_max_(base::descriptors_for(kDescriptorShare, kOpenMin, kOpenMax)) {}
 
 Result<void> DirectoryStack::push(base::UniqueFd directory) {
   struct stat status {};
@@ -17,7 +21,7 @@ Result<void> DirectoryStack::push(base::UniqueFd directory) {
     return system_error("cannot examine a directory", errno);
   frames_.push_back(Frame{std::make_shared<const base::UniqueFd>(std::move(directory)),
                           status.st_dev, status.st_ino});
-  if (frames_.size() - first_open_ > kOpenMax) frames_[first_open_++].fd.reset();
+  if (frames_.size() - first_open_ > open_max_) frames_[first_open_++].fd.reset();
   return {};
 }
 

@@ -15,12 +15,21 @@ namespace varve::transfer {
 /// A descriptor that several threads share. The last holder closes it.
 using SharedFd = std::shared_ptr<const base::UniqueFd>;
 
+/// The part of the process's descriptors that each bounded set of a transfer may take: the stack of
+/// directories, the directories of files under way, and the files, directories and links of a
+/// scattered batch. The repository has the rest.
+inline constexpr std::size_t kDescriptorShare = 8;
+
 /// The open directories from a tree's root down to the current one. Holds descriptors, so that no
-/// path is resolved a second time. At most kOpenMax stay open. In a deeper tree, the stack closes
-/// the upper ones, opens them again through "..", and compares their identity. Not thread-safe.
+/// path is resolved a second time. At most kOpenMax stay open, and fewer where the process may have
+/// few descriptors. In a deeper tree, the stack closes the upper ones, opens them again through
+/// "..", and compares their identity. Not thread-safe.
 class DirectoryStack {
  public:
+  static constexpr std::size_t kOpenMin = 4;
   static constexpr std::size_t kOpenMax = 128;
+
+  DirectoryStack();
 
   [[nodiscard]] Result<void> push(base::UniqueFd directory);
   /// Returns the deepest directory's descriptor. The stack must not be empty.
@@ -39,6 +48,7 @@ class DirectoryStack {
     dev_t device = 0;
     ino_t inode = 0;
   };
+  std::size_t open_max_;
   std::vector<Frame> frames_;
   std::size_t first_open_ = 0;  // Frames below this index are closed.
 };

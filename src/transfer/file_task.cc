@@ -49,7 +49,11 @@ FileTask::FileTask(FilePlan plan, RestoreShared& shared, WriterPool& pool)
 }
 
 FileTask::~FileTask() {
-  if (state_ == kMade || !made_ || keep_partial_) return;
+  if (state_ == kPending) remove_incomplete();
+}
+
+void FileTask::remove_incomplete() {
+  if (!made_ || keep_partial_) return;
   const std::string& name = plan_.temporary.empty() ? plan_.name : plan_.temporary;
   (void)::unlinkat(plan_.directory->get(), name.c_str(), 0);
 }
@@ -173,6 +177,13 @@ std::string FileTask::damage() const {
 }
 
 void FileTask::end(State state) {
+  if (state == kFailed) {
+    fd_.reset();
+    remove_incomplete();
+  }
+  // A link to the file may wait for long, and must hold no descriptor of its directory.
+  plan_.end.reset();
+  plan_.directory.reset();
   state_ = state;
   state_.notify_all();
 }

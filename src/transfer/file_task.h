@@ -29,6 +29,8 @@ struct RestoreShared {
   VersionReader& version;
   ProblemList problems;
   std::atomic<std::uint64_t> entries = 0;  ///< Entries made or kept.
+  /// Directories of files that are not made yet. Each takes up to two descriptors.
+  std::atomic<std::size_t> held_directories = 0;
 
   /// Ends the whole restore. The first error is kept.
   void fail(const Error& error);
@@ -113,8 +115,9 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> complete();
   void end(State state);
+  void remove_incomplete();
 
-  const FilePlan plan_;
+  FilePlan plan_;  // Changes only in end(), when no thread uses the file any more.
   RestoreShared& shared_;
   WriterPool& pool_;
   std::optional<Piece> held_;  // Submitted with the next piece, or at the end.

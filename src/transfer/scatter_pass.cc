@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/scatter_pass.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include "base/file_limit.h"
+
 namespace varve::transfer {
 namespace {
+
+constexpr std::size_t kFilesMin = 4;
 
 /// Returns the number of files that the limit on open files allows. A file of a batch needs its own
 /// descriptor and at most one of a directory. So does a link that waits for a file.
 std::size_t files_by_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = 1024;
-  return std::clamp<std::size_t>(limit.rlim_cur / 6, 16, ScatterPass::kFilesMax);
+  return base::descriptors_for(kDescriptorShare, kFilesMin, ScatterPass::kFilesMax);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "base/file_limit.h"
 #include "transfer/file_metadata.h"
 #include "transfer/source_listing.h"
 #include "transfer/target_entry.h"
@@ -29,6 +30,10 @@ using base::UniqueFd;
 constexpr std::uint64_t kBytesWithoutLog = 16U << 20;
 constexpr std::uint64_t kChangesWithoutLog = 1000;
 constexpr std::uint32_t kWritersMax = 8;
+// Directories of files under way. The pool queues fewer files than kHeldMax, so that the walk waits
+// only where few files may be open.
+constexpr std::size_t kHeldMin = 4;
+constexpr std::size_t kHeldMax = 1024;
 
 std::size_t writers(const RestoreOptions& options) {
   if (options.writers > 0) return std::min(options.writers, 64U);
@@ -48,6 +53,7 @@ TreeRestorer::TreeRestorer(VersionReader& version, const RestoreOptions& options
       selection_(options.paths.size() > 1 ? options.paths : std::vector<std::string>()),
       data_(options.sparse, [this](std::uint64_t bytes) { return advance(bytes); }),
       shared_(version),
+      held_max_(base::descriptors_for(kDescriptorShare, kHeldMin, kHeldMax)),
       segment_bytes_(logs_buffers() ? kRecoveryBufferBytes : options.segment_bytes),
       pool_(writers(options)),
       syncer_(1, "varve-sync") {

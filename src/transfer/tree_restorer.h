@@ -60,6 +60,7 @@ class TreeRestorer {
     PlacePtr place;
     EntryLister lister;
     std::shared_ptr<DirectoryEnd> end = std::make_shared<DirectoryEnd>();
+    std::weak_ptr<const base::UniqueFd> held;  // For the files under way; see hold_directory().
     bool fresh = false;          // Created by this restore, so it has no entries of others.
     bool absent = false;         // Does not exist, because this is a dry run.
     bool keep_metadata = false;  // Existed already and is only on the way to a selected path.
@@ -118,6 +119,8 @@ class TreeRestorer {
                                        const Present& present);
   [[nodiscard]] Result<void> write_file(FileReader& source, const std::string& name,
                                         const SealedEntry& entry, bool replaces);
+  // Returns the directory's descriptor for a file. Bounds the directories that files hold.
+  [[nodiscard]] SharedFd hold_directory();
   [[nodiscard]] Result<std::uint64_t> resume_offset(FileReader& source, const SealedEntry& entry,
                                                     const std::string& temporary);
   [[nodiscard]] Result<void> make_symlink(const std::string& name, const SealedEntry& entry,
@@ -157,6 +160,7 @@ class TreeRestorer {
   TransferReport report_;
   base::UniqueFd root_;
   std::optional<RestoreLog> log_;
+  const std::size_t held_max_;           // Bound of RestoreShared::held_directories.
   const std::uint64_t segment_bytes_;    // Bytes between two points of the log.
   std::uint64_t since_point_ = 0;        // Bytes read since the last point.
   bool only_large_since_point_ = false;  // True if since then only `large_` has changed.

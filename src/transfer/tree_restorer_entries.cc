@@ -164,7 +164,7 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
       (logs_buffers() && since_point_ + entry.attributes.data_bytes > segment_bytes_);
   if (scatter_ || is_large || replaces || is_log_due()) VARVE_TRY(log_->start());
   FilePlan plan;
-  plan.directory = directories_.share_top();
+  plan.directory = hold_directory();
   plan.end = frames_.back().end;
   plan.name = name;
   if (is_large || replaces) plan.temporary = log_->temporary_name(entry.rank);
@@ -198,6 +198,23 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
   if (entry.link_group != 0) last_task_ = task;
   large_.reset();
   return {};
+}
+
+SharedFd TreeRestorer::hold_directory() {
+  Frame& frame = frames_.back();
+  if (auto held = frame.held.lock()) return held;
+  // A scattered batch holds more, which a wait does not end.
+  const std::size_t held_max = held_max_ + (scatter_ ? scatter_->files_max() : 0);
+  if (shared_.held_directories >= held_max) pool_.drain();
+  ++shared_.held_directories;
+  SharedFd fd = directories_.share_top();
+  const base::UniqueFd* const bare = fd.get();
+  SharedFd held(bare, [this, fd = std::move(fd)](const base::UniqueFd*) mutable {
+    fd.reset();
+    --shared_.held_directories;
+  });
+  frame.held = held;
+  return held;
 }
 
 /// Returns how much of an interrupted file can be kept, after comparing its last segment with the
