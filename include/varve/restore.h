@@ -52,17 +52,39 @@ struct RestoreOptions {
   /// Bytes after which the restore syncs its files and records them in the log.
   std::uint64_t segment_bytes = 1ULL << 30;
   RecoveryLog recovery_log = RecoveryLog::kSegment;  ///< kBuffer excludes `scatter`.
+  /// Folders of Varve itself, such as the repository. The restore changes nothing in them, nor in
+  /// any other folder of a repository, nor in a mount of one.
+  std::vector<std::string> own_folders;
   /// Called with each change, from the calling thread. May be empty.
   std::function<void(RestoreChange change, const std::string& path)> changed;
+  /// Called with each entry that the restore leaves although it is in the way, or should be
+  /// removed, and with the reason. The report lists these entries as problems, too. May be empty.
+  std::function<void(const std::string& path, const std::string& reason)> kept;
 };
+
+/// The kinds of places that a user names for a command to fill.
+enum class PlaceKind : std::uint8_t {
+  kDirectory,
+  kFile,
+  kRepository,  ///< May be an existing repository, but not lie in one.
+};
+/// Refuses a place in a repository: a command would write among the files of the backups. The place
+/// may not exist yet. `own`: folders of Varve itself. `advice` ends the message. Compares the
+/// identities of all folders above, and so finds a repository behind links and bind mounts.
+/// Errors: kInvalid.
+[[nodiscard]] Result<void> check_outside_repositories(const std::string& path, PlaceKind kind,
+                                                      const std::vector<std::string>& own,
+                                                      const std::string& advice);
 
 /// Restores a version into a new or existing directory. Replaces what differs. Replaces a file only
 /// once its new content is complete. An interrupted restore leaves a log in the directory; the same
-/// call then continues from it. Calls `progress` after each file and each piece of data. `progress`
-/// may be empty; it stops the restore by returning false.
-/// Errors: kBusy if another restore uses the directory; kInterrupted if `progress` returned false;
-/// kNoSpace or kReadOnly if the target takes no more data; kNotFound if the version has no such
-/// path.
+/// call then continues from it. Never removes or changes a folder of a repository, and removes no
+/// mount point and nothing on another file system than that of `directory`. Calls `progress` after
+/// each file and each piece of data. `progress` may be empty; it stops the restore by returning
+/// false.
+/// Errors: kInvalid if `directory` is in a repository; kBusy if another restore uses it;
+/// kInterrupted if `progress` returned false; kNoSpace or kReadOnly if the target takes no more
+/// data; kNotFound if the version has no such path.
 [[nodiscard]] Result<TransferReport> restore_version(
     VersionReader& version, const std::string& directory, const RestoreOptions& options,
     const std::function<bool(const TransferProgress&)>& progress);

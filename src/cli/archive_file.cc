@@ -17,6 +17,7 @@
 
 #include "base/system_error.h"
 #include "cli/command.h"
+#include "varve/restore.h"
 
 namespace varve::cli {
 namespace {
@@ -64,11 +65,16 @@ ArchiveFile::~ArchiveFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-Result<ArchiveFile> ArchiveFile::open(const std::string& path, bool force) {
+Result<ArchiveFile> ArchiveFile::open(const std::string& path, bool force,
+                                      const std::vector<std::string>& own_folders) {
   base::UniqueFd fd;
   std::string temporary;
   struct stat status {};
   const auto own = named_descriptor(path);
+  if (!own) {
+    VARVE_TRY(check_outside_repositories(path, PlaceKind::kFile, own_folders,
+                                         "write the archive to a folder outside it"));
+  }
   const bool exists = !own && ::lstat(path.c_str(), &status) == 0;
   if (own) {
     fd = base::UniqueFd(::fcntl(*own, F_DUPFD_CLOEXEC, 3));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "varve/result.h"
@@ -18,9 +19,11 @@ class ArchiveFile {
   /// - "-", /dev/stdout and /dev/fd/N: a descriptor that this process already has;
   /// - an existing FIFO or device;
   /// - anything else: a new file with mode 0600. `force` replaces an existing file.
-  /// Never follows a symbolic link at the end of `path`.
-  /// Errors: kExists, kInvalid (a terminal), kIo.
-  [[nodiscard]] static Result<ArchiveFile> open(const std::string& path, bool force);
+  /// Never follows a symbolic link at the end of `path`. Makes no file in a repository, nor in
+  /// `own_folders`.
+  /// Errors: kExists, kInvalid (a terminal or a repository), kIo.
+  [[nodiscard]] static Result<ArchiveFile> open(const std::string& path, bool force,
+                                                const std::vector<std::string>& own_folders);
 
   ArchiveFile(ArchiveFile&& other) noexcept;
   ArchiveFile& operator=(ArchiveFile&&) = delete;

@@ -27,6 +27,7 @@
 #include "control/stop_request.h"
 #include "varve/copy.h"
 #include "varve/read_once.h"
+#include "varve/restore.h"
 
 namespace varve::cli {
 namespace {
@@ -189,7 +190,9 @@ Result<CopyReport> Copying::to_folder(const TargetSetup& setup) {
     return Error(ErrorCode::kInvalid,
                  options_.target + " is the source itself; give another folder");
   }
-  VARVE_TRY(check_outside(source_.present_path(), path, "copy to a folder outside it"));
+  VARVE_TRY(check_outside_repositories(path, PlaceKind::kRepository,
+                                       own_folders(source_.present_path()),
+                                       "copy to a folder outside it"));
   VARVE_TRY_ASSIGN(const auto repository,
                    open_copy_place(place, setup, options_.copy.dry_run, "target-",
                                    {.wanted = !options_.no_wait,

@@ -98,6 +98,12 @@ void print_change_json(RestoreChange change, const std::string& path) {
   print_json("change", std::move(object));
 }
 
+void print_kept_json(const std::string& path, const std::string& message) {
+  Json object{{"message", message}};
+  put_name(object, "path", path);
+  print_json("kept", std::move(object));
+}
+
 /// Returns whether it is certain that the restore reads all files, because it begins with an empty
 /// directory.
 bool reads_all(const Request& request, const RestoreArguments& options) {
@@ -143,14 +149,11 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
   begun = true;
   will_read_once(*repository);
-  if (options.tar.empty()) {
-    VARVE_TRY(check_outside(repository->present_path(), request.directory,
-                            "restore to a directory outside it"));
-  }
+  const auto own = own_folders(repository->present_path());
   VARVE_TRY_ASSIGN(const VersionInfo info, find_version(*repository, request.version));
   VARVE_TRY_ASSIGN(const auto reader, repository->reader(info.series, info.number));
   if (!options.tar.empty()) {
-    VARVE_TRY_ASSIGN(auto archive, ArchiveFile::open(options.tar, options.force));
+    VARVE_TRY_ASSIGN(auto archive, ArchiveFile::open(options.tar, options.force, own));
     VARVE_TRY_ASSIGN(TransferReport report,
                      write_tar(*reader, archive.fd(), request.paths, on_progress));
     VARVE_TRY(archive.finish());
@@ -158,6 +161,8 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   }
   RestoreOptions restore_options = options.restore;
   restore_options.paths = request.paths;
+  restore_options.own_folders = own;
+  if (options.json) restore_options.kept = print_kept_json;
   if (options.recovery_log == "buffer") restore_options.recovery_log = RecoveryLog::kBuffer;
   if (options.restore.dry_run || context.verbosity > 0) {
     restore_options.changed = [&options](RestoreChange change, const std::string& path) {

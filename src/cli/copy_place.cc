@@ -11,6 +11,7 @@
 #include "control/lock_wait.h"
 #include "control/place_folder.h"
 #include "control/store_access.h"
+#include "varve/restore.h"
 
 namespace varve::cli {
 namespace {
@@ -111,6 +112,10 @@ Result<std::unique_ptr<Repository>> open_copy_place(const CopyPlace& place,
                  "there is no repository in " + path +
                      ", and one that must be encrypted is not created by accident: --encrypt "
                      "creates it, --plain creates one in the clear");
+  }
+  if (!present) {
+    VARVE_TRY(check_outside_repositories(path, PlaceKind::kRepository, own_folders(""),
+                                         "copy to a folder outside it"));
   }
   OpenOptions options = options_to_write(path, waits);
   options.read_only = dry_run;

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/repository_access.h"
 
-#include <sys/stat.h>
-
-#include <filesystem>
 #include <map>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 #include "base/file_limit.h"
@@ -57,22 +53,10 @@ OpenOptions options_to_read(const std::string& path) {
   return options_for(path, control::Purpose::kLook);
 }
 
-Result<void> check_outside(const std::string& repository, const std::string& directory,
-                           const std::string& advice) {
-  struct stat own {};
-  if (::stat(repository.c_str(), &own) != 0) return {};
-  std::error_code error;
-  const auto target = std::filesystem::weakly_canonical(directory, error);
-  if (error) return {};  // Opening it returns the error.
-  for (std::filesystem::path place = target;; place = place.parent_path()) {
-    struct stat status {};
-    const bool found = ::stat(place.c_str(), &status) == 0;
-    if (found && status.st_dev == own.st_dev && status.st_ino == own.st_ino) {
-      return Error(ErrorCode::kInvalid,
-                   target.string() + " is in the repository " + repository + "; " + advice);
-    }
-    if (place == place.parent_path()) return {};
-  }
+std::vector<std::string> own_folders(const std::string& repository) {
+  OpenOptions options;
+  control::use_client_state(options);
+  return {repository, options.memory_folder};
 }
 
 bool is_trusted(const std::string& path) { return base::is_listed_path("VARVE_TRUST", path); }

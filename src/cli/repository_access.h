@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/store_waiting.h"
 #include "control/mounted_path.h"
@@ -21,12 +22,9 @@ namespace varve::cli {
 /// Returns the options to open the repository in `path` for reading.
 [[nodiscard]] OpenOptions options_to_read(const std::string& path);
 
-/// Refuses a directory, which may not exist yet, in the folder of a repository: the command would
-/// write among the files of the backups. `advice` ends the message. Compares inodes, which also
-/// finds the repository behind a bind mount.
-/// Errors: kInvalid.
-[[nodiscard]] Result<void> check_outside(const std::string& repository,
-                                         const std::string& directory, const std::string& advice);
+/// Returns the folders of Varve itself that a command must not change: that of the repository, and
+/// the one where this machine remembers repositories.
+[[nodiscard]] std::vector<std::string> own_folders(const std::string& repository);
 
 /// Returns whether VARVE_TRUST, a list of paths separated by colons, contains this repository.
 [[nodiscard]] bool is_trusted(const std::string& path);

@@ -27,6 +27,11 @@ constexpr std::size_t kLogBytes = 1U << 20;
 // A longer file is not a log of Varve.
 constexpr off_t kLogBytesMax = 64 << 20;
 
+// Begins the line of a directory in which the restore makes a repository. Only a hostile version
+// has many of them.
+constexpr std::string_view kRepositoryWord = "repository";
+constexpr std::size_t kRepositoriesMax = 1000;
+
 /// Fowler-Noll-Vo 1a with 64 bits. It only has to detect torn lines.
 std::uint64_t checksum(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
@@ -57,6 +62,10 @@ bool take_number(std::string_view& text, Int& value) {
   if (error != std::errc{}) return false;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return true;
+}
+
+std::string repository_line(Rank rank, ino_t inode) {
+  return fmt::format("{} {} {}", kRepositoryWord, rank, inode);
 }
 
 std::string new_token() {
@@ -98,6 +107,13 @@ void RestoreLog::read() {
   if (!take_number(started, started_at_)) return;
   while (const auto line = take_line(rest)) {
     std::string_view numbers = *line;
+    if (numbers.starts_with(kRepositoryWord)) {
+      numbers.remove_prefix(kRepositoryWord.size());
+      std::pair<Rank, ino_t> noted;
+      if (!take_number(numbers, noted.first) || !take_number(numbers, noted.second)) break;
+      if (repositories_.size() < kRepositoriesMax) repositories_.push_back(noted);
+      continue;
+    }
     RestorePoint point;
     if (!take_number(numbers, point.rank) || !take_number(numbers, point.offset)) break;
     before_last_ = std::exchange(last_, point);
@@ -112,8 +128,22 @@ void RestoreLog::read() {
 
 /// Returns the lines before the points.
 std::string RestoreLog::head() const {
-  return line_of(kLogMagic) + line_of(identity_) +
-         line_of(fmt::format("{} {}", token_, started_at_));
+  std::string text =
+      line_of(kLogMagic) + line_of(identity_) + line_of(fmt::format("{} {}", token_, started_at_));
+  for (const auto& [rank, inode] : repositories_) text += line_of(repository_line(rank, inode));
+  return text;
+}
+
+Result<void> RestoreLog::note_repository(Rank rank, ino_t inode) {
+  VARVE_TRY(start());
+  if (made_repository(rank, inode) || repositories_.size() >= kRepositoriesMax) return {};
+  VARVE_TRY(append(repository_line(rank, inode)));
+  repositories_.emplace_back(rank, inode);
+  return {};
+}
+
+bool RestoreLog::made_repository(Rank rank, ino_t inode) const {
+  return std::ranges::find(repositories_, std::pair(rank, inode)) != repositories_.end();
 }
 
 std::string RestoreLog::temporary_name(Rank rank) const {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -58,6 +61,11 @@ class RestoreLog {
   [[nodiscard]] Result<void> sync_target();
   /// Appends the point durably. Shortens a long log to its last points.
   [[nodiscard]] Result<void> add(const RestorePoint& point);
+  /// Notes durably that this restore makes the repository in a new directory of the target, before
+  /// the directory looks like one. Call it only while no other thread uses the log.
+  [[nodiscard]] Result<void> note_repository(Rank rank, ino_t inode);
+  /// Returns whether the interrupted restore noted this directory.
+  [[nodiscard]] bool made_repository(Rank rank, ino_t inode) const;
   /// Removes the log of a complete restore.
   [[nodiscard]] Result<void> remove();
 
@@ -79,6 +87,7 @@ class RestoreLog {
   RestorePoint before_last_;
   std::array<RestorePoint, 2> newest_;  // The last points, of this run too.
   std::int64_t started_at_ = 0;
+  std::vector<std::pair<Rank, ino_t>> repositories_;  // The noted directories.
 };
 
 }  // namespace varve::transfer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examines and removes the existing entries of a restore's target. Names each entry in an open
+// Examines the existing entries of a restore's target. Names each entry in an open
 // directory, and never follows the last component.
 #pragma once
 
@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 
-#include "transfer/problem_list.h"
 #include "varve/browse.h"
 #include "varve/result.h"
 
@@ -23,6 +22,9 @@ inline constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_C
 /// one component or several. Returns -1 and sets errno as openat(2) does.
 [[nodiscard]] int open_beneath(int directory_fd, const char* name, int flags);
 
+/// Does the same without crossing a mount point: then errno is EXDEV.
+[[nodiscard]] int open_in_same_mount(int directory_fd, const char* name, int flags);
+
 /// Returns the status of an entry, or nullopt if the name does not exist.
 [[nodiscard]] Result<std::optional<struct stat>> stat_entry(int directory_fd,
                                                             const std::string& name);
@@ -33,9 +35,5 @@ inline constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_C
 [[nodiscard]] Result<bool> same_content(FileReader& source, int fd, std::uint64_t begin,
                                         std::uint64_t end,
                                         const std::function<bool(std::uint64_t)>& advance);
-
-/// Removes an entry with everything below it. Keeps mount points and reports them as problems.
-void remove_entry(int directory_fd, const std::string& name, const std::string& path,
-                  ProblemList& problems, const std::function<void(const std::string&)>& removed);
 
 }  // namespace varve::transfer

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <set>
 #include <thread>
 
 #include "base/file_limit.h"
@@ -51,6 +50,7 @@ TreeRestorer::TreeRestorer(VersionReader& version, const RestoreOptions& options
       options_(options),
       progress_(progress),
       selection_(options.paths.size() > 1 ? options.paths : std::vector<std::string>()),
+      folders_(options.own_folders),
       data_(options.sparse, [this](std::uint64_t bytes) { return advance(bytes); }),
       shared_(version),
       held_max_(base::descriptors_for(kDescriptorShare, kHeldMin, kHeldMax)),
@@ -76,6 +76,7 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
   frames_.push_back(Frame(top, nullptr));
   VARVE_TRY(open_target(directory, frames_.back()));
   VARVE_TRY(open_log(top));
+  VARVE_TRY(check_target(directory, frames_.back()));
   if (start.empty() && options_.paths.empty()) done_.bytes_total = version_.info().logical_bytes;
   if (is_tree) announce_reads(frames_.back());
   frames_.back().keep_metadata = !is_tree || (options_.paths.size() > 1 && !frames_.back().fresh);
@@ -110,6 +111,8 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
 /// directory around one file, so the umask or a default ACL decides about it.
 Result<void> TreeRestorer::open_target(const std::string& directory, Frame& root) {
   const bool has_metadata = S_ISDIR(root.entry.attributes.mode);
+  VARVE_TRY(check_outside_repositories(directory, PlaceKind::kRepository, options_.own_folders,
+                                       kOutsideAdvice));
   if (!options_.dry_run) {
     root.fresh = ::mkdir(directory.c_str(), has_metadata ? 0700 : 0777) == 0;
     if (!root.fresh && errno != EEXIST) return system_error("cannot create " + directory, errno);
@@ -176,37 +179,6 @@ Result<void> TreeRestorer::prepare_existing(const Frame& frame) {
         (scatter_ || name != log_->temporary_name(log_->last().rank))) {
       (void)::unlinkat(fd, name.c_str(), 0);
     }
-  }
-  return {};
-}
-
-Result<void> TreeRestorer::remove_others(const Frame& frame) {
-  std::set<std::string, std::less<>> wanted;
-  const auto listed = version_.list(frame.entry.rank, 0,
-                                    [&](std::uint64_t, std::string_view name, const SealedEntry&) {
-                                      wanted.emplace(name);
-                                      return true;
-                                    });
-  const std::string here = path_.empty() ? "." : path_;
-  if (!listed) {
-    // An unreadable name must not count as a missing one.
-    shared_.problems.add(here, "nothing removed, because the version's entries are damaged");
-    return {};
-  }
-  VARVE_TRY_ASSIGN(const auto names, list_names(directories_.top()));
-  for (const std::string& name : names) {
-    if (wanted.contains(name) || log_->is_temporary_name(name)) continue;
-    if (frame.place == nullptr && name == log_->name()) continue;
-    const std::string path = path_.empty() ? name : path_ + "/" + name;
-    if (options_.dry_run) {
-      ++report_.removed;
-      tell(RestoreChange::kRemoved, path);
-      continue;
-    }
-    remove_entry(directories_.top(), name, path, shared_.problems, [&](const std::string& removed) {
-      ++report_.removed;
-      tell(RestoreChange::kRemoved, removed);
-    });
   }
   return {};
 }
@@ -286,7 +258,7 @@ Result<void> TreeRestorer::enter_directory(const std::string& name, const Sealed
   frame.absent = frames_.back().absent;
   Present present;
   if (!frame.absent && !frames_.back().fresh) {
-    VARVE_TRY_ASSIGN(present, stat_entry(directories_.top(), name));
+    VARVE_TRY_ASSIGN(present, find_present(name));
   }
   const bool is_there = present && S_ISDIR(present->st_mode);
   if (present && !is_there) {
@@ -307,6 +279,7 @@ Result<void> TreeRestorer::enter_directory(const std::string& name, const Sealed
   if (!frame.absent) {
     UniqueFd fd(open_beneath(directories_.top(), name.c_str(), kDirectoryFlags));
     if (!fd.valid()) return system_error("open", errno);
+    if (is_there) VARVE_TRY(check_existing(frame, fd.get()));
     // Entries in it must not inherit the ACL again.
     if (frames_.back().keep_metadata && !is_there) {
       remove_default_acl(fd.get());

@@ -21,8 +21,10 @@
 #include "transfer/file_restorer.h"
 #include "transfer/file_task.h"
 #include "transfer/path_selection.h"
+#include "transfer/protected_folders.h"
 #include "transfer/restore_log.h"
 #include "transfer/scatter_pass.h"
+#include "transfer/tree_remover.h"
 #include "transfer/writer_pool.h"
 #include "varve/browse.h"
 #include "varve/restore.h"
@@ -65,6 +67,7 @@ class TreeRestorer {
     bool absent = false;         // Does not exist, because this is a dry run.
     bool keep_metadata = false;  // Existed already and is only on the way to a selected path.
     bool inherits = false;       // Created with the ACLs of the directory above.
+    bool is_elsewhere = false;   // On another file system or mount than the target: loses nothing.
   };
 
   // The first name of a hard-linked file. The restore links the other names to it.
@@ -83,12 +86,14 @@ class TreeRestorer {
     SharedFd directory_fd;
     bool fresh = false;
     bool keep_metadata = false;
+    bool is_elsewhere = false;
     std::string name;
     std::string path;
     SealedEntry entry;
   };
 
   using Present = std::optional<struct stat>;
+  static constexpr const char* kOutsideAdvice = "restore to a directory outside it";
 
   // The walk: tree_restorer.cc.
   [[nodiscard]] Result<void> open_target(const std::string& directory, Frame& root);
@@ -99,7 +104,6 @@ class TreeRestorer {
   [[nodiscard]] Result<void> restore_entry(const std::string& name, const SealedEntry& entry);
   [[nodiscard]] Result<void> enter_directory(const std::string& name, const SealedEntry& entry);
   [[nodiscard]] Result<void> prepare_existing(const Frame& frame);
-  [[nodiscard]] Result<void> remove_others(const Frame& frame);
   [[nodiscard]] Result<void> leave_directory();
   void finish_directory(const FileRef& file, const SealedEntry& entry, const std::string& path,
                         bool fresh);
@@ -112,6 +116,19 @@ class TreeRestorer {
   [[nodiscard]] bool is_log_due();
   [[nodiscard]] bool advance(std::uint64_t bytes);
   void tell(RestoreChange change, const std::string& path) const;
+
+  // Removals, and what stays: tree_restorer_removals.cc.
+  [[nodiscard]] Result<void> check_target(const std::string& directory, const Frame& root);
+  [[nodiscard]] Result<void> check_existing(Frame& frame, int directory_fd);
+  [[nodiscard]] Result<void> remove_others(const Frame& frame);
+  [[nodiscard]] TreeRemover remover();
+  void keep(const std::string& path, const std::string& message);
+  // Returns the target's entry of a name.
+  // Errors: kExists for a mounted file, which cannot be replaced.
+  [[nodiscard]] Result<Present> find_present(const std::string& name);
+  // Removes a directory that has the name of an entry of another type. In a dry run, only checks
+  // that this is possible.
+  [[nodiscard]] Result<void> clear_way(const std::string& name, const Present& present);
 
   // Single entries: tree_restorer_entries.cc.
   [[nodiscard]] Result<void> make_entry(const std::string& name, const SealedEntry& entry);
@@ -139,10 +156,10 @@ class TreeRestorer {
                                              const SealedEntry& entry, const struct stat& status);
   // Keeps an existing entry and sets its metadata where that differs. Returns false if the entry
   // cannot be kept.
-  [[nodiscard]] bool keep(const std::string& name, const SealedEntry& entry,
-                          const struct stat& status);
-  // Removes a directory that has the name of an entry of another type.
-  [[nodiscard]] Result<void> clear_way(const std::string& name, const Present& present);
+  [[nodiscard]] bool keep_same(const std::string& name, const SealedEntry& entry,
+                               const struct stat& status);
+  // Notes in the log that a new directory becomes a repository, so that the restore can continue.
+  [[nodiscard]] Result<void> note_repository(const std::string& name);
   [[nodiscard]] Result<void> link_from(int directory_fd, const std::string& first,
                                        const std::string& name, Rank rank, bool replaces);
   [[nodiscard]] Result<base::UniqueFd> open_place(const PlacePtr& place);
@@ -152,6 +169,7 @@ class TreeRestorer {
   const RestoreOptions& options_;
   const OnProgress& progress_;
   PathSelection selection_;
+  const ProtectedFolders folders_;
   FileRestorer data_;
   std::optional<ScatterPass> scatter_;  // Set if the restore reads files in the order of the disk.
   std::vector<LateLink> late_links_;
@@ -159,6 +177,7 @@ class TreeRestorer {
   TransferProgress done_;
   TransferReport report_;
   base::UniqueFd root_;
+  dev_t root_device_ = 0;
   std::optional<RestoreLog> log_;
   const std::size_t held_max_;           // Bound of RestoreShared::held_directories.
   const std::uint64_t segment_bytes_;    // Bytes between two points of the log.

@@ -35,6 +35,7 @@ Result<void> TreeRestorer::make_entry(const std::string& name, const SealedEntry
       type != S_IFSOCK) {
     return Error(ErrorCode::kCorrupt, "unknown file type");
   }
+  if (type == S_IFREG) VARVE_TRY(note_repository(name));
   const bool linked = entry.link_group != 0;
   if (linked) {
     if (defer_link(name, entry)) return {};
@@ -43,7 +44,7 @@ Result<void> TreeRestorer::make_entry(const std::string& name, const SealedEntry
   }
   Present present;
   if (!frames_.back().fresh && !frames_.back().absent) {
-    VARVE_TRY_ASSIGN(present, stat_entry(directories_.top(), name));
+    VARVE_TRY_ASSIGN(present, find_present(name));
   }
   large_.reset();
   if (type == S_IFREG) {
@@ -96,8 +97,8 @@ Result<bool> TreeRestorer::is_content_same(FileReader& source, const std::string
                       wanted.size, [this](std::uint64_t bytes) { return advance(bytes); });
 }
 
-bool TreeRestorer::keep(const std::string& name, const SealedEntry& entry,
-                        const struct stat& status) {
+bool TreeRestorer::keep_same(const std::string& name, const SealedEntry& entry,
+                             const struct stat& status) {
   const Attributes& wanted = entry.attributes;
   const FileRef file = FileRef::named(directories_.top(), name);
   const auto xattrs = version_.xattrs(entry.rank);
@@ -119,17 +120,11 @@ bool TreeRestorer::keep(const std::string& name, const SealedEntry& entry,
   return true;
 }
 
-Result<void> TreeRestorer::clear_way(const std::string& name, const Present& present) {
-  if (!present || !S_ISDIR(present->st_mode)) return {};
-  if (options_.delete_others) {
-    remove_entry(directories_.top(), name, path_, shared_.problems,
-                 [this](const std::string&) { ++report_.removed; });
-    return {};
-  }
-  if (::unlinkat(directories_.top(), name.c_str(), AT_REMOVEDIR) == 0) return {};
-  if (errno != ENOTEMPTY && errno != EEXIST) return system_error("rmdir", errno);
-  return Error(ErrorCode::kNotEmpty,
-               "left out: a directory that is not empty has this name; use --delete to remove it");
+Result<void> TreeRestorer::note_repository(const std::string& name) {
+  if (!is_repository_name(name) || !frames_.back().fresh || frames_.back().absent) return {};
+  VARVE_TRY_ASSIGN(const auto folder, FolderIdentity::of(directories_.top()));
+  syncing_.wait(true);  // The other thread adds a point to the log.
+  return log_->note_repository(frames_.back().entry.rank, folder.inode);
 }
 
 Result<void> TreeRestorer::make_file(const std::string& name, const SealedEntry& entry,
@@ -137,7 +132,7 @@ Result<void> TreeRestorer::make_file(const std::string& name, const SealedEntry&
   VARVE_TRY_ASSIGN(const auto source, version_.open(entry.rank));
   if (present) {
     VARVE_TRY_ASSIGN(const bool same, is_content_same(*source, name, entry, *present));
-    if (same && keep(name, entry, *present)) {
+    if (same && keep_same(name, entry, *present)) {
       if (!options_.dry_run && log_->resumes() && entry.rank == log_->last().rank) {
         (void)::unlinkat(directories_.top(), log_->temporary_name(entry.rank).c_str(), 0);
       }
@@ -145,12 +140,12 @@ Result<void> TreeRestorer::make_file(const std::string& name, const SealedEntry&
       return {};
     }
   }
+  VARVE_TRY(clear_way(name, present));
   tell(present ? RestoreChange::kChanged : RestoreChange::kAdded, path_);
   if (options_.dry_run) {
     ++shared_.entries;
     return {};
   }
-  VARVE_TRY(clear_way(name, present));
   return write_file(*source, name, entry, present && !S_ISDIR(present->st_mode));
 }
 
@@ -244,12 +239,12 @@ Result<std::uint64_t> TreeRestorer::resume_offset(FileReader& source, const Seal
 Result<void> TreeRestorer::place(const std::string& name, const SealedEntry& entry,
                                  const Present& present,
                                  const std::function<int(const char*)>& make) {
+  VARVE_TRY(clear_way(name, present));
   tell(present ? RestoreChange::kChanged : RestoreChange::kAdded, path_);
   if (options_.dry_run) {
     ++shared_.entries;
     return {};
   }
-  VARVE_TRY(clear_way(name, present));
   const bool replaces = present && !S_ISDIR(present->st_mode);
   std::string made = name;
   if (replaces) {
@@ -279,7 +274,7 @@ Result<void> TreeRestorer::make_symlink(const std::string& name, const SealedEnt
     std::string there(kSymlinkBytesMax + 1, '\0');
     const ssize_t n = ::readlinkat(directories_.top(), name.c_str(), there.data(), there.size());
     if (n >= 0 && there.substr(0, static_cast<std::size_t>(n)) == target &&
-        keep(name, entry, *present)) {
+        keep_same(name, entry, *present)) {
       return {};
     }
   }
@@ -295,7 +290,7 @@ Result<void> TreeRestorer::make_special(const std::string& name, const SealedEnt
   const bool is_device = type == S_IFBLK || type == S_IFCHR;
   if (present && (present->st_mode & S_IFMT) == type &&
       (!is_device || present->st_rdev == device) && may_share_inode(entry, *present) &&
-      keep(name, entry, *present)) {
+      keep_same(name, entry, *present)) {
     return {};
   }
   return place(name, entry, present, [&](const char* made) {
@@ -311,7 +306,7 @@ bool TreeRestorer::defer_link(const std::string& name, const SealedEntry& entry)
   if (!first.task || !first.task->is_pending()) return false;
   const Frame& frame = frames_.back();
   late_links_.push_back({frame.entry, frame.place, frame.end, directories_.share_top(), frame.fresh,
-                         frame.keep_metadata, name, path_, entry});
+                         frame.keep_metadata, frame.is_elsewhere, name, path_, entry});
   return true;
 }
 
@@ -324,6 +319,7 @@ Result<void> TreeRestorer::make_late_link(const LateLink& link) {
   frame.end = link.end;
   frame.fresh = link.fresh;
   frame.keep_metadata = link.keep_metadata;
+  frame.is_elsewhere = link.is_elsewhere;
   std::vector<Frame> frames;
   frames.push_back(std::move(frame));
   DirectoryStack directories;
@@ -360,7 +356,7 @@ Result<bool> TreeRestorer::link_to_first(const std::string& name, const SealedEn
   auto directory = open_place(first.directory);
   Present present;
   if (!frames_.back().fresh) {
-    VARVE_TRY_ASSIGN(present, stat_entry(directories_.top(), name));
+    VARVE_TRY_ASSIGN(present, find_present(name));
   }
   struct stat status {};
   const bool is_linked =
@@ -368,9 +364,9 @@ Result<bool> TreeRestorer::link_to_first(const std::string& name, const SealedEn
       ::fstatat(directory->get(), first.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
       status.st_ino == present->st_ino && status.st_dev == present->st_dev;
   if (!is_linked) {
+    VARVE_TRY(clear_way(name, present));
     tell(present ? RestoreChange::kChanged : RestoreChange::kAdded, path_);
     if (!options_.dry_run) {
-      VARVE_TRY(clear_way(name, present));
       auto linked = directory ? link_from(directory->get(), first.name, name, entry.rank,
                                           present && !S_ISDIR(present->st_mode))
                               : Result<void>(directory.error());

@@ -68,6 +68,8 @@ json stat --key-file filekey filed2 s/one
 json restore repo s/one out
 json restore -n repo s/two out
 json restore --to-tar out.tar repo s/one
+mkdir -p kept/other && cp repo/varve.repo kept/other/
+allowed=3 json restore --delete repo s/one kept
 json mv repo s/one first
 json mv repo old older
 json copy --verify repo second

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recognizes the folders of Varve itself in a tree that a command changes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "varve/result.h"
+
+namespace varve::transfer {
+
+/// The identity of an open directory and of its mount.
+struct FolderIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::uint64_t mount = 0;  ///< 0 before Linux 5.8.
+  bool is_mount_point = false;
+
+  /// Errors: those of statx(2).
+  [[nodiscard]] static Result<FolderIdentity> of(int directory_fd);
+};
+
+/// Returns whether a directory with a file of this name is a repository.
+[[nodiscard]] bool is_repository_name(std::string_view name);
+
+/// Returns whether an entry that is no directory is a mount point. Mounts can hide single files.
+[[nodiscard]] bool is_mounted_file(int directory_fd, const std::string& name);
+
+/// Decides which directories of a tree a command leaves unchanged: repositories of Varve, its
+/// memory of repositories, mounts of repositories, and the folders that the caller names.
+/// Identifies each directory by its descriptor, so that links, bind mounts and renames hide
+/// nothing. Thread-safe.
+class ProtectedFolders {
+ public:
+  /// `own`: paths of folders that are protected whatever they hold. Ignores missing folders.
+  explicit ProtectedFolders(const std::vector<std::string>& own);
+
+  /// Returns why a command must not change the entries of an open directory; nullopt if it may.
+  /// The reason follows the word "it".
+  [[nodiscard]] std::optional<std::string> reason_to_keep(int directory_fd) const;
+  /// Returns why a command must not remove an open directory; nullopt if it may. `device`: that of
+  /// the tree, which a removal does not leave.
+  [[nodiscard]] std::optional<std::string> reason_not_to_remove(int directory_fd,
+                                                                dev_t device) const;
+
+  enum class Place {
+    kInside,   ///< The directory may be a repository, but not lie in one.
+    kOutside,  ///< The directory must not be a repository either.
+  };
+  /// Refuses a directory below a protected folder. Walks up from the descriptor. `path` names the
+  /// directory, and `advice` ends the message.
+  /// Errors: kInvalid.
+  [[nodiscard]] Result<void> check_above(int directory_fd, Place place, const std::string& path,
+                                         const std::string& advice) const;
+
+ private:
+  using Key = std::pair<dev_t, ino_t>;
+  [[nodiscard]] bool is_in_own(const FolderIdentity& folder) const;
+
+  const std::vector<std::string> own_;
+  std::set<Key> own_keys_;
+  mutable std::mutex mutex_;  // Guards the member below. Innermost.
+  /// All folders in the folders of `own_`. Listed when the first mount point is met, because only a
+  /// mount can show such a folder elsewhere.
+  mutable std::optional<std::set<Key>> inner_keys_;
+};
+
+}  // namespace varve::transfer
