@@ -28,7 +28,9 @@ struct PlacedRun {
 
 class RunCursor {
  public:
-  explicit RunCursor(const format::Recipe& recipe) : recipe_(recipe) {}
+  /// Begins at the run `number`, which begins at byte `begin` of the file.
+  explicit RunCursor(const format::Recipe& recipe, std::size_t number = 0, std::uint64_t begin = 0)
+      : recipe_(recipe), number_(number), begin_(begin) {}
   [[nodiscard]] std::optional<PlacedRun> get() const {
     if (number_ == recipe_.runs.size()) return std::nullopt;
     return PlacedRun{&recipe_.runs[number_], number_, begin_};
@@ -37,8 +39,8 @@ class RunCursor {
 
  private:
   const format::Recipe& recipe_;
-  std::size_t number_ = 0;
-  std::uint64_t begin_ = 0;
+  std::size_t number_;
+  std::uint64_t begin_;
 };
 
 /// Calls `look` again while it finds that a container is gone.
@@ -157,11 +159,13 @@ Result<void> list_changes(layout::ChunkSource& source, const format::Recipe& now
   return ContentComparison(source, visit).run(now, before);
 }
 
-Result<void> list_chunks(layout::ChunkSource& source, const format::Recipe& recipe,
+Result<void> list_chunks(layout::ChunkSource& source, restore::RecipeIndex& recipe,
                          const FileRange& range, const VersionReader::ChunkVisitor& visit) {
   restore::RunLocator locator;
   const std::uint64_t end = range.offset + range.bytes;
-  for (RunCursor cursor(recipe); const auto run = cursor.get(); cursor.take()) {
+  const restore::FilePosition first = recipe.find(range.offset);
+  RunCursor cursor(recipe.recipe(), first.run, range.offset - first.run_offset);
+  for (; const auto run = cursor.get(); cursor.take()) {
     if (run->begin >= end) return {};
     if (run->run->is_hole() || run->end() <= range.offset) continue;
     std::uint64_t at = std::max(range.offset, run->begin) - run->begin;

@@ -6,6 +6,7 @@
 
 #include "format/recipe.h"
 #include "layout/layout.h"
+#include "restore/recipe_index.h"
 #include "varve/browse.h"
 #include "varve/result.h"
 
@@ -18,7 +19,7 @@ namespace varve::version {
                                         const VersionReader::RangeVisitor& visit);
 
 /// Does VersionReader::list_chunks().
-[[nodiscard]] Result<void> list_chunks(layout::ChunkSource& source, const format::Recipe& recipe,
+[[nodiscard]] Result<void> list_chunks(layout::ChunkSource& source, restore::RecipeIndex& recipe,
                                        const FileRange& range,
                                        const VersionReader::ChunkVisitor& visit);
 

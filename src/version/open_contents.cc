@@ -11,6 +11,7 @@ namespace varve::version {
 
 namespace {
 constexpr int kReadAttempts = 3;
+constexpr std::size_t kRunsToKeep = 1024;
 }  // namespace
 
 // check_writable() has made the overlay before this call, so the loop checks for a freeze only.
@@ -244,8 +245,11 @@ Result<std::size_t> OpenContents::read(Ino ino, std::uint64_t offset, std::span<
     if (inode->staging == 0) {
       VARVE_TRY(streams_.come_to_rest(*inode));
       const auto recipe = inode->recipe;
+      // A recipe of many runs is expensive to open.
+      const auto open = recipe->runs.size() > kRunsToKeep ? at_rest(*inode) : nullptr;
       lock.unlock();
-      return state_.reader.read(recipe, offset, part);
+      return open ? state_.reader.read(*open, offset, part)
+                  : state_.reader.read(recipe, offset, part);
     }
     VARVE_TRY(staging_.open_file(*inode));
     const std::shared_ptr<StagingFile> file = inode->staging_file;
@@ -274,11 +278,15 @@ Result<std::uint64_t> OpenContents::seek(Ino ino, std::uint64_t offset, SeekFor 
   if (inode->stream && inode->writers != 0 && !state_.frozen) VARVE_TRY(stage(*inode));
   if (inode->staging != 0) return inode->staged->seek(offset, wanted);
   VARVE_TRY(streams_.come_to_rest(*inode));
-  // Programs walk through all holes of a file, so the next seek is in the same recipe.
-  if (!seeked_ || seeked_->shared() != inode->recipe) {
-    seeked_ = std::make_shared<OpenRecipe>(inode->recipe);
+  return at_rest(*inode)->seek_blocks(offset, wanted);
+}
+
+/// Returns the recipe of a file at rest. Programs go on in the same file.
+std::shared_ptr<OpenRecipe> OpenContents::at_rest(const OpenInode& inode) {
+  if (!at_rest_ || at_rest_->shared() != inode.recipe) {
+    at_rest_ = std::make_shared<OpenRecipe>(inode.recipe);
   }
-  return seeked_->seek_blocks(offset, wanted);
+  return at_rest_;
 }
 
 }  // namespace varve::version

@@ -90,6 +90,7 @@ class OpenContents {
  private:
   [[nodiscard]] Result<void> resize(OpenInode& inode, std::uint64_t bytes);
   [[nodiscard]] Result<void> stage(OpenInode& inode);
+  [[nodiscard]] std::shared_ptr<OpenRecipe> at_rest(const OpenInode& inode);
   // These two need no lock.
   [[nodiscard]] Result<std::size_t> read_content(const ingest::Content& content,
                                                  std::uint64_t offset, std::span<std::byte> out);
@@ -100,7 +101,7 @@ class OpenContents {
   ContentStreams& streams_;
   StagingArea& staging_;
   RemovedInodes& removed_;
-  std::shared_ptr<OpenRecipe> seeked_;  // The recipe of the last seek. Guarded by OpenState::mutex.
+  std::shared_ptr<OpenRecipe> at_rest_;  // The last one. Guarded by OpenState::mutex.
 };
 
 }  // namespace varve::version

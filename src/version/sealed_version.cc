@@ -243,9 +243,21 @@ Result<void> SealedVersion::list_changes(Rank rank, VersionReader* before, Rank 
 
 Result<void> SealedVersion::list_chunks(Rank rank, std::uint64_t offset, std::uint64_t bytes,
                                         const ChunkVisitor& visit) {
+  VARVE_TRY_ASSIGN(const auto file, listed(rank));
+  return version::list_chunks(*parts_.source, file->recipe, {offset, bytes}, visit);
+}
+
+Result<std::shared_ptr<SealedVersion::ListedFile>> SealedVersion::listed(Rank rank) {
+  {
+    const std::lock_guard lock(listed_mutex_);
+    if (listed_ && listed_->rank == rank) return listed_;
+  }
   VARVE_TRY_ASSIGN(const Stored file, stored(rank));
   if (!file.recipe) return Error(ErrorCode::kInvalid, "not a regular file");
-  return version::list_chunks(*parts_.source, *file.recipe, {offset, bytes}, visit);
+  auto listed = std::make_shared<ListedFile>(rank, file.recipe);
+  const std::lock_guard lock(listed_mutex_);
+  listed_ = listed;
+  return listed;
 }
 
 Result<std::vector<LinkedName>> SealedVersion::linked_names() {

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "catalog/dir_tree.h"
@@ -91,6 +93,14 @@ class SealedVersion final : public VersionReader,
   [[nodiscard]] Result<Stored> stored(Rank rank);
 
  private:
+  /// A file whose chunks are listed. A copy lists them range by range.
+  struct ListedFile {
+    ListedFile(Rank its_rank, std::shared_ptr<const format::Recipe> its_recipe)
+        : rank(its_rank), recipe(std::move(its_recipe)) {}
+    const Rank rank;
+    restore::RecipeIndex recipe;
+  };
+  [[nodiscard]] Result<std::shared_ptr<ListedFile>> listed(Rank rank);
   [[nodiscard]] restore::ReadableFile readable(Rank rank);
   [[nodiscard]] SealedEntry entry_of(const catalog::TreeEntry& found) const;
 
@@ -98,6 +108,8 @@ class SealedVersion final : public VersionReader,
   const VersionInfo info_;
   const format::DirEntry root_;
   const catalog::DirTree tree_;
+  std::mutex listed_mutex_;             // Guards the member below. Innermost.
+  std::shared_ptr<ListedFile> listed_;  // The last one.
 };
 
 /// A regular file of a sealed version. Thread-safe; keeps the version alive.

@@ -108,6 +108,28 @@ class CopyGate : public testing::Test {
     return costs;
   }
 
+  /// Copies a file with this number of holes. Returns the records that the source reads.
+  std::uint64_t copy_holes(std::uint64_t holes) {
+    const auto name = std::to_string(holes);
+    source_path_ = directory_.path() + "/holes" + name;
+    target_path_ = directory_.path() + "/copy" + name;
+    must(Repository::create(source_path_, test::small_chunks(Codec::kNone)));
+    must(Repository::create(target_path_, test::small_chunks(Codec::kNone)));
+    source_ = test::reopen(source_path_);
+    series_ = must(source_->create_series("s")).id;
+    newest_ = must(source_->open_version(series_, "v1", test::folder())).number;
+    {
+      const auto writer = must(source_->writer(series_));
+      const auto made = must(writer->create(kRootIno, "f", test::regular_file()));
+      const auto file = must(writer->open(made.ino, true));
+      for (std::uint64_t i = 0; i < holes; ++i) {
+        must(file->write((2 * i + 1) * 4096, base::as_bytes(std::to_string(i))));
+      }
+    }
+    must(source_->seal(series_, newest_, ""));
+    return test::records_read(*source_, [&] { EXPECT_EQ(copy().copied, 1U); });
+  }
+
   const test::TempDirectory directory_;
   std::string source_path_;
   std::string target_path_;
@@ -133,6 +155,14 @@ TEST_F(CopyGate, CostsDoNotDependOnUnchangedFiles) {
   EXPECT_LT(many.source_records, 400U);
   EXPECT_LT(many.target_records, 1000U);
   EXPECT_LT(many.written, few.written * 5 / 4);
+}
+
+// A copy lists a file's chunks range by range, and must not read its recipe again for each.
+TEST_F(CopyGate, AFileWithManyHolesHasItsRecipeReadOnce) {
+  const auto few = copy_holes(1000);
+  const auto many = copy_holes(2000);
+  // Four records for each hole and the data behind it. The recipe would be two more for each.
+  EXPECT_LT(many, few + 5 * 1000U);
 }
 
 }  // namespace
