@@ -134,7 +134,9 @@ mkdir "$second/catalog.damaged-1" "$second/catalog/other" && mount -t tmpfs none
 cp -a "$work/with/second" "$second/catalog/other/repo"
 echo file >"$second/catalog.damaged-1/file"
 rm "$second/catalog/data.mdb"
-"$VARVE" -q repair --yes "$second" >/dev/null 2>&1 || "$VARVE" -q repair "$second" >/dev/null 2>&1 || true
+expect_status 1 "$VARVE" -q check "$second"
+"$VARVE" -q repair --yes "$second" >/dev/null
+"$VARVE" -q check "$second" >/dev/null
 [ -e "$second/catalog.damaged-1/file" ] || fail "repair emptied a mount"
 find "$second" -path '*other/repo/varve.repo' | grep -q . || fail "repair removed another repository"
 umount "$second/catalog.damaged-1"
