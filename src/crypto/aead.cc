@@ -83,12 +83,6 @@ Nonce nonce_of(std::uint64_t number) {
   return nonce;
 }
 
-Result<Nonce> random_nonce() {
-  Nonce nonce{};
-  VARVE_TRY(fill_random(nonce));
-  return nonce;
-}
-
 struct Aead::Keyed {
   using Contexts = ContextPool<EVP_CIPHER_CTX, EVP_CIPHER_CTX_free>;
 
@@ -194,6 +188,10 @@ Tag Aead::seal(const Nonce& nonce, std::span<const std::byte> associated,
     observer({hmac_sha256(keyed_->key, base::as_bytes("observed")), nonce, associated, text});
   }
   return keyed_->seal(nonce, associated, text);
+}
+
+Tag Aead::secret_digest(std::span<const std::byte> text) const {
+  return keyed_->seal(nonce_of(0), text, {});
 }
 
 bool Aead::open(const Nonce& nonce, std::span<const std::byte> associated,

@@ -7,18 +7,14 @@ namespace varve::crypto {
 
 namespace {
 
-// The info of each purpose's derivation, by purpose. FORMAT.md has the same words.
+// The info of each purpose's derivation, by purpose. FORMAT.md has the same words,
+// and those of NonceHedge.
 constexpr std::array<std::string_view, 8> kInfos = {
     "varve containers", "varve catalog", "varve overlay", "varve names",
     "varve files",      "varve staging", "varve slots",   "varve chunker"};
+constexpr std::string_view kSaltedInfo = "varve salted";
 
 }  // namespace
-
-Result<Salt> random_salt() {
-  Salt salt{};
-  VARVE_TRY(fill_random(salt));
-  return salt;
-}
 
 Result<std::shared_ptr<const KeyRing>> KeyRing::make(SecretKey master, std::string repository_id,
                                                      Cipher cipher) {
@@ -30,6 +26,8 @@ Result<std::shared_ptr<const KeyRing>> KeyRing::make(SecretKey master, std::stri
     ring->keys_.push_back(std::move(key));
   }
   ring->names_.emplace(ring->key(Purpose::kNames));
+  VARVE_TRY_ASSIGN(auto nonces, NonceHedge::make(ring->master_, ring->repository_id_, cipher));
+  ring->nonces_.emplace(std::move(nonces));
   return std::shared_ptr<const KeyRing>(std::move(ring));
 }
 
@@ -39,9 +37,19 @@ const SecretKey& KeyRing::key(Purpose purpose) const {
   return keys_[index];
 }
 
-Result<Aead> KeyRing::salted(Purpose purpose, const Salt& salt) const {
-  VARVE_TRY_ASSIGN(auto derived, derive_key(key(purpose), salt, "varve salted"));
+Result<HedgedAead> KeyRing::salted(Purpose purpose, const Salt& salt) const {
+  VARVE_ASSERT(purpose != Purpose::kContainers);
+  VARVE_TRY_ASSIGN(auto derived, derive_key(key(purpose), salt, kSaltedInfo));
+  return hedged(std::move(derived));
+}
+
+Result<Aead> KeyRing::of_container(const Salt& salt) const {
+  VARVE_TRY_ASSIGN(auto derived, derive_key(key(Purpose::kContainers), salt, kSaltedInfo));
   return Aead(cipher_, std::move(derived));
+}
+
+HedgedAead KeyRing::hedged(SecretKey key) const {
+  return {Aead(cipher_, std::move(key)), *nonces_};
 }
 
 }  // namespace varve::crypto

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "crypto/aead.h"
+#include "crypto/hedged_aead.h"
 #include "crypto/hmac.h"
+#include "crypto/nonce_hedge.h"
 #include "crypto/secret_key.h"
 #include "varve/result.h"
 
@@ -31,11 +33,6 @@ enum class Purpose : std::uint8_t {
   kChunker,     ///< Tables of the keyed chunkers.
 };
 
-inline constexpr std::size_t kSaltBytes = 32;
-using Salt = std::array<std::byte, kSaltBytes>;
-/// Returns a random salt. Errors: kIo.
-[[nodiscard]] Result<Salt> random_salt();
-
 /// The keys of one repository, derived from its master key. Immutable and thread-safe. A plain
 /// repository has none: its users hold a null pointer.
 class KeyRing {
@@ -52,9 +49,16 @@ class KeyRing {
   [[nodiscard]] const SecretKey& key(Purpose purpose) const;
   /// Returns the HMAC under the key of kNames.
   [[nodiscard]] const Hmac& names() const { return *names_; }
-  /// Returns the cipher under the key that HKDF derives from the purpose's key and a salt.
+  /// Returns the source of nonces and salts.
+  [[nodiscard]] const NonceHedge& nonces() const { return *nonces_; }
+  /// Returns the cipher under the key that HKDF derives from the purpose's key and a salt. The
+  /// purpose is not kContainers. Errors: kIo without memory.
+  [[nodiscard]] Result<HedgedAead> salted(Purpose purpose, const Salt& salt) const;
+  /// Returns the cipher of the container with this salt, whose nonces are counted.
   /// Errors: kIo without memory.
-  [[nodiscard]] Result<Aead> salted(Purpose purpose, const Salt& salt) const;
+  [[nodiscard]] Result<Aead> of_container(const Salt& salt) const;
+  /// Returns the cipher under another key of the repository.
+  [[nodiscard]] HedgedAead hedged(SecretKey key) const;
 
  private:
   KeyRing(SecretKey master, std::string repository_id, Cipher cipher)
@@ -64,7 +68,8 @@ class KeyRing {
   std::string repository_id_;
   Cipher cipher_;
   std::vector<SecretKey> keys_;  // By purpose.
-  std::optional<Hmac> names_;    // Always there.
+  std::optional<Hmac> names_;    // Always there, as nonces_.
+  std::optional<NonceHedge> nonces_;
 };
 
 }  // namespace varve::crypto

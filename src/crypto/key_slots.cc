@@ -173,11 +173,13 @@ Result<KeySlot> seal_slot(const NewKey& key, std::uint32_t number, std::int64_t 
     if (!code) return Error(ErrorCode::kInvalid, "this is no recovery code");
     secret = *std::move(code);
   }
-  VARVE_TRY_ASSIGN(slot.salt, random_salt());
+  const auto associated = associated_with("varve slot", slot, repository_id);
+  VARVE_TRY_ASSIGN(const auto hedge, NonceHedge::make(master, repository_id, Cipher::kAes256Gcm));
+  // The text is the same for each slot, and the secret decides the key, too.
+  VARVE_TRY_ASSIGN(slot.salt, hedge.new_salt(base::as_bytes(associated)));
   VARVE_TRY_ASSIGN(auto keys, slot_keys(slot, secret.bytes(), repository_id));
   std::ranges::copy(keys.commitment.bytes(), slot.commitment.begin());
   std::ranges::copy(master.bytes(), slot.sealed.begin());
-  const auto associated = associated_with("varve slot", slot, repository_id);
   slot.tag = Aead(Cipher::kAes256Gcm, std::move(keys.sealing))
                  .seal(nonce_of(0), base::as_bytes(associated), slot.sealed);
   return slot;

@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "base/checksum.h"
+#include "base/random_bytes.h"
 #include "crypto/key_slots.h"
 
 namespace varve {
@@ -55,7 +56,7 @@ std::optional<unsigned> value_of(char character) {
 
 Result<Secret> make_recovery_code() {
   std::array<std::byte, kRandomBytes> random{};
-  VARVE_TRY(crypto::fill_random(random));
+  VARVE_TRY(base::fill_random(random));
   auto code = Secret::fill_with(kTextBytes, [&](std::span<std::byte> out) -> Result<std::size_t> {
     std::size_t at = 0;
     for (std::size_t i = 0; i < kCharacters; ++i) {

@@ -93,9 +93,10 @@ std::optional<std::span<const std::byte>> sound_block(std::span<const std::byte>
   return slot;
 }
 
-void BlockCipher::seal(std::uint64_t block, const Nonce& nonce, std::span<std::byte> slot) const {
+void BlockCipher::seal(std::uint64_t block, const NonceSeed& seed,
+                       std::span<std::byte> slot) const {
   const auto text = slot.subspan(kSealedTextAt);
-  const auto tag = aead_.seal(nonce, associated(block, text.size()), text);
+  const auto [nonce, tag] = aead_.seal(seed, associated(block, text.size()), text);
   store_le(slot.data() + kLengthAt, static_cast<std::uint32_t>(text.size()));
   std::ranges::copy(nonce, slot.begin() + kNonceAt);
   std::ranges::copy(tag, slot.begin() + kTagAt);
@@ -104,11 +105,10 @@ void BlockCipher::seal(std::uint64_t block, const Nonce& nonce, std::span<std::b
 
 bool BlockCipher::open(std::uint64_t block, std::span<const std::byte> slot,
                        std::span<std::byte> out) const {
-  Nonce nonce{};
-  Tag tag{};
-  std::copy_n(slot.begin() + kNonceAt, nonce.size(), nonce.begin());
-  std::copy_n(slot.begin() + kTagAt, tag.size(), tag.begin());
-  return aead_.open(nonce, associated(block, out.size()), slot.subspan(kSealedTextAt), tag, out);
+  HedgedAead::Seal seal;
+  std::copy_n(slot.begin() + kNonceAt, seal.nonce.size(), seal.nonce.begin());
+  std::copy_n(slot.begin() + kTagAt, seal.tag.size(), seal.tag.begin());
+  return aead_.open(seal, associated(block, out.size()), slot.subspan(kSealedTextAt), out);
 }
 
 // FORMAT.md has the same table.

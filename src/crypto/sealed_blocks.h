@@ -46,12 +46,12 @@ struct SealedShape {
 /// Seals and opens the blocks of one file. Immutable and thread-safe.
 class BlockCipher {
  public:
-  BlockCipher(Aead aead, const SealedPlace& place, SealedShape shape)
+  BlockCipher(HedgedAead aead, const SealedPlace& place, SealedShape shape)
       : aead_(std::move(aead)), place_(place), shape_(shape) {}
 
   [[nodiscard]] const SealedShape& shape() const { return shape_; }
-  /// Seals the text that is in `slot` behind kSealedTextAt, in place.
-  void seal(std::uint64_t block, const Nonce& nonce, std::span<std::byte> slot) const;
+  /// Seals the text that is in `slot` behind kSealedTextAt, in place. `seed` is fresh random bytes.
+  void seal(std::uint64_t block, const NonceSeed& seed, std::span<std::byte> slot) const;
   /// Opens a sound block to `out`, which has the length of its text. Returns false, and fills `out`
   /// with zeros, if the block is not authentic.
   [[nodiscard]] bool open(std::uint64_t block, std::span<const std::byte> slot,
@@ -60,7 +60,7 @@ class BlockCipher {
  private:
   [[nodiscard]] std::array<std::byte, 32> associated(std::uint64_t block, std::size_t length) const;
 
-  const Aead aead_;
+  const HedgedAead aead_;
   const SealedPlace place_;
   const SealedShape shape_;
 };

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/random_bytes.h"
 #include "crypto/sealed_blocks.h"
 
 namespace varve::crypto {
@@ -117,7 +119,8 @@ class SealedFile final : public io::File {
   Result<Cipher> cipher_for_writing() {
     VARVE_TRY_ASSIGN(auto present, present_cipher());
     if (present) return present;
-    VARVE_TRY_ASSIGN(const auto salt, random_salt());
+    const std::array<std::uint32_t, 3> place{place_.kind, place_.store, place_.number};
+    VARVE_TRY_ASSIGN(const auto salt, keys_->nonces().new_salt(std::as_bytes(std::span(place))));
     VARVE_TRY_ASSIGN(auto aead, keys_->salted(Purpose::kFiles, salt));
     VARVE_TRY(file_->write_at(0, encode_sealed_header(place_.block_bytes, salt)));
     const std::lock_guard guard(mutex_);
@@ -240,15 +243,15 @@ class SealedFile final : public io::File {
     const SealedShape& shape = cipher.shape();
     const std::uint64_t stop = (offset + data.size() - 1) / shape.block_bytes + 1;
     std::vector<std::byte> slots;
-    std::vector<std::byte> nonces;
+    std::vector<NonceSeed> seeds;
     std::size_t done = 0;
     for (std::uint64_t block = offset / shape.block_bytes; block < stop;) {
       const auto first = block;
       const auto count =
           static_cast<std::size_t>(std::min<std::uint64_t>(stop - block, shape.slots_at_once()));
       slots.assign(count * shape.slot_bytes(), std::byte{0});
-      nonces.resize(count * kNonceBytes);
-      VARVE_TRY(fill_random(nonces));
+      seeds.resize(count);  // Taken at once, which is much faster. They die with this call.
+      VARVE_TRY(base::fill_random(std::as_writable_bytes(std::span(seeds))));
       std::size_t used = 0;
       for (std::size_t i = 0; i < count; ++i, ++block) {
         const auto begin = block * shape.block_bytes;
@@ -263,10 +266,7 @@ class SealedFile final : public io::File {
         }
         std::ranges::copy(data.subspan(done, part),
                           slot.begin() + static_cast<std::ptrdiff_t>(kSealedTextAt + inside));
-        Nonce nonce{};
-        std::copy_n(nonces.begin() + static_cast<std::ptrdiff_t>(i * kNonceBytes), nonce.size(),
-                    nonce.begin());
-        cipher.seal(block, nonce, slot.first(kSealedTextAt + length));
+        cipher.seal(block, seeds[i], slot.first(kSealedTextAt + length));
         used = i * shape.slot_bytes() + kSealedTextAt + length;
         done += part;
       }
@@ -294,9 +294,10 @@ class SealedFile final : public io::File {
                      read_block(cipher, block, std::span(slot).subspan(kSealedTextAt)));
     // A block that ends there stays as it is: a sync may have promised it.
     if (length != rest) {
-      VARVE_TRY_ASSIGN(const auto nonce, random_nonce());
+      NonceSeed seed{};
+      VARVE_TRY(base::fill_random(seed));
       const auto shorter = std::span(slot).first(kSealedTextAt + rest);
-      cipher.seal(block, nonce, shorter);
+      cipher.seal(block, seed, shorter);
       VARVE_TRY(file_->write_at(shape.slot_at(block), shorter));
     }
     return file_->truncate(shape.slot_at(block) + kSealedTextAt + rest);

@@ -2,19 +2,17 @@
 #include "crypto/secret_key.h"
 
 #include <openssl/crypto.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
 
+#include "base/random_bytes.h"
 #include "crypto/secure_memory.h"
 
 namespace varve::crypto {
 
 Result<SecretKey> SecretKey::random() {
   VARVE_TRY_ASSIGN(auto bytes, allocate_secure(kKeyBytes));
-  if (RAND_priv_bytes(reinterpret_cast<unsigned char*>(bytes.get()), kKeyBytes) != 1) {
-    return Error(ErrorCode::kIo, "the system gave no random bytes for a key");
-  }
+  VARVE_TRY(base::fill_random({bytes.get(), kKeyBytes}));
   return SecretKey(std::move(bytes));
 }
 
@@ -33,12 +31,5 @@ bool SecretKey::equals(const SecretKey& other) const {
 }
 
 void wipe(std::span<std::byte> bytes) { OPENSSL_cleanse(bytes.data(), bytes.size()); }
-
-Result<void> fill_random(std::span<std::byte> out) {
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(out.data()), static_cast<int>(out.size())) != 1) {
-    return Error(ErrorCode::kIo, "the system gave no random bytes");
-  }
-  return {};
-}
 
 }  // namespace varve::crypto

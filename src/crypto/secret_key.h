@@ -36,7 +36,4 @@ class SecretKey {
 /// Overwrites bytes with zeros; the compiler does not leave it out.
 void wipe(std::span<std::byte> bytes);
 
-/// Fills `out` with random bytes that an attacker cannot predict. Errors: kIo.
-[[nodiscard]] Result<void> fill_random(std::span<std::byte> out);
-
 }  // namespace varve::crypto

@@ -213,6 +213,12 @@ std::string encode_container_header(ContainerHeader& header) {
   return encode_fixed_header(fixed) + tables;
 }
 
+std::string unsealed_header_text(const ContainerHeader& header) {
+  auto fixed = fixed_header_of(header);
+  const std::string tables = encode_tables(header, header.header_bytes, fixed);
+  return encode_fixed_header(fixed) + tables;
+}
+
 std::string seal_container(ContainerHeader& header, const ContainerKey& key,
                            std::span<std::byte> data) {
   const auto rest = data.first(header.stored_bytes() - header.header_bytes);

@@ -113,6 +113,9 @@ void complete_header(ContainerHeader& header);
 /// `header`. The result's size is header.header_bytes.
 [[nodiscard]] std::string encode_container_header(ContainerHeader& header);
 
+/// Returns a text that determines the header of a container before it is sealed.
+[[nodiscard]] std::string unsealed_header_text(const ContainerHeader& header);
+
 /// Seals a whole container: its frames, whose stored bytes follow each other in `data`, and its
 /// header. Fills `data` with the padding up to the container's end, and returns the encoded header.
 /// complete_header() has completed `header`. `key` is that of the header's salt, which no other

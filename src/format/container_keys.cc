@@ -49,7 +49,7 @@ Result<ContainerKey> ContainerKeys::key_of(const crypto::Salt& salt) const {
     const std::lock_guard lock(mutex_);
     if (auto known = find(salt)) return std::move(*known);
   }
-  VARVE_TRY_ASSIGN(auto aead, ring_->salted(crypto::Purpose::kContainers, salt));
+  VARVE_TRY_ASSIGN(auto aead, ring_->of_container(salt));
   ContainerKey key(std::move(aead), ring_);
   const std::lock_guard lock(mutex_);
   if (find(salt)) return key;  // Another thread was faster.

@@ -22,7 +22,7 @@ namespace varve::format {
 
 /// The fields that only a sealed container has.
 struct ContainerSeal {
-  crypto::Salt salt{};            ///< Random. The container's key follows from it.
+  crypto::Salt salt{};            ///< The container's key follows from it.
   std::uint32_t total_bytes = 0;  ///< Length of the whole container, with its padding.
   bool operator==(const ContainerSeal&) const = default;
 };
@@ -74,13 +74,18 @@ class ContainerKeys {
  public:
   using SaltSource = std::function<Result<crypto::Salt>()>;
 
-  /// `salts` gives each new container its salt. No salt may be given twice.
-  explicit ContainerKeys(std::shared_ptr<const crypto::KeyRing> ring,
-                         SaltSource salts = crypto::random_salt)
+  /// `salts` gives each new container its salt, and no salt twice: only for tests, whose containers
+  /// have the same bytes in each run.
+  explicit ContainerKeys(std::shared_ptr<const crypto::KeyRing> ring, SaltSource salts = nullptr)
       : ring_(std::move(ring)), salts_(std::move(salts)) {}
 
-  /// Returns the salt of a new container. Errors: kIo without random bytes.
-  [[nodiscard]] Result<crypto::Salt> new_salt() const { return salts_(); }
+  /// Returns the salt of a new container. `place` and `content` determine all of its bytes, so that
+  /// containers that differ have different salts even if the random bytes repeat.
+  /// Errors: kIo without random bytes.
+  [[nodiscard]] Result<crypto::Salt> new_salt(std::span<const std::byte> place,
+                                              std::span<const std::byte> content) const {
+    return salts_ ? salts_() : ring_->nonces().new_salt(place, content);
+  }
   /// Returns the key of the container with this salt. Errors: kIo without memory.
   [[nodiscard]] Result<ContainerKey> key_of(const crypto::Salt& salt) const;
 

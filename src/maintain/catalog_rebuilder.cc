@@ -2,13 +2,12 @@
 #include "maintain/catalog_rebuilder.h"
 
 #include <fmt/format.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/coding.h"
+#include "base/random_bytes.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/object_store.h"
@@ -102,13 +101,9 @@ std::string CatalogRebuilder::name_of(VersionNumber number) const {
 
 Result<RebuildReport> CatalogRebuilder::run() {
   {
-    std::array<unsigned char, 16> id{};
-    if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
-      return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id");
-    }
+    VARVE_TRY_ASSIGN(const auto id, base::random_bytes<16>());
     VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-    VARVE_TRY(txn.put(meta::catalog::kSettings, kCatalogIdSetting,
-                      base::as_text(std::as_bytes(std::span(id)))));
+    VARVE_TRY(txn.put(meta::catalog::kSettings, kCatalogIdSetting, base::as_text(id)));
     VARVE_TRY(txn.commit());
   }
   VARVE_TRY(scan_pool());

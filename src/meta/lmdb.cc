@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "base/random_bytes.h"
 #include "base/system_error.h"
 #include "io/posix_file_system.h"
 #include "meta/open_envs.h"
@@ -312,26 +313,26 @@ Result<WriteTxn> WriteTxn::begin(const Env& env) {
 }
 
 // Random numbers come in batches, which is much faster. A batch dies with its transaction, so no
-// copy of this process can use it too.
-Result<crypto::Nonce> WriteTxn::next_nonce() {
+// fork of this process can use it, too.
+Result<crypto::NonceSeed> WriteTxn::next_seed() {
   constexpr std::size_t kBatch = 64;
-  if (nonces_.empty()) {
-    nonces_.resize(kBatch);
-    VARVE_TRY(crypto::fill_random(std::as_writable_bytes(std::span(nonces_))));
+  if (seeds_.empty()) {
+    seeds_.resize(kBatch);
+    VARVE_TRY(base::fill_random(std::as_writable_bytes(std::span(seeds_))));
   }
-  const auto nonce = nonces_.back();
-  nonces_.pop_back();
-  return nonce;
+  const auto seed = seeds_.back();
+  seeds_.pop_back();
+  return seed;
 }
 
 Result<void> WriteTxn::put(TableIndex table, std::string_view key, std::string_view value) {
   // Made before the put, which overwrites pages of the map: `value` may be in one.
   std::string stored;
   if (const auto* const seal = env_->seal()) {
-    VARVE_TRY_ASSIGN(const auto nonce, next_nonce());
+    VARVE_TRY_ASSIGN(const auto seed, next_seed());
     const char* const name = env_->name_of(table);
     stored.resize(ValueSeal::sealed_bytes(name, value.size()));
-    seal->seal(name, key, nonce, value, std::as_writable_bytes(std::span(stored)));
+    seal->seal(name, key, seed, value, std::as_writable_bytes(std::span(stored)));
   } else {
     stored = value;
   }

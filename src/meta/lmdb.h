@@ -200,11 +200,11 @@ class WriteTxn final : public Txn {
 
  private:
   using Txn::Txn;
-  [[nodiscard]] Result<crypto::Nonce> next_nonce();
+  [[nodiscard]] Result<crypto::NonceSeed> next_seed();
 
-  bool matters_ = false;               // See Env::before_commits().
-  std::uint64_t pages_touched_ = 32;   // Upper bound of the pages that commit() may add.
-  std::vector<crypto::Nonce> nonces_;  // Random ones that no value has yet.
+  bool matters_ = false;                  // See Env::before_commits().
+  std::uint64_t pages_touched_ = 32;      // Upper bound of the pages that commit() may add.
+  std::vector<crypto::NonceSeed> seeds_;  // Random bytes that no value has used yet.
 };
 
 /// Walks a table in key order.

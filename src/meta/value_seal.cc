@@ -63,12 +63,11 @@ Error cannot_open() {
 }  // namespace
 
 Result<std::shared_ptr<const ValueSeal>> ValueSeal::make(const EnvKeys& keys) {
-  VARVE_TRY_ASSIGN(const auto salt, crypto::random_salt());
+  VARVE_TRY_ASSIGN(const auto salt, keys.ring->nonces().new_salt(base::as_bytes(keys.place)));
   VARVE_TRY_ASSIGN(auto aead, keys.ring->salted(keys.purpose, salt));
-  VARVE_TRY_ASSIGN(const auto nonce, crypto::random_nonce());
-  const auto tag = aead.seal(nonce, base::as_bytes(associated_of(keys, salt)), {});
+  VARVE_TRY_ASSIGN(const auto seal, aead.seal(base::as_bytes(associated_of(keys, salt)), {}));
   const std::shared_ptr<ValueSeal> made(new ValueSeal(keys, salt, std::move(aead)));
-  made->record_.append(text_of(salt)).append(text_of(nonce)).append(text_of(tag));
+  made->record_.append(text_of(salt)).append(text_of(seal.nonce)).append(text_of(seal.tag));
   return std::shared_ptr<const ValueSeal>(made);
 }
 
@@ -81,14 +80,13 @@ Result<std::shared_ptr<const ValueSeal>> ValueSeal::open(const EnvKeys& keys,
     bytes = bytes.subspan(out.size());
   };
   crypto::Salt salt{};
-  crypto::Nonce nonce{};
-  crypto::Tag tag{};
+  crypto::HedgedAead::Seal seal;
   take(salt);
-  take(nonce);
-  take(tag);
+  take(seal.nonce);
+  take(seal.tag);
   VARVE_TRY_ASSIGN(auto aead, keys.ring->salted(keys.purpose, salt));
   const auto associated = associated_of(keys, salt);
-  if (!aead.open(nonce, base::as_bytes(associated), std::span<std::byte>(), tag)) {
+  if (!aead.open(seal, base::as_bytes(associated), std::span<std::byte>())) {
     return cannot_open();
   }
   const std::shared_ptr<ValueSeal> opened(new ValueSeal(keys, salt, std::move(aead)));
@@ -102,16 +100,16 @@ std::size_t ValueSeal::sealed_bytes(std::string_view table, std::size_t value_by
   return static_cast<std::size_t>(padded) + kExtraBytes;
 }
 
-void ValueSeal::seal(std::string_view table, std::string_view key, const crypto::Nonce& nonce,
+void ValueSeal::seal(std::string_view table, std::string_view key, const crypto::NonceSeed& seed,
                      std::string_view value, std::span<std::byte> out) const {
-  std::copy(nonce.begin(), nonce.end(), out.begin());
-  const auto text = out.subspan(nonce.size(), out.size() - kExtraBytes);
+  const auto text = out.subspan(crypto::kNonceBytes, out.size() - kExtraBytes);
   VARVE_ASSERT(out.size() == sealed_bytes(table, value.size()));
   std::ranges::copy(base::as_bytes(value), text.begin());
   const auto padding = text.subspan(value.size());
   std::ranges::fill(padding, std::byte{0});
   padding.front() = kPaddingMark;
-  const auto tag = aead_.seal(nonce, ValuePlace(salt_, table, key).bytes(), text);
+  const auto [nonce, tag] = aead_.seal(seed, ValuePlace(salt_, table, key).bytes(), text);
+  std::copy(nonce.begin(), nonce.end(), out.begin());
   std::copy(tag.begin(), tag.end(), out.last(tag.size()).begin());
 }
 
@@ -119,15 +117,14 @@ Result<Value> ValueSeal::open(std::string_view table, std::string_view key,
                               std::string_view sealed) const {
   if (sealed.size() >= kExtraBytes) {
     const auto bytes = base::as_bytes(sealed);
-    crypto::Nonce nonce{};
-    crypto::Tag tag{};
-    std::copy_n(bytes.begin(), nonce.size(), nonce.begin());
-    std::copy_n(bytes.end() - tag.size(), tag.size(), tag.begin());
-    const auto text = bytes.subspan(nonce.size(), sealed.size() - kExtraBytes);
+    crypto::HedgedAead::Seal seal;
+    std::copy_n(bytes.begin(), seal.nonce.size(), seal.nonce.begin());
+    std::copy_n(bytes.end() - crypto::kTagBytes, seal.tag.size(), seal.tag.begin());
+    const auto text = bytes.subspan(seal.nonce.size(), sealed.size() - kExtraBytes);
     // One byte more, so that an empty value has memory of its own, too.
     auto owned = std::make_unique_for_overwrite<char[]>(text.size() + 1);
     const std::span<std::byte> out(reinterpret_cast<std::byte*>(owned.get()), text.size());
-    if (aead_.open(nonce, ValuePlace(salt_, table, key).bytes(), text, tag, out)) {
+    if (aead_.open(seal, ValuePlace(salt_, table, key).bytes(), text, out)) {
       std::size_t end = out.size();
       while (end > 0 && out[end - 1] == std::byte{0}) --end;
       if (end > 0 && out[end - 1] == kPaddingMark) return Value(std::move(owned), end - 1);

@@ -45,9 +45,9 @@ class ValueSeal {
   /// Returns the length of a sealed value of this table: that of the padded value, and kExtraBytes.
   [[nodiscard]] static std::size_t sealed_bytes(std::string_view table, std::size_t value_bytes);
 
-  /// Writes the sealed value to `out`, which has sealed_bytes() and does not overlap it. The nonce
-  /// is random, and never used again.
-  void seal(std::string_view table, std::string_view key, const crypto::Nonce& nonce,
+  /// Writes the sealed value to `out`, which has sealed_bytes() and does not overlap it. `seed` is
+  /// fresh random bytes.
+  void seal(std::string_view table, std::string_view key, const crypto::NonceSeed& seed,
             std::string_view value, std::span<std::byte> out) const;
   /// Returns the value that seal() sealed for this table and key. Errors: kCorrupt for other bytes.
   [[nodiscard]] Result<Value> open(std::string_view table, std::string_view key,
@@ -56,11 +56,11 @@ class ValueSeal {
   [[nodiscard]] std::string hash_of(std::string_view prefix, std::string_view name) const;
 
  private:
-  ValueSeal(const EnvKeys& keys, crypto::Salt salt, crypto::Aead aead)
+  ValueSeal(const EnvKeys& keys, crypto::Salt salt, crypto::HedgedAead aead)
       : ring_(keys.ring), salt_(salt), aead_(std::move(aead)) {}
   std::shared_ptr<const crypto::KeyRing> ring_;
   crypto::Salt salt_;
-  crypto::Aead aead_;
+  crypto::HedgedAead aead_;
   std::string record_;
 };
 

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/coding.h"
-#include "crypto/aead.h"
+#include "crypto/hedged_aead.h"
 
 namespace varve::replica {
 
@@ -30,10 +30,10 @@ constexpr std::string_view kStoredLease = "lease object";
 
 Error lease_damaged() { return {ErrorCode::kCorrupt, "the lease of the object store is damaged"}; }
 
-Result<crypto::Aead> cipher_of(const crypto::KeyRing& keys) {
+Result<crypto::HedgedAead> cipher_of(const crypto::KeyRing& keys) {
   VARVE_TRY_ASSIGN(auto key, crypto::derive_key(keys.master(), base::as_bytes(keys.repository_id()),
                                                 "varve lease"));
-  return crypto::Aead(keys.cipher(), std::move(key));
+  return keys.hedged(std::move(key));
 }
 
 std::string shown(const std::string& text) {
@@ -83,11 +83,10 @@ Result<std::string> encode_lease(const Lease& lease, const crypto::KeyRing* keys
   writer.u16(keys == nullptr ? 0 : 1);
   if (keys != nullptr) {
     VARVE_TRY_ASSIGN(const auto cipher, cipher_of(*keys));
-    VARVE_TRY_ASSIGN(const auto nonce, crypto::random_nonce());
-    const auto tag =
-        cipher.seal(nonce, base::as_bytes(text), std::as_writable_bytes(std::span(body)));
-    writer.bytes(nonce);
-    writer.bytes(tag);
+    VARVE_TRY_ASSIGN(const auto seal,
+                     cipher.seal(base::as_bytes(text), std::as_writable_bytes(std::span(body))));
+    writer.bytes(seal.nonce);
+    writer.bytes(seal.tag);
   }
   writer.text(body);
   return text;
@@ -100,17 +99,16 @@ Result<Lease> decode_lease(std::string_view text, const crypto::KeyRing* keys) {
   if (!is_lease || text.size() > kLeaseBytesMax) return lease_damaged();
   std::string body;
   if (keys != nullptr) {
-    crypto::Nonce nonce{};
-    crypto::Tag tag{};
-    const auto given_nonce = reader.bytes(nonce.size());
-    const auto given_tag = reader.bytes(tag.size());
+    crypto::HedgedAead::Seal seal;
+    const auto given_nonce = reader.bytes(seal.nonce.size());
+    const auto given_tag = reader.bytes(seal.tag.size());
     if (!reader.ok()) return lease_damaged();
-    std::ranges::copy(given_nonce, nonce.begin());
-    std::ranges::copy(given_tag, tag.begin());
+    std::ranges::copy(given_nonce, seal.nonce.begin());
+    std::ranges::copy(given_tag, seal.tag.begin());
     body = reader.text(reader.left());
     VARVE_TRY_ASSIGN(const auto cipher, cipher_of(*keys));
-    if (!cipher.open(nonce, base::as_bytes(text.substr(0, kLeaseHeaderBytes)),
-                     std::as_writable_bytes(std::span(body)), tag)) {
+    if (!cipher.open(seal, base::as_bytes(text.substr(0, kLeaseHeaderBytes)),
+                     std::as_writable_bytes(std::span(body)))) {
       return lease_damaged();
     }
   } else {

@@ -5,12 +5,11 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/coding.h"
 #include "base/log.h"
-#include "crypto/secret_key.h"
+#include "base/random_bytes.h"
 #include "format/key_slot_text.h"
 #include "format/superblock.h"
 #include "replica/head_objects.h"
@@ -40,8 +39,7 @@ Replicator::Replicator(ReplicatorParts parts, ReplicaState state, meta::Env copy
 Result<std::unique_ptr<Replicator>> Replicator::open(ReplicatorParts parts) {
   VARVE_TRY_ASSIGN(auto state, ReplicaState::open(*parts.files, parts.root, false));
   VARVE_TRY_ASSIGN(auto copy, open_copy(*parts.files, parts.root, false));
-  std::array<std::byte, 8> random{};
-  VARVE_TRY(crypto::fill_random(random));
+  VARVE_TRY_ASSIGN(const auto random, base::random_bytes<8>());
   std::unique_ptr<Replicator> made(new Replicator(std::move(parts), std::move(state),
                                                   std::move(copy), format::hex_text(random)));
   VARVE_TRY(made->load());

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/coding.h"
+#include "base/random_bytes.h"
 #include "catalog/layout_records.h"
 #include "catalog/pool_records.h"
 #include "catalog/series_settings.h"
@@ -103,8 +103,7 @@ Result<void> remove_catalog(io::FileSystem& files, const store::RepositoryPaths&
 }
 
 Result<std::string> new_repository_id() {
-  std::array<std::byte, 16> id{};
-  VARVE_TRY(crypto::fill_random(id));
+  VARVE_TRY_ASSIGN(const auto id, base::random_bytes<16>());
   return format::hex_text(id);
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completes what the last writer left behind, and notes when nothing is left (docs/ORDERING.md
 // O37).
-#include <openssl/rand.h>
-
 #include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
+#include "base/coding.h"
 #include "base/log.h"
+#include "base/random_bytes.h"
 #include "catalog/name_table.h"
 #include "catalog/series_catalog.h"
 #include "maintain/manifest_file.h"
@@ -169,12 +168,9 @@ void RepositoryImpl::warn_of_older_catalog() {
 Result<void> RepositoryImpl::check_catalog_age() {
   VARVE_TRY(refuse_older_catalog());
   if (!catalog_id_.empty()) return {};
-  std::array<unsigned char, 16> random{};
-  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
-    return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id");
-  }
+  VARVE_TRY_ASSIGN(const auto random, base::random_bytes<16>());
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  catalog_id_ = base::as_text(std::as_bytes(std::span(random)));
+  catalog_id_ = base::as_text(random);
   VARVE_TRY(txn.put(meta::catalog::kSettings, maintain::kCatalogIdSetting, catalog_id_));
   return txn.commit();
 }

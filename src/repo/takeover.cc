@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "repo/takeover.h"
 
-#include <openssl/rand.h>
-
-#include <array>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +8,7 @@
 #include "base/clock.h"
 #include "base/coding.h"
 #include "base/log.h"
+#include "base/random_bytes.h"
 #include "catalog/sequence_record.h"
 #include "catalog/series_catalog.h"
 #include "format/data_codecs.h"
@@ -68,15 +66,11 @@ Result<void> drop_open_versions(meta::WriteTxn& txn) {
 // labels get its stamps (docs/ORDERING.md O22, O23).
 Result<void> begin_catalog(io::FileSystem& files, const Takeover& takeover,
                            const meta::Env& catalog) {
-  std::array<unsigned char, 16> id{};
-  if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
-    return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id");
-  }
+  VARVE_TRY_ASSIGN(const auto id, base::random_bytes<16>());
   {
     VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog));
     VARVE_TRY(drop_open_versions(txn));
-    VARVE_TRY(txn.put(meta::catalog::kSettings, maintain::kCatalogIdSetting,
-                      base::as_text(std::as_bytes(std::span(id)))));
+    VARVE_TRY(txn.put(meta::catalog::kSettings, maintain::kCatalogIdSetting, base::as_text(id)));
     VARVE_TRY(txn.commit());
   }
   const format::DataCodecs codecs(takeover.superblock.parameters, takeover.keys);

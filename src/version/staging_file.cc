@@ -13,6 +13,7 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "base/random_bytes.h"
 
 namespace varve::version {
 
@@ -35,6 +36,16 @@ Error damaged_file() {
           "a staging file is damaged; write the file again, or remove it from the open version"};
 }
 
+std::string text_of(const StagingPlace& place) {
+  std::string text;
+  base::ByteWriter w(text);
+  w.u32(static_cast<std::uint32_t>(place.series));
+  w.u32(static_cast<std::uint32_t>(place.number));
+  w.u64(place.ino);
+  w.u64(place.generation);
+  return text;
+}
+
 class PlainStagingFile final : public StagingFile {
  public:
   explicit PlainStagingFile(std::unique_ptr<io::File> file) : file_(std::move(file)) {}
@@ -52,11 +63,12 @@ class PlainStagingFile final : public StagingFile {
 };
 
 /// A log of blocks. An offset in the log counts the raw bytes of the blocks. A block that was
-/// written never changes, so a crash during a later write does not damage it. Nonces are random,
-/// because the writer after a crash gives the log's last offsets a second time.
+/// written never changes, so a crash during a later write does not damage it. Nonces are not
+/// counted, because the writer after a crash gives the log's last offsets a second time.
 class SealedStagingFile final : public StagingFile {
  public:
-  SealedStagingFile(std::unique_ptr<io::File> file, crypto::Aead aead, const StagingPlace& place)
+  SealedStagingFile(std::unique_ptr<io::File> file, crypto::HedgedAead aead,
+                    const StagingPlace& place)
       : file_(std::move(file)), aead_(std::move(aead)), place_(place) {}
 
   /// Finds the blocks of the log, up to the first one that a crash cut short.
@@ -76,13 +88,13 @@ class SealedStagingFile final : public StagingFile {
     std::uint64_t at = 0;     // Offset of its header in the file.
   };
   [[nodiscard]] std::string associated(std::uint64_t begin, std::uint32_t bytes) const;
-  void append_block(const crypto::Nonce& nonce, std::uint64_t begin,
+  void append_block(const crypto::NonceSeed& seed, std::uint64_t begin,
                     std::span<const std::byte> data, std::string& out) const;
   /// Opens the block into `out`, which has its length.
   [[nodiscard]] Result<void> open_block(const Block& block, std::span<std::byte> out) const;
 
   const std::unique_ptr<io::File> file_;
-  const crypto::Aead aead_;
+  const crypto::HedgedAead aead_;
   const StagingPlace place_;
   mutable std::mutex mutex_;  // No other lock is taken with it. Guards the members below.
   std::vector<Block> blocks_;
@@ -95,12 +107,8 @@ class SealedStagingFile final : public StagingFile {
 };
 
 std::string SealedStagingFile::associated(std::uint64_t begin, std::uint32_t bytes) const {
-  std::string text;
+  std::string text = text_of(place_);
   base::ByteWriter w(text);
-  w.u32(static_cast<std::uint32_t>(place_.series));
-  w.u32(static_cast<std::uint32_t>(place_.number));
-  w.u64(place_.ino);
-  w.u64(place_.generation);
   w.u64(begin);
   w.u32(bytes);
   return text;
@@ -131,7 +139,7 @@ Result<void> SealedStagingFile::scan() {
   return {};
 }
 
-void SealedStagingFile::append_block(const crypto::Nonce& nonce, std::uint64_t begin,
+void SealedStagingFile::append_block(const crypto::NonceSeed& seed, std::uint64_t begin,
                                      std::span<const std::byte> data, std::string& out) const {
   const std::size_t at = out.size();
   out.resize(at + kHeaderBytes + data.size());
@@ -139,7 +147,7 @@ void SealedStagingFile::append_block(const crypto::Nonce& nonce, std::uint64_t b
   const auto text = block.subspan(kHeaderBytes);
   const auto bytes = static_cast<std::uint32_t>(data.size());
   std::ranges::copy(data, text.begin());
-  const auto tag = aead_.seal(nonce, base::as_bytes(associated(begin, bytes)), text);
+  const auto [nonce, tag] = aead_.seal(seed, base::as_bytes(associated(begin, bytes)), text);
   base::store_le(block.data(), bytes);
   std::ranges::copy(nonce, block.begin() + kNonceAt);
   std::ranges::copy(tag, block.begin() + kTagAt);
@@ -160,13 +168,13 @@ Result<std::uint64_t> SealedStagingFile::write(std::uint64_t /*offset*/,
   out.reserve(data.size() + sealed_staging_overhead(data.size()));
   std::vector<Block> added;
   // Taken at once, which is much faster. They die with this call.
-  std::vector<crypto::Nonce> nonces((data.size() + kBlockBytes - 1) / kBlockBytes);
-  VARVE_TRY(crypto::fill_random(std::as_writable_bytes(std::span(nonces))));
+  std::vector<crypto::NonceSeed> seeds((data.size() + kBlockBytes - 1) / kBlockBytes);
+  VARVE_TRY(base::fill_random(std::as_writable_bytes(std::span(seeds))));
   for (std::size_t done = 0; done < data.size();) {
     const auto part = data.subspan(done, std::min(kBlockBytes, data.size() - done));
-    const auto& nonce = nonces[added.size()];
+    const auto& seed = seeds[added.size()];
     added.push_back({begin + done, file_begin + out.size()});
-    append_block(nonce, begin + done, part, out);
+    append_block(seed, begin + done, part, out);
     done += part.size();
   }
   const auto written = file_->write_at(file_begin, base::as_bytes(out));
@@ -190,12 +198,11 @@ Result<void> SealedStagingFile::open_block(const Block& block, std::span<std::by
   if (base::checksum64(sealed) != base::load_le<std::uint64_t>(stored.data() + kDataSumAt)) {
     return damaged_file();
   }
-  crypto::Nonce nonce{};
-  crypto::Tag tag{};
-  std::copy_n(header.begin() + kNonceAt, nonce.size(), nonce.begin());
-  std::copy_n(header.begin() + kTagAt, tag.size(), tag.begin());
+  crypto::HedgedAead::Seal seal;
+  std::copy_n(header.begin() + kNonceAt, seal.nonce.size(), seal.nonce.begin());
+  std::copy_n(header.begin() + kTagAt, seal.tag.size(), seal.tag.begin());
   const auto text = associated(block.begin, static_cast<std::uint32_t>(out.size()));
-  if (!aead_.open(nonce, base::as_bytes(text), sealed, tag, out)) return damaged_file();
+  if (!aead_.open(seal, base::as_bytes(text), sealed, out)) return damaged_file();
   return {};
 }
 
@@ -245,7 +252,7 @@ Result<std::shared_ptr<StagingFile>> create_staging_file(io::FileSystem& files,
     return std::shared_ptr<StagingFile>(std::make_shared<PlainStagingFile>(std::move(file)));
   }
   VARVE_TRY(file->truncate(0));  // A crash may have left a file of this name.
-  VARVE_TRY_ASSIGN(const auto salt, crypto::random_salt());
+  VARVE_TRY_ASSIGN(const auto salt, keys->nonces().new_salt(base::as_bytes(text_of(place))));
   VARVE_TRY_ASSIGN(auto aead, keys->salted(crypto::Purpose::kStaging, salt));
   std::string header;
   base::ByteWriter w(header);

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "web/gate.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <utility>
 
-#include "base/system_error.h"
+#include "base/random_bytes.h"
 
 namespace varve::web {
 namespace {
@@ -32,18 +28,11 @@ bool names_loopback(std::string_view host) {
 
 Result<std::string> make_token() {
   constexpr std::string_view kDigits = "0123456789abcdef";
-  std::array<unsigned char, 32> random{};
-  ssize_t got = 0;
-  do {
-    got = ::getrandom(random.data(), random.size(), 0);
-  } while (got < 0 && errno == EINTR);
-  if (got != static_cast<ssize_t>(random.size())) {
-    return base::io_error("cannot get random numbers", errno);
-  }
+  VARVE_TRY_ASSIGN(const auto random, base::random_bytes<32>());
   std::string token;
-  for (const unsigned char byte : random) {
-    token += kDigits[byte >> 4];
-    token += kDigits[byte & 15];
+  for (const std::byte byte : random) {
+    token += kDigits[std::to_integer<std::size_t>(byte >> 4)];
+    token += kDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
   }
   return token;
 }

@@ -70,7 +70,7 @@ std::vector<std::string> sealed_value_seeds() {
   const auto text = text_of_seeds();
   for (const auto bytes : {std::size_t{0}, std::size_t{40}, kValueBytesMax}) {
     std::string sealed(meta::ValueSeal::sealed_bytes(kTable, bytes), '\0');
-    (*seal)->seal(kTable, kKey, crypto::nonce_of(bytes), std::string_view(text).substr(0, bytes),
+    (*seal)->seal(kTable, kKey, crypto::NonceSeed{}, std::string_view(text).substr(0, bytes),
                   std::as_writable_bytes(std::span(sealed)));
     seeds.push_back((*seal)->record() + sealed);
   }

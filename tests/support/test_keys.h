@@ -39,7 +39,7 @@ inline format::ContainerKeys::SaltSource counting_salts() {
 inline std::unique_ptr<const format::FrameCodec> sealed_codec(
     const format::Compression& compression = {},
     std::shared_ptr<const crypto::KeyRing> ring = test_keys(),
-    format::ContainerKeys::SaltSource salts = crypto::random_salt) {
+    format::ContainerKeys::SaltSource salts = nullptr) {
   return format::make_sealed_frame_codec(compression, std::make_unique<const format::ContainerKeys>(
                                                           std::move(ring), std::move(salts)));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fingerprinting/seeded_random.h"
 
-#include <openssl/rand.h>
+#include <sys/random.h>
 
 #include <atomic>
 #include <cstring>
@@ -18,21 +18,17 @@ std::uint64_t next() {  // SplitMix64.
   return z ^ (z >> 31);
 }
 
-int fill(unsigned char* out, int bytes) {
-  for (int at = 0; at < bytes; ++at) out[at] = static_cast<unsigned char>(next() >> 32);
-  return 1;
-}
-
 }  // namespace
 
 void seed_random_bytes(std::uint64_t seed) { state = seed * 0x2545f4914f6cdd1dULL; }
 
 }  // namespace varve::fingerprinting
 
-// The linker takes these for the calls of Varve's code; OpenSSL's own calls stay as they are.
-extern "C" int RAND_bytes(unsigned char* out, int bytes) {
-  return varve::fingerprinting::fill(out, bytes);
-}
-extern "C" int RAND_priv_bytes(unsigned char* out, int bytes) {
-  return varve::fingerprinting::fill(out, bytes);
+// The linker takes it for the calls of Varve's code.
+extern "C" ssize_t getrandom(void* out, std::size_t bytes, unsigned /*flags*/) {
+  auto* const to = static_cast<unsigned char*>(out);
+  for (std::size_t at = 0; at < bytes; ++at) {
+    to[at] = static_cast<unsigned char>(varve::fingerprinting::next() >> 32);
+  }
+  return static_cast<ssize_t>(bytes);
 }

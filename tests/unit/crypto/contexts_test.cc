@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/random_bytes.h"
 #include "crypto/aead.h"
 #include "crypto/gcm_library.h"
 #include "crypto/hmac.h"
@@ -166,20 +167,20 @@ TEST_P(Contexts, AChildOfAForkSealsAndOpens) {
   EXPECT_TRUE(works()) << "the end of the child changed the parent's contexts";
 }
 
-TEST(Nonces, AForkRepeatsNone) {
-  (void)*random_nonce();  // The generator has a state to copy.
+TEST(RandomBytes, AForkRepeatsNone) {
+  (void)*base::random_bytes<12>();  // A generator in this process would have a state to copy.
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto nonce = *random_nonce();
+    const auto nonce = *base::random_bytes<12>();
     ::_exit(::write(ends[1], nonce.data(), nonce.size()) == ssize_t{kNonceBytes} ? 0 : 1);
   }
   Nonce theirs{};
   EXPECT_EQ(::read(ends[0], theirs.data(), theirs.size()), ssize_t{kNonceBytes});
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_NE(*random_nonce(), theirs);
+  EXPECT_NE(*base::random_bytes<12>(), theirs);
   ::close(ends[0]);
   ::close(ends[1]);
 }

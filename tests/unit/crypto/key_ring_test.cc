@@ -48,14 +48,14 @@ TEST(KeyRing, SameInputsGiveTheSameKeys) {
 
 TEST(KeyRing, ATextOpensOnlyWithItsPurposeAndSalt) {
   const auto keys = ring(1, "00");
-  auto salt = *random_salt();
+  auto salt = *keys->nonces().new_salt({});
   const std::vector<std::byte> text(100, std::byte{5});
   auto sealed = text;
-  const auto tag = keys->salted(Purpose::kFiles, salt)->seal(nonce_of(0), {}, sealed);
+  const auto seal = *keys->salted(Purpose::kFiles, salt)->seal({}, sealed);
   std::vector<std::byte> out(text.size());
   const auto opens = [&](Purpose purpose) {
     const std::span<const std::byte> bytes(sealed);
-    return keys->salted(purpose, salt)->open(nonce_of(0), {}, bytes, tag, out);
+    return keys->salted(purpose, salt)->open(seal, {}, bytes, out);
   };
   EXPECT_FALSE(opens(Purpose::kStaging));
   EXPECT_TRUE(opens(Purpose::kFiles));

@@ -10,9 +10,12 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "base/random_bytes.h"
 #include "format/container.h"
 #include "format/frame_codec.h"
 #include "support/format_samples.h"
+#include "support/repeated_random.h"
+#include "support/sealed_pairs.h"
 #include "support/test_keys.h"
 
 namespace varve::format {
@@ -300,7 +303,7 @@ TEST(SealedContainers, FailedSealingLeavesTheFramesAsTheyWere) {
   bool fails = true;
   const auto codec = sealed_codec({}, test_keys(), [&]() -> Result<crypto::Salt> {
     if (fails) return Error(ErrorCode::kIo, "no random bytes");
-    return crypto::random_salt();
+    return base::random_bytes<crypto::kSaltBytes>();
   });
   ContainerHeader header = sample_header();
   header.frames.resize(1);
@@ -315,6 +318,33 @@ TEST(SealedContainers, FailedSealingLeavesTheFramesAsTheyWere) {
   ASSERT_TRUE(codec->decode(place_of_frame(header, 0), header.frames[0],
                             std::span(data).first(68536), raw));
   EXPECT_TRUE(std::ranges::equal(raw, std::span(before).first(68536)));
+}
+
+// As two futures of a virtual machine that goes back to a snapshot. The nonces of a container are
+// counted, so containers that differ must have different keys.
+TEST(SealedContainers, RandomBytesThatRepeatGiveContainersThatDifferDifferentKeys) {
+  const test::SealedPairs pairs;
+  const test::RepeatedRandom repeated;
+  const auto codec = sealed_codec();
+  std::set<crypto::Salt> salts;
+  const auto seal = [&](const std::function<void(ContainerHeader&)>& change, char byte) {
+    ContainerHeader header = sample_header();
+    change(header);
+    std::vector<std::byte> data(kContainerBytesMax, static_cast<std::byte>(byte));
+    must(codec->finish_container(header, data));
+    return salts.insert(header.seal->salt).second;
+  };
+  const auto nothing = [](ContainerHeader&) {};
+  EXPECT_TRUE(seal(nothing, 'x'));
+  EXPECT_FALSE(seal(nothing, 'x'));  // The same container.
+  EXPECT_TRUE(seal(nothing, 'y'));   // Other bytes of the same chunks, as by another compression.
+  EXPECT_TRUE(seal([](auto& header) { header.chunks[0].fingerprint[3] ^= std::byte{1}; }, 'x'));
+  EXPECT_TRUE(seal([](auto& header) { ++header.chunks[0].id.value; }, 'x'));
+  EXPECT_TRUE(seal([](auto& header) { header.number = ContainerNumber{78}; }, 'x'));
+  EXPECT_TRUE(seal([](auto& header) { header.store = StoreId{78}; }, 'x'));
+  EXPECT_TRUE(seal([](auto& header) { header.compact = !header.compact; }, 'x'));
+  EXPECT_EQ(pairs.counts().repeated, 0U);
+  EXPECT_GT(pairs.counts().equal, 3U);
 }
 
 TEST(SealedContainers, FixedHeaderIsCorrectedWithoutKeys) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -17,6 +18,8 @@
 #include "meta/lmdb.h"
 #include "meta/page_check.h"
 #include "meta/probe.h"
+#include "support/repeated_random.h"
+#include "support/sealed_pairs.h"
 #include "support/temp_repository.h"
 #include "support/test_keys.h"
 
@@ -313,12 +316,32 @@ TEST_F(ValueSealTest, KnownAnswers) {
   const auto seal = must(ValueSeal::open(known, record));
   EXPECT_EQ(seal->record(), record);
   EXPECT_EQ(must(seal->open("first", "key", sealed)), "value");
-  crypto::Nonce nonce{};
-  std::ranges::copy(base::as_bytes(sealed).first(nonce.size()), nonce.begin());
   std::string out(sealed.size(), '\0');
-  seal->seal("first", "key", nonce, "value", std::as_writable_bytes(std::span(out)));
-  EXPECT_EQ(out, sealed);
+  seal->seal("first", "key", {}, "value", std::as_writable_bytes(std::span(out)));
+  EXPECT_EQ(must(seal->open("first", "key", out)), "value");
   EXPECT_EQ(seal->hash_of("1", "name"), from_hex("9d7499b360b716625e2c0a70661d720d"));
+}
+
+// As two futures of a virtual machine that goes back to a snapshot.
+TEST_F(ValueSealTest, RandomBytesThatRepeatSealNoTwoValuesAlike) {
+  const test::SealedPairs pairs;
+  const test::RepeatedRandom repeated;
+  const std::string copy = path() + "/copy";
+  {
+    const auto env = open();
+    put(env, 0, "key", "before");
+  }
+  std::filesystem::create_directory(copy);
+  std::filesystem::copy_file(path() + "/data.mdb", copy + "/data.mdb");
+  const auto one = open();
+  const auto other = must(Env::open(copy, options(keys())));
+  for (const auto* const value : {"one", "two", "one"}) put(one, 0, "key", value);
+  for (const auto* const value : {"Two", "One"}) put(other, 0, "key", value);
+  put(one, 1, "key", "in another table");
+  EXPECT_NE(stored(one, 0, "key"), stored(other, 0, "key"));
+  EXPECT_EQ(pairs.counts().repeated, 0U);
+  EXPECT_EQ(pairs.counts().equal, 1U);  // The value that was stored twice.
+  EXPECT_EQ(must(must(ReadTxn::begin(other)).get(0, "key"))->view(), "One");
 }
 
 }  // namespace

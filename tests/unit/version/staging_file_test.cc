@@ -13,6 +13,8 @@
 #include "base/coding.h"
 #include "io/memory_file_system.h"
 #include "support/faulty_file_system.h"
+#include "support/repeated_random.h"
+#include "support/sealed_pairs.h"
 #include "support/temp_repository.h"
 #include "support/test_keys.h"
 
@@ -189,6 +191,23 @@ TEST_F(SealedStaging, FailedWriteLeavesTheLogUsable) {
   EXPECT_EQ(write(*file, "more"), bytes.size());
   const auto again = must(open_staging_file(faulty, path, keys_.get(), kPlace, bytes.size() + 4));
   EXPECT_EQ(must(read(*again, 0, bytes.size() + 4)), bytes + "more");
+}
+
+// As two futures of a virtual machine that goes back to a snapshot.
+TEST_F(SealedStaging, RandomBytesThatRepeatSealNoTwoBlocksAlike) {
+  const test::SealedPairs pairs;
+  const test::RepeatedRandom repeated;
+  write(*create(), "before");
+  const auto snapshot = image();
+  for (const char with : {'a', 'b'}) {
+    put_image(snapshot);
+    const auto file = must(open(6));
+    write(*file, std::string(70'000, with));
+    write(*file, std::string(10, with));
+    EXPECT_EQ(must(read(*file, 70'006, 10)), std::string(10, with));
+  }
+  EXPECT_EQ(pairs.counts().texts, 1U + 2 * 4);
+  EXPECT_EQ(pairs.counts().repeated, 0U);
 }
 
 }  // namespace

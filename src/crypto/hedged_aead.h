@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cipher that makes its nonces itself.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "crypto/aead.h"
+#include "crypto/nonce_hedge.h"
+#include "varve/result.h"
+
+namespace varve::crypto {
+
+/// Seals texts under one key with nonces of NonceHedge. Two texts that differ, or whose associated
+/// data differ, have different nonces even if the random bytes repeat. Under one key, at most 2^32
+/// texts may be sealed (NIST SP 800-38D, 8.3). Immutable and thread-safe, also in the child of a
+/// fork.
+class HedgedAead {
+ public:
+  HedgedAead(Aead aead, NonceHedge hedge) : aead_(std::move(aead)), hedge_(std::move(hedge)) {}
+
+  /// The bytes that are stored with a sealed text.
+  struct Seal {
+    Nonce nonce{};
+    Tag tag{};
+  };
+
+  /// Encrypts `text` in place. The tag also covers `associated`. `seed` is fresh random bytes.
+  [[nodiscard]] Seal seal(const NonceSeed& seed, std::span<const std::byte> associated,
+                          std::span<std::byte> text) const {
+    const auto nonce = hedge_.nonce(seed, associated, text);
+    return {nonce, aead_.seal(nonce, associated, text)};
+  }
+  /// As above, with random bytes of its own. Errors: kIo without random bytes; `text` is then
+  /// unchanged.
+  [[nodiscard]] Result<Seal> seal(std::span<const std::byte> associated,
+                                  std::span<std::byte> text) const;
+
+  /// Decrypts `text` in place. Returns false, and fills `text` with zeros, unless seal() made all
+  /// of these.
+  [[nodiscard]] bool open(const Seal& seal, std::span<const std::byte> associated,
+                          std::span<std::byte> text) const {
+    return aead_.open(seal.nonce, associated, text, seal.tag);
+  }
+  /// As open(), from `sealed` to `out` of the same length. The two may not overlap.
+  [[nodiscard]] bool open(const Seal& seal, std::span<const std::byte> associated,
+                          std::span<const std::byte> sealed, std::span<std::byte> out) const {
+    return aead_.open(seal.nonce, associated, sealed, seal.tag, out);
+  }
+
+ private:
+  Aead aead_;
+  NonceHedge hedge_;
+};
+
+}  // namespace varve::crypto
