@@ -2,8 +2,6 @@
 #include "bucket/abilities.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +15,9 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/coding.h"
+#include "base/random_bytes.h"
 
 namespace varve::bucket {
 namespace {
@@ -157,11 +158,8 @@ Result<std::string> Probe::locks(LockMode mode, std::int64_t local_seconds) {
 }
 
 Result<std::string> new_prefix(const std::string& prefix) {
-  std::array<unsigned char, 8> random{};
-  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
-    return Error(ErrorCode::kIo, "no random bytes from OpenSSL");
-  }
-  return fmt::format("{}probe-{:02x}", prefix, fmt::join(random, ""));
+  VARVE_TRY_ASSIGN(const auto random, base::random_bytes<8>());
+  return fmt::format("{}probe-{:016x}", prefix, base::load_le<std::uint64_t>(random.data()));
 }
 
 std::string yes_or_no(bool value) { return value ? "yes" : "no"; }

@@ -96,7 +96,7 @@ Result<void> S3Bucket::put(const std::string& name,
   }
   if (options.condition == PutCondition::kNone) return drop_answer(client_->call(std::move(put)));
 
-  VARVE_TRY_ASSIGN(const auto mark, new_mark());
+  VARVE_TRY_ASSIGN(const auto mark, new_mark(fmt::format("put {} {}", put.payload_sha256, name)));
   put.headers.emplace_back("if-none-match", "*");
   put.headers.emplace_back(kMarkHeader, mark);
   const auto answer = client_->call(std::move(put));

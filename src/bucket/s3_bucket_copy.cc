@@ -26,7 +26,7 @@ Result<void> S3Bucket::copy_prefix(const std::string& from, std::uint64_t bytes,
     return Error(ErrorCode::kInvalid, fmt::format("{}: cannot copy {} bytes of {}, which has {}",
                                                   describe(), bytes, from, source.bytes));
   }
-  VARVE_TRY_ASSIGN(const auto mark, new_mark());
+  VARVE_TRY_ASSIGN(const auto mark, new_mark(fmt::format("copy {} {} {}", bytes, from, to)));
   auto begin = request(RequestKind::kCopy, "POST", to);
   begin.query = {{"uploads", ""}};
   begin.has_body = true;

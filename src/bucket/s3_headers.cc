@@ -3,27 +3,27 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <openssl/evp.h>
-#include <openssl/rand.h>
 
 #include <array>
 #include <charconv>
 #include <ctime>
 #include <utility>
 
+#include "base/coding.h"
+#include "base/random_bytes.h"
 #include "bucket/locking_bucket.h"
 #include "bucket/s3_answers.h"
 #include "bucket/xml_reader.h"
 
 namespace varve::bucket {
 
-Result<std::string> new_mark() {
-  std::array<unsigned char, 16> random{};
-  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
-    return Error(ErrorCode::kIo, "no random bytes from OpenSSL");
-  }
-  return fmt::format("{:02x}", fmt::join(random, ""));
+Result<std::string> new_mark(std::string_view call) {
+  constexpr std::size_t kDigits = 32;
+  VARVE_TRY_ASSIGN(const auto random, base::random_bytes<16>());
+  const std::array<std::span<const std::byte>, 2> parts{random, base::as_bytes(call)};
+  VARVE_TRY_ASSIGN(const auto digest, sha256_hex(parts));
+  return digest.substr(0, kDigits);
 }
 
 std::string_view lock_mode_text(LockMode mode) {

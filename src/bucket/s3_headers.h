@@ -19,8 +19,10 @@ namespace varve::bucket {
 inline constexpr const char* kSha256Header = "x-amz-meta-varve-sha256";
 inline constexpr const char* kMarkHeader = "x-amz-meta-varve-mark";
 
-/// Returns a random mark. Errors: kIo.
-[[nodiscard]] Result<std::string> new_mark();
+/// Returns a mark of random bytes and of the text `call`, which tells the call from others. After a
+/// virtual machine went back to a snapshot, the random bytes may repeat: a call with other content
+/// still has another mark. Errors: kIo.
+[[nodiscard]] Result<std::string> new_mark(std::string_view call);
 
 /// Returns "COMPLIANCE" or "GOVERNANCE".
 [[nodiscard]] std::string_view lock_mode_text(LockMode mode);

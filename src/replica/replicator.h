@@ -13,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -180,7 +181,8 @@ class Replicator {
   void note_path(const std::string& path);
   /// Makes a head that exists the newest known one.
   [[nodiscard]] Result<void> adopt(const std::string& text, std::vector<std::string> parts);
-  [[nodiscard]] std::string new_name(const char* folder);
+  /// Returns the name of a new object. `content` tells what the object has from any other content.
+  [[nodiscard]] Result<std::string> new_name(const char* folder, std::string_view content) const;
   [[nodiscard]] Result<std::uint64_t> clean_up();
   /// Writes the lease if this folder has begun to write.
   void announce();
@@ -211,8 +213,7 @@ class Replicator {
   std::map<std::string, FileLook> looks_;  // To be remembered with the next head.
   std::set<std::string> doubtful_;         // Objects whose upload this process has begun.
   std::vector<std::string> damages_;       // Found since the newest head.
-  std::uint64_t next_object_ = 1;
-  std::uint64_t base_bytes_ = 0;  // Of the head's catalog objects.
+  std::uint64_t base_bytes_ = 0;           // Of the head's catalog objects.
   std::uint64_t delta_bytes_ = 0;
 };
 

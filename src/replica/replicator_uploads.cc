@@ -13,6 +13,8 @@
 
 #include "base/aligned_buffer.h"
 #include "base/coding.h"
+#include "base/random_bytes.h"
+#include "format/key_slot_text.h"
 #include "replica/object_cut.h"
 #include "replica/replicator_round.h"
 #include "replica/upload_check.h"
@@ -20,6 +22,21 @@
 namespace varve::replica {
 
 namespace {
+
+// Names have the form that they had when they were the holder and a number.
+constexpr std::size_t kHolderDigits = 16;
+constexpr std::size_t kNumberDigits = 8;
+
+/// Returns a text that tells bytes of a file from others. The seed is random, so that no content is
+/// known beforehand that has the digest of another one.
+Result<std::string> content_text(const std::string& path, std::uint64_t offset,
+                                 std::span<const std::byte> bytes) {
+  VARVE_TRY_ASSIGN(const auto seed, base::random_bytes<8>());
+  const auto digest =
+      XXH3_128bits_withSeed(bytes.data(), bytes.size(), base::load_le<std::uint64_t>(seed.data()));
+  return fmt::format("{} {} {} {:016x}{:016x}", path, offset, bytes.size(), digest.high64,
+                     digest.low64);
+}
 
 bool is_volume(const std::string& path) { return path.find("/volumes/") != std::string::npos; }
 
@@ -29,8 +46,14 @@ Error changed_meanwhile(const std::string& path) {
   return {ErrorCode::kStale, path + " was changed while it was uploaded"};
 }
 
-std::string Replicator::new_name(const char* folder) {
-  return fmt::format("{}/{}/{}-{:08x}", parts_.repository_id, folder, holder_, next_object_++);
+// O44: two futures of a virtual machine that went back to a snapshot may have the same random
+// bytes. Then the digest makes the names of different contents different.
+Result<std::string> Replicator::new_name(const char* folder, std::string_view content) const {
+  VARVE_TRY_ASSIGN(const auto random, base::random_bytes<16>());
+  const auto digits =
+      format::hex_text(digest_of(std::string(base::as_text(random)).append(content)));
+  return fmt::format("{}/{}/{}-{}", parts_.repository_id, folder, digits.substr(0, kHolderDigits),
+                     digits.substr(kHolderDigits, kNumberDigits));
 }
 
 // A copy inside the store takes the place of an object with much dead space. The next head
@@ -38,7 +61,9 @@ std::string Replicator::new_name(const char* folder) {
 Result<void> Replicator::cut_objects(Round& round, const std::string& path) {
   for (const auto& extent : round.objects[path]) {
     if (!copies_ranges_ || !is_worth_cutting(extent)) continue;
-    const auto to = new_name(is_volume(path) ? "vol" : "seg");
+    VARVE_TRY_ASSIGN(const auto to,
+                     new_name(is_volume(path) ? "vol" : "seg",
+                              fmt::format("front {} {}", extent.object, extent.bytes)));
     doubtful_.insert(to);
     round.copies_begun = true;
     const auto outcome = std::make_shared<CutOutcome>(CutOutcome::kStays);
@@ -104,7 +129,11 @@ Result<Extent> Replicator::upload_extent(Round& round, io::File& file, const Rep
     if (damage) round.report.damages.push_back(*std::move(damage));
   }
   Extent extent;
-  extent.object = new_name(!is_data ? "other" : is_volume(which.path) ? "vol" : "seg");
+  VARVE_TRY_ASSIGN(const auto content, content_text(which.path, offset, buffer->span()));
+  VARVE_TRY_ASSIGN(extent.object, new_name(!is_data                ? "other"
+                                           : is_volume(which.path) ? "vol"
+                                                                   : "seg",
+                                           content));
   extent.bytes = bytes;
   extent.object_bytes = bytes;
   extent.checksum = XXH3_64bits(buffer->data(), bytes);
@@ -148,7 +177,9 @@ Result<void> Replicator::upload_catalog(Round& round, Head& head) {
   round.parts = round.changes.finish();
   if (!round.is_base) head.catalog = head_.catalog;
   for (const auto& part : round.parts) {
-    CatalogObject object{new_name("cat"), part.size(), digest_of(part)};
+    const auto digest = digest_of(part);
+    VARVE_TRY_ASSIGN(auto name, new_name("cat", base::as_text(digest)));
+    CatalogObject object{std::move(name), part.size(), digest};
     doubtful_.insert(object.name);
     VARVE_TRY(round.uploads.begin(
         part.size(),

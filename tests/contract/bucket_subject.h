@@ -57,7 +57,7 @@ class RealStoreSubject final : public BucketSubject {
     std::istringstream words(std::getenv("VARVE_TEST_S3"));
     words >> options_.endpoint >> options_.region >> bucket_ >> id_ >> secret_;
     options_.credentials = [id = id_, secret = secret_] { return store_credentials(id, secret); };
-    const auto mark = bucket::new_mark();
+    const auto mark = bucket::new_mark("prefix");
     if (mark) own_prefix_ = *mark + "/";
   }
   std::unique_ptr<bucket::Bucket> open(const std::string& prefix) override {

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "bucket/abilities.h"
 #include "bucket/open_bucket.h"
+#include "support/repeated_random.h"
 #include "support/s3_store_process.h"
 
 namespace varve::bucket {
@@ -121,6 +122,17 @@ TEST_F(S3Faults, AnObjectOfAnotherWriterIsNotOursAfterALostAnswer) {
   fault("lost", 0);
   // The same bytes: only the mark tells who wrote them.
   const auto made = put(*bucket, "x", bytes_of(10, 1), PutCondition::kIfAbsent);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code(), ErrorCode::kExists);
+}
+
+// As by two futures of a virtual machine that goes back to a snapshot.
+TEST_F(S3Faults, AnObjectOfAWriterWithTheSameRandomBytesIsNotOurs) {
+  const auto bucket = store_.open("p/");
+  const auto other = store_.open("p/");
+  const test::RepeatedRandom repeated;
+  ASSERT_TRUE(put(*other, "x", bytes_of(10, 1), PutCondition::kIfAbsent));
+  const auto made = put(*bucket, "x", bytes_of(10, 2), PutCondition::kIfAbsent);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code(), ErrorCode::kExists);
 }

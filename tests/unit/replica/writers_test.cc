@@ -6,12 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "replica/attachment.h"
+#include "replica/lease.h"
+#include "support/repeated_random.h"
+#include "support/sealed_pairs.h"
+#include "support/test_keys.h"
 #include "world.h"
 
 namespace varve::test {
@@ -91,6 +98,70 @@ TEST_P(ReplicaWriters, OlderCopyOfTheFolderIsFenced) {
             1U);
   world_.store("v3", tree_of(3));
   world_.expect_chain();
+}
+
+/// Does something before its first put, once.
+class InterruptedPuts final : public LentBucket {
+ public:
+  InterruptedPuts(std::shared_ptr<MemoryBucket> bucket, std::function<void()>& before)
+      : LentBucket(std::move(bucket)), before_(before) {}
+  Result<void> put(const std::string& name, std::span<const std::span<const std::byte>> parts,
+                   const bucket::PutOptions& options) override {
+    if (const auto before = std::exchange(before_, nullptr)) before();
+    return LentBucket::put(name, parts, options);
+  }
+
+ private:
+  std::function<void()>& before_;
+};
+
+// Both futures of a virtual machine that goes back to a snapshot have the same holder and the same
+// random bytes. The slower one has looked for newer heads before the faster one creates its head.
+TEST_P(ReplicaWriters, FuturesOfOneSnapshotOverwriteNoObject) {
+  const auto copy = world_.path() + "-copy";
+  copy_crashed(world_.path(), copy);
+  std::map<std::string, std::vector<std::byte>> of_winner;
+  std::function<void()> win = [&] {
+    const RepeatedRandom repeated;
+    world_.store("v2", tree_of(2));
+    for (const auto& [name, object] : world_.objects().objects) of_winner[name] = object.bytes;
+  };
+  auto hooks = world_.hooks();
+  hooks.open = [&](const replica::BucketConfig&) -> Result<std::unique_ptr<bucket::Bucket>> {
+    auto memory = std::make_shared<MemoryBucket>(world_.shared_objects(), "p/", &world_.clock());
+    return std::unique_ptr<bucket::Bucket>(
+        std::make_unique<InterruptedPuts>(std::move(memory), win));
+  };
+  {
+    const RepeatedRandom repeated;
+    const auto loser = must(repo::RepositoryImpl::open(copy, world_.options(), hooks));
+    const auto id = must(loser->find_series("s")).id;
+    const auto number = must(loser->open_version(id, "other", folder())).number;
+    write_file(*must(loser->writer(id)), kRootIno, "a", noise(150'000, 99));
+    must(loser->seal(id, number, ""));
+    EXPECT_EQ(code_of(loser->close()), ErrorCode::kLocked);
+  }
+  ASSERT_FALSE(of_winner.empty());
+  EXPECT_GT(world_.objects().objects.size(), of_winner.size()) << "the loser uploaded nothing";
+  for (const auto& [name, bytes] : of_winner) {
+    const auto found = world_.objects().objects.find(name);
+    ASSERT_NE(found, world_.objects().objects.end()) << name;
+    EXPECT_TRUE(found->second.bytes == bytes) << name << " was overwritten";
+  }
+  world_.expect_versions();
+}
+
+TEST(ReplicaLease, RandomBytesThatRepeatSealNoTwoLeasesAlike) {
+  const SealedPairs pairs;
+  const RepeatedRandom repeated;
+  const auto keys = test_keys();
+  for (const std::int64_t since : {1, 2}) {
+    const replica::Lease lease{.host = "h", .user = "u", .folder = "f", .since_s = since};
+    const auto text = must(replica::encode_lease(lease, keys.get()));
+    EXPECT_EQ(must(replica::decode_lease(text, keys.get())).since_s, since);
+  }
+  EXPECT_EQ(pairs.counts().texts, 2U);
+  EXPECT_EQ(pairs.counts().repeated, 0U);
 }
 
 // The heads of the new repository have other names, so no request of the old folder fails.
