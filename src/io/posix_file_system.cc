@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "base/unique_fd.h"
 #include "io/directory_root.h"
+#include "io/free_space.h"
 #include "io/posix_file.h"
 #include "io/retried.h"
 
@@ -55,24 +55,6 @@ int flags_of(OpenMode mode) {
 struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
-
-// A file system without statfs(2) reports no blocks at all, which is not the same as a full one.
-// Its space counts as practically unlimited.
-SpaceInfo space_of(const struct statvfs& st) {
-  SpaceInfo info;
-  info.block_bytes = st.f_frsize;
-  info.blocks = st.f_blocks;
-  info.blocks_free = st.f_bfree;
-  info.blocks_available = st.f_bavail;
-  info.files = st.f_files;
-  info.files_free = st.f_ffree;
-  if (st.f_blocks == 0) {
-    constexpr std::uint64_t kUnknownBlocks = std::uint64_t{1} << 40;
-    info.block_bytes = 4096;
-    info.blocks = info.blocks_free = info.blocks_available = kUnknownBlocks;
-  }
-  return info;
-}
 
 class PosixFileSystem final : public FileSystem {
  public:
@@ -193,11 +175,7 @@ class PosixFileSystem final : public FileSystem {
 
   Result<SpaceInfo> space(const std::string& path) override {
     VARVE_TRY_ASSIGN(const auto fd, root_->directory(path));
-    struct statvfs st {};
-    if (retried([&] { return ::fstatvfs(fd.get(), &st); }) != 0) {
-      return error_from_errno(errno, "cannot read the free space of " + path);
-    }
-    return space_of(st);
+    return space_of(fd.get(), path);
   }
 
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {

@@ -2,7 +2,6 @@
 #include "meta/lmdb.h"
 
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -13,6 +12,7 @@
 #include "base/coding.h"
 #include "base/random_bytes.h"
 #include "base/system_error.h"
+#include "io/free_space.h"
 #include "io/posix_file_system.h"
 #include "meta/open_envs.h"
 
@@ -25,14 +25,6 @@ constexpr std::size_t kChecksumBytes = 4;
 MDB_val to_val(std::string_view s) { return {s.size(), const_cast<char*>(s.data())}; }
 std::string_view to_view(const MDB_val& v) {
   return {static_cast<const char*>(v.mv_data), v.mv_size};
-}
-
-/// Returns whether the disk of a file has no room for a commit.
-bool is_full(int fd) {
-  constexpr std::uint64_t kRoomBytes = 1U << 20;
-  struct statvfs disk {};
-  return ::fstatvfs(fd, &disk) == 0 && disk.f_blocks != 0 &&
-         disk.f_bavail * disk.f_frsize < kRoomBytes;
 }
 
 Error error_from_lmdb(int rc, const char* what) {
@@ -388,7 +380,8 @@ Result<void> WriteTxn::commit() {
   }
   int rc = mdb_txn_commit(std::exchange(txn_, nullptr));
   // LMDB takes a write of which the disk took only a part for an error of the disk.
-  if (rc == EIO && is_full(before.fd)) rc = ENOSPC;
+  constexpr std::uint64_t kRoomBytes = 1U << 20;
+  if (rc == EIO && io::lacks_room(before.fd, kRoomBytes)) rc = ENOSPC;
   if (rc != 0) return error_from_lmdb(rc, "commit");
   // The next writer cuts off what the commit did not need. That may be far away, and programs that
   // copy holes, or count the lengths of files, take them for content.
