@@ -26,7 +26,9 @@ Result<void> SeriesParts::with_reserve(const std::function<Result<void>()>& work
   auto done = work();
   if (done || done.error().code() != ErrorCode::kNoSpace) return done;
   // Another program filled the disk. The reserve exists for this case.
-  if (space->give_up_reserve()) done = work();
+  if (!space->give_up_reserve()) return done;
+  done = work();
+  space->renew_reserve();
   return done;
 }
 

@@ -2,7 +2,10 @@
 #include "store/space_guard.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <random>
+#include <span>
 #include <utility>
 
 #include "format/container.h"
@@ -14,6 +17,7 @@ constexpr const char* kReserveName = "/reserve";
 constexpr std::uint64_t kReserveBytesMin = 8ULL << 20;
 constexpr std::uint64_t kReserveBytesMax = 256ULL << 20;
 constexpr std::uint64_t kReserveStepBytes = 4ULL << 20;
+constexpr std::uint64_t kReserveBytesLeast = 512ULL << 10;  // Of a renewed reserve.
 // The guard makes the reserve only if the disk has this many times its size free.
 constexpr std::uint64_t kSpareFactor = 6;
 // Chunk tables, headers and padding take at most 1/8 of the data's size; the tables grow with the
@@ -118,14 +122,33 @@ bool SpaceGuard::give_up_reserve() {
   return files_.remove(directory_ + kReserveName).has_value();
 }
 
+std::uint64_t SpaceGuard::wanted_reserve() const {
+  const std::lock_guard lock(mutex_);
+  return std::clamp(sealing_bytes() / kReserveStepBytes * kReserveStepBytes + kReserveBytesMin,
+                    kReserveBytesMin, kReserveBytesMax);
+}
+
+// Noise, because a file system that compresses keeps no space for zeros.
+Result<void> SpaceGuard::fill_reserve(std::uint64_t present, std::uint64_t bytes) {
+  std::vector<std::byte> noise(kReserveStepBytes);
+  std::mt19937_64 source(present);  // NOLINT(cert-msc51-cpp): nothing depends on the numbers.
+  VARVE_TRY_ASSIGN(const auto file,
+                   files_.open(directory_ + kReserveName, io::OpenMode::kReadWrite));
+  while (present < bytes) {
+    for (std::size_t at = 0; at < noise.size(); at += sizeof(std::uint64_t)) {
+      const std::uint64_t number = source();
+      std::memcpy(noise.data() + at, &number, sizeof number);
+    }
+    const auto step = std::min<std::uint64_t>(bytes - present, noise.size());
+    VARVE_TRY(file->write_at(present, std::span(noise).first(step)));
+    present += step;
+  }
+  return {};
+}
+
 void SpaceGuard::keep_reserve() {
   const std::lock_guard one(reserve_mutex_);
-  std::uint64_t wanted = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    wanted = std::clamp(sealing_bytes() / kReserveStepBytes * kReserveStepBytes + kReserveBytesMin,
-                        kReserveBytesMin, kReserveBytesMax);
-  }
+  const auto wanted = wanted_reserve();
   const auto make = [&]() -> Result<void> {
     const auto path = directory_ + kReserveName;
     std::uint64_t present = 0;
@@ -136,12 +159,21 @@ void SpaceGuard::keep_reserve() {
     if (present >= wanted) return {};
     VARVE_TRY_ASSIGN(const auto space, files_.space(directory_));
     if (space.available_bytes() < kSpareFactor * wanted) return {};
-    const std::vector<std::byte> bytes(kReserveStepBytes);
-    VARVE_TRY_ASSIGN(const auto file, files_.open(path, io::OpenMode::kReadWrite));
-    for (std::uint64_t at = present; at < wanted; at += bytes.size()) {
-      VARVE_TRY(file->write_at(at, bytes));
-    }
-    return {};
+    return fill_reserve(present, wanted);
+  };
+  if (!make()) static_cast<void>(files_.remove(directory_ + kReserveName));
+}
+
+void SpaceGuard::renew_reserve() {
+  const std::lock_guard one(reserve_mutex_);
+  const auto wanted = wanted_reserve();
+  const auto make = [&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(const bool exists, files_.exists(directory_ + kReserveName));
+    if (exists) return {};
+    VARVE_TRY_ASSIGN(const auto space, files_.space(directory_));
+    const auto half = space.available_bytes() / 2;
+    if (half < kReserveBytesLeast) return {};
+    return fill_reserve(0, std::min(half, wanted));
   };
   if (!make()) static_cast<void>(files_.remove(directory_ + kReserveName));
 }

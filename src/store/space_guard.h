@@ -94,8 +94,15 @@ class SpaceGuard {
   [[nodiscard]] bool give_up_reserve();
   /// Creates the reserve, or enlarges it, if the disk has plenty of room. Having none is no error.
   void keep_reserve();
+  /// Creates a smaller reserve of what give_up_reserve() released and nothing needed, so that a
+  /// disk that stays full has a reserve for the next seal or deletion. Having none is no error.
+  void renew_reserve();
 
  private:
+  /// Returns the size of the reserve on a disk with plenty of room.
+  [[nodiscard]] std::uint64_t wanted_reserve() const;
+  /// Fills the reserve up to `bytes`. The caller holds reserve_mutex_.
+  [[nodiscard]] Result<void> fill_reserve(std::uint64_t present, std::uint64_t bytes);
   // The caller of these four holds mutex_.
   [[nodiscard]] std::uint64_t sealing_bytes() const;
   [[nodiscard]] std::uint64_t unwritten_bytes() const;

@@ -176,7 +176,10 @@ Result<void> Checkpointer::checkpoint(Extent extent) {
   auto done = checkpoint_once(extent);
   const bool is_full = !done && done.error().code() == ErrorCode::kNoSpace;
   // Another program filled the disk. The reserve is kept for this case.
-  if (is_full && space != nullptr && space->give_up_reserve()) done = checkpoint_once(extent);
+  if (is_full && space != nullptr && space->give_up_reserve()) {
+    done = checkpoint_once(extent);
+    if (done) space->renew_reserve();
+  }
   if (done && state_.parts.on_checkpoint) state_.parts.on_checkpoint();
   return done;
 }

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "io/memory_file_system.h"
@@ -147,6 +150,41 @@ TEST_F(SpaceGuardTest, ReserveIsGivenUpOnceAndMadeAgainWithPlentyOfRoom) {
   tell(100);
   guard_->keep_reserve();
   EXPECT_EQ(*files_.tree_bytes("/r/reserve"), 12 * kMiB);
+}
+
+TEST_F(SpaceGuardTest, AfterItsUseTheReserveIsMadeOfHalfOfWhatIsLeft) {
+  tell(100);
+  guard_->keep_reserve();
+  tell(0);
+  EXPECT_TRUE(guard_->give_up_reserve());
+  tell(6);
+  guard_->keep_reserve();
+  EXPECT_FALSE(*files_.exists("/r/reserve"));
+  guard_->renew_reserve();
+  EXPECT_EQ(*files_.tree_bytes("/r/reserve"), 3 * kMiB);
+  tell(100);
+  guard_->renew_reserve();  // There is one.
+  EXPECT_EQ(*files_.tree_bytes("/r/reserve"), 3 * kMiB);
+  guard_->keep_reserve();
+  EXPECT_EQ(*files_.tree_bytes("/r/reserve"), 8 * kMiB);
+  EXPECT_TRUE(guard_->give_up_reserve());
+  tell(0);
+  guard_->renew_reserve();
+  EXPECT_FALSE(guard_->give_up_reserve());
+}
+
+// A file system that compresses, or stores equal blocks once, would keep no space for them.
+TEST_F(SpaceGuardTest, ReserveHasNoEqualBlocksAndDoesNotCompress) {
+  guard_->keep_reserve();
+  const auto bytes = files_.read_file("/r/reserve", 16 * kMiB);
+  ASSERT_TRUE(bytes.has_value());
+  ASSERT_EQ(bytes->size(), 8 * kMiB);
+  std::set<std::string> words;
+  for (std::size_t at = 0; at < bytes->size(); at += 4096) words.insert(bytes->substr(at, 8));
+  EXPECT_EQ(words.size(), bytes->size() / 4096);
+  std::array<std::size_t, 256> counts{};
+  for (const char c : *bytes) ++counts[static_cast<unsigned char>(c)];
+  for (const auto count : counts) EXPECT_LT(count, bytes->size() / 200);
 }
 
 }  // namespace
