@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meta/compaction.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,37 +36,33 @@ Error failed(int rc, const std::string& what) {
                 : Error(ErrorCode::kCorrupt, message);
 }
 
-// Keeps other processes from opening the environment. LMDB holds a shared lock on the first byte of
-// lock.mdb as long as a process has it open, and waits for it at the opening. An exclusive one
-// therefore proves that no other process has it open.
+// Keeps other processes from opening the environment. Each process shares a lock of lock.mdb from
+// before it opens the reader table until after it closes the table. An exclusive lock therefore
+// proves that no other process uses this table, nor another table in another mount namespace.
 class Alone {
  public:
-  static Result<Alone> begin(int lock) {
-    if (lock >= 0 && !set(lock, F_WRLCK)) {
-      if (errno != EAGAIN && errno != EACCES) return failed(errno, "lock");
-      return Error(ErrorCode::kBusy,
-                   "another process is reading the catalog, so it cannot be compacted now");
+  static Result<Alone> begin(const ReaderTable* table) {
+    if (table != nullptr) {
+      auto alone = table->exclude_others();
+      if (!alone) return std::move(alone).error().with_context("compacting the catalog");
+      if (!*alone) {
+        return Error(ErrorCode::kBusy,
+                     "another process is reading the catalog, so it cannot be compacted now");
+      }
     }
-    return Alone(lock);
+    return Alone(table);
   }
-  Alone(Alone&& other) noexcept : lock_(std::exchange(other.lock_, -1)) {}
+  Alone(Alone&& other) noexcept : table_(std::exchange(other.table_, nullptr)) {}
   Alone(const Alone&) = delete;
   Alone& operator=(const Alone&) = delete;
   Alone& operator=(Alone&&) = delete;
   ~Alone() {
-    if (lock_ >= 0) static_cast<void>(set(lock_, F_RDLCK));
+    if (table_ != nullptr) table_->admit_others();
   }
 
  private:
-  explicit Alone(int lock) : lock_(lock) {}
-  static bool set(int lock, short type) {
-    struct flock first {};
-    first.l_type = type;
-    first.l_whence = SEEK_SET;
-    first.l_len = 1;
-    return ::fcntl(lock, F_SETLK, &first) == 0;
-  }
-  int lock_;
+  explicit Alone(const ReaderTable* table) : table_(table) {}
+  const ReaderTable* table_;
 };
 
 // Removes the copy unless it took the place of the original.
@@ -114,8 +109,9 @@ bool access_all(std::span<std::byte> page, const auto& access) {
 }
 
 // LMDB numbers the commit of a copy 1. The copy has the content of the original's last commit, so
-// it gets that number: notes and labels that name the commit stay valid, and lock.mdb, which has
-// the number too, fits both files. The other meta page gets the same content as the commit before.
+// it gets that number: notes and labels that name the commit stay valid, and the reader table,
+// which has the number too, fits both files. The other meta page gets the same content as the
+// commit before.
 Result<void> number_commit(int fd, std::size_t page_bytes, std::uint64_t commit) {
   std::vector<std::byte> page(page_bytes);
   const auto newest = static_cast<off_t>(page_bytes);
@@ -214,7 +210,7 @@ Result<CatalogCompaction> compact(const Env& env, io::FileSystem& files,
                                   std::span<const char* const> tables) {
   const auto& directory = env.files().directory();
   const auto path = directory + kCopyName;
-  VARVE_TRY_ASSIGN(const auto alone, Alone::begin(env.files().lock()));
+  VARVE_TRY_ASSIGN(const auto alone, Alone::begin(env.files().table()));
   VARVE_TRY(remove_unfinished_copy(files, directory));
   VARVE_TRY_ASSIGN(const auto use, page_use(env));
   VARVE_TRY_ASSIGN(const auto space, files.space(directory));

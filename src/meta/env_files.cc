@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,10 +47,51 @@ Error locked_by_writer(const std::string& directory, uid_t owner) {
                       directory, owner, owner)};
 }
 
+// Returns the descriptor of lock.mdb, or nullopt if a reader cannot have one: on read-only media,
+// or on a full disk that lacks the file.
+Result<std::optional<base::UniqueFd>> open_lock(io::FileSystem& files, const std::string& path,
+                                                bool read_only) {
+  auto lock = files.descriptor(path, io::OpenMode::kReadWrite);
+  if (lock) return std::optional(*std::move(lock));
+  const bool is_refused = base::refuses_writing(lock.error());
+  if (!read_only || (!is_refused && lock.error().code() != ErrorCode::kNoSpace)) {
+    return std::move(lock).error();
+  }
+  // The disk may be read-only here and have a writer elsewhere, such as at another mount.
+  if (is_refused) lock = files.descriptor(path, io::OpenMode::kRead);
+  if (lock) return std::optional(*std::move(lock));
+  return std::optional<base::UniqueFd>();
+}
+
+// Keeps writers out. `refused` is the error while a writer is active.
+Result<std::unique_ptr<io::FileLock>> keep_writers_out(io::FileSystem& files,
+                                                       const EnvOptions& options,
+                                                       const Error& refused) {
+  if (options.writer_lock.empty()) return std::unique_ptr<io::FileLock>();
+  auto shared = files.lock_shared(options.writer_lock);
+  if (shared) return shared;
+  if (shared.error().code() == ErrorCode::kLocked) return refused;
+  if (shared.error().code() != ErrorCode::kNotFound) return std::move(shared).error();
+  return std::unique_ptr<io::FileLock>();
+}
+
 }  // namespace
 
 Result<EnvFiles> EnvFiles::open(io::FileSystem& files, const std::string& directory,
                                 const EnvOptions& options) {
+  VARVE_TRY(check_system());
+  constexpr int kRoundsMax = 100;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    VARVE_TRY_ASSIGN(auto opened, open_once(files, directory, options));
+    // A compaction may have ended after data.mdb was opened.
+    VARVE_TRY_ASSIGN(const bool current, opened.are_current(files));
+    if (current) return opened;
+  }
+  return Error(ErrorCode::kBusy, directory + " is replaced again and again");
+}
+
+Result<EnvFiles> EnvFiles::open_once(io::FileSystem& files, const std::string& directory,
+                                     const EnvOptions& options) {
   auto open = std::make_shared<Open>();
   open->directory = directory;
   const bool is_made = !options.read_only && !options.must_exist;
@@ -68,27 +110,27 @@ Result<EnvFiles> EnvFiles::open(io::FileSystem& files, const std::string& direct
   constexpr off_t kTwoMetaPages = 8192;
   if (options.must_exist && status.st_size < kTwoMetaPages) return truncated(directory);
   if (options.read_only && status.st_uid != ::geteuid()) {
-    if (!options.writer_lock.empty()) {
-      auto shared = files.lock_shared(options.writer_lock);
-      if (shared) {
-        open->writer_lock = std::move(*shared);
-      } else if (shared.error().code() == ErrorCode::kLocked) {
-        return locked_by_writer(directory, status.st_uid);
-      } else if (shared.error().code() != ErrorCode::kNotFound) {
-        return std::move(shared).error();
-      }
-    }
+    VARVE_TRY_ASSIGN(open->writer_lock,
+                     keep_writers_out(files, options, locked_by_writer(directory, status.st_uid)));
     return EnvFiles(std::move(open));
   }
-  auto lock = files.descriptor(directory + kLockName, io::OpenMode::kReadWrite);
+  VARVE_TRY_ASSIGN(const auto lock, open_lock(files, directory + kLockName, options.read_only));
   if (lock) {
-    open->lock = std::move(*lock);
-  } else {
-    // Read-only media have no writer, so LMDB needs no reader table.
-    if (!options.read_only || !base::refuses_writing(lock.error())) {
-      return std::move(lock).error();
+    auto use = OpenEnvs::of_process().use(lock->get(), status.st_uid);
+    if (use) {
+      open->use.emplace(*std::move(use));
+      return EnvFiles(std::move(open));
     }
+    auto failure = std::move(use).error().with_context(directory);
+    if (!options.read_only || failure.code() != ErrorCode::kLocked) return failure;
+    VARVE_TRY_ASSIGN(open->writer_lock, keep_writers_out(files, options, failure));
+    return EnvFiles(std::move(open));
   }
+  const Error has_writer(ErrorCode::kLocked,
+                         directory +
+                             " has no lock.mdb, and a process is writing to it now: wait "
+                             "until the writer has ended");
+  VARVE_TRY_ASSIGN(open->writer_lock, keep_writers_out(files, options, has_writer));
   return EnvFiles(std::move(open));
 }
 
@@ -128,19 +170,23 @@ Result<EnvNames> EnvNames::make(const EnvFiles& files) {
       return fd < 0 || ::symlink(fmt::format("/proc/self/fd/{}", fd).c_str(),
                                  (names.folder_ + name).c_str()) == 0;
     };
-    if (link(files.data(), kDataName) && link(files.lock(), kLockName)) return names;
-    return io::error_from_errno(errno, "cannot create links in " + names.folder_);
+    const int table = files.table() != nullptr ? files.table()->descriptor() : -1;
+    if (link(files.data(), kDataName) && link(table, kLockName)) return names;
+    names.remove();  // The folder's disk may be full.
   }
   return Error(ErrorCode::kIo,
                "cannot create a folder for temporary names: set TMPDIR to a folder that only you "
-               "can write to");
+               "can write to, on a disk with free space");
 }
 
-EnvNames::~EnvNames() {
+EnvNames::~EnvNames() { remove(); }
+
+void EnvNames::remove() {
   if (folder_.empty()) return;
   ::unlink((folder_ + kDataName).c_str());
   ::unlink((folder_ + kLockName).c_str());
   ::rmdir(folder_.c_str());
+  folder_.clear();
 }
 
 }  // namespace varve::meta

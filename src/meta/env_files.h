@@ -2,10 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "io/file_system.h"
+#include "meta/open_envs.h"
 #include "varve/result.h"
 
 namespace varve::meta {
@@ -14,41 +17,44 @@ struct EnvOptions;
 
 /// The open files of an environment. LMDB opens by name and follows links, so EnvFiles opens and
 /// checks the files first. The page check, the probe and LMDB then use these descriptors. A process
-/// that replaces the names afterwards has no effect.
-///
-/// LMDB locks lock.mdb for the process: closing any descriptor of it in this process releases that
-/// lock. So an Env keeps its EnvFiles. Copies share the descriptors.
+/// that replaces the names afterwards has no effect. Copies share the descriptors.
 class EnvFiles {
  public:
-  /// Opens DIRECTORY/data.mdb and lock.mdb. Creates a missing data.mdb unless the environment is
-  /// only read, or must exist. A reader that does not own data.mdb never opens lock.mdb: it shares
-  /// options.writer_lock as long as the files are open.
-  /// Errors: kLocked for such a reader while a writer holds that lock; kCorrupt if data.mdb is cut
-  /// short or another kind of file is in its place; kIo if data.mdb is missing.
+  /// Opens DIRECTORY/data.mdb, and joins the users of the environment's reader table, which
+  /// lock.mdb leads to. Creates a missing data.mdb unless the environment is only read, or must
+  /// exist. No compaction replaces data.mdb as long as the files are open.
+  ///
+  /// A reader has no table if it does not own data.mdb, if no lock.mdb can be opened, or if another
+  /// table is in use (ReaderTable). Such a reader shares options.writer_lock instead.
+  /// Errors: kLocked for a reader without a table while a writer holds that lock, and for a writer
+  /// while another table is in use; kBusy if data.mdb is replaced again and again; kCorrupt if
+  /// data.mdb is cut short or another kind of file is in its place; kIo if data.mdb is missing.
   [[nodiscard]] static Result<EnvFiles> open(io::FileSystem& files, const std::string& directory,
                                              const EnvOptions& options);
 
   /// Returns the files of an environment that no other process knows, and that LMDB reads without
-  /// lock.mdb.
+  /// a table.
   [[nodiscard]] static EnvFiles of_data(const std::string& directory, base::UniqueFd data);
-
-  /// Returns whether DIRECTORY/data.mdb is still the open file. A compaction may have replaced it
-  /// before LMDB registered this process as a reader. Once LMDB has, the answer does not change.
-  [[nodiscard]] Result<bool> are_current(io::FileSystem& files) const;
 
   [[nodiscard]] const std::string& directory() const { return open_->directory; }
   [[nodiscard]] int data() const { return open_->data.get(); }
-  /// Returns the descriptor of lock.mdb, or -1 if LMDB is to work without it.
-  [[nodiscard]] int lock() const { return open_->lock.get(); }
+  /// Returns the use of the reader table, or null if LMDB is to work without one.
+  [[nodiscard]] const OpenEnvs::Use* use() const { return open_->use ? &*open_->use : nullptr; }
+  [[nodiscard]] const ReaderTable* table() const { return use() ? &use()->table() : nullptr; }
 
  private:
   struct Open {
     std::string directory;
     base::UniqueFd data;
-    base::UniqueFd lock;
+    std::optional<OpenEnvs::Use> use;
     std::unique_ptr<io::FileLock> writer_lock;
   };
   explicit EnvFiles(std::shared_ptr<const Open> open) : open_(std::move(open)) {}
+  static Result<EnvFiles> open_once(io::FileSystem& files, const std::string& directory,
+                                    const EnvOptions& options);
+  /// Returns whether DIRECTORY/data.mdb is still the open file.
+  [[nodiscard]] Result<bool> are_current(io::FileSystem& files) const;
+
   std::shared_ptr<const Open> open_;
 };
 
@@ -57,7 +63,7 @@ class EnvFiles {
 [[nodiscard]] Result<void> check_system();
 
 /// A folder that only this user can enter. It has the two names that LMDB expects, as symbolic
-/// links to /proc/self/fd.
+/// links to /proc/self/fd: `data.mdb` for the environment's file, `lock.mdb` for its reader table.
 /// Lifetime: the destructor removes the folder.
 class EnvNames {
  public:
@@ -73,6 +79,7 @@ class EnvNames {
 
  private:
   EnvNames() = default;
+  void remove();
   std::string folder_;
 };
 

@@ -136,7 +136,8 @@ Env::Env(Env&& other) noexcept
       complete_(std::move(other.complete_)) {}
 
 Env::~Env() {
-  if (env_ != nullptr) OpenEnvs::of_process().close(env_);
+  // The last use of a reader table closes the environments that were opened with the table.
+  if (env_ != nullptr && files_.use() == nullptr) mdb_env_close(env_);
 }
 
 Result<Env> Env::open(const std::string& directory, const EnvOptions& options) {
@@ -155,12 +156,15 @@ Result<int> Env::map(const EnvOptions& options, std::size_t bytes) {
   request.data = files_.data();
   request.map_bytes = bytes;
   request.tables_max = static_cast<unsigned>(options.tables.size() + 1);
-  request.flags = MDB_NOTLS | MDB_NORDAHEAD;
-  if (options.read_only) request.flags |= MDB_RDONLY;
-  if (files_.lock() < 0) request.flags |= MDB_NOLOCK;
+  request.flags = MDB_NOTLS | MDB_NORDAHEAD | (options.read_only ? unsigned{MDB_RDONLY} : 0U);
   VARVE_TRY_ASSIGN(const auto names, EnvNames::make(files_));
   request.folder = names.folder();
-  return OpenEnvs::of_process().open(request, env_);
+  const auto* const use = files_.use();
+  if (use != nullptr && !options.in_forked_child) {
+    return OpenEnvs::of_process().open(*use, request, env_);
+  }
+  if (use == nullptr) request.flags |= MDB_NOLOCK;
+  return OpenEnvs::open_unshared(request, env_);
 }
 
 Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {

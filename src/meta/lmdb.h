@@ -47,6 +47,9 @@ struct EnvOptions {
   EnvKeys keys{};
   /// True to open an encrypted environment without its keys. Values are then as they are stored.
   bool without_keys = false;
+  /// True in a child process after fork(), which shares no environment with its parent. The child
+  /// does not destroy its Env: the table of readers is in use by the parent.
+  bool in_forked_child = false;
 };
 
 class WriteTxn;

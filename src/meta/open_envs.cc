@@ -3,12 +3,50 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 
-namespace varve::meta {
-namespace {
+#include "base/system_error.h"
 
-int open_new(const OpenEnvs::Request& request, MDB_env*& env) {
+namespace varve::meta {
+
+OpenEnvs::Use::~Use() {
+  if (group_ != nullptr) of_process().leave(group_);
+}
+
+const ReaderTable& OpenEnvs::Use::table() const { return group_->table; }
+
+OpenEnvs& OpenEnvs::of_process() {
+  static OpenEnvs envs;
+  return envs;
+}
+
+Result<OpenEnvs::Use> OpenEnvs::use(int lock, uid_t owner) {
+  struct stat status {};
+  if (::fstat(lock, &status) != 0) return base::io_error("cannot examine lock.mdb", errno);
+  const std::lock_guard guard(mutex_);
+  const FileId id{status.st_dev, status.st_ino};
+  auto at = groups_.find(id);
+  if (at == groups_.end()) {
+    VARVE_TRY_ASSIGN(auto table, ReaderTable::open(lock, owner));
+    if (table.is_new() && !std::exchange(has_cleaned_, true)) remove_unused_tables(table);
+    at = groups_.emplace(id, Group{std::move(table), 0, {}}).first;
+  }
+  ++at->second.users;
+  return Use(&at->second);
+}
+
+// Closing a descriptor of a table that this process uses would release LMDB's locks of it.
+void OpenEnvs::remove_unused_tables(const ReaderTable& table) {
+  table.remove_unused([this](ino_t inode) {
+    return std::any_of(groups_.begin(), groups_.end(), [inode](const auto& group) {
+      struct stat status {};
+      return ::fstat(group.second.table.descriptor(), &status) != 0 || status.st_ino == inode;
+    });
+  });
+}
+
+int OpenEnvs::open_unshared(const Request& request, MDB_env*& env) {
   int rc = mdb_env_create(&env);
   if (rc != 0) return rc;
   mdb_env_set_mapsize(env, request.map_bytes);
@@ -19,48 +57,39 @@ int open_new(const OpenEnvs::Request& request, MDB_env*& env) {
   return rc;
 }
 
-}  // namespace
-
-OpenEnvs& OpenEnvs::of_process() {
-  static OpenEnvs envs;
-  return envs;
-}
-
-int OpenEnvs::open(const Request& request, MDB_env*& env) {
+// A writer cannot share an environment that only reads.
+int OpenEnvs::open(const Use& use, const Request& request, MDB_env*& env) {
   env = nullptr;
-  if ((request.flags & MDB_NOLOCK) != 0) return open_new(request, env);
   struct stat status {};
   if (::fstat(request.data, &status) != 0) return errno;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard guard(mutex_);
   const FileId id{status.st_dev, status.st_ino};
-  File& file = files_[id];
   const bool only_reads = (request.flags & MDB_RDONLY) != 0;
-  Shared& shared = only_reads && file.writes.env == nullptr ? file.reads : file.writes;
-  if (shared.env == nullptr) {
-    const int rc = open_new(request, shared.env);
-    if (rc != 0) {
-      if (file.reads.env == nullptr && file.writes.env == nullptr) files_.erase(id);
-      return rc;
-    }
+  auto& envs = use.group_->envs;
+  const auto serves = [&](const Opened& opened) {
+    return opened.data == id && (only_reads || !opened.only_reads);
+  };
+  if (const auto at = std::find_if(envs.begin(), envs.end(), serves); at != envs.end()) {
+    env = at->env;
+    return 0;
   }
-  ++shared.users;
-  env = shared.env;
+  const int rc = open_unshared(request, env);
+  if (rc != 0) {
+    if (!envs.empty()) use.group_->table.register_process();
+    return rc;
+  }
+  use.group_->table.keep_initialised();
+  envs.push_back({id, only_reads, env});
   return 0;
 }
 
-void OpenEnvs::close(MDB_env* env) {
-  const std::lock_guard lock(mutex_);
-  for (auto at = files_.begin(); at != files_.end(); ++at) {
-    auto& [reads, writes] = at->second;
-    if (reads.env != env && writes.env != env) continue;
-    --(reads.env == env ? reads : writes).users;
-    if (reads.users != 0 || writes.users != 0) return;
-    if (reads.env != nullptr) mdb_env_close(reads.env);
-    if (writes.env != nullptr) mdb_env_close(writes.env);
-    files_.erase(at);
-    return;
-  }
-  mdb_env_close(env);
+void OpenEnvs::leave(const Group* group) {
+  const std::lock_guard guard(mutex_);
+  const auto at = std::find_if(groups_.begin(), groups_.end(),
+                               [group](const auto& one) { return &one.second == group; });
+  if (--at->second.users != 0) return;
+  for (const auto& opened : at->second.envs) mdb_env_close(opened.env);
+  groups_.erase(at);
 }
 
 }  // namespace varve::meta

@@ -10,49 +10,81 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "meta/reader_table.h"
+#include "varve/result.h"
 
 namespace varve::meta {
 
-/// Opens each file of LMDB once in a process, as LMDB demands. POSIX locks belong to a process, so
-/// an environment cannot see a second environment of the same process: when the second environment
-/// closes, LMDB 0.9.25 and later destroys the mutexes in lock.mdb, and the first environment fails
-/// with EINVAL from then on (docs/decisions/128-one-environment-a-file-and-process.md).
+/// Opens each table of readers, and each file of LMDB, once in a process, as LMDB demands. LMDB's
+/// locks belong to a process: closing any descriptor of a table would release those of all
+/// environments that use the table (docs/decisions/128-one-environment-a-file-and-process.md).
 ///
-/// Thread-safe. mutex_ is the innermost lock: OpenEnvs calls only LMDB while holding it.
+/// Thread-safe. mutex_ is the innermost lock: OpenEnvs calls only LMDB and ReaderTable while
+/// holding it.
 class OpenEnvs {
+ private:
+  struct Group;
+
  public:
   struct Request {
     int data = -1;  ///< Descriptor of data.mdb.
     std::string folder;
     std::size_t map_bytes = 0;
     unsigned tables_max = 0;
-    unsigned flags = 0;  ///< Flags of mdb_env_open(). MDB_NOLOCK: the environment is not shared.
+    unsigned flags = 0;  ///< Flags of mdb_env_open().
   };
 
-  /// Returns the only object of the process, because POSIX locks belong to the process.
+  /// The use of one table of readers. The last use in the process closes all environments that were
+  /// opened with the table, and then the table.
+  class Use {
+   public:
+    Use(Use&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
+    Use& operator=(Use&&) = delete;
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use();
+    [[nodiscard]] const ReaderTable& table() const;
+
+   private:
+    friend class OpenEnvs;
+    explicit Use(Group* group) : group_(group) {}
+    Group* group_;
+  };
+
+  /// Returns the only object of the process, because LMDB's locks belong to the process.
   [[nodiscard]] static OpenEnvs& of_process();
 
-  /// Opens an environment, or shares an open environment of the same file. Sets `env`: null after
-  /// an error. Returns LMDB's code, 0 for success.
-  [[nodiscard]] int open(const Request& request, MDB_env*& env);
+  /// Uses the table of the environment whose lock.mdb is open as `lock`; `owner` is the owner of
+  /// its data.mdb. Errors: those of ReaderTable::open().
+  [[nodiscard]] Result<Use> use(int lock, uid_t owner);
 
-  /// Ends the use of an environment of open(). The last user of a file closes its environments.
-  void close(MDB_env* env);
+  /// Opens an environment, or shares an open environment of the same file. Sets `env`: null after
+  /// an error. Returns LMDB's code, 0 for success. Lifetime: `env` lives as long as the use.
+  [[nodiscard]] int open(const Use& use, const Request& request, MDB_env*& env);
+  /// Opens an environment that no other user of this process shares. The caller closes it.
+  [[nodiscard]] static int open_unshared(const Request& request, MDB_env*& env);
 
  private:
-  struct Shared {
-    MDB_env* env = nullptr;
-    unsigned users = 0;
-  };
-  /// The environments of one file. A writer cannot share an environment that only reads.
-  struct File {
-    Shared reads;
-    Shared writes;
-  };
   using FileId = std::pair<dev_t, ino_t>;
+  struct Opened {
+    FileId data;
+    bool only_reads = false;
+    MDB_env* env = nullptr;
+  };
+  /// The environments of one table: a compaction gives the environment another data.mdb.
+  struct Group {
+    ReaderTable table;
+    unsigned users = 0;
+    std::vector<Opened> envs;
+  };
+  void leave(const Group* group);
+  void remove_unused_tables(const ReaderTable& table);
 
   std::mutex mutex_;
-  std::map<FileId, File> files_;
+  std::map<FileId, Group> groups_;  // By the identity of lock.mdb.
+  bool has_cleaned_ = false;        // Whether unused tables were looked for.
 };
 
 }  // namespace varve::meta

@@ -2,6 +2,7 @@
 #include "meta/probe.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,8 +33,11 @@ int read_everything(const EnvFiles& files, const EnvOptions& options) {
   EnvOptions reading = options;
   reading.read_only = true;
   reading.without_keys = true;  // After fork(), libraries with locks may not work.
-  auto env = Env::open(files, reading);
-  if (!env) return kSurvived;  // The caller's own open() gets the same error.
+  reading.in_forked_child = true;
+  auto opened = Env::open(files, reading);
+  if (!opened) return kSurvived;  // The caller's own open() gets the same error.
+  // Never destroyed: the last environment of LMDB destroys the mutexes of the reader table.
+  const auto* const env = new Env(*std::move(opened));
   auto txn = ReadTxn::begin(*env);
   if (!txn) return kSurvived;
   volatile std::uint8_t sink = 0;
@@ -78,6 +82,7 @@ void end_quietly(std::span<std::byte> stack) {
   end_quietly(stack);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // The child has the parent's locks.
   const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (null >= 0) dup2(null, STDERR_FILENO);
   alarm(kSecondsMax);

@@ -20,8 +20,8 @@ void move_to(std::optional<meta::ReadTxn>& to, std::optional<meta::ReadTxn>& fro
 }  // namespace
 
 void KeptSnapshot::begin(const meta::Env& catalog) {
-  // Without lock.mdb, LMDB knows no readers, and would use their pages again.
-  if (catalog.files().lock() < 0) return;
+  // Without a table, LMDB knows no readers, and would use their pages again.
+  if (catalog.files().table() == nullptr) return;
   auto begun = meta::ReadTxn::begin(catalog);
   if (!begun) {
     base::log(base::LogLevel::kDebug, begun.error().message());

@@ -27,19 +27,14 @@ Result<meta::Env> open_catalog(io::FileSystem& files, const store::RepositoryPat
   const auto directory = paths.catalog();
   VARVE_TRY_ASSIGN(const auto bytes, files.tree_bytes(paths.catalog_data()));
   const bool probes = probe || bytes <= kProbedBytesMax;
-  constexpr int kRoundsMax = 100;
-  for (int round = 0; round < kRoundsMax; ++round) {
-    VARVE_TRY_ASSIGN(const auto env_files, meta::EnvFiles::open(files, directory, options));
-    if (probes) {
-      const auto probed = meta::probe_environment(env_files, options);
-      if (!probed) return with_advice(probed.error());
-    }
-    auto env = meta::Env::open(env_files, options);
-    if (!env) return std::move(env).error().with_context(directory);
-    VARVE_TRY_ASSIGN(const bool current, env_files.are_current(files));
-    if (current) return env;
+  VARVE_TRY_ASSIGN(const auto env_files, meta::EnvFiles::open(files, directory, options));
+  if (probes) {
+    const auto probed = meta::probe_environment(env_files, options);
+    if (!probed) return with_advice(probed.error());
   }
-  return Error(ErrorCode::kBusy, directory + " is replaced again and again");
+  auto env = meta::Env::open(env_files, options);
+  if (!env) return std::move(env).error().with_context(directory);
+  return env;
 }
 
 meta::EnvOptions catalog_options(const std::string& folder,

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,6 +81,7 @@ class FaultyFileSystem final : public io::FileSystem {
   }
   Result<void> remove(const std::string& path) override { return below_->remove(path); }
   Result<base::UniqueFd> descriptor(const std::string& path, io::OpenMode mode) override {
+    if (before_descriptor) before_descriptor(path);
     return below_->descriptor(path, mode);
   }
   Result<void> rename(const std::string& from, const std::string& to) override {
@@ -106,6 +108,7 @@ class FaultyFileSystem final : public io::FileSystem {
   }
 
   Faults faults;
+  std::function<void(const std::string& path)> before_descriptor;  ///< Called if set.
   std::optional<SpaceInfo> told_space;  ///< The answer of space(), if set.
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meta/compaction.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 
 #include "io/posix_file_system.h"
 #include "meta/page_use.h"
+#include "support/faulty_file_system.h"
 #include "support/temp_repository.h"
 #include "support/test_keys.h"
 
@@ -147,11 +149,23 @@ TEST_P(CompactionTest, ReaderInAnotherProcessPreventsIt) {
   expect_content("0");
 }
 
-TEST_P(CompactionTest, OpenerThatFoundTheOldFileNotices) {
-  const auto old = must(EnvFiles::open(*files_, directory_.path(), options()));
-  EXPECT_TRUE(must(old.are_current(*files_)));
-  ASSERT_EQ(in_child([&] { return compact_now() ? 0 : 1; }), 0);
-  EXPECT_FALSE(must(old.are_current(*files_)));
+TEST_P(CompactionTest, OpenerThatFoundTheOldFileOpensTheNewOne) {
+  test::FaultyFileSystem files(must(io::open_root(directory_.path(), {.trust_owner = true})));
+  int compactions = 0;
+  files.before_descriptor = [&](const std::string& opened) {
+    if (!opened.ends_with("/lock.mdb") || compactions++ != 0) return;
+    EXPECT_EQ(in_child([&] { return compact_now() ? 0 : 1; }), 0);
+  };
+  const auto opened = must(EnvFiles::open(files, directory_.path(), options()));
+  EXPECT_EQ(compactions, 2);
+  struct stat named {};
+  struct stat open_file {};
+  ASSERT_EQ(::stat(path("data.mdb").c_str(), &named), 0);
+  ASSERT_EQ(::fstat(opened.data(), &open_file), 0);
+  EXPECT_EQ(named.st_ino, open_file.st_ino);
+  const base::UniqueFd lock(::open(path("lock.mdb").c_str(), O_RDWR | O_CLOEXEC));
+  const auto other_user = must(ReaderTable::open(lock.get(), ::geteuid()));
+  EXPECT_FALSE(must(other_user.exclude_others()));
 }
 
 TEST_P(CompactionTest, LinkInPlaceOfTheCopyIsNotFollowed) {

@@ -2,8 +2,10 @@
 // Opening an environment's files in a folder where other users could exchange them.
 #include "meta/env_files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -83,6 +85,75 @@ TEST_F(EnvFilesTest, AReaderWhoDoesNotOwnItMakesNoFileAndKeepsWritersOut) {
   const auto env = must(Env::open(*files_, directory_.path(), options(true)));
   EXPECT_EQ(value_in(env), "value");
   EXPECT_FALSE(std::filesystem::exists(path("lock.mdb")));
+  EXPECT_EQ(code_of(files_->lock(path("writer"))), ErrorCode::kLocked);
+}
+
+// A write to such a mapping needs a new block where the file system copies on write.
+TEST_F(EnvFilesTest, NoFileOfTheDiskIsMappedForSharedWriting) {
+  const auto env = must(Env::open(*files_, directory_.path(), options(false)));
+  const auto txn = must(ReadTxn::begin(env));
+  const auto folder = std::filesystem::canonical(directory_.path()).string() + "/";
+  std::ifstream maps("/proc/self/maps");
+  int mapped = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(folder) == std::string::npos) continue;
+    ++mapped;
+    EXPECT_EQ(line.find(" rw-s "), std::string::npos) << line;
+  }
+  EXPECT_GE(mapped, 1);
+}
+
+TEST_F(EnvFilesTest, WriterThatComesLaterKeepsTheSnapshotOfAReader) {
+  const auto reader = must(Env::open(*files_, directory_.path(), options(true)));
+  const auto snapshot = must(ReadTxn::begin(reader));
+  const auto writer = must(Env::open(*files_, directory_.path(), options(false)));
+  for (int i = 0; i < 20; ++i) {
+    auto txn = must(WriteTxn::begin(writer));
+    must(txn.put(0, "key", "value " + std::to_string(i)));
+    must(txn.commit());
+  }
+  const auto value = snapshot.get(0, "key");
+  ASSERT_TRUE(value.has_value()) << value.error().message();
+  EXPECT_EQ(std::string(**value), "value");
+}
+
+// LMDB takes the slots of a process for those of a dead one if it does not find this lock.
+TEST_F(EnvFilesTest, SecondUseThatEndsLeavesTheProcessRegistered) {
+  const auto env = must(Env::open(*files_, directory_.path(), options(false)));
+  const auto snapshot = must(ReadTxn::begin(env));
+  const auto is_registered = [&] {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      struct flock process {};
+      process.l_type = F_WRLCK;
+      process.l_whence = SEEK_SET;
+      process.l_start = ::getppid();
+      process.l_len = 1;
+      const int rc = ::fcntl(env.files().table()->descriptor(), F_GETLK, &process);
+      ::_exit(rc == 0 && process.l_type != F_UNLCK ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return status == 0;
+  };
+  EXPECT_TRUE(is_registered());
+  static_cast<void>(must(Env::open(*files_, directory_.path(), options(false))));
+  static_cast<void>(must(EnvFiles::open(*files_, directory_.path(), options(true))));
+  EXPECT_TRUE(is_registered());
+}
+
+TEST_F(EnvFilesTest, BesideAnotherTableAReaderKeepsWritersOutAndAWriterIsRefused) {
+  const base::UniqueFd lock(::open(path("lock.mdb").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(lock.valid());
+  const auto elsewhere = must(ReaderTable::open(lock.get(), ::geteuid(), {}));
+  EXPECT_EQ(code_of(Env::open(*files_, directory_.path(), options(false))), ErrorCode::kLocked);
+  {
+    const auto writer = must(files_->lock(path("writer")));
+    EXPECT_EQ(code_of(Env::open(*files_, directory_.path(), options(true))), ErrorCode::kLocked);
+  }
+  const auto env = must(Env::open(*files_, directory_.path(), options(true)));
+  EXPECT_EQ(env.files().table(), nullptr);
+  EXPECT_EQ(value_in(env), "value");
   EXPECT_EQ(code_of(files_->lock(path("writer"))), ErrorCode::kLocked);
 }
 
