@@ -88,7 +88,7 @@ class SealedFrameCodec final : public PlainFrameCodec {
     complete_header(sealed);
     // The fingerprints determine the chunks, and the checksum tells apart stored bytes that another
     // compression made of the same chunks. A code over all bytes takes a fifth of the time of a
-    // store (docs/decisions/129).
+    // store (docs/decisions/131).
     const auto text = unsealed_header_text(sealed);
     const auto sum = XXH3_128bits(data.data(), sealed.data_bytes);
     std::array<std::byte, 2 * sizeof(std::uint64_t)> content{};
