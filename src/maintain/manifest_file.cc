@@ -81,6 +81,12 @@ std::string manifest_path(const std::string& series_directory, VersionNumber num
                      static_cast<std::uint32_t>(number), kSuffix);
 }
 
+std::optional<std::uint32_t> number_of_manifest(std::string_view name) {
+  if (!name.ends_with(kSuffix)) return std::nullopt;
+  const auto number = base::parse_hex32(name.substr(0, name.size() - kSuffix.size()));
+  return number && *number != 0 ? number : std::nullopt;
+}
+
 Result<std::vector<ManifestFile>> list_manifests(io::FileSystem& files,
                                                  const std::string& series_directory) {
   std::vector<ManifestFile> found;
@@ -89,10 +95,8 @@ Result<std::vector<ManifestFile>> list_manifests(io::FileSystem& files,
   if (!present) return found;
   VARVE_TRY_ASSIGN(const auto names, files.list(folder));
   for (const auto& name : names) {
-    if (!name.ends_with(kSuffix)) continue;
-    const auto number =
-        base::parse_hex32(std::string_view(name).substr(0, name.size() - kSuffix.size()));
-    if (!number || *number == 0) continue;
+    const auto number = number_of_manifest(name);
+    if (!number) continue;
     const auto version = static_cast<VersionNumber>(*number);
     const auto bytes = files.tree_bytes(manifest_path(series_directory, version));
     if (!bytes && bytes.error().code() == ErrorCode::kNotFound) continue;  // Just removed.

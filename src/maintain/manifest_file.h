@@ -40,6 +40,8 @@ struct ManifestFile {
   VersionNumber number{};
   std::uint64_t bytes = 0;
 };
+/// Returns the version number in the name of a manifest's file; nullopt for another name.
+[[nodiscard]] std::optional<std::uint32_t> number_of_manifest(std::string_view name);
 /// Returns the manifests in ascending number; none if the folder is missing. Ignores other files.
 [[nodiscard]] Result<std::vector<ManifestFile>> list_manifests(io::FileSystem& files,
                                                                const std::string& series_directory);
@@ -218,8 +220,9 @@ template <typename T>
   return {};
 }
 
-/// Returns true if labels of a series mirror another catalog, or a later state of this catalog.
-/// Ignores unreadable labels. Reads the labels before the catalog, so a writer may work meanwhile.
+/// Returns true if labels of a series mirror another catalog, or a later state of this catalog, or
+/// if a manifest has a number that the catalog has not given yet. Ignores unreadable labels. Reads
+/// labels and manifests before the catalog, so a writer may work meanwhile.
 /// Errors: kUnsupported for labels of a newer format.
 [[nodiscard]] Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
                                             const std::string& repository_path,

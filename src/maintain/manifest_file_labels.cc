@@ -340,6 +340,29 @@ Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& code
   return labels;
 }
 
+namespace {
+
+// Returns the highest number of a manifest; nullopt if there is none.
+std::optional<std::uint32_t> last_manifest(io::FileSystem& files, const std::string& directory) {
+  const auto names = files.list(directory + "/" + kManifestFolder);
+  std::optional<std::uint32_t> last;
+  if (!names) return last;
+  for (const auto& name : *names) {
+    const auto number = number_of_manifest(name);
+    if (number && (!last || *last < *number)) last = number;
+  }
+  return last;
+}
+
+// Returns whether labels show that the series has given a version this number.
+bool has_given(const Result<Labels>& labels, SeriesId series, std::uint32_t number) {
+  if (!labels) return false;
+  const auto record = catalog::decode_series(series, labels->series);
+  return record && number < record->next_number;
+}
+
+}  // namespace
+
 Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
                               const std::string& repository_path, const meta::Env& catalog) {
   VARVE_TRY_ASSIGN(const bool any, files.exists(repository_path + "/series"));
@@ -349,12 +372,15 @@ Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& c
     std::uint64_t stamp = 0;
   };
   std::vector<Mirrored> states;
+  std::vector<std::pair<SeriesId, std::uint32_t>> manifests;  // The highest number of each series.
   VARVE_TRY_ASSIGN(const auto names, files.list(repository_path + "/series"));
   for (const auto& name : names) {
     const auto series = series_of_folder(name);
     if (!series) continue;
-    auto labels =
-        read_labels(files, codec, std::string(repository_path).append("/series/" + name), *series);
+    const auto directory = std::string(repository_path).append("/series/" + name);
+    const auto last = last_manifest(files, directory);
+    auto labels = read_labels(files, codec, directory, *series);
+    if (last && !has_given(labels, *series, *last)) manifests.emplace_back(*series, *last);
     VARVE_TRY(refuse_unsupported(labels));
     if (!labels || labels->catalog_id.empty()) continue;
     states.push_back({std::move(labels->catalog_id), labels->header.stamp});
@@ -363,6 +389,14 @@ Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& c
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
   const std::string id(known ? known->view() : "");
+  // A version's number is committed before its manifest is written. The folder of a series without
+  // a record is what a crash left of a removed one.
+  for (const auto& [series, last] : manifests) {
+    const auto record = catalog::find_series(txn, series);
+    if (!record || !*record || last < (*record)->next_number) continue;
+    const auto newest = catalog::last_version_number(txn, series);  // The counter may be damaged.
+    if (!newest || *newest < last) return true;
+  }
   return std::ranges::any_of(states, [&](const Mirrored& state) {
     return state.catalog_id != id || state.stamp > txn.id();
   });

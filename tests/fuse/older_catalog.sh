@@ -53,6 +53,31 @@ cmp "$work/two/y" "$work/latest/y"
 rm -r "$work/latest"
 ok "readers warn of an older catalog, and status is critical, until a repair"
 
+# Manifests are newer than both.
+for labels in older empty missing; do
+  fresh
+  for n in 3 4; do "$VARVE" -q store "$repo" a/$n "$work/two" >/dev/null; done
+  put_back
+  case $labels in
+    older) cp -a "$master/series/00000001/labels" "$repo/series/00000001/labels" ;;
+    empty) : >"$repo/series/00000001/labels" ;;
+    missing) rm "$repo/series/00000001/labels" ;;
+  esac
+  "$VARVE" ls "$repo" a >/dev/null 2>"$work/err" || fail "ls: $(cat "$work/err")"
+  grep -q "$older" "$work/err" || fail "labels $labels: ls says nothing: $(cat "$work/err")"
+  expect_status 2 "$VARVE" status "$repo"
+  expect_status 1 "$VARVE" check "$repo"
+  expect_status 1 "$VARVE" store "$repo" a/5 "$work/two"
+  expect_status 1 "$VARVE" rm "$repo" a/1
+  "$VARVE" repair --yes "$repo" >"$work/out" 2>&1 || [ $? -eq 3 ] || fail "$(cat "$work/out")"
+  for n in 3 4; do
+    "$VARVE" -q restore "$repo" "a/$n" "$work/restored"
+    cmp "$work/two/y" "$work/restored/y"
+    rm -r "$work/restored"
+  done
+done
+ok "a catalog and labels that are both older than manifests are refused, and a repair brings all back"
+
 # ---- A deletion that was killed. ----
 
 for placement in lineage pool; do
