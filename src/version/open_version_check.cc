@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "base/system_error.h"
 #include "meta/schema.h"
 #include "meta/value_check.h"
 #include "version/open_inode.h"
@@ -114,6 +115,7 @@ Result<StagedState> read_once(io::FileSystem& files, const StagedVersion& versio
                          decode_open_inode(base::load_be64(key), value, version.base_end));
         if (!inode->staged) return true;
         const auto read = read_staged(files, version, *inode);
+        if (!read && base::lacks_resources(read.error())) return read.error();
         if (!read) {
           state.faults.push_back(
               fmt::format("the file with inode number {}: {}", inode->ino, read.error().message()));

@@ -138,6 +138,35 @@ TEST_P(FewDescriptorsTest, ARebuildOfTheCatalogLosesNothing) {
   EXPECT_GE(failed, 5U);
 }
 
+// Staged bytes of an open version are read by the keys only.
+TEST_P(FewDescriptorsTest, ACheckOfAnOpenEncryptedVersionFindsNoDamage) {
+  const auto path = directory_.path() + "/encrypted";
+  must(Repository::create(path, small_chunks(GetParam()), encrypted()));
+  {
+    const auto writer = must(Repository::open(path, with_key(quiet_options())));
+    const auto series = must(writer->create_series("s")).id;
+    must(writer->open_version(series, "v", folder()));
+    const auto version = must(writer->writer(series));
+    const auto ino = write_file(*version, kRootIno, "a", noise(150000, 1));
+    must(version->sync());
+    const auto file = must(version->open(ino, true));
+    must(file->write(70000, base::as_bytes(noise(50, 2))));
+    must(version->sync());
+    must(writer->close());
+  }
+  OpenOptions options = with_key(quiet_options());
+  options.read_only = true;
+  const auto failed = failures([&](unsigned more) {
+    const FewDescriptors few(more);
+    auto opened = Repository::open(path, options);
+    if (!opened) return false;
+    const auto report = (*opened)->check({}, {});
+    if (report) expect_clean_verdict(*report);
+    return report.has_value();
+  });
+  EXPECT_GE(failed, 5U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Codecs, FewDescriptorsTest, testing::Values(Codec::kNone));
 
 }  // namespace
