@@ -303,7 +303,8 @@ Result<WriteTxn> WriteTxn::begin(const Env& env) {
   VARVE_TRY_ASSIGN(const auto length, file_length(env.raw()));
   const auto used = length.pages * length.page_bytes;
   if (length.bytes > used && ftruncate(length.fd, static_cast<off_t>(used)) != 0) {
-    return error_from_lmdb(errno, "shorten the file");
+    // A full disk that copies on write has no block for the cut. The file stays longer until later.
+    if (errno != ENOSPC && errno != EDQUOT) return error_from_lmdb(errno, "shorten the file");
   }
   return begun;
 }

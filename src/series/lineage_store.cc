@@ -16,9 +16,13 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   options.open_files = parts.open_files;
   options.metrics = &parts.metrics->layout;
   store->segments = open_segments(parts.segments, *parts.files, parts.directory());
-  VARVE_TRY_ASSIGN(store->layout, layout::CategoryLayout::open(*parts.catalog, *store->segments,
-                                                               parts.codecs->frames(),
-                                                               parts.compressors, options));
+  // Cuts off the rests of a crash, which takes new blocks of a disk that copies on write.
+  VARVE_TRY(parts.with_reserve([&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(store->layout, layout::CategoryLayout::open(*parts.catalog, *store->segments,
+                                                                 parts.codecs->frames(),
+                                                                 parts.compressors, options));
+    return {};
+  }));
   store->all = std::make_unique<layout::SeriesLayout>(
       *store->layout, [&parts]() -> Result<layout::PoolStore*> {
         VARVE_TRY_ASSIGN(auto* const pool, parts.pool());

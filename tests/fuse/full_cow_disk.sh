@@ -97,6 +97,17 @@ exercise() {  # KIND: the disk is mounted at $disk
   all_there "$mnt/s/open"
   ok "$1: full: after rm a version is sealed"
   unmount_repo
+  rm -rf "$disk/ballast"
+  "$VARVE" -q rm "$repo" s/open
+  mount_as_job
+  mkdir "$v"
+  fill "$v"
+  kill_daemon
+  # A container that was written, but not located: cutting it off takes new blocks.
+  head -c 300000 "$work/piece" >>"$(find "$repo/series" -name '*.seg' | sort | tail -1)" 2>/dev/null || true
+  take_the_last_byte
+  "$VARVE" -q rm "$repo" s/open.partial
+  ok "$1: full, and the daemon was killed: the open version is dropped"
   "$VARVE" -q check --read-data "$repo"
   rm -rf "$disk/ballast"
   umount "$disk"
