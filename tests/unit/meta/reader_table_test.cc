@@ -5,9 +5,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "memory_folder_test.h"
 #include "support/temp_repository.h"
 
 namespace varve::meta {
@@ -26,26 +25,14 @@ namespace {
 using varve::test::code_of;
 using varve::test::must;
 
-class ReaderTableTest : public testing::Test {
+class ReaderTableTest : public MemoryFolderTest {
  protected:
   void SetUp() override {
-    struct statfs disk {};
-    if (::statfs("/dev/shm", &disk) != 0 || disk.f_type != TMPFS_MAGIC) {
-      GTEST_SKIP() << "/dev/shm is not in memory";
-    }
-    char name[] = "/dev/shm/varve-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    top_ = name;
-    for (const char* place : {"/here", "/elsewhere"}) {
-      std::filesystem::create_directory(top_ + place);
-      ASSERT_EQ(::chmod((top_ + place).c_str(), 0755), 0);
-    }
+    make_places({"/here", "/elsewhere"});
+    if (IsSkipped() || HasFatalFailure()) return;
     std::ofstream(lock_path()).flush();
     lock_ = base::UniqueFd(::open(lock_path().c_str(), O_RDWR | O_CLOEXEC));
     ASSERT_TRUE(lock_.valid());
-  }
-  void TearDown() override {
-    if (!top_.empty()) std::filesystem::remove_all(top_);
   }
   std::string lock_path() const { return top_ + "/lock.mdb"; }
   Result<ReaderTable> open(const char* place = "/here") const {
@@ -57,7 +44,6 @@ class ReaderTableTest : public testing::Test {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
   }
 
-  std::string top_;
   base::UniqueFd lock_;
 };
 

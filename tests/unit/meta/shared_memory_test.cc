@@ -3,9 +3,7 @@
 #include "meta/shared_memory.h"
 
 #include <gtest/gtest.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,6 +11,7 @@
 #include <fstream>
 #include <string>
 
+#include "memory_folder_test.h"
 #include "support/temp_repository.h"
 
 namespace varve::meta {
@@ -24,22 +23,9 @@ using varve::test::must;
 constexpr uid_t kSomeUser = 4001;
 constexpr std::uint64_t kBytes = 8192;
 
-class SharedMemoryTest : public testing::Test {
+class SharedMemoryTest : public MemoryFolderTest {
  protected:
-  void SetUp() override {
-    struct statfs disk {};
-    if (::statfs("/dev/shm", &disk) != 0 || disk.f_type != TMPFS_MAGIC) {
-      GTEST_SKIP() << "/dev/shm is not in memory";
-    }
-    char name[] = "/dev/shm/varve-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    top_ = name;
-    for (const char* place : {"/a", "/b"}) std::filesystem::create_directory(top_ + place);
-    for (const char* place : {"/a", "/b"}) ASSERT_EQ(::chmod((top_ + place).c_str(), 0755), 0);
-  }
-  void TearDown() override {
-    if (!top_.empty()) std::filesystem::remove_all(top_);
-  }
+  void SetUp() override { make_places({"/a", "/b"}); }
   std::vector<MemoryPlace> places() const {
     return {{top_ + "/a", ::geteuid()}, {top_ + "/b", ::geteuid()}};
   }
@@ -59,8 +45,6 @@ class SharedMemoryTest : public testing::Test {
     EXPECT_EQ(::fstat(file.descriptor(), &status), 0);
     return status.st_ino;
   }
-
-  std::string top_;
 };
 
 TEST_F(SharedMemoryTest, SecondOpenerFindsTheFileOfTheFirst) {
