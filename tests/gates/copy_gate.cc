@@ -41,15 +41,20 @@ struct CopyCosts {
 
 class CopyGate : public testing::Test {
  protected:
-  /// Stores `files` files in a new source, and copies them to a new target.
-  void store_and_copy(int files) {
-    source_path_ = directory_.path() + "/source" + std::to_string(files);
-    target_path_ = directory_.path() + "/target" + std::to_string(files);
+  /// Creates a source with an open version, and a target.
+  void begin(const std::string& name) {
+    source_path_ = directory_.path() + "/source-" + name;
+    target_path_ = directory_.path() + "/target-" + name;
     must(Repository::create(source_path_, test::small_chunks(Codec::kNone)));
     must(Repository::create(target_path_, test::small_chunks(Codec::kNone)));
     source_ = test::reopen(source_path_);
     series_ = must(source_->create_series("s")).id;
     newest_ = must(source_->open_version(series_, "v1", test::folder())).number;
+  }
+
+  /// Stores `files` files in a new source, and copies them to a new target.
+  void store_and_copy(int files) {
+    begin("files" + std::to_string(files));
     {
       const auto writer = must(source_->writer(series_));
       Ino parent = kRootIno;
@@ -110,14 +115,7 @@ class CopyGate : public testing::Test {
 
   /// Copies a file with this number of holes. Returns the records that the source reads.
   std::uint64_t copy_holes(std::uint64_t holes) {
-    const auto name = std::to_string(holes);
-    source_path_ = directory_.path() + "/holes" + name;
-    target_path_ = directory_.path() + "/copy" + name;
-    must(Repository::create(source_path_, test::small_chunks(Codec::kNone)));
-    must(Repository::create(target_path_, test::small_chunks(Codec::kNone)));
-    source_ = test::reopen(source_path_);
-    series_ = must(source_->create_series("s")).id;
-    newest_ = must(source_->open_version(series_, "v1", test::folder())).number;
+    begin("holes" + std::to_string(holes));
     {
       const auto writer = must(source_->writer(series_));
       const auto made = must(writer->create(kRootIno, "f", test::regular_file()));
