@@ -29,6 +29,10 @@ struct RepairOptions {
   /// finds, or give them up? They may be parts of stored files that are repositories themselves.
   /// nullopt: execute() fails with kInvalid, and changes nothing, if there are any.
   std::optional<bool> take_found{};
+  /// While the catalog is rebuilt: leave out versions and containers of another history of the
+  /// repository than most of the data. If false, execute() fails with kInvalid, and changes
+  /// nothing, if there are any.
+  bool skip_mixed = false;
   /// Skip the check of the catalog, because it was just rebuilt.
   bool trust_catalog = false;
   /// As in OpenOptions.

@@ -26,6 +26,7 @@ struct RepairArguments {
   std::string repository;
   RepairOptions how;
   std::string found;
+  std::string mixed;
   bool catalog_only = false;
   bool dry_run = false;
   bool yes = false;
@@ -134,6 +135,7 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
   auto how = options.how;
   how.read_data = !options.catalog_only;
   if (!options.found.empty()) how.take_found = options.found == "use";
+  how.skip_mixed = options.mixed == "skip";
   how.trust_owner = is_trusted(options.repository);
   const auto writing = options_to_write(options.repository);
   how.key = writing.key;
@@ -212,6 +214,12 @@ void add_repair_command(CommandLine& line, const Context& context) {
                   "a damaged header finds")
       .one_of({"use", "skip"})
       .type_name("use|skip");
+  command
+      .add_option("--mixed", options->mixed,
+                  "While the catalog is rebuilt: skip what belongs to another history of the "
+                  "repository than most of the data")
+      .one_of({"skip"})
+      .type_name("skip");
   command.add_flag("--rebuild-catalog", options->how.rebuild_catalog,
                    "Rebuild the catalog even if it seems sound");
   command.add_flag("-n,--dry-run", options->dry_run, "Change nothing; print the planned steps");

@@ -12,7 +12,8 @@ namespace varve::format {
 namespace {
 
 constexpr std::uint32_t kAliasMagic = 0x4c415656;  // "VVAL"
-constexpr std::uint32_t kAliasFormat = 1;
+constexpr std::uint32_t kFormatWithoutBirths = 1;
+constexpr std::uint32_t kFormatWithBirths = 2;
 constexpr std::uint64_t kOrdinalsOfBirth = std::uint64_t{1} << 32;
 
 Error bad_alias_file(const char* what) {
@@ -37,10 +38,10 @@ std::string encode_alias_header(const AliasFileHeader& header) {
   std::string out;
   base::ByteWriter w(out);
   w.u32(kAliasMagic);
-  w.u32(kAliasFormat);
+  w.u32(header.births_bytes == 0 ? kFormatWithoutBirths : kFormatWithBirths);
   w.u64(header.blocks);
   w.u64(header.chunks);
-  w.u64(0);
+  w.u64(header.births_bytes);
   w.u64(base::checksum64(base::as_bytes(out)));
   return out;
 }
@@ -54,15 +55,18 @@ Result<AliasFileHeader> decode_alias_header(std::span<const std::byte> bytes) {
   AliasFileHeader found;
   found.blocks = r.u64();
   found.chunks = r.u64();
-  const auto reserved = r.u64();
+  found.births_bytes = r.u64();
   const auto sum = r.u64();
   if (sum != base::checksum64(header.first(kAliasHeaderBytes - sizeof sum))) {
     return bad_alias_file("its header is damaged");
   }
-  if (format != kAliasFormat) {
+  if (format != kFormatWithoutBirths && format != kFormatWithBirths) {
     return Error(ErrorCode::kUnsupported, "file of aliases: another format; use a newer Varve");
   }
-  if (reserved != 0) return bad_alias_file("its header is damaged");
+  if ((found.births_bytes != 0) != (format == kFormatWithBirths) ||
+      found.births_bytes > kAliasBirthsBytesMax) {
+    return bad_alias_file("its header is damaged");
+  }
   return found;
 }
 
@@ -98,6 +102,23 @@ std::string AliasBlockEncoder::take() {
   whole.u64(base::checksum64(base::as_bytes(rest)));
   whole.text(rest);
   return block;
+}
+
+std::string encode_alias_births(const Births& births) {
+  const auto text = encode_births(births);
+  std::string out;
+  base::ByteWriter w(out);
+  w.u64(base::checksum64(base::as_bytes(text)));
+  w.text(text);
+  return out;
+}
+
+Result<Births> decode_alias_births(std::span<const std::byte> bytes) {
+  base::ByteReader r(bytes);
+  const std::uint64_t sum = r.u64();
+  const auto text = r.bytes(r.left());
+  if (!r.ok() || base::checksum64(text) != sum) return bad_alias_file("its births are damaged");
+  return decode_births(base::as_text(text));
 }
 
 std::size_t alias_block_bytes(std::span<const std::byte> header) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "format/birth_mark.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -40,6 +41,8 @@ struct TaggedAliases {
 struct AliasFileHeader {
   std::uint64_t blocks = 0;
   std::uint64_t chunks = 0;  ///< Number of aliases in all blocks.
+  /// Bytes of the part with the births, behind the blocks; 0 in format 1, which has none.
+  std::uint64_t births_bytes = 0;
   bool operator==(const AliasFileHeader&) const = default;
 };
 
@@ -51,6 +54,7 @@ inline constexpr std::size_t kAliasBlockBytesMax = 65536;
 /// Maximum number of aliases of one run in a block.
 inline constexpr std::uint32_t kAliasesInBlockMax = 8000;
 
+/// Encodes a header: of format 2 if the file has births, otherwise of format 1.
 [[nodiscard]] std::string encode_alias_header(const AliasFileHeader& header);
 /// Errors: kCorrupt; kUnsupported for another format.
 [[nodiscard]] Result<AliasFileHeader> decode_alias_header(std::span<const std::byte> bytes);
@@ -70,6 +74,13 @@ class AliasBlockEncoder {
   std::uint32_t runs_ = 0;
   std::uint64_t end_ = 0;  // Of the last run.
 };
+
+/// Maximum size of the part with the births, in bytes.
+inline constexpr std::size_t kAliasBirthsBytesMax = std::size_t{64} << 20;
+/// Encode and decode that part: the births of the aliases and of their targets.
+/// Errors: kCorrupt.
+[[nodiscard]] std::string encode_alias_births(const Births& births);
+[[nodiscard]] Result<Births> decode_alias_births(std::span<const std::byte> bytes);
 
 /// Returns the size of a block's content from the block's header; 0 if no block has that header.
 [[nodiscard]] std::size_t alias_block_bytes(std::span<const std::byte> header);

@@ -2,6 +2,7 @@
 #include "format/container.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -97,6 +98,33 @@ Result<std::vector<IdRun>> decode_id_runs(ByteReader& r, const FixedHeader& fixe
   return runs;
 }
 
+// The births of runs of ids, each once.
+std::set<VersionNumber> births_of(const std::vector<IdRun>& runs) {
+  std::set<VersionNumber> births;
+  for (const auto& run : runs) births.insert(run.first.birth());
+  return births;
+}
+
+// Decodes the marks behind the chunk table, if there are some.
+Result<BirthMarks> decode_marks(ByteReader& r, const FixedHeader& fixed,
+                                const std::vector<IdRun>& runs) {
+  BirthMarks marks;
+  if (!fixed.marked) return marks;
+  const auto births = births_of(runs);
+  if (fixed.header_bytes != container_header_bytes(fixed.frames, fixed.chunks, fixed.id_runs,
+                                                   fixed.form, births.size())) {
+    return damaged_header("its length does not fit the births of its chunks");
+  }
+  bool any = false;
+  for (const auto birth : births) {
+    auto& mark = marks[birth];
+    std::ranges::copy(r.bytes(mark.size()), mark.begin());
+    any = any || mark != kNoMark;
+  }
+  if (!any) return damaged_header("none of its births has a mark");
+  return marks;
+}
+
 // Fills in what follows from the order: every chunk's frame and place in it.
 Result<void> place_chunks(ContainerHeader& header) {
   std::size_t at = 0;
@@ -141,6 +169,7 @@ std::string encode_tables(const ContainerHeader& header, std::size_t end, FixedH
     w.u8(static_cast<std::uint8_t>(chunk.raw_bytes));
     w.u16(static_cast<std::uint16_t>(chunk.raw_bytes >> 8));
   }
+  for (const auto& [birth, mark] : header.marks) w.bytes(mark);
   out.resize(end - kContainerFixedHeaderBytes, '\0');
   fixed.tables_checksum = base::checksum64(base::as_bytes(out));
   return out;
@@ -149,6 +178,7 @@ std::string encode_tables(const ContainerHeader& header, std::size_t end, FixedH
 FixedHeader fixed_header_of(const ContainerHeader& header) {
   FixedHeader fixed;
   fixed.form = header.form();
+  fixed.marked = !header.marks.empty();
   fixed.store = header.store;
   fixed.number = header.number;
   fixed.seal = header.seal;
@@ -175,10 +205,11 @@ crypto::Tag FrameEntry::tag() const {
 }
 
 std::size_t container_header_bytes(std::size_t frames, std::size_t chunks, std::size_t id_runs,
-                                   ContainerForm form) {
+                                   ContainerForm form, std::size_t marks) {
   const auto frame_bytes = form.sealed ? kSealedFrameEntryBytes : kPlainFrameEntryBytes;
   return padded_bytes(kContainerFixedHeaderBytes + frames * frame_bytes + id_runs * kIdRunBytes +
-                          chunks * kChunkEntryBytes + (form.sealed ? crypto::kTagBytes : 0),
+                          chunks * kChunkEntryBytes + marks * kBirthMarkBytes +
+                          (form.sealed ? crypto::kTagBytes : 0),
                       form.compact);
 }
 
@@ -196,8 +227,10 @@ void complete_header(ContainerHeader& header) {
   }
   VARVE_ASSERT(chunks == header.chunks.size());
   VARVE_ASSERT(place_chunks(header).has_value());
-  const auto bytes = container_header_bytes(header.frames.size(), header.chunks.size(),
-                                            runs_of(header.chunks).size(), header.form());
+  const auto runs = runs_of(header.chunks);
+  VARVE_ASSERT(header.marks.empty() || header.marks.size() == births_of(runs).size());
+  const auto bytes = container_header_bytes(header.frames.size(), header.chunks.size(), runs.size(),
+                                            header.form(), header.marks.size());
   const auto total = container_bytes(bytes, stored, header.form());
   VARVE_ASSERT(total <= kContainerBytesMax);
   header.header_bytes = static_cast<std::uint32_t>(bytes);
@@ -210,7 +243,9 @@ std::string encode_container_header(ContainerHeader& header) {
   complete_header(header);
   auto fixed = fixed_header_of(header);
   const std::string tables = encode_tables(header, header.header_bytes, fixed);
-  return encode_fixed_header(fixed) + tables;
+  const auto start = encode_fixed_header(fixed);
+  header.checksum = checksum_of_fixed_header(base::as_bytes(start));
+  return start + tables;
 }
 
 std::string unsealed_header_text(const ContainerHeader& header) {
@@ -273,6 +308,7 @@ Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes
   header.data_bytes = fixed.data_bytes;
   header.raw_bytes = fixed.raw_bytes;
   header.seal = fixed.seal;
+  if (!fixed.seal) header.checksum = fixed.checksum;
   base::ByteReader r(tables);
   VARVE_TRY_ASSIGN(header.frames, decode_frames(r, fixed));
   VARVE_TRY_ASSIGN(const auto runs, decode_id_runs(r, fixed));
@@ -287,6 +323,7 @@ Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes
       chunk->raw_bytes |= std::uint32_t{r.u16()} << 8;
     }
   }
+  VARVE_TRY_ASSIGN(header.marks, decode_marks(r, fixed, runs));
   if (!r.ok() || !all_zero(r.bytes(r.left()))) return damaged_header("its padding is not zero");
   VARVE_TRY(place_chunks(header));
   return header;

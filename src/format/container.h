@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The container: Varve's unit of storage, at most 4 MiB, self-describing. docs/FORMAT.md §3.
 //
-//   header   = fixed header (128 bytes) | frame directory | chunk table, zero-padded to 4096
+//   header = fixed header (128 bytes) | frame directory | id runs | chunk table | marks of the
+//            births, zero-padded to 4096
 //   data   = the frames' stored bytes, one after the other, zero-padded to 4096
 //
 // A compact container has no padding: volumes hold many small ones. An encrypted repository has
@@ -18,6 +19,7 @@
 
 #include "base/id_runs.h"
 #include "base/ids.h"
+#include "format/birth_mark.h"
 #include "format/container_keys.h"
 #include "varve/options.h"
 #include "varve/result.h"
@@ -43,8 +45,8 @@ struct ContainerForm {
   bool operator==(const ContainerForm&) const = default;
 };
 
-/// Returns the feature flags of a container's fixed header.
-[[nodiscard]] std::uint32_t container_features(ContainerForm form);
+/// Returns the feature flags of a container's fixed header. `marked`: it has marks of births.
+[[nodiscard]] std::uint32_t container_features(ContainerForm form, bool marked);
 
 /// Returns the bytes on disk of a new container with so many bytes of header and data. A sealed one
 /// is padded by Padmé (Nikitin et al., PETS 2019), by at most 12 %, and by 3 % from 64 KiB on.
@@ -90,7 +92,11 @@ struct ContainerHeader {
   std::uint64_t raw_bytes = 0;   ///< Derived.
   std::vector<FrameEntry> frames;
   std::vector<ChunkEntry> chunks;
+  /// The mark of each birth of the chunks, kNoMark where it has none. Empty if none has one.
+  BirthMarks marks{};
   std::optional<ContainerSeal> seal{};  ///< Salt and length of a sealed container.
+  /// Checksum of the fixed header of a plain container, once it was encoded or decoded. Derived.
+  std::optional<std::uint64_t> checksum{};
 
   [[nodiscard]] ContainerForm form() const { return {compact, seal.has_value()}; }
   /// Bytes on disk with all padding.
@@ -101,9 +107,10 @@ struct ContainerHeader {
   bool operator==(const ContainerHeader&) const = default;
 };
 
-/// Bytes that a header of so many frames, chunks and id runs takes, padding included.
+/// Bytes that a header of so many frames, chunks, id runs and marks takes, padding included.
 [[nodiscard]] std::size_t container_header_bytes(std::size_t frames, std::size_t chunks,
-                                                 std::size_t id_runs, ContainerForm form = {});
+                                                 std::size_t id_runs, ContainerForm form = {},
+                                                 std::size_t marks = 0);
 
 /// Computes the derived members of a header from its frames and chunks. In a sealed one, also the
 /// total length, by container_bytes().

@@ -19,7 +19,8 @@ using base::ByteWriter;
 constexpr std::uint16_t kContainerFormat = 1;
 constexpr std::uint32_t kFeatureCompact = 1;
 constexpr std::uint32_t kFeatureSealed = 2;
-constexpr std::uint32_t kFeaturesKnown = kFeatureCompact | kFeatureSealed;
+constexpr std::uint32_t kFeatureMarked = 4;
+constexpr std::uint32_t kFeaturesKnown = kFeatureCompact | kFeatureSealed | kFeatureMarked;
 constexpr std::size_t kCountsBytes = 36;
 constexpr std::size_t kPlainZeroBytes = 64;
 constexpr std::size_t kSealedZeroBytes = 4;
@@ -29,7 +30,7 @@ void put_start(const FixedHeader& fixed, ByteWriter& w) {
   w.u32(kContainerMagic);
   w.u16(kContainerFormat);
   w.u16(0);
-  w.u32(container_features(fixed.form));
+  w.u32(container_features(fixed.form, fixed.marked));
   w.u32(static_cast<std::uint32_t>(fixed.store));
   w.u32(static_cast<std::uint32_t>(fixed.number));
 }
@@ -64,8 +65,14 @@ void take_counts(ByteReader& r, FixedHeader& fixed) {
 Result<void> check_counts(const FixedHeader& fixed) {
   // No product below overflows: the counts have 32 bits and are multiplied in 64.
   const auto room = fixed.seal ? fixed.seal->total_bytes : kContainerBytesMax;
-  if (fixed.header_bytes !=
-          container_header_bytes(fixed.frames, fixed.chunks, fixed.id_runs, fixed.form) ||
+  const auto bytes_with = [&](std::size_t marks) {
+    return container_header_bytes(fixed.frames, fixed.chunks, fixed.id_runs, fixed.form, marks);
+  };
+  // Only the id runs tell how many births there are. The tables' decoder compares again.
+  const std::size_t marks_min = fixed.marked ? 1 : 0;
+  const std::size_t marks_max = fixed.marked ? fixed.id_runs : 0;
+  if (marks_max < marks_min || fixed.header_bytes < bytes_with(marks_min) ||
+      fixed.header_bytes > bytes_with(marks_max) ||
       fixed.header_bytes + padded_bytes(fixed.data_bytes, fixed.form.compact) > room) {
     return damaged_header("its lengths are impossible");
   }
@@ -97,7 +104,7 @@ Result<Start> decode_start(std::span<const std::byte> start) {
   auto& fixed = read.fixed;
   fixed.store = static_cast<StoreId>(r.u32());
   fixed.number = static_cast<ContainerNumber>(r.u32());
-  const auto sum = base::load_le<std::uint64_t>(&bytes[kHeaderChecksumOffset]);
+  const auto sum = checksum_of_fixed_header(bytes);
   if (sum != base::checksum64(bytes.first(kHeaderChecksumOffset))) {
     return damaged_header("the fixed header does not match its checksum");
   }
@@ -108,6 +115,8 @@ Result<Start> decode_start(std::span<const std::byte> start) {
                                               "); use that version or a later one");
   }
   fixed.form = {(features & kFeatureCompact) != 0, (features & kFeatureSealed) != 0};
+  fixed.marked = (features & kFeatureMarked) != 0;
+  fixed.checksum = sum;
   bool zeros = zero == 0;
   if (fixed.form.sealed) {
     auto& seal = fixed.seal.emplace();
@@ -145,11 +154,12 @@ Error damaged_header(const std::string& what) {
 }
 
 ContainerPart FixedHeader::part(std::uint32_t index, std::uint64_t bound) const {
-  return {store, number, container_features(form), *seal, index, bound};
+  return {store, number, container_features(form, false), *seal, index, bound};
 }
 
-std::uint32_t container_features(ContainerForm form) {
-  return (form.compact ? kFeatureCompact : 0) | (form.sealed ? kFeatureSealed : 0);
+std::uint32_t container_features(ContainerForm form, bool marked) {
+  return (form.compact ? kFeatureCompact : 0) | (form.sealed ? kFeatureSealed : 0) |
+         (marked ? kFeatureMarked : 0);
 }
 
 std::uint64_t container_bytes(std::uint64_t header_bytes, std::uint64_t data_bytes,
@@ -161,6 +171,10 @@ std::uint64_t container_bytes(std::uint64_t header_bytes, std::uint64_t data_byt
   const unsigned zero_bits = e - static_cast<unsigned>(std::bit_width(e));
   const std::uint64_t mask = (std::uint64_t{1} << zero_bits) - 1;
   return padded_bytes((bytes + mask) & ~mask, form.compact);
+}
+
+std::uint64_t checksum_of_fixed_header(std::span<const std::byte> start) {
+  return base::load_le<std::uint64_t>(&start[kHeaderChecksumOffset]);
 }
 
 std::string encode_fixed_header(const FixedHeader& fixed) {

@@ -17,6 +17,7 @@ namespace varve::format {
 /// The fields of a fixed header. Those up to `outer_checksum` are in the clear.
 struct FixedHeader {
   ContainerForm form;
+  bool marked = false;  ///< It has marks of births.
   StoreId store{};
   ContainerNumber number{};
   std::optional<ContainerSeal> seal{};  ///< Salt and length of a sealed container.
@@ -28,6 +29,7 @@ struct FixedHeader {
   std::uint32_t data_bytes = 0;
   std::uint64_t raw_bytes = 0;
   std::uint64_t tables_checksum = 0;  ///< Checksum of the header behind the fixed one.
+  std::uint64_t checksum = 0;         ///< Checksum of the fields above as they are on disk.
 
   /// Returns a part of the sealed container, for its keys.
   [[nodiscard]] ContainerPart part(std::uint32_t index, std::uint64_t bound) const;
@@ -38,6 +40,9 @@ struct FixedHeader {
 
 /// Returns whether all reserved bytes are zero.
 [[nodiscard]] bool all_zero(std::span<const std::byte> bytes);
+
+/// Returns the checksum that a whole fixed header ends with.
+[[nodiscard]] std::uint64_t checksum_of_fixed_header(std::span<const std::byte> start);
 
 /// Encodes the fixed header of a plain container.
 [[nodiscard]] std::string encode_fixed_header(const FixedHeader& fixed);

@@ -7,6 +7,16 @@
 
 namespace varve::format {
 
+namespace {
+
+// The flags of the record, which are those of the container but for the checksum's.
+std::uint32_t record_flags(ContainerForm form, bool has_checksum) {
+  constexpr std::uint32_t kHasChecksum = 4;
+  return container_features(form, false) | (has_checksum ? kHasChecksum : 0);
+}
+
+}  // namespace
+
 ContainerRecord ContainerRecord::of(const ContainerHeader& header, SegmentNumber segment,
                                     std::uint64_t offset) {
   ContainerRecord record;
@@ -19,12 +29,20 @@ ContainerRecord ContainerRecord::of(const ContainerHeader& header, SegmentNumber
   record.raw_bytes = header.raw_bytes;
   record.compact = header.compact;
   record.sealed = header.seal.has_value();
+  record.checksum = header.checksum;
   if (header.seal) {
     record.total_bytes = header.seal->total_bytes;
     record.salt_start = base::load_le<std::uint64_t>(header.seal->salt.data());
   }
   if (!header.chunks.empty()) record.birth = header.chunks.front().id.birth();
   return record;
+}
+
+bool ContainerRecord::may_be(const ContainerHeader& header) const {
+  const auto other = of(header, segment, offset);
+  return other.number == number && other.form() == form() && other.end() == end() &&
+         other.header_bytes == header_bytes && other.data_bytes == data_bytes &&
+         other.salt_start == salt_start && (!checksum || other.checksum == checksum);
 }
 
 std::uint64_t ContainerRecord::end() const {
@@ -37,7 +55,7 @@ std::string ContainerRecord::encode() const {
   base::ByteWriter w(out);
   const std::uint64_t unit = compact ? 1 : kContainerAlignment;
   w.varint(static_cast<std::uint32_t>(segment));
-  w.u8(static_cast<std::uint8_t>(container_features(form())));
+  w.u8(static_cast<std::uint8_t>(record_flags(form(), checksum.has_value())));
   w.varint(offset / unit);
   w.varint(header_bytes / unit);
   w.varint(data_bytes);
@@ -45,6 +63,7 @@ std::string ContainerRecord::encode() const {
   w.varint(raw_bytes);
   w.varint(live_bytes);
   w.varint(static_cast<std::uint32_t>(birth));
+  if (checksum) w.u64(*checksum);
   if (!sealed) return out;
   w.varint(total_bytes / unit);
   w.u64(salt_start);
@@ -55,8 +74,9 @@ Result<ContainerRecord> ContainerRecord::decode(ContainerNumber number, std::str
   base::ByteReader r(bytes);
   const std::uint64_t segment = r.varint();
   const std::uint8_t flags = r.u8();
-  const bool compact = (flags & container_features({true, false})) != 0;
-  const bool sealed = (flags & container_features({false, true})) != 0;
+  const bool compact = (flags & record_flags({true, false}, false)) != 0;
+  const bool sealed = (flags & record_flags({false, true}, false)) != 0;
+  const bool has_checksum = (flags & record_flags({}, true)) != 0;
   const std::uint64_t offset = r.varint();
   const std::uint64_t header = r.varint();
   const std::uint64_t data = r.varint();
@@ -65,13 +85,14 @@ Result<ContainerRecord> ContainerRecord::decode(ContainerNumber number, std::str
   const std::uint64_t live = r.varint();
   const std::uint64_t birth = r.varint();
   const std::uint64_t unit = compact ? 1 : kContainerAlignment;
+  const std::uint64_t checksum = has_checksum ? r.u64() : 0;
   const std::uint64_t total = sealed ? r.varint() : kContainerBytesMax / unit;
   const std::uint64_t salt_start = sealed ? r.u64() : 0;
-  if (!r.done() || segment > 0xffffffffU || flags != container_features({compact, sealed}) ||
-      offset > (1ULL << 40) || header == 0 || header > kContainerBytesMax / unit ||
-      data > kContainerBytesMax || total > kContainerBytesMax / unit ||
-      header * unit + data > total * unit || chunks > kContainerBytesMax || raw > (1ULL << 40) ||
-      live > raw || birth > 0xffffffffU) {
+  if (!r.done() || segment > 0xffffffffU || (sealed && has_checksum) ||
+      flags != record_flags({compact, sealed}, has_checksum) || offset > (1ULL << 40) ||
+      header == 0 || header > kContainerBytesMax / unit || data > kContainerBytesMax ||
+      total > kContainerBytesMax / unit || header * unit + data > total * unit ||
+      chunks > kContainerBytesMax || raw > (1ULL << 40) || live > raw || birth > 0xffffffffU) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("catalog: container {} has a bad record", number));
   }
@@ -82,6 +103,7 @@ Result<ContainerRecord> ContainerRecord::decode(ContainerNumber number, std::str
   record.sealed = sealed;
   if (sealed) record.total_bytes = static_cast<std::uint32_t>(total * unit);
   record.salt_start = salt_start;
+  if (has_checksum) record.checksum = checksum;
   record.offset = offset * unit;
   record.header_bytes = static_cast<std::uint32_t>(header * unit);
   record.data_bytes = static_cast<std::uint32_t>(data);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,11 +27,16 @@ struct ContainerRecord {
   bool sealed = false;            ///< True if the container is encrypted.
   std::uint32_t total_bytes = 0;  ///< Length of a sealed container with its padding.
   std::uint64_t salt_start = 0;   ///< First bytes of a sealed container's salt.
-  VersionNumber birth{};          ///< Birth of its first chunk, which in a volume is the lowest.
+  /// Checksum of a plain container's fixed header; nullopt if an earlier Varve wrote the record.
+  std::optional<std::uint64_t> checksum{};
+  VersionNumber birth{};  ///< Birth of its first chunk, which in a volume is the lowest.
 
   /// Returns the record of the container with this header, with no live bytes yet.
   [[nodiscard]] static ContainerRecord of(const ContainerHeader& header, SegmentNumber segment,
                                           std::uint64_t offset);
+  /// Returns whether the container with this header may be the one of the record: not one with
+  /// other lengths, nor one of another history of the repository.
+  [[nodiscard]] bool may_be(const ContainerHeader& header) const;
   [[nodiscard]] std::uint64_t end() const;
   [[nodiscard]] ContainerForm form() const { return {compact, sealed}; }
   [[nodiscard]] std::string encode() const;

@@ -85,6 +85,7 @@ class SealedFrameCodec final : public PlainFrameCodec {
                                                      std::span<std::byte> data) const override {
     ContainerHeader sealed = header;
     sealed.seal = ContainerSeal{};
+    sealed.checksum.reset();
     complete_header(sealed);
     // The fingerprints determine the chunks, and the checksum tells apart stored bytes that another
     // compression made of the same chunks. A code over all bytes takes a fifth of the time of a
@@ -119,7 +120,7 @@ class SealedFrameCodec final : public PlainFrameCodec {
     }
     const ContainerPart part{static_cast<StoreId>(place.owner),
                              static_cast<ContainerNumber>(place.number),
-                             container_features({place.compact, true}),
+                             container_features({place.compact, true}, false),
                              *place.seal,
                              place.frame,
                              frame.raw_bytes};

@@ -19,7 +19,7 @@ constexpr std::size_t kZeroBytes = 8;  // Reserved bytes of the header, before i
 constexpr std::size_t kKeyBytesMax = 255;
 constexpr std::uint8_t kMoreFlag = 0x80;
 constexpr std::uint8_t kLaterFlag = 0x40;
-constexpr std::uint8_t kLastRecord = static_cast<std::uint8_t>(ManifestRecord::kRemoved);
+constexpr std::uint8_t kLastRecord = static_cast<std::uint8_t>(ManifestRecord::kBirths);
 
 Error damaged_manifest(const char* what) {
   return {ErrorCode::kCorrupt, std::string("manifest: ") + what};

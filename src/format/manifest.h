@@ -48,6 +48,7 @@ enum class ManifestRecord : std::uint8_t {
   kSetting = 8,        ///< The setting's name. The catalog's value.
   kSuperblock = 9,     ///< No key. The whole of varve.repo.
   kRemoved = 10,       ///< u32 number. Only in an update: the version is gone. No value.
+  kBirths = 11,        ///< u32 number. format::Births: those of the chunks that it refers to.
 };
 
 struct ManifestHeader {

@@ -39,6 +39,9 @@ struct Superblock {
   bool needs_pool = false;
   /// True if `features_required` has the name `pool-aliases`: the pool may have aliases.
   bool needs_aliases = false;
+  /// True if `features_required` has the name `marks`: births may have marks, and records of
+  /// containers may have checksums.
+  bool needs_marks = false;
   /// Set if `features_required` has the name `encryption`.
   std::optional<KeyLines> encryption;
   /// Lines with keys that this program does not know. They are kept when the file is written again.

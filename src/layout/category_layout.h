@@ -59,7 +59,7 @@ class CategoryLayout final : public Layout {
       base::ThreadPool* compressors, const CategoryLayoutOptions& options);
 
   [[nodiscard]] Result<void> begin_version(VersionNumber number) override {
-    return stream_.begin(number);
+    return stream_.begin(number, {options_.series, number});
   }
   /// Has the next chunk of the version get an ordinal of at least `next`. Call it after
   /// begin_version(), before place().
@@ -110,6 +110,11 @@ class CategoryLayout final : public Layout {
   }
   [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override {
     return chunks_.place_of(container);
+  }
+
+  /// As StoredChunks::digest().
+  [[nodiscard]] Result<std::uint64_t> digest(const base::IdRuns& ids) {
+    return chunks_.digest(ids);
   }
 
   /// Returns the place of a container, for messages.

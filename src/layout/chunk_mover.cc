@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "catalog/birth_table.h"
 #include "catalog/layout_records.h"
 #include "layout/window.h"
 
@@ -68,6 +69,9 @@ Result<void> ChunkMover::locate() {
       pieces_.push_back(std::move(piece));
     }
   }
+  VARVE_TRY_ASSIGN(const auto births,
+                   catalog::births_of(txn, store, base::IdRuns::from(step_.chunks)));
+  marks_ = catalog::marks_of(births);
   return locate_dropped(txn);
 }
 
@@ -100,6 +104,7 @@ Result<void> ChunkMover::copy_all() {
   options.segment_bytes_max = step_.segment_bytes_max;
   options.waiting_bytes_max = kWaitingBytesMax;
   options.readable = false;
+  options.marks = marks_;
   // Filled on the writer's thread, read after sync() has waited for it.
   store::ContainerWriter writer(
       store_.store, store_.codec, *store_.compressors, options,

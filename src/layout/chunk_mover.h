@@ -134,6 +134,7 @@ class ChunkMover {
   std::map<VersionNumber, std::uint64_t> birth_bytes_;  // Raw bytes of each birth, estimated.
   std::optional<VersionNumber> birth_;                  // Of the chunk that was written last.
   std::uint64_t container_bytes_ = 0;  // Raw bytes since the last change of container by birth.
+  format::BirthMarks marks_;           // Of the births of all chunks that move.
   std::vector<store::WrittenContainer> written_;
   std::vector<SegmentNumber> segments_;  // That were begun and may have to go again.
 };

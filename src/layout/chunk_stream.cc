@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/random_bytes.h"
+#include "catalog/birth_table.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 
@@ -15,6 +17,10 @@ void ChunkStream::start_writer() {
   options.numbers = &parts_.numbers;
   options.admitted = true;
   options.file_per_container = parts_.file_per_container;
+  {
+    const std::lock_guard lock(mutex_);
+    options.marks = catalog::marks_of(births_);
+  }
   writer_ = std::make_unique<store::ContainerWriter>(
       parts_.store, parts_.codec, *parts_.compressors, options,
       [this](store::WrittenContainer written) { on_written(std::move(written)); });
@@ -26,7 +32,27 @@ void ChunkStream::end_writer() {
   writer_.reset();
 }
 
-Result<void> ChunkStream::begin(VersionNumber birth) {
+// A birth that an earlier Varve began stays without a mark: all its containers have the same one.
+Result<std::optional<format::Birth>> ChunkStream::find_or_make(const meta::Txn& txn,
+                                                               VersionNumber birth,
+                                                               const BirthOwner& owner,
+                                                               bool has_chunks) {
+  VARVE_TRY_ASSIGN(auto record, catalog::find_birth(txn, parts_.chunks.id(), birth));
+  {
+    const std::lock_guard lock(mutex_);
+    // The catalog has the record only after the first sync.
+    const auto known = births_.find(birth);
+    if (!record && known != births_.end()) record = known->second;
+  }
+  if (record || has_chunks) return record;
+  record.emplace();
+  VARVE_TRY_ASSIGN(record->mark, base::random_bytes<format::kBirthMarkBytes>());
+  record->series = owner.series;
+  record->version = owner.version;
+  return record;
+}
+
+Result<void> ChunkStream::begin(VersionNumber birth, const BirthOwner& owner) {
   {
     const std::lock_guard alone(writer_mutex_);
     // Every version begins its own files. They are deleted with it unless other versions use them
@@ -44,11 +70,13 @@ Result<void> ChunkStream::begin(VersionNumber birth) {
   VARVE_TRY_ASSIGN(const auto last,
                    catalog::find_last_location_before(txn, parts_.chunks.id(), after));
   if (last && last->first.birth() == birth) next = last->first.ordinal() + last->count;
+  VARVE_TRY_ASSIGN(auto record, find_or_make(txn, birth, owner, next != 0));
   const std::lock_guard lock(mutex_);
   // If an earlier attempt to open the version failed, chunks that it placed may still be on their
   // way: their ids must not be used again.
   next_ordinal_ = birth == birth_ ? std::max(next, next_ordinal_) : next;
   birth_ = birth;
+  if (record) births_.insert_or_assign(birth, *record);
   synced_ = next_ordinal_;
   placed_raw_ = 0;
   stored_by_ended_writers_ = 0;
@@ -133,9 +161,11 @@ Result<void> ChunkStream::sync() {
   }
   VARVE_TRY(writer_->flush());
   std::vector<store::WrittenContainer> written;
+  format::Births births;
   {
     const std::lock_guard lock(mutex_);
     written = unsynced_;
+    births = births_;
   }
   if (written.empty()) {
     const std::lock_guard lock(mutex_);
@@ -145,6 +175,14 @@ Result<void> ChunkStream::sync() {
   VARVE_TRY(writer_->sync());  // O1: the data before the records that locate it.
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(parts_.catalog));
   SegmentLedger ledger(txn, parts_.chunks.id());
+  std::erase_if(births, [&](const auto& entry) {
+    return std::ranges::none_of(
+        written, [&](const auto& one_written) { return one_written.record.birth == entry.first; });
+  });
+  for (const auto& [number, record] : births) {
+    VARVE_TRY_ASSIGN(const auto known, catalog::find_birth(txn, parts_.chunks.id(), number));
+    if (!known) VARVE_TRY(catalog::put_birth(txn, parts_.chunks.id(), number, record));
+  }
   for (const auto& one_written : written) {
     VARVE_TRY(ledger.add(one_written, catalog::SegmentRole::kNew, one_written.record.birth));
   }
@@ -158,6 +196,9 @@ Result<void> ChunkStream::sync() {
     unsynced_.erase(unsynced_.begin(),
                     unsynced_.begin() + static_cast<std::ptrdiff_t>(written.size()));
     synced_ = std::max(synced_, placed);
+    if (unsynced_.empty()) {
+      std::erase_if(births_, [this](const auto& entry) { return entry.first != birth_; });
+    }
   }
   parts_.chunks.forget_written(written);
   return {};

@@ -15,6 +15,7 @@
 
 #include "base/ids.h"
 #include "base/thread_pool.h"
+#include "format/birth_mark.h"
 #include "format/frame_codec.h"
 #include "layout/layout.h"
 #include "layout/layout_metrics.h"
@@ -46,6 +47,12 @@ struct StoreParts {
   std::function<Result<void>(meta::WriteTxn&)> at_sync{};
 };
 
+/// A version that stores chunks.
+struct BirthOwner {
+  SeriesId series{};
+  VersionNumber version{};
+};
+
 /// The new chunks of one version, in files of their own. Thread-safe, but only one thread at a time
 /// calls place().
 class ChunkStream {
@@ -54,8 +61,9 @@ class ChunkStream {
   ChunkStream(const ChunkStream&) = delete;
   ChunkStream& operator=(const ChunkStream&) = delete;
 
-  /// Starts or continues a birth: the next chunks get its ids, after those that the store has.
-  [[nodiscard]] Result<void> begin(VersionNumber birth);
+  /// Starts or continues a birth: the next chunks get its ids, after those that the store has. A
+  /// birth that has no chunks yet gets a mark.
+  [[nodiscard]] Result<void> begin(VersionNumber birth, const BirthOwner& owner);
   /// Has the next chunk get an ordinal of at least `next`. Call it after begin(), before place().
   void skip_to(std::uint32_t next);
   /// These do the work of the functions of Layout with their names.
@@ -81,6 +89,11 @@ class ChunkStream {
   [[nodiscard]] std::vector<FileCut> drop();
 
  private:
+  /// Returns the record of a birth that goes on, nullopt if it has no mark; or that of a new one.
+  [[nodiscard]] Result<std::optional<format::Birth>> find_or_make(const meta::Txn& txn,
+                                                                  VersionNumber birth,
+                                                                  const BirthOwner& owner,
+                                                                  bool has_chunks);
   /// Start and end the writer, which must be flushed. The caller holds writer_mutex_ alone.
   void start_writer();
   void end_writer();
@@ -94,6 +107,7 @@ class ChunkStream {
   mutable std::shared_mutex writer_mutex_;
   mutable std::mutex mutex_;
   VersionNumber birth_{};
+  format::Births births_;  // The present one, and those of unsynced_, as far as they have marks.
   std::uint32_t next_ordinal_ = 0;
   std::uint32_t synced_ = 0;  // Ordinals below it are in the catalog.
   std::uint64_t placed_raw_ = 0;

@@ -20,7 +20,10 @@ Result<void> PoolDeletion::apply(meta::WriteTxn& txn) const {
     any_stays = any_stays || left != 0;
   }
   if (any_stays) VARVE_TRY(catalog::put_pool_merging(txn, true));
-  return ledger.apply(txn);
+  VARVE_TRY(ledger.apply(txn));
+  std::set<VersionNumber> births;
+  for (const auto& run : dead.runs()) births.insert(run.first.birth());
+  return catalog::erase_births_without_chunks(txn, kPoolStore, births);
 }
 
 void begin_pool_numbers(store::NumberSource& numbers) {
@@ -118,7 +121,7 @@ Result<std::unique_ptr<ChunkStream>> PoolStore::start_stream(const PoolOwner& ow
     return catalog::note_pool_chunks(commit, owner.series, owner.version);
   };
   auto stream = std::make_unique<ChunkStream>(parts);
-  VARVE_TRY(stream->begin(birth->birth()));
+  VARVE_TRY(stream->begin(birth->birth(), {owner.series, owner.version}));
   return stream;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "catalog/birth_table.h"
 #include "catalog/location_table.h"
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
@@ -14,6 +15,18 @@
 namespace varve::layout {
 
 namespace {
+
+// Returns the births of the aliases and of their targets.
+Result<format::Births> births_in(const meta::Env& catalog,
+                                 const std::vector<format::AliasRun>& runs) {
+  std::vector<base::IdRun> ids;
+  for (const auto& run : runs) {
+    ids.push_back({run.first, run.count});
+    ids.push_back({run.target, run.count});
+  }
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  return catalog::births_of(txn, kPoolStore, base::IdRuns::from(std::move(ids)));
+}
 
 base::IdRuns chunks_of(const std::vector<format::AliasRun>& runs) {
   std::vector<base::IdRun> ids;
@@ -162,7 +175,8 @@ Result<void> PostPass::write_file(const PostPassHooks& hooks) {
       written.push_back(part.run);
     }
   }
-  VARVE_TRY_ASSIGN(const auto bytes, writer->finish());  // O41: before the first commit.
+  VARVE_TRY_ASSIGN(const auto births, births_in(*parts_.catalog, written));
+  VARVE_TRY_ASSIGN(const auto bytes, writer->finish(births));  // O41: before the first commit.
   found_ = std::move(written);
   if (hooks.pass) hooks.pass(bytes);
   return {};
@@ -363,11 +377,14 @@ Result<void> tidy_alias_files(const meta::Env& catalog, StoredChunks& chunks,
   if (!records.empty()) {
     VARVE_TRY_ASSIGN(const auto writer, store::AliasFileWriter::begin(
                                             folder, numbers.empty() ? 1 : numbers.back() + 1));
+    std::vector<format::AliasRun> written;
     for (const auto& record : records) {
+      written.push_back(record.run);
       VARVE_TRY_ASSIGN(const auto parts, tagged(chunks, record.run));
       for (const auto& part : parts) VARVE_TRY(writer->add(part));
     }
-    VARVE_TRY_ASSIGN(const auto bytes, writer->finish());
+    VARVE_TRY_ASSIGN(const auto births, births_in(catalog, written));
+    VARVE_TRY_ASSIGN(const auto bytes, writer->finish(births));
     static_cast<void>(bytes);
   }
   for (const auto number : numbers) VARVE_TRY(store::remove_alias_file(folder, number));  // O41

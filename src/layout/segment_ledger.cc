@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "catalog/birth_table.h"
 #include "layout/coalescing.h"
 
 namespace varve::layout {
@@ -157,6 +158,11 @@ std::uint64_t SegmentLedger::freed_bytes() const {
 Result<void> SegmentLedger::apply(meta::WriteTxn& txn) const {
   for (const auto id : erased_) VARVE_TRY(catalog::erase_location(txn, store_id_, id));
   for (const auto& location : put_) VARVE_TRY(catalog::put_location(txn, store_id_, location));
+  if (store_id_ != kPoolStore) {  // In the pool, chunks may become aliases in this transaction.
+    std::set<VersionNumber> births;
+    for (const auto id : erased_) births.insert(id.birth());
+    VARVE_TRY(catalog::erase_births_without_chunks(txn, store_id_, births));
+  }
   for (const auto& [number, record] : containers_) {
     if (!containers_gone_.contains(number)) {
       VARVE_TRY(catalog::put_container(txn, store_id_, record));

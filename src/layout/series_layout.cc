@@ -110,6 +110,12 @@ Result<StoredRun> SeriesLayout::stored_run(const base::IdRun& run) {
   return pool->chunks().stored_run(run);
 }
 
+Result<std::uint64_t> SeriesLayout::digest(const base::IdRuns& ids) {
+  if (ids.size() == 0 || !is_pool(ids.runs().front().first)) return own_.digest(ids);
+  VARVE_TRY_ASSIGN(auto* const pool, pool_());
+  return pool->chunks().digest(ids);
+}
+
 Result<ChunkSource*> SeriesLayout::source_of(ContainerNumber container) {
   if (!is_pool(container)) return &own_;
   VARVE_TRY_ASSIGN(auto* const pool, pool_());

@@ -70,6 +70,9 @@ class SeriesLayout final : public Layout {
   void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override;
   [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override;
 
+  /// As StoredChunks::digest(), of chunks that are all in the pool or all in the series.
+  [[nodiscard]] Result<std::uint64_t> digest(const base::IdRuns& ids);
+
   /// Is called after each sync with the birth of the version's stream in the pool, and with the
   /// number of its chunks that are on disk and in the catalog.
   using OnSynced = std::function<void(VersionNumber birth, std::uint32_t chunks)>;

@@ -48,8 +48,8 @@ Result<bool> has_own_container(StoreId id, store::SegmentStore& store,
   VARVE_TRY_ASSIGN(const std::size_t got, file->read_at(known.first.offset, start));
   const auto header = format::decode_fixed_header(std::span(start).first(got), keys);
   if (!header || header->store != id || header->number != known.first.number) return false;
-  return !header->seal ||
-         base::load_le<std::uint64_t>(header->seal->salt.data()) == known.first.salt_start;
+  if (!header->seal) return !known.first.checksum || known.first.checksum == header->checksum;
+  return base::load_le<std::uint64_t>(header->seal->salt.data()) == known.first.salt_start;
 }
 
 /// Returns whether a file has bytes that the catalog does not know.

@@ -20,6 +20,10 @@ void StoredChunks::add_written(const store::WrittenContainer& written) {
         LocationRun{at.first, at.count, at.raw_bytes, at.container, at.index};
   }
   new_containers_[written.record.number] = written.record;
+  if (written.ids.size() == 1) {
+    const auto& run = written.ids.front();
+    written_runs_[run.first.value] = {run.count, written.digest};
+  }
 }
 
 void StoredChunks::forget_written(const std::vector<store::WrittenContainer>& written) {
@@ -84,6 +88,46 @@ Result<LocationRun> StoredChunks::locate(ChunkId id) {
                                                   id.ordinal(), store_.describe()));
   }
   return LocationRun{found->first, found->count, found->raw_bytes, found->container, found->index};
+}
+
+Result<std::uint64_t> StoredChunks::digest(const base::IdRuns& ids) {
+  std::map<std::uint64_t, WrittenRun> written;
+  if (ids.size() != 0) {
+    const auto end = ids.runs().back().first.birth();
+    const std::lock_guard lock(mutex_);
+    const auto first =
+        written_runs_.lower_bound(ChunkId::make(ids.runs().front().first.birth(), 0).value);
+    const auto last = written_runs_.upper_bound(ChunkId::make(end, UINT32_MAX).value);
+    written.insert(first, last);
+    written_runs_.erase(first, last);
+  }
+  std::uint64_t sum = 0;
+  for (const auto& run : ids.runs()) {
+    for (std::uint32_t i = 0; i < run.count;) {
+      const auto id = run.first.plus(i);
+      const auto whole = written.find(id.value);
+      if (whole != written.end() && whole->second.count <= run.count - i) {
+        sum += whole->second.digest;
+        i += whole->second.count;
+        continue;
+      }
+      VARVE_TRY_ASSIGN(const auto at, locate(id));
+      const auto table = header(at.container);
+      if (!table && table.error().code() == ErrorCode::kStale) continue;  // It has moved.
+      if (!table) return table.error();
+      const auto skip = static_cast<std::uint32_t>(id.value - at.first.value);
+      const auto count = std::min(at.count - skip, run.count - i);
+      if (std::size_t{at.index} + skip + count > (*table)->chunks.size()) {
+        return Error(ErrorCode::kCorrupt, describe(at.container) + ": its table is too short");
+      }
+      for (std::uint32_t k = 0; k < count; ++k) {
+        const auto& chunk = (*table)->chunks[at.index + skip + k];
+        sum += format::chunk_digest(id.plus(k), chunk.fingerprint, chunk.raw_bytes);
+      }
+      i += count;
+    }
+  }
+  return sum;
 }
 
 Result<StoredRun> StoredChunks::stored_run(const base::IdRun& run) {

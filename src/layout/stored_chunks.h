@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/id_runs.h"
 #include "base/ids.h"
 #include "format/container_record.h"
 #include "format/frame_codec.h"
@@ -65,6 +66,11 @@ class StoredChunks final : public ChunkSource {
   /// Forgets such containers: the catalog has them now, or they are dropped.
   void forget_written(const std::vector<store::WrittenContainer>& written);
 
+  /// Returns the sum of format::chunk_digest() of chunks of this store, which must be located.
+  /// Reads only tables of containers that this object did not write, or of which `ids` has a part.
+  /// Forgets what it knows about the births of `ids`.
+  [[nodiscard]] Result<std::uint64_t> digest(const base::IdRuns& ids);
+
   /// Frees files that no committed record names any more, as free_files().
   [[nodiscard]] Result<void> free(const std::vector<FileCut>& cuts);
 
@@ -92,6 +98,12 @@ class StoredChunks final : public ChunkSource {
   // Records of containers and chunks that are written but not yet in the catalog.
   std::map<std::uint64_t, LocationRun> new_locations_;
   std::unordered_map<ContainerNumber, format::ContainerRecord> new_containers_;
+  // Digests of written containers with one run of ids, by its first one.
+  struct WrittenRun {
+    std::uint32_t count = 0;
+    std::uint64_t digest = 0;
+  };
+  std::map<std::uint64_t, WrittenRun> written_runs_;
 
   HeaderCache headers_{kHeaderBytesCached};  // Its destructor waits for reads by reader_.
 };

@@ -70,13 +70,13 @@ bool locks_longer(std::string_view manifest, const std::optional<std::string>& l
 
 CatalogRebuilder::CatalogRebuilder(const format::DataCodecs& codecs, io::FileSystem& files,
                                    std::string repository_path, const meta::Env& catalog,
-                                   std::optional<FoundBySearch> found,
+                                   const RebuildChoices& choices,
                                    std::function<void(std::uint64_t)> progress)
     : codecs_(codecs),
       files_(files),
       path_(std::move(repository_path)),
       catalog_(catalog),
-      found_(found),
+      choices_(choices),
       progress_(std::move(progress)) {}
 
 std::string CatalogRebuilder::series_directory(SeriesId series) const {
@@ -140,10 +140,11 @@ Result<std::vector<std::pair<SeriesId, std::string>>> CatalogRebuilder::labels(
 }
 
 Result<ContainerScan> CatalogRebuilder::scan(store::SegmentStore& store, StoreId store_id) {
-  VARVE_TRY_ASSIGN(auto scan, scan_containers(store, codecs_.frames().keys(), store_id,
-                                              found_.value_or(FoundBySearch::kLeave), progress_));
+  VARVE_TRY_ASSIGN(auto scan,
+                   scan_containers(store, codecs_.frames().keys(), store_id,
+                                   choices_.found.value_or(FoundBySearch::kLeave), progress_));
   for (const UnreadRange& range : scan.searched) {
-    if (!found_) {
+    if (!choices_.found) {
       return Error(ErrorCode::kInvalid,
                    fmt::format("{}: the {} bytes from offset {} on lie behind a damaged header and "
                                "look like containers, but they may be a part of a stored file that "
@@ -152,7 +153,7 @@ Result<ContainerScan> CatalogRebuilder::scan(store::SegmentStore& store, StoreId
                                "copies; or with --found=skip to give them up",
                                range.path, range.bytes, range.offset));
     }
-    if (*found_ == FoundBySearch::kTake) {
+    if (*choices_.found == FoundBySearch::kTake) {
       problem(
           fmt::format("{}: the containers from offset {} on were found by a search behind damage; "
                       "compare the files that use them with other copies",
@@ -170,7 +171,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   chunks_of_.clear();
   open_.clear();
   store::FolderStore store(files_, series_directory(series));
-  VARVE_TRY_ASSIGN(const auto scan, this->scan(store, catalog::store_of(series)));
+  VARVE_TRY_ASSIGN(auto scan, this->scan(store, catalog::store_of(series)));
   VARVE_TRY(read_labels_of(series));
   VARVE_TRY(read_manifests(series, scan));
   if (!owner_) {
@@ -183,6 +184,12 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
     owner_->name = fmt::format("recovered-{}", static_cast<std::uint32_t>(series));
     problem(directory + ": the name of the series is lost; it is called " + owner_->name);
   }
+  StoreBirths births;
+  for (const auto& [number, version] : versions_) {
+    if (version.births) births.note(*version.births);
+  }
+  for (const auto& fault : births.choose(scan)) VARVE_TRY(leave_out(store.describe(), fault));
+  VARVE_TRY(drop_other_history(series, {store, catalog::store_of(series), scan, births}));
   VARVE_TRY(choose_versions(series));
   tell_replaced_name(*owner_);
   while (!series_names_.insert(owner_->name).second) {
@@ -191,6 +198,11 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   }
   VARVE_TRY(put_versions(series));
   VARVE_TRY(put_locations(series, store, scan));
+  {
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+    VARVE_TRY(births.put(txn, catalog::store_of(series)));
+    VARVE_TRY(txn.commit());
+  }
   if (whole_) VARVE_TRY(drop_unreachable(series));
   add_to_pool();
   ++report_.series;
@@ -284,6 +296,8 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
         note_births(value);
       } else if (what == ManifestRecord::kVersionLinks) {
         version.links = value;
+      } else if (what == ManifestRecord::kBirths) {
+        VARVE_TRY_ASSIGN(version.births, format::decode_births(value));
       }
       return {};
     };

@@ -16,6 +16,7 @@
 #include "catalog/series_sequences.h"
 #include "format/data_codecs.h"
 #include "io/file_system.h"
+#include "maintain/birth_check.h"
 #include "maintain/container_scan.h"
 #include "maintain/manifest_file.h"
 #include "meta/lmdb.h"
@@ -30,6 +31,18 @@ struct RebuildReport {
   std::uint64_t bytes_read = 0;
   /// Things that could not be restored, or not to their former state.
   std::vector<std::string> problems;
+  /// Manifests of versions that were left out. The caller puts them away: otherwise the next writer
+  /// removes them.
+  std::vector<std::string> left_out;
+};
+
+/// The caller's choices about files that may not belong to the repository.
+struct RebuildChoices {
+  /// Takes or leaves containers that only a search finds; nullopt: run() fails if there are any.
+  std::optional<FoundBySearch> found{};
+  /// True to leave out what does not belong to the history of most data; false: run() fails if
+  /// there is such a thing.
+  bool skip_mixed = false;
 };
 
 /// Reads the repository's files and fills an empty catalog. Does not change the repository. For one
@@ -38,15 +51,13 @@ class CatalogRebuilder {
  public:
   /// `catalog`: a new environment with the catalog's tables. Lifetime: all arguments must outlive
   /// the rebuilder.
-  /// `found`: what to do with containers that only a search finds; nullopt: run() fails if there
-  /// are any.
   CatalogRebuilder(const format::DataCodecs& codecs, io::FileSystem& files,
                    std::string repository_path, const meta::Env& catalog,
-                   std::optional<FoundBySearch> found,
+                   const RebuildChoices& choices,
                    std::function<void(std::uint64_t bytes)> progress);
 
   /// Rebuilds the catalog. It is complete and on disk when the call returns.
-  /// Errors: kInvalid if the caller has to choose about containers that a search found.
+  /// Errors: kInvalid if the caller has to choose (RebuildChoices).
   [[nodiscard]] Result<RebuildReport> run();
 
   /// Returns the labels that match the new catalog. The caller must write them, in this order,
@@ -61,8 +72,9 @@ class CatalogRebuilder {
     std::optional<std::string> retention;
     std::optional<std::string> chunks;
     std::optional<std::string> links;
-    bool damaged = false;   ///< Its manifest is damaged or missing.
-    bool labelled = false;  ///< The labels list it.
+    std::optional<format::Births> births;  ///< Those that the manifest names.
+    bool damaged = false;                  ///< Its manifest is damaged or missing.
+    bool labelled = false;                 ///< The labels list it.
   };
 
   [[nodiscard]] Result<void> rebuild_series(SeriesId series);
@@ -79,6 +91,11 @@ class CatalogRebuilder {
   void report_lost_lock(VersionNumber number, const Version& version);
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
+  /// Drops the versions whose chunks are not those of the containers.
+  [[nodiscard]] Result<void> drop_other_history(SeriesId series, const ScannedStore& own);
+  /// Notes that something is left out because it belongs to another history.
+  /// Errors: kInvalid if the caller did not choose that.
+  [[nodiscard]] Result<void> leave_out(const std::string& where, const std::string& fault);
   [[nodiscard]] Result<void> put_versions(SeriesId series);
   [[nodiscard]] Result<void> put_locations(SeriesId series, store::SegmentStore& store,
                                            const ContainerScan& scan);
@@ -86,6 +103,8 @@ class CatalogRebuilder {
                                        const std::map<ContainerNumber, std::uint64_t>& live_of);
   [[nodiscard]] Result<void> drop_unreachable(SeriesId series);
   [[nodiscard]] Result<void> scan_pool();
+  /// Notes the births of the pool that all manifests name, where the containers leave a choice.
+  [[nodiscard]] Result<void> note_pool_births();
   /// Notes what the present series needs of the pool.
   void add_to_pool();
   /// Notes the births of the pool in an encoded set of chunks.
@@ -107,7 +126,7 @@ class CatalogRebuilder {
   io::FileSystem& files_;
   const std::string path_;
   const meta::Env& catalog_;
-  const std::optional<FoundBySearch> found_;
+  const RebuildChoices choices_;
   const std::function<void(std::uint64_t)> progress_;
   RebuildReport report_;
   std::vector<SeriesId> done_;
@@ -120,6 +139,7 @@ class CatalogRebuilder {
   /// The records collected for the pool.
   struct Pool {
     ContainerScan scan;
+    StoreBirths births;
     base::IdRuns wanted;  ///< Chunks to which the versions of the series so far refer.
     /// False if anything is damaged, or if a version is open: then all containers may be needed.
     bool whole = true;

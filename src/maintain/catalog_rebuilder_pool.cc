@@ -25,7 +25,11 @@ constexpr std::uint64_t kBirthsSkipped = std::uint64_t{1} << 16;
 Result<void> CatalogRebuilder::scan_pool() {
   store::FolderStore store(files_, series_directory(kPoolOwner));
   VARVE_TRY_ASSIGN(pool_.scan, scan(store, kPoolStore));
-  pool_.whole = pool_.scan.unread.empty();
+  VARVE_TRY(note_pool_births());
+  for (const auto& fault : pool_.births.choose(pool_.scan)) {
+    VARVE_TRY(leave_out(store.describe(), fault));
+  }
+  pool_.whole = pool_.scan.unread.empty() && whole_;
   for (const auto& found : pool_.scan.containers) {
     for (const auto& run : found.runs) {
       pool_.last_birth = std::max(pool_.last_birth, std::optional(run.first.birth()));
@@ -64,7 +68,7 @@ void CatalogRebuilder::add_to_pool() {
 // A chunk that a container has is no alias, whatever a file says.
 Result<void> CatalogRebuilder::put_aliases() {
   const store::FolderPath folder{&files_, series_directory(kPoolOwner)};
-  VARVE_TRY_ASSIGN(const auto found, find_aliases(folder, pool_.scan, nullptr));
+  VARVE_TRY_ASSIGN(const auto found, find_aliases(folder, pool_.scan, pool_.births));
   for (const auto& what : found.problems) problem(what);
   pool_.whole = pool_.whole && found.problems.empty();
   if (found.named.size() != 0) {
@@ -102,6 +106,7 @@ Result<void> CatalogRebuilder::put_pool() {
       static_cast<std::uint32_t>(pool_.last_birth.value_or(static_cast<VersionNumber>(kPoolBit)))};
   if (!whole_) birth += kBirthsSkipped;
   birth = std::min<std::uint64_t>(birth, UINT32_MAX);
+  VARVE_TRY(pool_.births.put(txn, kPoolStore));
   VARVE_TRY(catalog::raise_pool_birth(txn, static_cast<VersionNumber>(birth)));
   VARVE_TRY(txn.commit());
   return put_pool_users();

@@ -17,17 +17,20 @@ namespace {
 // Size of one read in the search for the next header.
 constexpr std::size_t kSearchBytes = 1U << 20;
 
-std::vector<catalog::LocationRecord> runs_of(const format::ContainerHeader& header) {
-  std::vector<catalog::LocationRecord> runs;
+void put_runs(const format::ContainerHeader& header, FoundContainer& found) {
+  auto& runs = found.runs;
   for (std::uint32_t i = 0; i < header.chunks.size(); ++i) {
     const auto& chunk = header.chunks[i];
     const bool joins = !runs.empty() && runs.back().first.birth() == chunk.id.birth() &&
                        runs.back().first.plus(runs.back().count) == chunk.id;
-    if (!joins) runs.push_back({chunk.id, 0, 0, header.number, i});
+    if (!joins) {
+      runs.push_back({chunk.id, 0, 0, header.number, i});
+      found.digests.push_back(0);
+    }
     ++runs.back().count;
     runs.back().raw_bytes += chunk.raw_bytes;
+    found.digests.back() += format::chunk_digest(chunk.id, chunk.fingerprint, chunk.raw_bytes);
   }
-  return runs;
 }
 
 /// Scans one file from start to end.
@@ -50,6 +53,7 @@ class FileScan {
       auto found = read(at, Correct::kYes);
       if (found) {
         at = found->record.end();
+        found->by_search = searched_;
         scan_.containers.push_back(std::move(*found));
         continue;
       }
@@ -61,6 +65,7 @@ class FileScan {
       auto next = length ? std::min(at + *length, size_) : size_;
       if (!length) {
         VARVE_TRY_ASSIGN(next, resume_after(at));
+        searched_ = true;
         if (next < size_) scan_.searched.push_back({path_, next, size_ - next});
         if (take_ == FoundBySearch::kLeave) next = size_;
       }
@@ -110,7 +115,8 @@ class FileScan {
     }
     FoundContainer found;
     found.record = format::ContainerRecord::of(header, segment_, offset);
-    found.runs = runs_of(header);
+    put_runs(header, found);
+    found.marks = header.marks;
     const bool foreign = std::ranges::any_of(
         found.runs, [this](const auto& run) { return !may_hold(store_id_, run.first); });
     if (foreign || !may_hold(store_id_, header.number)) {
@@ -177,6 +183,7 @@ class FileScan {
   const FoundBySearch take_;
   ContainerScan& scan_;
   std::uint64_t size_ = 0;
+  bool searched_ = false;           // The place is behind damage.
   std::set<std::uint64_t> walked_;  // Places from which containers do not reach the end.
 };
 

@@ -21,6 +21,9 @@ namespace varve::maintain {
 struct FoundContainer {
   format::ContainerRecord record;
   std::vector<catalog::LocationRecord> runs;  ///< Runs of its chunks, in the order of its table.
+  std::vector<std::uint64_t> digests;         ///< Sum of format::chunk_digest() of each run.
+  format::BirthMarks marks;                   ///< As in the header.
+  bool by_search = false;  ///< Found behind damage: it may be a part of a stored file.
 };
 
 /// A part of a file without a readable container.

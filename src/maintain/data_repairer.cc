@@ -11,6 +11,7 @@
 
 #include "base/thread_pool.h"
 #include "catalog/alias_table.h"
+#include "catalog/birth_table.h"
 #include "catalog/layout_records.h"
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
@@ -295,6 +296,17 @@ Result<void> DataRepairer::execute(RepairReport& report) {
   return {};
 }
 
+Result<format::BirthMarks> DataRepairer::marks_of_lost() const {
+  std::vector<base::IdRun> ids;
+  for (const auto& [container, faulty] : faulty_) {
+    for (const auto& lost : faulty.lost) ids.push_back({lost.id, 1});
+  }
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto births,
+                   catalog::births_of(txn, store_id_, base::IdRuns::from(std::move(ids))));
+  return catalog::marks_of(births);
+}
+
 Result<void> DataRepairer::store_again(RepairReport& report) {
   base::ThreadPool compressors(2, "varve-compress");
   store::NumberSource numbers;
@@ -306,6 +318,7 @@ Result<void> DataRepairer::store_again(RepairReport& report) {
     layout::begin_pool_numbers(numbers);
     how.file_per_container = true;
   }
+  VARVE_TRY_ASSIGN(how.marks, marks_of_lost());
   std::vector<store::WrittenContainer> written;
   // Chunks to move, by their present container.
   std::map<ContainerNumber, std::vector<base::IdRun>> moved;

@@ -94,6 +94,7 @@ class DataRepairer {
   [[nodiscard]] Result<base::IdRuns> wanted_chunks(const meta::Txn& txn) const;
   [[nodiscard]] base::IdRuns quarantine() const;
   [[nodiscard]] Result<std::vector<std::byte>> content_of(const Lost& lost);
+  [[nodiscard]] Result<format::BirthMarks> marks_of_lost() const;
   [[nodiscard]] Result<void> store_again(RepairReport& report);
   [[nodiscard]] Result<void> move(const catalog::CounterRecord& counters,
                                   const std::vector<store::WrittenContainer>& written,

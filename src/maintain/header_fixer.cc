@@ -60,10 +60,7 @@ Result<std::optional<HeaderFix>> find_header_fix(store::SegmentStore& store,
   }
   if (!fixed) return none;
   const auto decoded = format::decode_container_header(bytes, keys);
-  if (!decoded || decoded->store != store_id || decoded->number != record.number ||
-      decoded->header_bytes != record.header_bytes || decoded->data_bytes != record.data_bytes) {
-    return none;
-  }
+  if (!decoded || decoded->store != store_id || !record.may_be(*decoded)) return none;
   return std::optional(HeaderFix{record.offset + *fixed, whole[*fixed]});
 }
 

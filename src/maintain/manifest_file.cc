@@ -8,6 +8,7 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "base/padding.h"
+#include "catalog/birth_table.h"
 #include "catalog/clock_record.h"
 #include "catalog/disk_record.h"
 #include "catalog/location_table.h"
@@ -195,7 +196,18 @@ Result<void> ManifestWriter::add_records(const meta::Txn& txn) {
   VARVE_TRY(add(meta::catalog::kVersions, ManifestRecord::kVersion));
   VARVE_TRY(add(meta::catalog::kVersionChunks, ManifestRecord::kVersionChunks));
   VARVE_TRY(add(meta::catalog::kVersionLinks, ManifestRecord::kVersionLinks));
+  VARVE_TRY(add_births(txn));
   return add(meta::catalog::kRetention, ManifestRecord::kRetention);
+}
+
+Result<void> ManifestWriter::add_births(const meta::Txn& txn) {
+  // The value without its decoder's error: a damaged one is in the manifest as it is.
+  const auto chunks = catalog::version_chunks(txn, series_, number_);
+  if (!chunks) return {};
+  VARVE_TRY_ASSIGN(const auto births, catalog::births_of(txn, catalog::store_of(series_), *chunks));
+  if (births.empty()) return {};
+  return encoder_.add(ManifestRecord::kBirths, version_suffix(number_),
+                      format::encode_births(births));
 }
 
 Result<void> ManifestWriter::sync() { return file_->sync(); }

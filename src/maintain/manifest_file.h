@@ -73,6 +73,7 @@ class ManifestWriter {
                                        format::ManifestRecord what, std::uint64_t count,
                                        bool tolerant);
   [[nodiscard]] Result<void> add_records(const meta::Txn& txn);
+  [[nodiscard]] Result<void> add_births(const meta::Txn& txn);
   [[nodiscard]] Result<void> append(std::string_view bytes);
 
   io::FileSystem& files_;

@@ -36,6 +36,8 @@ std::size_t bytes_max(ManifestRecord what, const ManifestBounds& bounds) {
       return bounds.chunk_set_bytes;
     case ManifestRecord::kVersionLinks:
       return bounds.link_bytes;
+    case ManifestRecord::kBirths:  // A birth takes less than two runs of chunks.
+      return 2 * bounds.chunk_set_bytes;
     case ManifestRecord::kSetting:  // The quarantine is a set of chunks, too.
       return bounds.chunk_set_bytes;
     default:

@@ -34,7 +34,7 @@ class AliasFileCheck {
     for (const auto number : numbers) {
       const auto where = folder_.path + "/" + store::alias_file_name(number);
       const auto fault =
-          store::read_alias_file(folder_, number, [&](const format::TaggedAliases& aliases) {
+          store::read_alias_file(folder_, number, [&](const auto&, const auto& aliases) {
             found_.bytes_read += aliases.tags.size() * sizeof(std::uint64_t);
             return compare(aliases);
           });
@@ -190,7 +190,7 @@ Result<AliasFileFaults> check_alias_files(const meta::Env& catalog, const store:
 }
 
 Result<FoundAliases> find_aliases(const store::FolderPath& folder, const ContainerScan& scan,
-                                  const base::IdRuns* wanted) {
+                                  const StoreBirths& births) {
   FoundAliases found;
   std::vector<catalog::LocationRecord> places;
   std::vector<base::IdRun> ids;
@@ -216,13 +216,19 @@ Result<FoundAliases> find_aliases(const store::FolderPath& folder, const Contain
   base::IdRuns known = stored;
   for (const auto number : numbers) {
     std::vector<base::IdRun> added;
+    std::uint64_t of_others = 0;
     const auto fault = store::read_alias_file(
-        folder, number, [&](const format::TaggedAliases& aliases) -> Result<void> {
+        folder, number,
+        [&](const format::Births& of_file, const format::TaggedAliases& aliases) -> Result<void> {
           const auto& run = aliases.run;
+          if (!births.may_be(of_file, run.first.birth()) ||
+              !births.may_be(of_file, run.target.birth())) {
+            of_others += run.count;
+            return {};
+          }
           named.push_back({run.first, run.count});
           named.push_back({run.target, run.count});
-          auto lacking = base::IdRuns::from({{run.first, run.count}}).subtract(known);
-          if (wanted != nullptr) lacking = lacking.intersect(*wanted);
+          const auto lacking = base::IdRuns::from({{run.first, run.count}}).subtract(known);
           for (const auto& one : lacking.runs()) {
             const auto target = run.target.plus(one.first.value - run.first.value);
             const auto there = base::IdRuns::from({{target, one.count}}).intersect(stored);
@@ -238,6 +244,10 @@ Result<FoundAliases> find_aliases(const store::FolderPath& folder, const Contain
     if (!fault) return fault.error();
     const auto path = folder.path + "/" + store::alias_file_name(number);
     if (!fault->empty()) found.problems.push_back(path + ": " + *fault);
+    if (of_others != 0) {
+      found.problems.push_back(
+          fmt::format("{}: {} aliases are those of another history", path, of_others));
+    }
     known = known.unite(base::IdRuns::from(std::move(added)));
   }
   found.named = base::IdRuns::from(std::move(named));

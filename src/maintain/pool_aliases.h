@@ -9,6 +9,7 @@
 
 #include "base/id_runs.h"
 #include "catalog/alias_table.h"
+#include "maintain/birth_check.h"
 #include "maintain/container_scan.h"
 #include "meta/lmdb.h"
 #include "store/alias_files.h"
@@ -47,10 +48,10 @@ struct FoundAliases {
   base::IdRuns named;                         ///< All aliases and targets in the files.
   std::vector<std::string> problems;
 };
-/// Reads all files of aliases. Leaves out what a container has, and what `wanted` lacks if it is
-/// not null. Estimates raw sizes by each run of a container.
+/// Reads all files of aliases. Leaves out what a container has, and aliases of another history than
+/// `births`. Estimates raw sizes by each run of a container.
 [[nodiscard]] Result<FoundAliases> find_aliases(const store::FolderPath& folder,
                                                 const ContainerScan& scan,
-                                                const base::IdRuns* wanted);
+                                                const StoreBirths& births);
 
 }  // namespace varve::maintain

@@ -370,6 +370,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
   VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
   VARVE_TRY(files_->make_directory(fresh));
   CheckProgress done;
+  std::vector<std::string> left_out;
   const store::RepositoryPaths paths(path_);
   VARVE_TRY_ASSIGN(const auto owners, owner_folders(*files_, paths));
   for (const auto owner : owners) {
@@ -379,11 +380,12 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
   {
     VARVE_TRY_ASSIGN(const auto env,
                      meta::Env::open(*files_, fresh, catalog_options(path_, false, *codecs_)));
-    std::optional<FoundBySearch> found;
+    RebuildChoices choices;
+    choices.skip_mixed = options_.skip_mixed;
     if (options_.take_found) {
-      found = *options_.take_found ? FoundBySearch::kTake : FoundBySearch::kLeave;
+      choices.found = *options_.take_found ? FoundBySearch::kTake : FoundBySearch::kLeave;
     }
-    CatalogRebuilder rebuilder(*codecs_, *files_, path_, env, found, [&](std::uint64_t bytes) {
+    CatalogRebuilder rebuilder(*codecs_, *files_, path_, env, choices, [&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);
     });
@@ -391,6 +393,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     report.versions = built.versions;
     report.bytes_read += built.bytes_read;
     report.problems = std::move(built.problems);
+    left_out = std::move(built.left_out);
     // Data that no manifest has stays lost. If the new catalog has the same faults, keep the old
     // one with its labels.
     const auto faults = faults_in(env);
@@ -409,7 +412,12 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
   VARVE_TRY(files_->sync_directory(fresh));
   VARVE_TRY_ASSIGN(report.old_catalog, put_old_catalog_away());
   VARVE_TRY(files_->rename(fresh, path_ + "/catalog"));
-  return files_->sync_directory(path_);
+  VARVE_TRY(files_->sync_directory(path_));
+  for (const auto& path : left_out) {
+    VARVE_TRY_ASSIGN(const auto name, rename_to_free_name(path));
+    report.problems.push_back("the manifest of a version that was left out is kept as " + name);
+  }
+  return {};
 }
 
 Result<std::string> Repairer::put_old_catalog_away() {

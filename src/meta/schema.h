@@ -39,13 +39,15 @@ enum Table : TableIndex {
   kPoolUsers,      ///< container u32 -> number of sealed versions that use it. Derived
   kRewriteCounts,  ///< series u32, number u32 -> RewriteCounts of a sealed version
   kAliases,        ///< first chunk id u64 of the pool -> catalog::AliasRecord
+  kBirths,         ///< store u32, birth u32 -> format::Birth
 };
-inline constexpr std::array<const char*, 18> kTables = {
-    "series",         "versions",      "nodes",    "recipes",    "containers",     "locations",
-    "version_chunks", "version_links", "segments", "counters",   "retention",      "settings",
-    "names",          "references",    "pool_use", "pool_users", "rewrite_counts", "aliases"};
+inline constexpr std::array<const char*, 19> kTables = {
+    "series",     "versions",       "nodes",         "recipes",    "containers",
+    "locations",  "version_chunks", "version_links", "segments",   "counters",
+    "retention",  "settings",       "names",         "references", "pool_use",
+    "pool_users", "rewrite_counts", "aliases",       "births"};
 /// The tables at the end that earlier releases did not make.
-inline constexpr std::size_t kTablesOptional = 6;
+inline constexpr std::size_t kTablesOptional = 7;
 }  // namespace catalog
 
 /// REPO/staging/SERIES-NUMBER/overlay: the mutable tree of a series' open version. The seal removes
@@ -89,6 +91,9 @@ inline std::string object_key(SeriesId series, std::uint64_t node_id) {
 }
 inline std::string pool_users_key(ContainerNumber container) {
   return base::be32(static_cast<std::uint32_t>(container));
+}
+inline std::string birth_key(StoreId store, VersionNumber birth) {
+  return store_key(store) + base::be32(static_cast<std::uint32_t>(birth));
 }
 inline std::string alias_key(ChunkId first) { return base::be64(first.value); }
 inline std::string ino_key(std::uint64_t ino) { return base::be64(ino); }

@@ -22,10 +22,7 @@ Result<void> verify_container(StoreId store, const ContainerRecord& record,
   const auto damaged = [](const char* what) { return Error(ErrorCode::kCorrupt, what); };
   VARVE_TRY_ASSIGN(const auto header,
                    format::decode_container_header(bytes.first(record.header_bytes), keys));
-  const auto here = ContainerRecord::of(header, record.segment, record.offset);
-  if (header.store != store || here.number != record.number || here.end() != record.end() ||
-      here.form() != record.form() || here.header_bytes != record.header_bytes ||
-      here.salt_start != record.salt_start) {
+  if (header.store != store || !record.may_be(header)) {
     return damaged("another container is here");
   }
   if (header.seal) {

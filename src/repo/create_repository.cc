@@ -178,6 +178,7 @@ Result<void> create_repository(
   superblock.needs_pool =
       catalog::needs_pool_feature(initial) ||
       catalog::needs_pool_feature(options.settings.new_series.value_or(initial));
+  superblock.needs_marks = true;
   VARVE_TRY_ASSIGN(superblock.repository_id, new_repository_id());
   VARVE_TRY_ASSIGN(const auto keys, make_keys(superblock, options.encryption));
   VARVE_TRY(make_folder(path));

@@ -79,7 +79,9 @@ Result<void> RepositoryImpl::require_aliases() {
   return {};
 }
 
-// The name is missing after a repair of a lost superblock from labels that a crash left without it.
+// A repository of an earlier Varve gets the feature `marks` from its first writer, whose records
+// need it. The other names are missing after a repair of a lost superblock from labels that a crash
+// left without them.
 void RepositoryImpl::complete_superblock(const std::vector<SeriesInfo>& all) {
   const bool needed = catalog::needs_pool_feature(initial_series_settings()) ||
                       std::ranges::any_of(all, [](const SeriesInfo& info) {
@@ -96,8 +98,10 @@ void RepositoryImpl::complete_superblock(const std::vector<SeriesInfo>& all) {
     }
     const bool lacks_pool = needed && !superblock_.needs_pool();
     const bool lacks_aliases = has_aliases && !superblock_.needs_aliases();
-    if (!lacks_pool && !lacks_aliases) return {};
+    const bool lacks_marks = !superblock_.needs_marks();
+    if (!lacks_pool && !lacks_aliases && !lacks_marks) return {};
     VARVE_TRY(settled_.clear());
+    if (lacks_marks) VARVE_TRY(superblock_.require_marks());
     if (lacks_pool) VARVE_TRY(superblock_.require_pool());
     return lacks_aliases ? superblock_.require_aliases() : Result<void>();
   };

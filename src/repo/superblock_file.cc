@@ -111,6 +111,11 @@ bool SuperblockFile::needs_aliases() const {
   return superblock_.needs_aliases;
 }
 
+bool SuperblockFile::needs_marks() const {
+  const std::lock_guard lock(mutex_);
+  return superblock_.needs_marks;
+}
+
 format::KeyLines SuperblockFile::key_lines() const {
   const std::lock_guard lock(mutex_);
   return superblock_.encryption.value_or(format::KeyLines());

@@ -74,6 +74,9 @@ class SuperblockFile {
   [[nodiscard]] Result<void> require_aliases() {
     return require(&format::Superblock::needs_aliases);
   }
+  /// Do the same for the feature `marks`.
+  [[nodiscard]] bool needs_marks() const;
+  [[nodiscard]] Result<void> require_marks() { return require(&format::Superblock::needs_marks); }
 
   /// Returns the present lines of the keys. The repository is encrypted.
   [[nodiscard]] format::KeyLines key_lines() const;

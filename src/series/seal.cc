@@ -17,6 +17,7 @@
 #include "catalog/pool_records.h"
 #include "series/pool.h"
 #include "series/pool_seal.h"
+#include "series/seal_births.h"
 #include "series/seal_clock.h"
 #include "series/usage.h"
 #include "varve/mount.h"
@@ -141,6 +142,7 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
     if (all) chunks = chunks.unite(*all);
   }
   VARVE_TRY(store_.all->on_seal(record.number, chunks));
+  VARVE_TRY_ASSIGN(const auto births, SealBirths::begin(parts_, *store_.all, record, chunks));
   VARVE_TRY_ASSIGN(const bool side, open_.index().save_window(record, chunks));
   record.state = VersionState::kSealed;
   record.base = VersionNumber{};
@@ -167,6 +169,7 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(catalog::put_clock_record(txn, clock));
   VARVE_TRY(pool.commit(txn));
+  VARVE_TRY(births.commit(txn));
   const auto counts = open_.rewrite_counts();
   if (counts != RewriteCounts() || catalog::pool_part(chunks).size() != 0) {
     VARVE_TRY(catalog::put_rewrite_counts(txn, parts_.id, record.number, counts));

@@ -23,9 +23,19 @@ Result<std::vector<std::uint32_t>> list_alias_files(const FolderPath& folder) {
   return numbers;
 }
 
-Result<std::string> read_alias_file(
-    const FolderPath& folder, std::uint32_t number,
-    const std::function<Result<void>(const format::TaggedAliases&)>& visit) {
+namespace {
+
+// Reads the part of `bytes` bytes that ends the file.
+Result<format::Births> read_births(io::File& file, std::uint64_t size, std::uint64_t bytes) {
+  std::vector<std::byte> part(std::min(bytes, size));
+  VARVE_TRY_ASSIGN(const auto got, file.read_at(size - part.size(), part));
+  return format::decode_alias_births(std::span(part).first(got));
+}
+
+}  // namespace
+
+Result<std::string> read_alias_file(const FolderPath& folder, std::uint32_t number,
+                                    const AliasVisit& visit) {
   const auto path = folder.path + "/" + alias_file_name(number);
   VARVE_TRY_ASSIGN(const auto file, folder.files->open(path, io::OpenMode::kRead));
   std::string first;
@@ -39,17 +49,28 @@ Result<std::string> read_alias_file(
   if (!header && header.error().code() == ErrorCode::kUnsupported) return header.error();
   if (!header) note(header.error());
   format::AliasFileHeader found;
-  for (std::uint64_t at = format::kAliasHeaderBytes;;) {
+  format::Births births;
+  VARVE_TRY_ASSIGN(auto end, file->size());
+  if (header && header->births_bytes != 0) {
+    found.births_bytes = header->births_bytes;
+    auto read = read_births(*file, end, header->births_bytes);
+    if (read) {
+      births = std::move(*read);
+      end -= header->births_bytes;
+    } else {
+      note(read.error());
+    }
+  }
+  for (std::uint64_t at = format::kAliasHeaderBytes; at < end;) {
     bytes.resize(format::kAliasBlockHeaderBytes);
     VARVE_TRY_ASSIGN(got, file->read_at(at, bytes));
-    if (got == 0) break;
     const auto content = format::alias_block_bytes(std::span(bytes).first(got));
     bytes.resize(format::kAliasBlockHeaderBytes + content);
     VARVE_TRY_ASSIGN(got, file->read_at(at, bytes));
     const auto runs = format::decode_alias_block(std::span(bytes).first(got));
     if (!runs) note(runs.error());
     for (const auto& run : runs ? *runs : std::vector<format::TaggedAliases>()) {
-      VARVE_TRY(visit(run));
+      VARVE_TRY(visit(births, run));
       found.chunks += run.run.count;
     }
     if (content == 0) break;  // Nothing says where the next block begins.
@@ -111,8 +132,14 @@ Result<void> AliasFileWriter::write_block() {
   return {};
 }
 
-Result<std::uint64_t> AliasFileWriter::finish() {
+Result<std::uint64_t> AliasFileWriter::finish(const format::Births& births) {
   if (!block_.empty()) VARVE_TRY(write_block());
+  if (!births.empty()) {
+    const auto part = format::encode_alias_births(births);
+    VARVE_TRY(file_->write_at(end_, base::as_bytes(part)));
+    end_ += part.size();
+    header_.births_bytes = part.size();
+  }
   VARVE_TRY(file_->write_at(0, base::as_bytes(format::encode_alias_header(header_))));
   VARVE_TRY(file_->sync());
   VARVE_TRY(folder_.files->rename(name_ + std::string(kTemporarySuffix), name_));

@@ -24,12 +24,15 @@ struct FolderPath {
 /// Returns the numbers of the files of aliases, ascending. A missing folder has none.
 [[nodiscard]] Result<std::vector<std::uint32_t>> list_alias_files(const FolderPath& folder);
 
+/// Receives the births of a file of aliases, and then a run of each call. The births are empty if
+/// the file has none, or if they cannot be read.
+using AliasVisit = std::function<Result<void>(const format::Births&, const format::TaggedAliases&)>;
+
 /// Reads a file of aliases block by block. Calls `visit` for the runs of each sound block, until
 /// `visit` fails. Returns the first fault; "" if the file is sound.
 /// Errors: kUnsupported for another format; kNotFound; those of `visit`.
-[[nodiscard]] Result<std::string> read_alias_file(
-    const FolderPath& folder, std::uint32_t number,
-    const std::function<Result<void>(const format::TaggedAliases&)>& visit);
+[[nodiscard]] Result<std::string> read_alias_file(const FolderPath& folder, std::uint32_t number,
+                                                  const AliasVisit& visit);
 
 /// Removes a file of aliases. A missing one is no error.
 [[nodiscard]] Result<void> remove_alias_file(const FolderPath& folder, std::uint32_t number);
@@ -46,8 +49,9 @@ class AliasFileWriter {
 
   /// Adds a run. The runs ascend.
   [[nodiscard]] Result<void> add(const format::TaggedAliases& aliases);
-  /// Makes the file durable under its name. Returns its size.
-  [[nodiscard]] Result<std::uint64_t> finish();
+  /// Makes the file durable under its name. `births`: those of the aliases and of their targets, as
+  /// far as these have marks. Returns the file's size in bytes.
+  [[nodiscard]] Result<std::uint64_t> finish(const format::Births& births);
 
  private:
   AliasFileWriter(const FolderPath& folder, std::uint32_t number);

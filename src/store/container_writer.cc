@@ -283,13 +283,18 @@ bool ContainerWriter::fits(const Frame& frame) const {
     stored_end += stored.size();
   });
   std::size_t runs = id_runs_;
+  std::set<VersionNumber> births = births_;
   ChunkId expected = header_.chunks.back().id.plus(1);
   for (const auto& chunk : frame.chunks) {
-    runs += chunk.id == expected ? 0 : 1;
+    if (chunk.id != expected) {
+      ++runs;
+      births.insert(chunk.id.birth());
+    }
     expected = chunk.id.plus(1);
   }
+  const std::size_t marks = options_.marks.empty() ? 0 : births.size();
   const std::size_t header = format::container_header_bytes(
-      frames, header_.chunks.size() + frame.chunks.size(), runs, form_);
+      frames, header_.chunks.size() + frame.chunks.size(), runs, form_, marks);
   return header <= kHeaderBufferBytes &&
          format::container_bytes(header, stored_end, form_) <= container_bytes_max(options_);
 }
@@ -308,7 +313,10 @@ void ContainerWriter::pack(Frame& frame) {
       });
   for (const auto& chunk : frame.chunks) {
     const bool follows = !header_.chunks.empty() && header_.chunks.back().id.plus(1) == chunk.id;
-    id_runs_ += follows ? 0 : 1;
+    if (!follows) {
+      ++id_runs_;
+      births_.insert(chunk.id.birth());
+    }
     header_.chunks.push_back(chunk);
   }
   packed_raw_ += frame.raw.size();
@@ -383,6 +391,7 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
 Result<void> ContainerWriter::seal_container() {
   if (sealed_) return {};
   header_.number = options_.numbers->take_container();
+  header_.marks = format::marks_for(births_, options_.marks);
   VARVE_TRY_ASSIGN(const auto encoded, codec_.finish_container(header_, data_.span()));
   VARVE_ASSERT(encoded.size() <= header_buffer_.size());
   std::memcpy(header_buffer_.data(), encoded.data(), encoded.size());
@@ -412,6 +421,7 @@ Result<void> ContainerWriter::write_container_once() {
     }
     ++ids.back().count;
     written.run_raw_bytes.back() += chunk.raw_bytes;
+    written.digest += format::chunk_digest(chunk.id, chunk.fingerprint, chunk.raw_bytes);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -423,7 +433,10 @@ Result<void> ContainerWriter::write_container_once() {
   header_.seal.reset();
   header_.frames.clear();
   header_.chunks.clear();
+  header_.marks.clear();
+  header_.checksum.reset();
   id_runs_ = 0;
+  births_.clear();
   data_used_ = 0;
   packed_raw_ = 0;
   on_written_(std::move(written));

@@ -44,6 +44,8 @@ struct ContainerWriterOptions {
   std::size_t waiting_bytes_max = 32U << 20;
   /// True if a SpaceGuard admitted the appended data: the writer then uses the reserve, too.
   bool admitted = false;
+  /// The marks of the births of all chunks, as far as these have marks.
+  format::BirthMarks marks{};
   /// True to keep raw bytes until they are written, for read_unwritten(). Otherwise raw bytes wait
   /// only until they are in the container being built, which then holds the only copy.
   bool readable = true;
@@ -54,6 +56,7 @@ struct WrittenContainer {
   format::ContainerRecord record;
   std::vector<base::IdRun> ids;              ///< Runs in the order of the chunk table.
   std::vector<std::uint64_t> run_raw_bytes;  ///< Raw size of each of `ids`.
+  std::uint64_t digest = 0;                  ///< Sum of format::chunk_digest() of the chunks.
 };
 
 /// Writes chunks into containers and segments. Thread-safe.
@@ -152,6 +155,7 @@ class ContainerWriter {
   format::ContainerHeader header_;
   bool sealed_ = false;  // The container has its number, and its frames are final.
   std::size_t id_runs_ = 0;
+  std::set<VersionNumber> births_;  // Of the chunks in the container being built.
   std::size_t data_used_ = 0;
   std::size_t packed_raw_ = 0;
   base::AlignedBuffer data_;

@@ -105,6 +105,14 @@ bool is_staged_file(std::string_view name) {
          is_hex(name.substr(dash + 1));
 }
 
+// Returns whether a repair put the manifest away (docs/FORMAT.md §1).
+bool is_left_out_manifest(std::string_view name) {
+  constexpr std::string_view kSuffix = ".man.damaged-";
+  const auto at = name.find(kSuffix);
+  return at != std::string_view::npos && numbered(name.substr(0, at + 4), ".man").has_value() &&
+         is_number(name.substr(at + kSuffix.size()));
+}
+
 // Names of segments and volumes omit the highest bit of the number.
 bool is_segment(std::string_view name, std::string_view suffix) {
   const auto number = numbered(name, suffix);
@@ -130,7 +138,8 @@ std::optional<KnownName> known_name(FolderKind folder, std::string_view name) {
     case FolderKind::kVolumes:
       return file_if(is_segment(without(name, kTemporarySuffix), ".vol"));
     case FolderKind::kManifests:
-      return file_if(numbered(without(name, kTemporarySuffix), ".man").has_value());
+      return file_if(numbered(without(name, kTemporarySuffix), ".man").has_value() ||
+                     is_left_out_manifest(name));
     case FolderKind::kParity:
       return file_if(numbered(without(name, kTemporarySuffix), ".par").has_value());
     case FolderKind::kStaging:

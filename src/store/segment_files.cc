@@ -100,11 +100,7 @@ Result<format::ContainerHeader> SegmentReader::decode_header(StoreId store_id,
   }
   auto header = format::decode_container_header(bytes, keys_);
   if (!header) return std::move(header).error().with_context(describe(record));
-  const auto here = format::ContainerRecord::of(*header, record.segment, record.offset);
-  if (header->store != store_id || here.salt_start != record.salt_start ||
-      header->number != record.number || header->stored_bytes() != record.end() - record.offset ||
-      header->form() != record.form() || header->header_bytes != record.header_bytes ||
-      header->data_bytes != record.data_bytes) {
+  if (header->store != store_id || !record.may_be(*header)) {
     return Error(ErrorCode::kCorrupt, describe(record) + ": another container is here");
   }
   return header;

@@ -23,7 +23,7 @@ grep -q '^rewrite  *none$' "$work/out"
 json_is "(it['placement'], it['rewrite'], it['pool_index']) == ('lineage', 'none', 'exact')" -- \
   "$VARVE" config "$repo"
 VARVE_REPO=$repo "$VARVE" config host3 | grep -q host3
-needs none || fail "printing changed the repository"
+needs marks || fail "printing changed the repository"
 ok "config prints the settings"
 
 expect_status 1 "$VARVE" config "$repo" nothing
@@ -41,14 +41,14 @@ expect_status 2 "$VARVE" config "$repo" host3 rewrite=har rewrite=cap
 expect_status 2 "$VARVE" config "$repo" host3 rewrite
 message_says 'KEY=VALUE'
 expect_status 10 "$VARVE" config "$work/source" host3
-needs none || fail "a refused change changed the repository"
+needs marks || fail "a refused change changed the repository"
 ok "config refuses what it does not know"
 
 "$VARVE" config "$repo" host3 rewrite=har 2>"$work/err"
 grep -q 'versions opened from now on' "$work/err" || fail "it says: $(cat "$work/err")"
 json_is "it == {'message_type': 'settings', 'series': 'host3', 'placement': 'lineage', 'rewrite': 'har'}" -- \
   "$VARVE" config "$repo" host3
-needs pool || fail "the superblock does not name the feature"
+needs "pool marks" || fail "the superblock does not name the feature"
 "$VARVE" check --read-data "$repo"
 ok "a change is kept, and names the feature"
 
@@ -82,14 +82,14 @@ json_is "it['rewrite'] == 'cbr'" -- "$VARVE" config "$repo" host4
 json_is "it['rewrite'] == 'none'" -- "$VARVE" config "$repo" host3
 rm "$repo/varve.repo"
 "$VARVE" repair --yes "$repo" >/dev/null
-needs pool || fail "the repaired superblock does not name the feature"
+needs "pool marks" || fail "the repaired superblock does not name the feature"
 ok "a repaired repository has the settings"
 
 repo=$work/other
 "$VARVE" init --rewrite har+cap "$repo"
 json_is "(it['placement'], it['rewrite'], it['pool_index']) == ('lineage', 'har+cap', 'exact')" -- \
   "$VARVE" config "$repo"
-needs pool || fail "init does not name the feature"
+needs "pool marks" || fail "init does not name the feature"
 expect_status 2 "$VARVE" init --rewrite more "$work/third"
 message_says 'none, har, cap'
 [ ! -e "$work/third" ] || fail "a refused init made the folder"

@@ -259,8 +259,10 @@ void alias_file(Bytes input) {
     return;
   }
   std::vector<format::TaggedAliases> runs;
+  format::Births births;
   const auto fault =
-      store::read_alias_file(folder, 1, [&](const format::TaggedAliases& run) -> Result<void> {
+      store::read_alias_file(folder, 1, [&](const auto& its, const auto& run) -> Result<void> {
+        births = its;
         require(format::is_alias_run(run.run) && run.tags.size() == run.run.count,
                 "a run of aliases keeps the rules");
         runs.push_back(run);
@@ -274,10 +276,11 @@ void alias_file(Bytes input) {
   const auto writer = store::AliasFileWriter::begin(folder, 2);
   require(writer.has_value(), "a file of aliases can be begun");
   for (const auto& run : runs) require((*writer)->add(run).has_value(), "a run can be written");
-  require((*writer)->finish().has_value(), "a file of aliases can be finished");
+  require((*writer)->finish(births).has_value(), "a file of aliases can be finished");
   std::size_t at = 0;
   const auto again =
-      store::read_alias_file(folder, 2, [&](const format::TaggedAliases& run) -> Result<void> {
+      store::read_alias_file(folder, 2, [&](const auto& its, const auto& run) -> Result<void> {
+        require(its == births, "the births of a file of aliases read back");
         require(at < runs.size() && run == runs[at++], "a file of aliases reads back");
         return {};
       });
@@ -298,7 +301,10 @@ std::vector<std::string> alias_file_seeds() {
     for (std::uint32_t i = 0; i < count; ++i) run.tags.push_back(0x123456789abcdefULL * (i + 1));
     if (!(*writer)->add(run)) return seeds;
     run.run = {id(3, 0), count, id(9, 1000)};
-    if (!(*writer)->add(run) || !(*writer)->finish()) return seeds;
+    format::Births births;
+    if (count != 1)
+      births[run.run.first.birth()] = {{std::byte{7}}, SeriesId{1}, VersionNumber{2}, 3};
+    if (!(*writer)->add(run) || !(*writer)->finish(births)) return seeds;
     if (auto bytes = files->read_file("/p/" + store::alias_file_name(count), 1U << 20)) {
       seeds.push_back(std::move(*bytes));
     }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "catalog/alias_table.h"
+#include "catalog/birth_table.h"
 #include "catalog/chunk_references.h"
 #include "catalog/disk_record.h"
 #include "catalog/layout_records.h"
@@ -90,6 +91,9 @@ void put_samples(meta::WriteTxn& txn) {
   container.header_bytes = 4096;
   container.compact = false;
   must(put_container(txn, store_of(kOne), container));
+  container.number = ContainerNumber{72};
+  container.checksum = 0xfedcba9876543210;
+  must(put_container(txn, store_of(kOne), container));
   must(put_location(txn, store_of(kOne),
                     {ChunkId::make(kNumber, 40), 13, 120000, ContainerNumber{70}, 2}));
   SegmentRecord segment;
@@ -132,6 +136,13 @@ void put_samples(meta::WriteTxn& txn) {
   must(put_alias(txn, {{pooled(9, 300), 1000, pooled(4, 70000)}, 8'000'000}));
   must(put_post_pass(txn,
                      {VersionNumber{kPoolBit + 9}, ContainerNumber{kPoolBit + 30}, 1ULL << 33}));
+  format::Birth birth;
+  for (std::size_t i = 0; i < birth.mark.size(); ++i) birth.mark[i] = std::byte(0xa0 + i);
+  birth.series = kOne;
+  birth.version = kNumber;
+  must(put_birth(txn, store_of(kOne), kNumber, birth));
+  birth.digest = 0x0123456789abcdef;
+  must(put_birth(txn, kPoolStore, VersionNumber{kPoolBit + 9}, birth));
   must(put_rewrite_counts(txn, kOne, kNumber, {300, 1ULL << 40, 20, 150000, 16, 70000, 12}));
 }
 

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "support/format_samples.h"
+
 namespace varve::format {
 namespace {
 
@@ -65,6 +67,30 @@ TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
     sealed.total_bytes = 2 * kContainerBytesMax;
     EXPECT_TRUE(rejected(sealed.encode()));
   }
+}
+
+TEST(ContainerRecord, ChecksumTellsContainersOfEqualLengthsApart) {
+  auto header = sample_header();
+  static_cast<void>(encode_container_header(header));
+  const auto record = ContainerRecord::of(header, SegmentNumber{3}, 8192);
+  ASSERT_TRUE(record.checksum.has_value());
+  const auto back = ContainerRecord::decode(record.number, record.encode());
+  ASSERT_TRUE(back.has_value()) << back.error().message();
+  EXPECT_EQ(back->checksum, record.checksum);
+  EXPECT_TRUE(back->may_be(header));
+  auto other = header;
+  other.chunks[0].fingerprint[0] ^= std::byte{1};
+  static_cast<void>(encode_container_header(other));
+  EXPECT_FALSE(back->may_be(other));
+  // The record of an earlier Varve cannot tell.
+  auto older = record;
+  older.checksum.reset();
+  const auto decoded = ContainerRecord::decode(older.number, older.encode());
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_FALSE(decoded->checksum.has_value());
+  EXPECT_TRUE(decoded->may_be(other));
+  other.number = ContainerNumber{static_cast<std::uint32_t>(other.number) + 1};
+  EXPECT_FALSE(decoded->may_be(other));
 }
 
 }  // namespace

@@ -73,6 +73,45 @@ TEST(ContainerHeader, EncodingFillsInTheDerivedMembers) {
   EXPECT_EQ(header.chunks[4].frame_offset, 10000U);
 }
 
+TEST(ContainerHeader, MarksRoundTrip) {
+  ContainerHeader header = sample_header();
+  for (const auto& chunk : header.chunks) header.marks[chunk.id.birth()][0] = std::byte{9};
+  ASSERT_GT(header.marks.size(), 1U);
+  header.marks.begin()->second = kNoMark;  // A birth of an earlier Varve.
+  for (const bool compact : {false, true}) {
+    header.compact = compact;
+    const std::string bytes = encode_container_header(header);
+    const auto back = decode_container_header(as_bytes(bytes));
+    ASSERT_TRUE(back.has_value()) << back.error().message();
+    EXPECT_EQ(*back, header);
+    EXPECT_EQ(bytes.size(), container_header_bytes(2, 5, 3, header.form(), header.marks.size()));
+    EXPECT_EQ(*container_header_length(as_bytes(bytes)), bytes.size());
+  }
+}
+
+TEST(ContainerHeader, MarksThatDoNotFitTheBirthsAreCorrupt) {
+  ContainerHeader header = sample_header();
+  header.compact = true;
+  for (const auto& chunk : header.chunks) header.marks[chunk.id.birth()][0] = std::byte{9};
+  const auto whole = encode_container_header(header);
+  const auto code_with_marks = [&](std::size_t marks) {
+    auto bytes = whole;
+    bytes.resize(kPadding + marks * kBirthMarkBytes, '\1');
+    put32(bytes, 32, static_cast<std::uint32_t>(bytes.size()));
+    seal(bytes);
+    return code_of(bytes);
+  };
+  const auto births = header.marks.size();
+  EXPECT_EQ(code_with_marks(births), ErrorCode::kInterrupted) << "the right number is no error";
+  for (const auto marks : {std::size_t{0}, births - 1, births + 1, std::size_t{100}}) {
+    EXPECT_EQ(code_with_marks(marks), ErrorCode::kCorrupt) << marks;
+  }
+  auto zeros = whole;
+  for (auto at = kPadding; at < zeros.size(); ++at) zeros[at] = '\0';
+  seal(zeros);
+  EXPECT_EQ(code_of(zeros), ErrorCode::kCorrupt) << "no birth has a mark";
+}
+
 TEST(ContainerHeader, WithoutChunksRoundTrips) {
   ContainerHeader header;
   const std::string bytes = encode_container_header(header);
@@ -136,7 +175,7 @@ TEST(ContainerHeader, NewerFormatReturnsUnsupported) {
 }
 
 TEST(ContainerHeader, UnknownFeatureReturnsUnsupported) {
-  EXPECT_EQ(code_of_forged([](auto& b) { b[8] = 4; }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of_forged([](auto& b) { b[8] = 8; }), ErrorCode::kUnsupported);
   EXPECT_EQ(code_of_forged([](auto& b) { b[11] = '\x80'; }), ErrorCode::kUnsupported);
 }
 

@@ -107,6 +107,20 @@ TEST(Golden, ContainerIsReadAndItsHeaderWrittenAlike) {
   EXPECT_EQ(encode_container_header(again), bytes.substr(0, header->header_bytes));
 }
 
+TEST(Golden, ContainerWithMarksIsReadAndWrittenAlike) {
+  auto header = SampleContainer().header;
+  for (std::size_t i = 0; i < kBirthMarkBytes; ++i) {
+    header.marks[VersionNumber{4}][i] = static_cast<std::byte>(0xc0 + i);
+  }
+  header.marks[VersionNumber{1}] = kNoMark;
+  const auto encoded = encode_container_header(header);
+  const auto image = golden("container-2.bin", encoded);
+  EXPECT_EQ(image, encoded);
+  const auto read = decode_container_header(as_bytes(image));
+  ASSERT_TRUE(read.has_value()) << read.error().message();
+  EXPECT_EQ(*read, header);
+}
+
 TEST(Golden, SealedContainerIsReadAndWrittenAlike) {
   // Without compression, and with a salt that is no secret, all bytes follow from the keys.
   for (const auto& [name, cipher] : {std::pair("sealed-aes-1.bin", crypto::Cipher::kAes256Gcm),
@@ -238,6 +252,21 @@ TEST(Golden, Aliases) {
   const auto bytes = as_bytes(image);
   EXPECT_EQ(*decode_alias_header(bytes), (AliasFileHeader{1, 4}));
   EXPECT_EQ(*decode_alias_block(bytes.subspan(kAliasHeaderBytes)), (std::vector{one, other}));
+}
+
+TEST(Golden, BirthsOfAliases) {
+  Births births;
+  births[VersionNumber{kPoolBit + 4}] = {{std::byte{0x11}}, SeriesId{2}, VersionNumber{6}, 0x99};
+  births[VersionNumber{kPoolBit + 9}] = {{std::byte{0x22}}, SeriesId{3}, VersionNumber{1}, {}};
+  const auto part = encode_alias_births(births);
+  const auto encoded = encode_alias_header({0, 0, part.size()}) + part;
+  const auto image = golden("aliases-2.bin", encoded);
+  EXPECT_EQ(image, encoded);
+  const auto bytes = as_bytes(image);
+  const auto header = decode_alias_header(bytes);
+  ASSERT_TRUE(header.has_value()) << header.error().message();
+  EXPECT_EQ(header->births_bytes, part.size());
+  EXPECT_EQ(*decode_alias_births(bytes.subspan(kAliasHeaderBytes)), births);
 }
 
 }  // namespace

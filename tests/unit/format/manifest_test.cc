@@ -201,7 +201,7 @@ TEST(Manifest, BlocksThatHoldNoRecordsAreRefused) {
   };
   EXPECT_FALSE(refused(std::string_view("\1\0\1x", 4)));
   EXPECT_TRUE(refused(std::string_view("\0\0\1x", 4)));   // No such record.
-  EXPECT_TRUE(refused(std::string_view("\13\0\1x", 4)));  // Nor this.
+  EXPECT_TRUE(refused(std::string_view("\14\0\1x", 4)));  // Nor this.
   EXPECT_TRUE(refused(std::string_view("\1\0\2x", 4)));   // Longer than what is left.
   EXPECT_TRUE(refused(std::string_view("\1\7x", 3)));
   EXPECT_TRUE(refused(std::string_view("\1", 1)));

@@ -46,7 +46,7 @@ class PostPassTest : public PoolStoreTest {
     const store::FolderPath folder{&files_, "/r/pool"};
     for (const auto number : must(store::list_alias_files(folder))) {
       EXPECT_EQ(must(store::read_alias_file(folder, number,
-                                            [&](const format::TaggedAliases& one) -> Result<void> {
+                                            [&](const auto&, const auto& one) -> Result<void> {
                                               all.push_back(one.run);
                                               return {};
                                             })),

@@ -89,7 +89,7 @@ TEST_F(PoolAliasesTest, SuperblockAndLabelsNeedTheFeature) {
     std::ifstream file(path, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
-  const std::string line = "features_required = pool pool-aliases\n";
+  const std::string line = "features_required = pool pool-aliases marks\n";
   EXPECT_NE(text(path_ + "/varve.repo").find(line), std::string::npos);
   for (const char* id : {"00000001", "00000002", "00000003"}) {
     EXPECT_NE(text(path_ + "/series/" + id + "/labels").find(line), std::string::npos);
@@ -173,7 +173,7 @@ TEST_F(PoolAliasesTest, AliasOfAnotherContentIsFoundAndDropped) {
   const auto files = io::make_posix_file_system();
   const store::FolderPath folder{files.get(), path_ + "/pool"};
   std::vector<format::TaggedAliases> runs;
-  must(store::read_alias_file(folder, 1, [&](const format::TaggedAliases& run) -> Result<void> {
+  must(store::read_alias_file(folder, 1, [&](const auto&, const auto& run) -> Result<void> {
     runs.push_back(run);
     return {};
   }));
@@ -183,7 +183,7 @@ TEST_F(PoolAliasesTest, AliasOfAnotherContentIsFoundAndDropped) {
   runs.front().tags.pop_back();
   const auto writer = must(store::AliasFileWriter::begin(folder, 1));
   for (const auto& run : runs) must(writer->add(run));
-  must(writer->finish());
+  must(writer->finish({}));
   wrong.run = runs.front().run;
   change_catalog([&](meta::WriteTxn& txn) { must(catalog::put_alias(txn, wrong)); });
   EXPECT_TRUE(says("lead to chunks with another content"));

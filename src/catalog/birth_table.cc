@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog/birth_table.h"
+
+#include "base/coding.h"
+#include "catalog/alias_table.h"
+#include "catalog/location_table.h"
+#include "meta/schema.h"
+
+namespace varve::catalog {
+
+namespace {
+
+Result<bool> has_chunks(const meta::Txn& txn, StoreId store, VersionNumber birth) {
+  bool any = false;
+  VARVE_TRY(for_each_location(txn, store, ChunkId::make(birth, 0),
+                              [&](const LocationRecord& record) -> Result<bool> {
+                                any = record.first.birth() == birth;
+                                return false;
+                              }));
+  if (any || store != kPoolStore) return any;
+  const auto all = base::IdRuns::from({{ChunkId::make(birth, 0), UINT32_MAX}});
+  VARVE_TRY(for_each_alias_of(txn, all, [&](const AliasRecord&) -> Result<bool> {
+    any = true;
+    return false;
+  }));
+  return any;
+}
+
+}  // namespace
+
+Result<std::optional<format::Birth>> find_birth(const meta::Txn& txn, StoreId store,
+                                                VersionNumber birth) {
+  if (!txn.has(meta::catalog::kBirths)) return std::optional<format::Birth>();
+  VARVE_TRY_ASSIGN(const auto value,
+                   txn.get(meta::catalog::kBirths, meta::birth_key(store, birth)));
+  if (!value) return std::optional<format::Birth>();
+  VARVE_TRY_ASSIGN(auto record, format::Birth::decode(*value));
+  return std::optional(record);
+}
+
+Result<void> put_birth(meta::WriteTxn& txn, StoreId store, VersionNumber birth,
+                       const format::Birth& record) {
+  return txn.put(meta::catalog::kBirths, meta::birth_key(store, birth), record.encode());
+}
+
+Result<void> erase_births_without_chunks(meta::WriteTxn& txn, StoreId store,
+                                         const std::set<VersionNumber>& births) {
+  for (const auto birth : births) {
+    VARVE_TRY_ASSIGN(const bool any, has_chunks(txn, store, birth));
+    if (!any) VARVE_TRY(txn.erase(meta::catalog::kBirths, meta::birth_key(store, birth)));
+  }
+  return {};
+}
+
+Result<format::Births> births_of(const meta::Txn& txn, StoreId own, const base::IdRuns& ids) {
+  format::Births births;
+  std::optional<VersionNumber> last;
+  for (const auto& run : ids.runs()) {
+    const auto birth = run.first.birth();
+    if (birth == last) continue;
+    last = birth;
+    VARVE_TRY_ASSIGN(const auto record,
+                     find_birth(txn, is_pool(run.first) ? kPoolStore : own, birth));
+    if (record) births.emplace(birth, *record);
+  }
+  return births;
+}
+
+Result<void> for_each_birth(
+    const meta::Txn& txn, StoreId store,
+    const std::function<Result<bool>(VersionNumber, const format::Birth&)>& visit) {
+  if (!txn.has(meta::catalog::kBirths)) return {};
+  const auto each = [&](std::string_view key, std::string_view value) -> Result<bool> {
+    if (key.size() != 2 * sizeof(std::uint32_t)) {
+      return Error(ErrorCode::kCorrupt, "catalog: a birth has a bad key");
+    }
+    VARVE_TRY_ASSIGN(const auto record, format::Birth::decode(value));
+    const auto birth = base::load_be32(key.substr(sizeof(std::uint32_t)));
+    return visit(static_cast<VersionNumber>(birth), record);
+  };
+  return meta::for_each_prefix(txn, meta::catalog::kBirths, meta::store_key(store), each);
+}
+
+format::BirthMarks marks_of(const format::Births& births) {
+  format::BirthMarks marks;
+  for (const auto& [number, birth] : births) marks.emplace(number, birth.mark);
+  return marks;
+}
+
+}  // namespace varve::catalog

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "maintain/birth_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "catalog/birth_table.h"
+#include "catalog/series_catalog.h"
+#include "store/segment_files.h"
+
+namespace varve::maintain {
+
+namespace {
+
+std::uint32_t number_of(VersionNumber birth) { return static_cast<std::uint32_t>(birth); }
+
+format::BirthMark mark_in(const FoundContainer& found, VersionNumber birth) {
+  const auto its = found.marks.find(birth);
+  return its == found.marks.end() ? format::kNoMark : its->second;
+}
+
+/// A run of chunks in the table of a container.
+struct FoundRun {
+  const FoundContainer* found = nullptr;
+  std::size_t index = 0;  ///< Index of the run in the container.
+  base::IdRuns chunks;    ///< The wanted chunks of the run.
+
+  [[nodiscard]] const catalog::LocationRecord& place() const { return found->runs[index]; }
+};
+
+/// Adds up the digests of chunks by the tables of containers.
+class DigestSum {
+ public:
+  DigestSum(store::SegmentStore& store, const format::ContainerKeys* keys, StoreId store_id)
+      : reader_(store, keys), store_id_(store_id) {}
+
+  void add(FoundRun run) {
+    twice_ = twice_.unite(run.chunks.intersect(all_));
+    all_ = all_.unite(run.chunks);
+    runs_.push_back(std::move(run));
+  }
+  [[nodiscard]] std::uint64_t chunks() const { return all_.size(); }
+
+  /// Returns the sum over all chunks, each once; nullopt if a table cannot be read.
+  /// `differ` becomes true if two containers have different contents of a chunk.
+  Result<std::optional<std::uint64_t>> sum(bool& differ) {
+    std::uint64_t sum = 0;
+    std::map<ChunkId, std::uint64_t> of_twice;
+    for (const auto& run : runs_) {
+      const auto& place = run.place();
+      if (run.chunks.size() == place.count && run.chunks.intersect(twice_).size() == 0) {
+        sum += run.found->digests[run.index];
+        continue;
+      }
+      const auto header = reader_.read_header(store_id_, run.found->record);
+      if (!header && header.error().code() != ErrorCode::kCorrupt) return header.error();
+      if (!header || header->chunks.size() < std::size_t{place.index} + place.count) {
+        return std::optional<std::uint64_t>();
+      }
+      for (const auto& part : run.chunks.runs()) {
+        for (std::uint32_t i = 0; i < part.count; ++i) {
+          const auto id = part.first.plus(i);
+          const auto& chunk = header->chunks[place.index + (id.value - place.first.value)];
+          const auto digest = format::chunk_digest(id, chunk.fingerprint, chunk.raw_bytes);
+          if (twice_.contains(id)) {
+            const auto [its, is_new] = of_twice.try_emplace(id, digest);
+            differ = differ || its->second != digest;
+            if (!is_new) continue;
+          }
+          sum += digest;
+        }
+      }
+    }
+    return std::optional(sum);
+  }
+
+ private:
+  store::SegmentReader reader_;
+  const StoreId store_id_;
+  std::vector<FoundRun> runs_;
+  base::IdRuns all_;
+  base::IdRuns twice_;  // Chunks that several containers have.
+};
+
+// Returns whether the chunks of a birth have another digest than it says, as far as they can be
+// read. `ids`: the chunks to which its version refers.
+Result<bool> has_other_digest(const format::ContainerKeys* keys, const ScannedStore& from,
+                              VersionNumber number, const base::IdRuns& ids,
+                              const format::Birth& birth) {
+  if (!birth.digest || ids.size() == 0) return false;
+  DigestSum tables(from.store, keys, from.id);
+  for (const auto& found : from.scan.containers) {
+    for (std::size_t i = 0; i < found.runs.size(); ++i) {
+      const auto& run = found.runs[i];
+      if (run.first.birth() != number) continue;
+      auto chunks = base::IdRuns::from({{run.first, run.count}}).intersect(ids);
+      if (chunks.size() != 0) tables.add({&found, i, std::move(chunks)});
+    }
+  }
+  if (tables.chunks() != ids.size()) return false;
+  bool differ = false;
+  VARVE_TRY_ASSIGN(const auto sum, tables.sum(differ));
+  return differ || (sum && *sum != *birth.digest);
+}
+
+}  // namespace
+
+void StoreBirths::note(const format::Births& births) {
+  for (const auto& [number, birth] : births) noted_[number].insert(birth.mark);
+}
+
+std::vector<std::string> StoreBirths::choose(ContainerScan& scan) {
+  std::map<VersionNumber, std::map<format::BirthMark, std::uint64_t>> bytes;
+  for (const auto& found : scan.containers) {
+    for (const auto& run : found.runs) {
+      const auto birth = run.first.birth();
+      bytes[birth][mark_in(found, birth)] += run.raw_bytes;
+    }
+  }
+  for (auto& [birth, of_mark] : bytes) {
+    const auto noted = noted_.find(birth);
+    if (noted != noted_.end()) {
+      std::erase_if(of_mark,
+                    [&](const auto& entry) { return !noted->second.contains(entry.first); });
+    }
+    if (of_mark.empty()) continue;
+    chosen_[birth] = std::ranges::max_element(of_mark, {}, [](const auto& entry) {
+                       return entry.second;
+                     })->first;
+  }
+  std::map<VersionNumber, std::uint64_t> of_others;
+  for (auto& found : scan.containers) {
+    for (std::size_t i = found.runs.size(); i-- > 0;) {
+      const auto birth = found.runs[i].first.birth();
+      const auto chosen = chosen_.find(birth);
+      if (chosen != chosen_.end() && mark_in(found, birth) == chosen->second) continue;
+      if (!found.by_search) of_others[birth] += found.runs[i].raw_bytes;
+      found.runs.erase(found.runs.begin() + static_cast<std::ptrdiff_t>(i));
+      found.digests.erase(found.digests.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  std::erase_if(scan.containers, [](const FoundContainer& found) { return found.runs.empty(); });
+  std::vector<std::string> faults;
+  for (const auto& [birth, others] : of_others) {
+    faults.push_back(fmt::format("{} bytes of chunks of the birth {} belong to another history",
+                                 others, number_of(birth)));
+  }
+  return faults;
+}
+
+const format::BirthMark* StoreBirths::mark_of(VersionNumber birth) const {
+  const auto chosen = chosen_.find(birth);
+  if (chosen != chosen_.end()) return &chosen->second;
+  const auto named = named_.find(birth);
+  return named == named_.end() ? nullptr : &named->second.mark;
+}
+
+std::string StoreBirths::fault_of(const format::Births& births) const {
+  for (const auto& [number, birth] : births) {
+    const auto* const mark = mark_of(number);
+    const auto named = named_.find(number);
+    const bool is_same_mark = mark == nullptr || *mark == birth.mark;
+    const bool is_same_digest = named == named_.end() || !named->second.digest || !birth.digest ||
+                                named->second.digest == birth.digest;
+    const auto rejected = rejected_.find(number);
+    if (is_same_mark && is_same_digest &&
+        (rejected == rejected_.end() || rejected->second != birth)) {
+      continue;
+    }
+    return fmt::format("its chunks of the birth {} are those of another history",
+                       number_of(number));
+  }
+  return "";
+}
+
+void StoreBirths::add(const format::Births& births, SeriesId series, VersionNumber version) {
+  for (const auto& [number, birth] : births) {
+    const bool is_own = birth.series == series && birth.version == version;
+    const auto [its, is_new] = named_.try_emplace(number, birth);
+    if (!is_new && (is_own || !its->second.digest)) its->second = birth;
+  }
+}
+
+bool StoreBirths::may_be(const format::Births& births, VersionNumber birth) const {
+  const auto* const mark = mark_of(birth);
+  const auto its = births.find(birth);
+  return mark == nullptr || its == births.end() || its->second.mark == *mark;
+}
+
+Result<void> StoreBirths::put(meta::WriteTxn& txn, StoreId store) const {
+  for (const auto& [number, birth] : named_) {
+    VARVE_TRY(catalog::put_birth(txn, store, number, birth));
+  }
+  for (const auto& [number, mark] : chosen_) {
+    if (named_.contains(number) || mark == format::kNoMark) continue;
+    format::Birth birth;
+    birth.mark = mark;
+    if (store != kPoolStore) {
+      birth.series = static_cast<SeriesId>(static_cast<std::uint32_t>(store));
+      birth.version = number;
+    }
+    VARVE_TRY(catalog::put_birth(txn, store, number, birth));
+  }
+  return {};
+}
+
+Result<std::string> check_births(const format::ContainerKeys* keys, const VersionBirths& version,
+                                 const ScannedStore& own, const ScannedStore& pool) {
+  const ScannedStore* const stores[] = {&own, &pool};
+  format::Births parts[2];
+  for (const auto& [number, birth] : version.births) {
+    parts[is_pool(ChunkId::make(number, 0)) ? 1 : 0].emplace(number, birth);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const auto& from = *stores[i];
+    auto fault = from.births.fault_of(parts[i]);
+    if (!fault.empty()) return fault;
+    for (const auto& [number, birth] : parts[i]) {
+      if (birth.series != version.series || birth.version != version.number) continue;
+      const auto all = base::IdRuns::from({{ChunkId::make(number, 0), UINT32_MAX}});
+      VARVE_TRY_ASSIGN(const bool differs,
+                       has_other_digest(keys, from, number, version.chunks.intersect(all), birth));
+      if (!differs) continue;
+      from.births.reject(number, birth);
+      return fmt::format("the containers have other chunks of the birth {} than the version stored",
+                         number_of(number));
+    }
+  }
+  for (int i = 0; i < 2; ++i) stores[i]->births.add(parts[i], version.series, version.number);
+  return std::string();
+}
+
+}  // namespace varve::maintain

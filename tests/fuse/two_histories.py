@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Mixes the files of two histories of one repository. A version that is restored with status 0 has one of its two
+contents as a whole, before and after a repair.
+
+usage: two_histories.py FOLDER SEED COUNT ARGUMENTS_OF_INIT..."""
+import os
+import random
+import shutil
+import subprocess
+import sys
+
+VARVE = os.environ["VARVE"]
+FILES = 40
+# One chunk each, and all of one length: the containers of both histories then have the same layout.
+FILE_BYTES = 1500
+
+
+def varve(*arguments):
+    # As on a machine that has not seen the repository: it cannot notice an older state.
+    memory = os.environ["XDG_STATE_HOME"] = os.path.join(sys.argv[1], "memory")
+    shutil.rmtree(memory, ignore_errors=True)
+    return subprocess.run([VARVE, "-q", *arguments], capture_output=True, text=True, errors="replace", check=False)
+
+
+def must(*arguments):
+    done = varve(*arguments)
+    if done.returncode != 0:
+        sys.exit(f"varve {' '.join(arguments)}: {done.returncode}: {done.stderr}")
+
+
+def content(folder):  # returns {path: bytes} of a tree
+    found = {}
+    for top, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(top, name)
+            with open(path, "rb") as file:
+                found[os.path.relpath(path, folder)] = file.read()
+    return found
+
+
+def write_tree(folder, prefix, rand, keep=0):
+    for name in sorted(os.listdir(folder))[keep:]:
+        os.remove(os.path.join(folder, name))
+    for i in range(FILES):
+        with open(os.path.join(folder, f"{prefix}{i:02}"), "wb") as file:
+            file.write(rand.randbytes(FILE_BYTES))
+
+
+class Pair:
+    """Two repositories with a common first version, and what their versions have."""
+
+    def __init__(self, folder, rand, arguments):
+        self.folder, self.rand = folder, rand
+        self.trees = {}  # version -> its contents, one of each history
+        self.a, self.b = folder + "/a", folder + "/b"
+        source = folder + "/source"
+        os.mkdir(source)
+        must("init", *arguments, self.a)
+        write_tree(source, "both-", rand)
+        must("store", self.a, "s/v1", source)
+        must("store", self.a, "other/v1", source)
+        self.trees["s/v1"] = self.trees["other/v1"] = [content(source)]
+        self.write_open(self.a, "both-", "s/live.partial")
+        shutil.copytree(self.a, self.b)
+        for number, repository in enumerate((self.a, self.b)):
+            self.trees.setdefault("s/live", []).append(
+                self.write_open(repository, f"{'ab'[number]}-", "s/live.partial", "s/live"))
+            for version, keep in (("s/v2", 20), ("s/v3", 10), ("other/v2", 0)):
+                write_tree(source, f"{'ab'[number]}-{version[-1]}-", rand, keep)
+                must("store", repository, version, source)
+                self.trees.setdefault(version, []).append(content(source))
+
+    # Adds files to an open version. Both histories go on with it, as after a roll-back of a running machine.
+    def write_open(self, repository, prefix, version, sealed=None):
+        mnt = self.folder + "/mnt"
+        must("mount", repository, mnt)
+        version = os.path.join(mnt, version)
+        os.makedirs(version, exist_ok=True)
+        for i in range(FILES // 2):
+            with open(os.path.join(version, f"{prefix}{i:02}"), "wb") as file:
+                file.write(self.rand.randbytes(FILE_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+        found = content(version)
+        if sealed:
+            os.rename(version, os.path.join(mnt, sealed))
+        must("umount", mnt)
+        return found
+
+    def mix(self, share):  # makes FOLDER/mix of files of both; `share`: probability of the second one's
+        mixed = self.folder + "/mix"
+        shutil.rmtree(mixed, ignore_errors=True)
+        shutil.copytree(self.a, mixed)
+        names = {os.path.relpath(os.path.join(top, name), each)
+                 for each in (self.a, self.b) for top, _, all_names in os.walk(each) for name in all_names}
+        taken = []
+        for name in sorted(names):
+            if self.rand.random() >= share or name == "lock" or name.endswith("lock.mdb"):
+                continue
+            target = os.path.join(mixed, name)
+            if os.path.exists(target):
+                os.remove(target)
+            if os.path.exists(os.path.join(self.b, name)):
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                shutil.copy2(os.path.join(self.b, name), target)
+            taken.append(name)
+        return mixed, taken
+
+    def wrong(self, repository):  # returns what is restored with status 0 and is no whole version
+        faults, whole = [], 0
+        for version, trees in self.trees.items():
+            out = self.folder + "/out"
+            shutil.rmtree(out, ignore_errors=True)
+            if varve("restore", repository, version, out).returncode != 0:
+                continue
+            whole += 1
+            if content(out) not in trees:
+                faults.append(version)
+        return faults, whole
+
+
+def main():
+    folder, seed, count, *arguments = sys.argv[1:]
+    rand = random.Random(int(seed))
+    pair = Pair(folder, rand, arguments)
+    before = after = refused = 0
+    for turn in range(int(count)):
+        repository, taken = pair.mix(rand.choice((0.1, 0.3, 0.5, 0.7, 0.9)))
+        if rand.random() < 0.6:
+            os.remove(repository + "/catalog/data.mdb")
+            taken.append("without catalog")
+        where = f"mixture {turn} of seed {seed}: the files {taken}"
+        faults, whole = pair.wrong(repository)
+        before += whole
+        if faults:
+            sys.exit(f"{where}: {faults} are restored with wrong contents")
+        repaired = varve("repair", "--yes", repository)
+        if "--mixed=skip" in repaired.stderr:
+            refused += 1
+            varve("repair", "--yes", "--mixed=skip", repository)
+        checked = varve("check", "--read-data", repository)
+        faults, whole = pair.wrong(repository)
+        after += whole
+        if faults:
+            sys.exit(f"{where}: after a repair ({repaired.returncode}) and a check ({checked.returncode}), {faults} are "
+                     "restored with wrong contents")
+    print(f"{count} mixtures: {before} versions restored before the repair, {after} after it; {refused} repairs refused")
+
+
+main()
