@@ -284,10 +284,8 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
   for (const auto& file : *present) {
     found.insert(file.number);
     const auto path = manifest_path(directory, file.number);
-    const auto known = std::ranges::find(versions, file.number, &catalog::VersionRecord::number);
     const auto fault =
-        fault_of_manifest(files_, codecs_.frames(), path, series.id, file.number,
-                          known == versions.end() ? std::nullopt : std::optional(*known));
+        fault_of_manifest(files_, codecs_.frames(), path, catalog_, series.id, file.number);
     report_.bytes_read += file.bytes;
     // Deleted in the meantime.
     if (!fault && fault.error().code() == ErrorCode::kNotFound) continue;

@@ -144,12 +144,14 @@ struct ManifestBounds {
                                                       const ManifestVisit& visit,
                                                       const ManifestBounds& bounds);
 
-/// Returns the defect of a version's manifest; "" if it is sound. `recorded` is the version's
-/// record in the catalog, if it has one: a manifest with another tree, or of another seal, is a
-/// defect. Errors: as read_manifest().
-[[nodiscard]] Result<std::string> fault_of_manifest(
-    io::FileSystem& files, const format::FrameCodec& codec, const std::string& path,
-    SeriesId series, VersionNumber number, const std::optional<catalog::VersionRecord>& recorded);
+/// Returns the defect of a version's manifest; "" if it is sound. A manifest with another tree than
+/// the catalog has for the version, of another seal, or with other births, is a defect.
+/// Errors: as read_manifest(); those of the catalog.
+[[nodiscard]] Result<std::string> fault_of_manifest(io::FileSystem& files,
+                                                    const format::FrameCodec& codec,
+                                                    const std::string& path,
+                                                    const meta::Env& catalog, SeriesId series,
+                                                    VersionNumber number);
 
 /// A labels file with its updates.
 struct Labels {

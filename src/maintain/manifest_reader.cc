@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "base/coding.h"
+#include "base/ids.h"
 #include "base/padding.h"
+#include "catalog/birth_table.h"
 #include "catalog/series_catalog.h"
 #include "format/recipe_decoder.h"
 #include "maintain/manifest_file.h"
@@ -113,6 +115,23 @@ class RecordAssembler {
   std::string value_;
 };
 
+// Returns whether the catalog has no other births under these numbers. It forgets births whose
+// chunks are gone, and may have been rebuilt without a digest.
+bool has_births_of(const meta::Txn& txn, SeriesId series, std::string_view value) {
+  const auto births = format::decode_births(value);
+  if (!births) return false;
+  for (const auto& [number, birth] : *births) {
+    const bool in_pool = is_pool(ChunkId::make(number, 0));
+    const auto known =
+        catalog::find_birth(txn, in_pool ? kPoolStore : catalog::store_of(series), number);
+    if (!known || !*known) continue;
+    const bool is_same_digest =
+        !birth.digest || !(*known)->digest || birth.digest == (*known)->digest;
+    if (birth.mark != (*known)->mark || !is_same_digest) return false;
+  }
+  return true;
+}
+
 // Compares what never changes after the seal, as the name does.
 bool is_same_seal(const catalog::VersionRecord& a, const catalog::VersionRecord& b) {
   return a.state == b.state && a.sealed_at == b.sealed_at && a.entries == b.entries &&
@@ -182,12 +201,14 @@ Result<ManifestRead> read_manifest(io::FileSystem& files, const format::FrameCod
 }
 
 Result<std::string> fault_of_manifest(io::FileSystem& files, const format::FrameCodec& codec,
-                                      const std::string& path, SeriesId series,
-                                      VersionNumber number,
-                                      const std::optional<catalog::VersionRecord>& recorded) {
+                                      const std::string& path, const meta::Env& catalog,
+                                      SeriesId series, VersionNumber number) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  VARVE_TRY_ASSIGN(const auto recorded, catalog::find_version(txn, series, number));
   std::string fault;
   const bool is_compared = recorded && recorded->state == VersionState::kSealed;
   bool is_same = !is_compared;
+  bool has_same_births = true;
   const auto note_name = [&](const auto& record) {
     if (!record) {
       fault = record.error().message();
@@ -206,6 +227,9 @@ Result<std::string> fault_of_manifest(io::FileSystem& files, const format::Frame
           note_name(version);
           if (is_compared) is_same = version && is_same_seal(*version, *recorded);
         }
+        if (what == ManifestRecord::kBirths && is_compared) {
+          has_same_births = has_births_of(txn, series, value);
+        }
         return Result<void>();
       },
       bounds);
@@ -216,6 +240,9 @@ Result<std::string> fault_of_manifest(io::FileSystem& files, const format::Frame
     return std::string("this is the manifest of another version");
   }
   if (!is_same && fault.empty()) fault = "it has another state of this version than the catalog";
+  if (!has_same_births && fault.empty()) {
+    fault = "its version belongs to another history of the repository than the catalog";
+  }
   // A sealed file leaves out what is too short for a block, as a crash leaves it in other files. A
   // manifest is renamed into place as a whole.
   VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));

@@ -205,9 +205,8 @@ Result<void> Repairer::scan_manifests() {
     bool any = false;
     for (const auto& file : present) {
       const auto path = manifest_path(directory, file.number);
-      VARVE_TRY_ASSIGN(const auto recorded, record_of(series, file.number));
       const auto fault =
-          fault_of_manifest(*files_, codecs_->frames(), path, series, file.number, recorded);
+          fault_of_manifest(*files_, codecs_->frames(), path, *catalog_, series, file.number);
       if (fault && fault->empty()) continue;
       VARVE_TRY(refuse_unsupported(fault));
       drop(path);
@@ -228,12 +227,6 @@ Result<void> Repairer::scan_manifests() {
     if (any && labels) manifests_.push_back(directory + "/" + kLabelsName);
   }
   return {};
-}
-
-Result<std::optional<catalog::VersionRecord>> Repairer::record_of(SeriesId series,
-                                                                  VersionNumber number) {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
-  return catalog::find_version(txn, series, number);
 }
 
 // A writer without the lock may be between a commit and its labels.

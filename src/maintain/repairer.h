@@ -73,8 +73,6 @@ class Repairer final : public Repair {
   /// Returns the faults of a readable catalog, with the files that they affect.
   [[nodiscard]] Result<std::vector<std::string>> faults_in(const meta::Env& catalog);
   [[nodiscard]] Result<void> scan_manifests();
-  [[nodiscard]] Result<std::optional<catalog::VersionRecord>> record_of(SeriesId series,
-                                                                        VersionNumber number);
   /// Returns whether labels lack changes that the catalog has.
   [[nodiscard]] Result<bool> lacks_changes(SeriesId series, const Result<Labels>& labels);
   [[nodiscard]] Result<void> scan_beside();

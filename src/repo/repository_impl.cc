@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "catalog/number_gap.h"
 #include "catalog/series_catalog.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
@@ -103,6 +104,11 @@ Result<void> RepositoryImpl::start() {
   VARVE_TRY(read_note());
   // Before anything is removed: an older catalog would mistake new data for leftovers.
   VARVE_TRY(check_catalog_age());
+  if (accepted_older_) {
+    const auto left = catalog::leave_random_gap(catalog_);
+    if (!left) base::log(base::LogLevel::kWarning, "numbers: " + left.error().message());
+    VARVE_TRY(read_note());
+  }
   VARVE_TRY_ASSIGN(const bool has_pool, series::pool_has_containers(catalog_));
   // Before any version is loaded: the pool then looks at the files of open versions.
   if (has_pool) VARVE_TRY(pool());

@@ -297,6 +297,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   std::map<SeriesId, std::unique_ptr<series::Series>> series_;
   std::map<SeriesId, std::shared_ptr<BesideFiles>> beside_;
   std::string catalog_id_;                         // Set by start().
+  bool accepted_older_ = false;                    // The user accepted this older state.
   bool was_settled_ = false;                       // The last writer left nothing behind.
   std::atomic<bool> left_behind_ = true;           // The next opening has something to complete.
   std::atomic<bool> labels_lack_feature_ = false;  // Their copies of the superblock are older.

@@ -55,6 +55,7 @@ Result<void> RepositoryImpl::compare_with_memory() {
   };
   auto compared = refuse_older(memory_, paths_.root(), number);
   if (compared || !options_.accept_older) return compared;
+  accepted_older_ = compared.error().code() == ErrorCode::kCorrupt;
   const auto present = number();
   if (!present) return {};
   const auto accepted = memory_.accept(*present);

@@ -85,6 +85,13 @@ Result<void> RandomReader::plan_part(const RunPart& found, std::span<std::byte> 
                  fmt::format("container {} holds less than it should", found.container));
   };
   if (end > header.chunks.size()) return too_short();
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = found.index; i < end; ++i) bytes += header.chunks[i].raw_bytes;
+  if (bytes != found.bytes) {
+    return Error(ErrorCode::kCorrupt, fmt::format("container {} has chunks of other lengths than "
+                                                  "the file's recipe says",
+                                                  found.container));
+  }
 
   std::uint64_t offset = found.offset;
   std::uint32_t chunk = found.index;

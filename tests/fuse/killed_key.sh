@@ -31,9 +31,12 @@ begin_again() {
 for case in "one three open add --new-key-file $work/three $repo" "one two closed rm $repo 2" \
   "one two closed change --new-key-file $work/three $repo 2"; do
   read -r key other becomes action words <<<"$case"
-  begin_again
-  # shellcheck disable=SC2086  # The words of a command line.
-  on_disk DISK_CALLS_IN="$work/calls" $key $action $words
+  for _ in first older; do  # The second run accepts an older copy, as all that are killed do, and so writes more.
+    begin_again
+    rm -f "$work/calls"
+    # shellcheck disable=SC2086  # The words of a command line.
+    on_disk DISK_CALLS_IN="$work/calls" $key $action $words
+  done
   calls=$(stat -c %s "$work/calls")
   rm "$work/calls"
   [ "$calls" -gt 10 ] || fail "only $calls calls were counted"

@@ -116,7 +116,7 @@ TEST_F(EncryptionTest, AFeatureIsAuthenticatedWithTheRest) {
     must(repository->create_series("s", {.placement = Placement::kPool}));
     must(repository->close());
   }
-  EXPECT_NE(text_of(path_ + "/varve.repo").find("= pool encryption\n"), std::string::npos);
+  EXPECT_NE(text_of(path_ + "/varve.repo").find("= pool marks encryption\n"), std::string::npos);
   EXPECT_EQ(text_of(path_ + "/varve.keys"), text_of(path_ + "/varve.repo"));
   must(reopen(path_, with_key(quiet_options()))->close());
 }
@@ -311,7 +311,7 @@ TEST_F(KeySlotsOfRepository, EveryAlteredLineIsSeen) {
       {"compression = none", "compression = zstd:1"},
       {"chunk_bytes_max = 16384", "chunk_bytes_max = 32768"},
       {"key_counter = 0", "key_counter = 1"},
-      {"features_required = encryption", "features_required = pool encryption"},
+      {"features_required = marks encryption", "features_required = pool encryption"},
       {"key_slot_1", "key_slot_2"},
       {"key_counter = 0", "key_counter = 0\nnew_key = 1"},
       {"authentication = ", "authentication = 0"}};
@@ -319,7 +319,7 @@ TEST_F(KeySlotsOfRepository, EveryAlteredLineIsSeen) {
     write("/varve.repo", altered(line, by));
     EXPECT_EQ(refusal(with_key(quiet_options())), ErrorCode::kCorrupt) << by;
   }
-  write("/varve.repo", altered("features_required = encryption", "features_required = none"));
+  write("/varve.repo", altered("features_required = marks encryption", "features_required = none"));
   auto options = with_key(quiet_options());
   options.encrypted_only = true;
   EXPECT_EQ(refusal(options), ErrorCode::kWrongKey);

@@ -169,6 +169,26 @@ TEST_F(SequenceTest, AnOlderStateIsRefusedUntilItIsAccepted) {
   must(reopen(path_, options())->close());
 }
 
+TEST_F(SequenceTest, AWriterThatAcceptsAnOlderStateLeavesAGapInNumbers) {
+  store("one");
+  copy_crashed(path_, old_);
+  store("two");
+  copy_crashed(old_, path_);
+  auto accepts = options();
+  accepts.accept_older = true;
+  const auto number_of_new = [&](const OpenOptions& how, const std::string& name) {
+    const auto repository = reopen(path_, how);
+    add_version(*repository, name);
+    const auto versions = must(repository->versions(series_named(*repository, "s")));
+    EXPECT_TRUE(must(repository->check({}, {})).damages.empty());
+    const auto its = std::ranges::find(versions, name, &VersionInfo::name);
+    return static_cast<std::uint32_t>(its->number);
+  };
+  const auto number = number_of_new(accepts, "three");
+  EXPECT_GT(number, 256U);
+  EXPECT_EQ(number_of_new(options(), "four"), number + 1) << "a gap is left once";
+}
+
 TEST_F(SequenceTest, AnOlderCatalogAloneIsSeenByAReader) {
   store("one");
   copy_crashed(path_, old_);

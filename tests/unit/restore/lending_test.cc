@@ -190,5 +190,23 @@ TEST(Lending, EndsAtHolesAndAtDamage) {
   EXPECT_TRUE(met_damage);
 }
 
+TEST(ReadService, RunWhoseChunksHaveOtherLengthsFails) {
+  for (const int more : {-100, 100}) {
+    World world(17);
+    world.append_new(world.add_file(), 300000);
+    world.finish();
+    auto& bytes = world.files[0].recipe->runs.back().bytes;
+    bytes = static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes) + more);
+    const auto service = make_service();
+    for (const std::size_t request : {std::size_t{4096}, kMiB}) {
+      const auto handle = open_file(*service, world, 0);
+      Bytes buffer(request);
+      const auto n = handle->read(0, buffer);
+      ASSERT_FALSE(n.has_value()) << more << " " << request;
+      EXPECT_EQ(n.error().code(), ErrorCode::kCorrupt);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace varve::restore
