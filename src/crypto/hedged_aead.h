@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -12,9 +13,16 @@
 
 namespace varve::crypto {
 
+/// Number of texts that only the way to another key may use. Without them, a version whose overlay
+/// has reached the limit could not be sealed, and a catalog could not be opened.
+inline constexpr std::uint64_t kSpareTexts = std::uint64_t{1} << 20;
+/// Number of texts after which a key encrypts no more. With the spare ones, these are the 2^32 that
+/// NIST SP 800-38D, 8.3, permits.
+inline constexpr std::uint64_t kTextsMax = (std::uint64_t{1} << 32) - kSpareTexts;
+
 /// Seals texts under one key with nonces of NonceHedge. Two texts that differ, or whose associated
-/// data differ, have different nonces even if the random bytes repeat. Under one key, at most 2^32
-/// texts may be sealed (NIST SP 800-38D, 8.3). Immutable and thread-safe, also in the child of a
+/// data differ, have different nonces even if the random bytes repeat. The caller counts the texts
+/// of a key, and ends its use at kTextsMax. Immutable and thread-safe, also in the child of a
 /// fork.
 class HedgedAead {
  public:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,12 @@ constexpr std::uint64_t kAnnouncedBytesMax = std::uint64_t{1} << 30;
 class SealedFile final : public io::File {
  public:
   SealedFile(std::unique_ptr<io::File> file, std::string path, std::shared_ptr<const KeyRing> keys,
-             const SealedPlace& place)
-      : file_(std::move(file)), path_(std::move(path)), keys_(std::move(keys)), place_(place) {}
+             const SealedPlace& place, std::uint64_t texts_max)
+      : file_(std::move(file)),
+        path_(std::move(path)),
+        keys_(std::move(keys)),
+        place_(place),
+        texts_max_(texts_max) {}
 
   Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
     if (out.empty()) return std::size_t{0};
@@ -53,6 +58,7 @@ class SealedFile final : public io::File {
       // The next write makes another salt, and so another key.
       const std::lock_guard guard(mutex_);
       cipher_.reset();
+      texts_.reset();
       return file_->truncate(0);
     }
     VARVE_TRY_ASSIGN(const auto cipher, cipher_for_writing());
@@ -236,6 +242,22 @@ class SealedFile final : public io::File {
     return write(cipher, from, from, zeros);
   }
 
+  /// Counts texts that the file's key is to seal. Errors: kTooLarge at the limit.
+  Result<void> count_texts(const BlockCipher& cipher, std::uint64_t texts) {
+    if (!texts_) {
+      VARVE_TRY_ASSIGN(const std::uint64_t bytes, file_->size());
+      texts_ = bytes / cipher.shape().slot_bytes() + 1;
+    }
+    if (*texts_ > texts_max_ || texts > texts_max_ - *texts_) {
+      return Error(ErrorCode::kTooLarge,
+                   fmt::format("{}: one key has encrypted {} blocks, which is the limit; unmount "
+                               "the repository and open it again, or seal the open version",
+                               path_, texts_max_));
+    }
+    *texts_ += texts;
+    return {};
+  }
+
   /// Writes blocks. `end` is the end of the present text: the block of `offset` begins before or at
   /// it.
   Result<void> write(const BlockCipher& cipher, std::uint64_t end, std::uint64_t offset,
@@ -249,6 +271,7 @@ class SealedFile final : public io::File {
       const auto first = block;
       const auto count =
           static_cast<std::size_t>(std::min<std::uint64_t>(stop - block, shape.slots_at_once()));
+      VARVE_TRY(count_texts(cipher, count));
       slots.assign(count * shape.slot_bytes(), std::byte{0});
       seeds.resize(count);  // Taken at once, which is much faster. They die with this call.
       VARVE_TRY(base::fill_random(std::as_writable_bytes(std::span(seeds))));
@@ -294,6 +317,7 @@ class SealedFile final : public io::File {
                      read_block(cipher, block, std::span(slot).subspan(kSealedTextAt)));
     // A block that ends there stays as it is: a sync may have promised it.
     if (length != rest) {
+      VARVE_TRY(count_texts(cipher, 1));
       NonceSeed seed{};
       VARVE_TRY(base::fill_random(seed));
       const auto shorter = std::span(slot).first(kSealedTextAt + rest);
@@ -307,7 +331,9 @@ class SealedFile final : public io::File {
   const std::string path_;
   const std::shared_ptr<const KeyRing> keys_;
   const SealedPlace place_;
-  std::mutex writing_;  // Taken before mutex_.
+  const std::uint64_t texts_max_;
+  std::mutex writing_;                  // Taken before mutex_. Guards texts_.
+  std::optional<std::uint64_t> texts_;  // Of the file's key. Null until the first one is counted.
   std::mutex mutex_;
   Cipher cipher_;  // Null until the header is known.
 };
@@ -316,8 +342,9 @@ class SealedFile final : public io::File {
 
 std::unique_ptr<io::File> make_sealed_file(std::unique_ptr<io::File> file, std::string path,
                                            std::shared_ptr<const KeyRing> keys,
-                                           const SealedPlace& place) {
-  return std::make_unique<SealedFile>(std::move(file), std::move(path), std::move(keys), place);
+                                           const SealedPlace& place, std::uint64_t texts_max) {
+  return std::make_unique<SealedFile>(std::move(file), std::move(path), std::move(keys), place,
+                                      texts_max);
 }
 
 }  // namespace varve::crypto

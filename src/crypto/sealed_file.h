@@ -35,12 +35,14 @@ struct SealedPlace {
 /// Reads that meet damaged, changed, moved or missing blocks return kCorrupt. A write inside a
 /// block writes the block again. So a writer that must not endanger synced bytes begins at a
 /// multiple of append_unit(); the bytes that it skips read as zeros. A write or truncate() may
-/// leave a gap of at most 1 MiB behind the end, which is filled with sealed zeros. Otherwise as
-/// io::File.
+/// leave a gap of at most 1 MiB behind the end, which is filled with sealed zeros. Writes return
+/// kTooLarge when the present blocks and those that this object has written are `texts_max`; only
+/// tests set another number. Otherwise as io::File.
 [[nodiscard]] std::unique_ptr<io::File> make_sealed_file(std::unique_ptr<io::File> file,
                                                          std::string path,
                                                          std::shared_ptr<const KeyRing> keys,
-                                                         const SealedPlace& place);
+                                                         const SealedPlace& place,
+                                                         std::uint64_t texts_max = kTextsMax);
 
 /// Looks for damage in a sealed file without the key, by its checksums.
 struct SealedFault {

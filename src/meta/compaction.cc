@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -12,9 +13,11 @@
 #include <vector>
 
 #include "base/system_error.h"
+#include "meta/key_renewal.h"
 #include "meta/page_check.h"
 #include "meta/page_format.h"
 #include "meta/page_use.h"
+#include "meta/stored_records.h"
 
 namespace varve::meta {
 
@@ -108,21 +111,29 @@ bool access_all(std::span<std::byte> page, const auto& access) {
   return true;
 }
 
-// LMDB numbers the commit of a copy 1. The copy has the content of the original's last commit, so
-// it gets that number: notes and labels that name the commit stay valid, and the reader table,
-// which has the number too, fits both files. The other meta page gets the same content as the
-// commit before.
+// LMDB numbers the commits of a copy from 1. The copy has the content of the original's last
+// commit, so it gets that number: notes and labels that name the commit stay valid, and the reader
+// table, which has the number too, fits both files. The other meta page gets the same content as
+// the commit before.
 Result<void> number_commit(int fd, std::size_t page_bytes, std::uint64_t commit) {
-  std::vector<std::byte> page(page_bytes);
-  const auto newest = static_cast<off_t>(page_bytes);
-  if (!access_all(page, [&](std::byte* to, std::size_t n, off_t at) {
-        return ::pread(fd, to, n, newest + at);
-      })) {
-    return failed(errno, "read the copy");
+  std::array<std::vector<std::byte>, kMetaPages> pages;
+  std::array<Meta, kMetaPages> metas{};
+  for (PageNumber number = 0; number < kMetaPages; ++number) {
+    auto& page = pages[number];
+    page.resize(page_bytes);
+    const auto start = static_cast<off_t>(number * page_bytes);
+    if (!access_all(page, [&](std::byte* to, std::size_t n, off_t at) {
+          return ::pread(fd, to, n, start + at);
+        })) {
+      return failed(errno, "read the copy");
+    }
+    std::memcpy(&metas[number], page.data() + kPageHeader, sizeof(Meta));
   }
-  Meta meta{};
-  std::memcpy(&meta, page.data() + kPageHeader, sizeof meta);
-  if (meta.magic != kMagic || meta.commit != 1 || commit < 2) {
+  const std::size_t newest = metas[0].commit > metas[1].commit ? 0 : 1;
+  auto& page = pages[newest];
+  auto& meta = metas[newest];
+  // The lists of free pages name commits of the copy.
+  if (meta.magic != kMagic || meta.commit < 1 || commit < 2 || commit < meta.commit) {
     return Error(ErrorCode::kCorrupt, "compacting the catalog: LMDB made an unknown kind of copy");
   }
   for (PageNumber number = 0; number < kMetaPages; ++number) {
@@ -173,7 +184,7 @@ Result<void> compare_table(const Txn& original, MDB_dbi table, const Txn& copy, 
 
 // Reads the whole copy, and compares it with the original.
 Result<void> verify(const ReadTxn& original, EnvFiles copied, std::uint64_t bytes,
-                    std::span<const char* const> tables) {
+                    std::span<const char* const> tables, const DerivedTable* derived) {
   auto checked = check_pages(copied, tables);
   if (!checked) return std::move(checked).error().with_context("compacting the catalog: the copy");
   EnvOptions options;
@@ -187,11 +198,91 @@ Result<void> verify(const ReadTxn& original, EnvFiles copied, std::uint64_t byte
   if (copy.id() != original.id()) {
     return Error(ErrorCode::kCorrupt, "compacting the catalog: the copy has another commit");
   }
+  if (derived != nullptr) return compare_records(original, copy, *derived);
   VARVE_TRY(compare_table(original, kNamesTable, copy, kNamesTable));
   for (TableIndex table = 0; table < tables.size(); ++table) {
     VARVE_TRY(compare_table(original, original.env().table(table), copy, env.table(table)));
   }
   return {};
+}
+
+// Copies all records to the empty file `copy`, sealed under a new key. Returns its bytes in a page.
+Result<std::uint64_t> write_under_new_key(const ReadTxn& original, EnvFiles copy,
+                                          std::span<const char* const> tables,
+                                          const DerivedTable& derived) {
+  MDB_envinfo info{};
+  mdb_env_info(original.env().raw(), &info);
+  EnvOptions options;
+  options.tables = tables;
+  options.map_bytes = info.me_mapsize;
+  options.map_bytes_min = 2 * used_bytes(original.env()).bytes + kSpareBytes;
+  options.keys = original.env().keys();
+  VARVE_TRY_ASSIGN(const auto env, Env::open(std::move(copy), options));
+  VARVE_TRY(copy_records(original, env, derived));
+  return used_bytes(env).page_bytes;
+}
+
+// A head of an object store that names the last commit has the records under the old key. So the
+// copy must have the number of a later commit, which changes nothing else.
+Result<void> commit_same_salt(const Env& env) {
+  std::string salt;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, ReadTxn::begin(env));
+    VARVE_TRY_ASSIGN(const auto stored, find_stored(txn, kSealTable, kSaltKey));
+    salt = stored.value_or("");
+  }
+  VARVE_TRY_ASSIGN(auto writer, StoredWriter::begin(env));
+  VARVE_TRY(writer.put(kSealTable, {kSaltKey, salt}));
+  return writer.commit();
+}
+
+// `derived` is null for a copy under the same key.
+Result<CatalogCompaction> replace(const Env& env, io::FileSystem& files,
+                                  std::span<const char* const> tables,
+                                  const DerivedTable* derived) {
+  const auto& directory = env.files().directory();
+  const auto path = directory + kCopyName;
+  VARVE_TRY_ASSIGN(const auto alone, Alone::begin(env.files().table()));
+  VARVE_TRY(remove_unfinished_copy(files, directory));
+  VARVE_TRY_ASSIGN(const auto use, page_use(env));
+  VARVE_TRY_ASSIGN(const auto space, files.space(directory));
+  const auto needed = use.used - use.free + kSpareBytes;
+  const auto available = space.available_bytes();
+  if (available < needed) {
+    return Error(ErrorCode::kNoSpace,
+                 fmt::format("compacting the catalog takes {} bytes for a while, but the disk has "
+                             "only {}; the catalog stays as it was",
+                             needed, available));
+  }
+  if (derived != nullptr) VARVE_TRY(commit_same_salt(env));
+  // The environment does not change while its only writer is here.
+  VARVE_TRY_ASSIGN(const auto original, ReadTxn::begin(env));
+  VARVE_TRY_ASSIGN(auto created, files.descriptor(path, io::OpenMode::kCreateNew));
+  const auto copy = EnvFiles::of_data(directory, std::move(created));
+  const int fd = copy.data();
+  UnfinishedCopy unfinished(files, path);
+  VARVE_TRY(take_owner_and_mode(fd, env.files().data()));
+  auto page_bytes = used_bytes(env).page_bytes;
+  if (derived != nullptr) {
+    VARVE_TRY_ASSIGN(page_bytes, write_under_new_key(original, copy, tables, *derived));
+  } else if (const int rc = mdb_env_copyfd2(env.raw(), fd, MDB_CP_COMPACT); rc != 0) {
+    return failed(rc, "copy");
+  }
+  VARVE_TRY(number_commit(fd, page_bytes, original.id()));
+  if (::fsync(fd) != 0) return failed(errno, "sync the copy");
+  struct stat after {};
+  struct stat before {};
+  if (::fstat(fd, &after) != 0 || ::fstat(env.files().data(), &before) != 0) {
+    return failed(errno, "examine");
+  }
+  CatalogCompaction done;
+  done.bytes_before = static_cast<std::uint64_t>(before.st_size);
+  done.bytes_after = static_cast<std::uint64_t>(after.st_size);
+  VARVE_TRY(verify(original, copy, done.bytes_after, tables, derived));
+  VARVE_TRY(files.rename(path, directory + "/data.mdb"));
+  unfinished.finish();
+  VARVE_TRY(files.sync_directory(directory));
+  return done;
 }
 
 }  // namespace
@@ -208,43 +299,13 @@ Result<bool> wastes_space(const Env& env) {
 
 Result<CatalogCompaction> compact(const Env& env, io::FileSystem& files,
                                   std::span<const char* const> tables) {
-  const auto& directory = env.files().directory();
-  const auto path = directory + kCopyName;
-  VARVE_TRY_ASSIGN(const auto alone, Alone::begin(env.files().table()));
-  VARVE_TRY(remove_unfinished_copy(files, directory));
-  VARVE_TRY_ASSIGN(const auto use, page_use(env));
-  VARVE_TRY_ASSIGN(const auto space, files.space(directory));
-  const auto needed = use.used - use.free + kSpareBytes;
-  const auto available = space.available_bytes();
-  if (available < needed) {
-    return Error(ErrorCode::kNoSpace,
-                 fmt::format("compacting the catalog takes {} bytes for a while, but the disk has "
-                             "only {}; the catalog stays as it was",
-                             needed, available));
-  }
-  // The environment does not change while its only writer is here.
-  VARVE_TRY_ASSIGN(const auto original, ReadTxn::begin(env));
-  VARVE_TRY_ASSIGN(auto copy, files.descriptor(path, io::OpenMode::kCreateNew));
-  UnfinishedCopy unfinished(files, path);
-  VARVE_TRY(take_owner_and_mode(copy.get(), env.files().data()));
-  int rc = mdb_env_copyfd2(env.raw(), copy.get(), MDB_CP_COMPACT);
-  if (rc != 0) return failed(rc, "copy");
-  VARVE_TRY(number_commit(copy.get(), used_bytes(env).page_bytes, original.id()));
-  if (::fsync(copy.get()) != 0) return failed(errno, "sync the copy");
-  struct stat after {};
-  struct stat before {};
-  if (::fstat(copy.get(), &after) != 0 || ::fstat(env.files().data(), &before) != 0) {
-    return failed(errno, "examine");
-  }
-  CatalogCompaction done;
-  done.bytes_before = static_cast<std::uint64_t>(before.st_size);
-  done.bytes_after = static_cast<std::uint64_t>(after.st_size);
-  VARVE_TRY(
-      verify(original, EnvFiles::of_data(directory, std::move(copy)), done.bytes_after, tables));
-  VARVE_TRY(files.rename(path, directory + "/data.mdb"));
-  unfinished.finish();
-  VARVE_TRY(files.sync_directory(directory));
-  return done;
+  return replace(env, files, tables, nullptr);
+}
+
+Result<CatalogCompaction> renew_key(const Env& env, io::FileSystem& files,
+                                    std::span<const char* const> tables,
+                                    const DerivedTable& derived) {
+  return replace(env, files, tables, &derived);
 }
 
 Result<void> remove_unfinished_copy(io::FileSystem& files, const std::string& directory) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "io/file_system.h"
+#include "meta/key_renewal.h"
 #include "meta/lmdb.h"
 #include "varve/arrange.h"
 #include "varve/result.h"
@@ -27,6 +28,13 @@ namespace varve::meta {
 /// file stays, except if syncing the folder failed: then either file may be in place after a crash.
 [[nodiscard]] Result<CatalogCompaction> compact(const Env& env, io::FileSystem& files,
                                                 std::span<const char* const> tables);
+
+/// As compact(), for an encrypted environment: the copy has another key, which seals all values
+/// again. Commits once to the old file, so the copy has a new number.
+/// Errors: as compact().
+[[nodiscard]] Result<CatalogCompaction> renew_key(const Env& env, io::FileSystem& files,
+                                                  std::span<const char* const> tables,
+                                                  const DerivedTable& derived);
 
 /// Removes the copy that an interrupted compaction left in `directory`. The caller holds the
 /// writer's lock.

@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <cerrno>
 #include <cstring>
@@ -15,58 +14,22 @@
 #include "io/free_space.h"
 #include "io/posix_file_system.h"
 #include "meta/open_envs.h"
+#include "meta/stored_value.h"
 
 namespace varve::meta {
 
 namespace {
-
-constexpr std::size_t kChecksumBytes = 4;
 
 MDB_val to_val(std::string_view s) { return {s.size(), const_cast<char*>(s.data())}; }
 std::string_view to_view(const MDB_val& v) {
   return {static_cast<const char*>(v.mv_data), v.mv_size};
 }
 
-Error error_from_lmdb(int rc, const char* what) {
-  const std::string failed = std::string("catalog: ") + what;
-  const std::string message = failed + ": " + mdb_strerror(rc);
-  switch (rc) {
-    case ENOSPC:
-    case EDQUOT:
-    case MDB_MAP_FULL:
-      return {ErrorCode::kNoSpace, message + "; free some space on the repository's disk"};
-    case MDB_CORRUPTED:
-    case MDB_PAGE_NOTFOUND:
-    case MDB_INVALID:
-    case MDB_VERSION_MISMATCH:
-    case MDB_INCOMPATIBLE:  // A forged flag of a table.
-    case MDB_PAGE_FULL:
-    case MDB_CURSOR_FULL:
-      return {ErrorCode::kCorrupt, message};
-    default:
-      return rc > 0 ? base::io_error(failed, rc) : Error(ErrorCode::kIo, message);
-  }
-}
-
-std::uint32_t checksum(std::string_view key, std::string_view value) {
-  const auto seed = XXH3_64bits(key.data(), key.size());
-  return static_cast<std::uint32_t>(XXH3_64bits_withSeed(value.data(), value.size(), seed));
-}
-
-Result<std::string_view> verified(std::string_view key, std::string_view stored) {
-  if (stored.size() >= kChecksumBytes) {
-    const auto value = stored.substr(0, stored.size() - kChecksumBytes);
-    const auto sum = base::load_le<std::uint32_t>(base::as_bytes(stored).data() + value.size());
-    if (sum == checksum(key, value)) return value;
-  }
-  return Error(ErrorCode::kCorrupt, "catalog: a record's checksum is wrong; run `varve check`");
-}
-
 // Returns the value of a stored record.
 Result<Value> value_of(const Env& env, TableIndex table, std::string_view key,
                        std::string_view stored) {
   env.count_read();
-  VARVE_TRY_ASSIGN(const auto value, verified(key, stored));
+  VARVE_TRY_ASSIGN(const auto value, verified_value(key, stored));
   if (env.seal() == nullptr) return Value(value);
   return env.seal()->open(env.name_of(table), key, value);
 }
@@ -130,6 +93,7 @@ Env::Env(Env&& other) noexcept
       names_(std::move(other.names_)),
       keys_(std::move(other.keys_)),
       seal_(std::move(other.seal_)),
+      texts_(std::move(other.texts_)),
       reads_(other.reads_),
       prepare_(std::move(other.prepare_)),
       matters_(std::move(other.matters_)),
@@ -198,7 +162,6 @@ Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {
 // A plain environment that replaces an encrypted one could be an attacker's, so it is an error.
 Result<void> Env::open_seal(MDB_txn* txn, const EnvOptions& options) {
   if (options.without_keys) return {};
-  constexpr std::string_view kSaltKey = "salt";
   constexpr MDB_dbi kNamesTable = 1;  // LMDB's own table of the named ones.
   const auto& keys = options.keys;
   MDB_dbi table = 0;
@@ -216,8 +179,9 @@ Result<void> Env::open_seal(MDB_txn* txn, const EnvOptions& options) {
   }
   keys_ = keys;
   if (is_sealed) {
-    VARVE_TRY_ASSIGN(const auto record, verified(kSaltKey, to_view(value)));
+    VARVE_TRY_ASSIGN(const auto record, verified_value(kSaltKey, to_view(value)));
     VARVE_TRY_ASSIGN(seal_, ValueSeal::open(keys, record));
+    texts_ = std::make_unique<TextCount>(table, seal_, keys.purpose, options.texts_max);
     return {};
   }
   MDB_stat names{};
@@ -230,12 +194,13 @@ Result<void> Env::open_seal(MDB_txn* txn, const EnvOptions& options) {
   }
   VARVE_TRY_ASSIGN(seal_, ValueSeal::make(keys));
   std::string record = seal_->record();
-  base::ByteWriter(record).u32(checksum(kSaltKey, record));
+  base::ByteWriter(record).u32(value_checksum(kSaltKey, record));
   value = to_val(record);
   rc = mdb_dbi_open(txn, kSealTable, MDB_CREATE, &table);
   if (rc == 0) rc = mdb_put(txn, table, &key, &value, 0);
   if (rc != 0) return error_from_lmdb(rc, "create");
-  return {};
+  texts_ = std::make_unique<TextCount>(table, seal_, keys.purpose, options.texts_max);
+  return texts_->start(txn);
 }
 
 Result<void> Env::open_tables(MDB_txn* txn, const EnvOptions& options) {
@@ -290,7 +255,9 @@ Result<ReadTxn> ReadTxn::begin(const Env& env) {
   MDB_txn* txn = nullptr;
   const int rc = mdb_txn_begin(env.raw(), nullptr, MDB_RDONLY, &txn);
   if (rc != 0) return error_from_lmdb(rc, "begin reading");
-  return ReadTxn(env, txn);
+  ReadTxn begun(env, txn);
+  if (env.texts() != nullptr) VARVE_TRY(env.texts()->check_salt(txn));
+  return begun;
 }
 
 Result<WriteTxn> WriteTxn::begin(const Env& env) {
@@ -323,6 +290,15 @@ Result<crypto::NonceSeed> WriteTxn::next_seed() {
 }
 
 Result<void> WriteTxn::put(TableIndex table, std::string_view key, std::string_view value) {
+  return store(table, key, value, 0);
+}
+
+Result<void> WriteTxn::append(TableIndex table, std::string_view key, std::string_view value) {
+  return store(table, key, value, MDB_APPEND);
+}
+
+Result<void> WriteTxn::store(TableIndex table, std::string_view key, std::string_view value,
+                             unsigned flags) {
   // Made before the put, which overwrites pages of the map: `value` may be in one.
   std::string stored;
   if (const auto* const seal = env_->seal()) {
@@ -330,14 +306,16 @@ Result<void> WriteTxn::put(TableIndex table, std::string_view key, std::string_v
     const char* const name = env_->name_of(table);
     stored.resize(ValueSeal::sealed_bytes(name, value.size()));
     seal->seal(name, key, seed, value, std::as_writable_bytes(std::span(stored)));
+    env_->texts()->add();
+    seals_ = true;
   } else {
     stored = value;
   }
-  base::ByteWriter(stored).u32(checksum(key, stored));
+  base::ByteWriter(stored).u32(value_checksum(key, stored));
   MDB_val k = to_val(key);
   MDB_val v = to_val(stored);
   pages_touched_ += 8 + 2 * (value.size() >> 12);
-  const int rc = mdb_put(txn_, env_->table(table), &k, &v, 0);
+  const int rc = mdb_put(txn_, env_->table(table), &k, &v, flags);
   if (rc != 0) return error_from_lmdb(rc, "write");
   matters_ = matters_ || env_->matters(table, key);
   return {};
@@ -378,6 +356,7 @@ Result<void> WriteTxn::clear(TableIndex table) {
 
 Result<void> WriteTxn::commit() {
   if (matters_) VARVE_TRY(env_->complete(*this));
+  if (seals_) VARVE_TRY(env_->texts()->reserve(*this));
   VARVE_TRY_ASSIGN(const auto before, file_length(env_->raw()));
   const auto enough = (before.pages + pages_touched_) * before.page_bytes;
   if (before.bytes < enough && ftruncate(before.fd, static_cast<off_t>(enough)) != 0) {

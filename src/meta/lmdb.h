@@ -19,6 +19,7 @@
 
 #include "base/metrics.h"
 #include "meta/env_files.h"
+#include "meta/text_count.h"
 #include "meta/value.h"
 #include "meta/value_seal.h"
 #include "varve/result.h"
@@ -45,6 +46,8 @@ struct EnvOptions {
   /// The keys of the values. An environment opens only with those that it was created with, and a
   /// plain one only without.
   EnvKeys keys{};
+  /// Number of texts after which the environment's key encrypts no more. Tests set a smaller one.
+  std::uint64_t texts_max = crypto::kTextsMax;
   /// True to open an encrypted environment without its keys. Values are then as they are stored.
   bool without_keys = false;
   /// True in a child process after fork(), which shares no environment with its parent. The child
@@ -106,6 +109,8 @@ class Env {
   [[nodiscard]] const EnvKeys& keys() const { return keys_; }
   /// Returns how values are sealed; null in a plain environment.
   [[nodiscard]] const ValueSeal* seal() const { return seal_.get(); }
+  /// Returns the count of the texts under the environment's key; null in a plain environment.
+  [[nodiscard]] TextCount* texts() const { return texts_.get(); }
   /// Returns the key of a record that has a name: `prefix` and the name or, in an encrypted
   /// environment, a keyed hash of both. The hashes are in no useful order.
   [[nodiscard]] std::string key_of_name(std::string_view prefix, std::string_view name) const;
@@ -122,6 +127,7 @@ class Env {
   std::vector<const char*> names_;  // Of the tables.
   EnvKeys keys_;
   std::shared_ptr<const ValueSeal> seal_;
+  std::unique_ptr<TextCount> texts_;
   base::Counter* reads_ = nullptr;
   std::function<Result<void>()> prepare_;
   std::function<bool(TableIndex, std::string_view)> matters_;
@@ -177,6 +183,8 @@ class Txn {
 /// at a time.
 class ReadTxn final : public Txn {
  public:
+  /// Errors: kStale if the environment has another key by now: the owner of the catalog renewed the
+  /// key, and this process has received a head of an object store with it.
   [[nodiscard]] static Result<ReadTxn> begin(const Env& env);
   ReadTxn(ReadTxn&&) noexcept = default;
 
@@ -192,6 +200,8 @@ class WriteTxn final : public Txn {
   WriteTxn(WriteTxn&&) noexcept = default;
 
   [[nodiscard]] Result<void> put(TableIndex table, std::string_view key, std::string_view value);
+  /// As put(), for keys that ascend in a new table: its pages become full.
+  [[nodiscard]] Result<void> append(TableIndex table, std::string_view key, std::string_view value);
   /// Removes a key. An absent key is no error.
   [[nodiscard]] Result<void> erase(TableIndex table, std::string_view key);
   /// Removes the records whose keys start with `prefix`, without reading their values.
@@ -199,13 +209,17 @@ class WriteTxn final : public Txn {
   /// Removes all records of a table.
   [[nodiscard]] Result<void> clear(TableIndex table);
   /// Commits the changes. When it returns without error, they are on disk.
+  /// Errors: kTooLarge if the environment's key has encrypted as many texts as a key may.
   [[nodiscard]] Result<void> commit();
 
  private:
   using Txn::Txn;
+  [[nodiscard]] Result<void> store(TableIndex table, std::string_view key, std::string_view value,
+                                   unsigned flags);
   [[nodiscard]] Result<crypto::NonceSeed> next_seed();
 
   bool matters_ = false;                  // See Env::before_commits().
+  bool seals_ = false;                    // True once a value was sealed.
   std::uint64_t pages_touched_ = 32;      // Upper bound of the pages that commit() may add.
   std::vector<crypto::NonceSeed> seeds_;  // Random bytes that no value has used yet.
 };

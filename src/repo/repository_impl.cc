@@ -198,6 +198,24 @@ Result<CatalogCompaction> RepositoryImpl::compact_catalog() {
   return meta::compact(catalog_, *files_, meta::catalog::kTables);
 }
 
+Result<bool> RepositoryImpl::has_used_key() {
+  if (options_.read_only || catalog_.texts() == nullptr) return false;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  return catalog_.texts()->is_half_used(txn);
+}
+
+Result<void> RepositoryImpl::renew_key() {
+  base::log(base::LogLevel::kInfo, paths_.catalog() + ": all values are encrypted again");
+  VARVE_TRY(end_work());
+  VARVE_TRY(end_replication());
+  const meta::DerivedTable names{meta::catalog::kNames, catalog::rebuild_names};
+  const auto renewed = meta::renew_key(catalog_, *files_, meta::catalog::kTables, names);
+  catalog_replaced_ = true;
+  // The old key has room for as many texts again.
+  if (!renewed) base::log(base::LogLevel::kWarning, renewed.error().message());
+  return {};
+}
+
 Result<series::Pool*> RepositoryImpl::pool() {
   const std::lock_guard lock(pool_mutex_);
   if (!pool_) {

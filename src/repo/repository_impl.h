@@ -144,6 +144,10 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] static Result<std::unique_ptr<RepositoryImpl>> open_folder_at(
       const std::string& path, const OpenOptions& options, const BucketHooks& hooks,
       Looking& looking);
+  /// As open_folder_at(). Gives the catalog another key first if its key is half used.
+  [[nodiscard]] static Result<std::unique_ptr<RepositoryImpl>> open_with_room(
+      const std::string& path, const OpenOptions& options, const BucketHooks& hooks,
+      Looking& looking);
   [[nodiscard]] Result<void> start();
   /// Reads the note of the last writer (docs/ORDERING.md O37).
   [[nodiscard]] Result<void> read_note();
@@ -181,6 +185,11 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   void settle_at_close();
   /// Ends the work of close() before the catalog is compacted.
   [[nodiscard]] Result<void> end_work();
+  /// Returns whether the catalog's key has sealed half as many texts as it may.
+  [[nodiscard]] Result<bool> has_used_key();
+  /// Ends the work, and gives the catalog another key. Logs why if that was not possible. The
+  /// repository cannot be used afterwards. Errors: those of end_work() and end_replication().
+  [[nodiscard]] Result<void> renew_key();
   /// Ends the uploads to the object store, and waits for them if wanted.
   [[nodiscard]] Result<void> end_replication();
   /// Returns the segment store in a folder of the repository.

@@ -81,9 +81,28 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std
       new RepositoryImpl(path, options, std::move(bucket), std::move(*superblock), *std::move(keys),
                          std::move(files), std::move(lock), std::move(*catalog)));
   repository->may_follow_ = may_follow;
+  // The start may have to complete what a crash left, also at the limit.
+  auto* const texts = repository->catalog_.texts();
+  if (texts != nullptr) texts->permit_spare_texts(true);
   VARVE_TRY(repository->start());
+  if (texts != nullptr) texts->permit_spare_texts(false);
   repository->arrange_what_is_owed();
   return repository;
+}
+
+// A catalog whose key has sealed half of what a key may gets another key before it is used. All
+// that open() compares was compared with the old one.
+Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_with_room(const std::string& path,
+                                                                       const OpenOptions& options,
+                                                                       const BucketHooks& hooks,
+                                                                       Looking& looking) {
+  {
+    VARVE_TRY_ASSIGN(auto opened, open_folder_at(path, options, hooks, looking));
+    VARVE_TRY_ASSIGN(const bool used, opened->has_used_key());
+    if (!used) return opened;
+    VARVE_TRY(opened->renew_key());
+  }
+  return open_folder_at(path, options, hooks, looking);
 }
 
 // The look at the newest head and the first reads take their round trips together. If the folder
@@ -95,7 +114,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   Looking looking;
   looking.is_wanted = options.read_only && options.announce;
   {
-    auto opened = open_folder_at(path, options, hooks, looking);
+    auto opened = open_with_room(path, options, hooks, looking);
     if (!looking.is_begun) {
       if (!opened) return std::move(opened).error();
       return std::unique_ptr<Repository>(*std::move(opened));
@@ -112,7 +131,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   }
   Looking ordinary;
   ordinary.newer = std::move(looking.newer);
-  VARVE_TRY_ASSIGN(auto opened, open_folder_at(path, options, hooks, ordinary));
+  VARVE_TRY_ASSIGN(auto opened, open_with_room(path, options, hooks, ordinary));
   return std::unique_ptr<Repository>(std::move(opened));
 }
 

@@ -68,8 +68,8 @@ class PlainStagingFile final : public StagingFile {
 class SealedStagingFile final : public StagingFile {
  public:
   SealedStagingFile(std::unique_ptr<io::File> file, crypto::HedgedAead aead,
-                    const StagingPlace& place)
-      : file_(std::move(file)), aead_(std::move(aead)), place_(place) {}
+                    const StagingPlace& place, std::uint64_t texts_max)
+      : file_(std::move(file)), aead_(std::move(aead)), place_(place), texts_max_(texts_max) {}
 
   /// Finds the blocks of the log, up to the first one that a crash cut short.
   [[nodiscard]] Result<void> scan();
@@ -96,6 +96,8 @@ class SealedStagingFile final : public StagingFile {
   const std::unique_ptr<io::File> file_;
   const crypto::HedgedAead aead_;
   const StagingPlace place_;
+  const std::uint64_t texts_max_;
+  std::uint64_t texts_ = 0;   // Of the file's key. Only the thread that writes uses it.
   mutable std::mutex mutex_;  // No other lock is taken with it. Guards the members below.
   std::vector<Block> blocks_;
   std::uint64_t end_ = 0;                      // Of the log.
@@ -132,6 +134,7 @@ Result<void> SealedStagingFile::scan() {
     const auto bytes = got == header.size() ? block_bytes(header) : std::nullopt;
     if (!bytes || size - file_end_ - kHeaderBytes < *bytes) break;
     blocks_.push_back({end_, file_end_});
+    ++texts_;
     end_ += *bytes;
     file_end_ += kHeaderBytes + *bytes;
   }
@@ -169,6 +172,12 @@ Result<std::uint64_t> SealedStagingFile::write(std::uint64_t /*offset*/,
   std::vector<Block> added;
   // Taken at once, which is much faster. They die with this call.
   std::vector<crypto::NonceSeed> seeds((data.size() + kBlockBytes - 1) / kBlockBytes);
+  if (seeds.size() > texts_max_ - std::min(texts_, texts_max_)) {
+    return Error(ErrorCode::kTooLarge,
+                 "one key has encrypted as many writes to a file as it may; seal the open version, "
+                 "then go on in the next one");
+  }
+  texts_ += seeds.size();
   VARVE_TRY(base::fill_random(std::as_writable_bytes(std::span(seeds))));
   for (std::size_t done = 0; done < data.size();) {
     const auto part = data.subspan(done, std::min(kBlockBytes, data.size() - done));
@@ -246,7 +255,8 @@ std::string staging_file_path(const std::string& staging_directory, Ino ino,
 Result<std::shared_ptr<StagingFile>> create_staging_file(io::FileSystem& files,
                                                          const std::string& path,
                                                          const crypto::KeyRing* keys,
-                                                         const StagingPlace& place) {
+                                                         const StagingPlace& place,
+                                                         std::uint64_t texts_max) {
   VARVE_TRY_ASSIGN(auto file, files.open(path, io::OpenMode::kReadWrite));
   if (keys == nullptr) {
     return std::shared_ptr<StagingFile>(std::make_shared<PlainStagingFile>(std::move(file)));
@@ -263,7 +273,7 @@ Result<std::shared_ptr<StagingFile>> create_staging_file(io::FileSystem& files,
   w.u64(base::checksum64(base::as_bytes(header)));
   VARVE_TRY(file->write_at(0, base::as_bytes(header)));
   return std::shared_ptr<StagingFile>(
-      std::make_shared<SealedStagingFile>(std::move(file), std::move(aead), place));
+      std::make_shared<SealedStagingFile>(std::move(file), std::move(aead), place, texts_max));
 }
 
 Result<std::shared_ptr<StagingFile>> open_staging_file(io::FileSystem& files,
@@ -286,7 +296,8 @@ Result<std::shared_ptr<StagingFile>> open_staging_file(io::FileSystem& files,
   crypto::Salt salt{};
   std::copy_n(all.begin() + 8, salt.size(), salt.begin());
   VARVE_TRY_ASSIGN(auto aead, keys->salted(crypto::Purpose::kStaging, salt));
-  auto opened = std::make_shared<SealedStagingFile>(std::move(file), std::move(aead), place);
+  auto opened = std::make_shared<SealedStagingFile>(std::move(file), std::move(aead), place,
+                                                    crypto::kTextsMax);
   VARVE_TRY(opened->scan());
   if (opened->end() < needed) return damaged_file();
   return std::shared_ptr<StagingFile>(std::move(opened));

@@ -45,11 +45,11 @@ struct StagingPlace {
 [[nodiscard]] std::string staging_file_path(const std::string& staging_directory, Ino ino,
                                             std::uint64_t generation);
 
-/// Creates a staging file. `keys` is null for a plain one.
-[[nodiscard]] Result<std::shared_ptr<StagingFile>> create_staging_file(io::FileSystem& files,
-                                                                       const std::string& path,
-                                                                       const crypto::KeyRing* keys,
-                                                                       const StagingPlace& place);
+/// Creates a staging file. `keys` is null for a plain one. An encrypted one takes at most
+/// `texts_max` blocks, then write() returns kTooLarge; only tests set another number.
+[[nodiscard]] Result<std::shared_ptr<StagingFile>> create_staging_file(
+    io::FileSystem& files, const std::string& path, const crypto::KeyRing* keys,
+    const StagingPlace& place, std::uint64_t texts_max = crypto::kTextsMax);
 /// Opens a staging file in which read() must find bytes up to `needed`.
 /// Errors: kCorrupt if an encrypted one is damaged, or was made in another place.
 [[nodiscard]] Result<std::shared_ptr<StagingFile>> open_staging_file(io::FileSystem& files,

@@ -362,5 +362,28 @@ TEST_F(SealedFileTest, ReadDespiteDamageHasZerosForDamagedUnits) {
   EXPECT_EQ(must(io::read_despite_damage(*open(), 700, 1000)), expected.substr(700, 1000));
 }
 
+// A block that is written again is another text.
+TEST_F(SealedFileTest, WritesEndWithTheTextsOfTheKey) {
+  constexpr std::uint64_t kMax = 40;
+  auto file = make_sealed_file(raw(), "file", keys_, place_, kMax);
+  int writes = 0;
+  Result<void> last;
+  for (; writes < 100 && last; ++writes)
+    last = file->write_at(0, base::as_bytes(std::string("again")));
+  ASSERT_FALSE(last);
+  EXPECT_EQ(last.error().code(), ErrorCode::kTooLarge);
+  EXPECT_GE(writes, 38);
+  EXPECT_LE(writes, 41);
+  EXPECT_EQ(all_of(*file), "again");
+  EXPECT_FALSE(file->truncate(2)) << "it seals the last block again";
+  // The next key.
+  must(file->truncate(0));
+  put(*file, 0, noise(20 * 512, 1));
+  // Blocks that are there count.
+  file = make_sealed_file(raw(), "file", keys_, place_, kMax);
+  put(*file, 20 * 512, noise(15 * 512, 2));
+  EXPECT_FALSE(file->write_at(0, base::as_bytes(noise(15 * 512, 3))));
+}
+
 }  // namespace
 }  // namespace varve::crypto

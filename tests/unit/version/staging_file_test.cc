@@ -63,6 +63,19 @@ class SealedStaging : public testing::Test {
   std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
 };
 
+TEST_F(SealedStaging, WritesEndWithTheTextsOfTheKey) {
+  const auto file = must(create_staging_file(*files_, kPath, keys_.get(), kPlace, 20));
+  for (int i = 0; i < 18; ++i) write(*file, "piece");
+  const auto refused = file->write(0, base::as_bytes(test::noise(100'000, 1)));
+  ASSERT_FALSE(refused) << "four blocks";
+  EXPECT_EQ(refused.error().code(), ErrorCode::kTooLarge);
+  EXPECT_NE(refused.error().message().find("seal the open version"), std::string::npos);
+  write(*file, "piece");
+  write(*file, "piece");
+  EXPECT_EQ(code_of(file->write(0, base::as_bytes(std::string("piece")))), ErrorCode::kTooLarge);
+  EXPECT_EQ(must(read(*file, 95, 5)), "piece");
+}
+
 TEST_F(SealedStaging, RandomHistoryReadsWhatWasWritten) {
   std::mt19937_64 random(1);
   std::string log;

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The number of texts that the key of an encrypted environment has sealed (docs/FORMAT.md §14.3).
+#pragma once
+
+#include <lmdb.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "crypto/key_ring.h"
+#include "meta/value_seal.h"
+#include "varve/result.h"
+
+namespace varve::meta {
+
+class Txn;
+class WriteTxn;
+
+/// The keys of the table kSealTable.
+inline constexpr std::string_view kSaltKey = "salt";
+inline constexpr std::string_view kTextsKey = "texts";
+
+/// Counts the texts that one key seals, and ends the use of the key at a limit. The environment
+/// stores a number that is at least that of the texts. To change this number seldom, the count
+/// reserves texts ahead, in blocks that grow with the number of texts of this process.
+///
+/// The number covers transactions that were aborted, and those that failed to commit. It does not
+/// cover a transaction that a crash ended and that sealed more texts than were reserved before.
+/// One thread at a time, which holds LMDB's lock of writers; check_salt() and permit_spare_texts()
+/// are thread-safe.
+class TextCount {
+ public:
+  /// `table`: the open table kSealTable. `purpose` selects the advice of errors.
+  TextCount(MDB_dbi table, std::shared_ptr<const ValueSeal> seal, crypto::Purpose purpose,
+            std::uint64_t texts_max)
+      : table_(table), seal_(std::move(seal)), purpose_(purpose), texts_max_(texts_max) {}
+
+  /// Counts a text of the present transaction, whether the transaction commits or not.
+  void add() { ++pending_; }
+  /// Stores the number of a new environment.
+  [[nodiscard]] Result<void> start(MDB_txn* txn);
+  /// Makes the number that commits with `txn`, which has sealed texts, cover all counted texts.
+  /// Errors: kTooLarge at the limit.
+  [[nodiscard]] Result<void> reserve(const WriteTxn& txn);
+  /// Permits crypto::kSpareTexts more texts, or not.
+  void permit_spare_texts(bool permitted) { spare_ = permitted ? crypto::kSpareTexts : 0; }
+
+  /// Returns the number that the environment stores or, without one, an estimate.
+  [[nodiscard]] Result<std::uint64_t> stored(const Txn& txn) const;
+  /// Returns whether the key has sealed half as many texts as it may.
+  [[nodiscard]] Result<bool> is_half_used(const Txn& txn) const;
+  /// Returns an error unless the environment has the salt of the seal. Errors: kStale.
+  [[nodiscard]] Result<void> check_salt(MDB_txn* txn) const;
+
+ private:
+  [[nodiscard]] Result<std::string_view> raw(MDB_txn* txn, std::string_view key) const;
+  [[nodiscard]] Result<std::uint64_t> number_of(const Txn& txn, std::string_view record) const;
+  [[nodiscard]] Result<void> store(MDB_txn* txn, std::uint64_t number);
+  [[nodiscard]] Error at_limit() const;
+
+  const MDB_dbi table_;
+  const std::shared_ptr<const ValueSeal> seal_;
+  const crypto::Purpose purpose_;
+  const std::uint64_t texts_max_;
+  std::atomic<std::uint64_t> spare_ = 0;
+  std::uint64_t total_ = 0;    // Texts of this process.
+  std::uint64_t pending_ = 0;  // Texts that no stored number is known to cover.
+  std::uint64_t left_ = 0;     // Reserved texts that are not used yet.
+  std::uint64_t number_ = 0;   // The number of record_.
+  std::string record_;         // The record that reserve() found or stored last.
+  std::uint64_t unsure_ = 0;   // Texts that only record_ covers, if it was committed.
+};
+
+}  // namespace varve::meta
