@@ -167,6 +167,41 @@ TEST(CatalogNotes, AMissedChangeIsFoundByACheckAndEndsWithABase) {
   expect_store_has_catalog(world);
 }
 
+// A number of texts that cannot be read lets the next writer renew the key (meta::TextCount).
+TEST(CatalogNotes, ARenewedKeyComesWithTheNextHead) {
+  World world(true, Mishap::kNone, 0);
+  world.run([&] { return world.create(); });
+  world.store("v0", tree_of(3));
+  std::string salt;
+  {
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    options.without_keys = true;
+    const auto catalog = must(meta::Env::open(world.path() + "/catalog", options));
+    {
+      const auto txn = must(meta::ReadTxn::begin(catalog));
+      salt = must(meta::find_stored(txn, meta::kSealTable, meta::kSaltKey)).value_or("");
+    }
+    auto writer = must(meta::StoredWriter::begin(catalog));
+    must(writer.put(meta::kSealTable, {meta::kTextsKey, "not a number"}));
+    must(writer.commit());
+  }
+  Heads heads;
+  count_heads(world, heads);
+  world.store("v1", tree_of(4));
+  EXPECT_GE(heads.full, 1U);
+  expect_store_has_catalog(world);
+  world.store("v2", tree_of(5));
+  expect_store_has_catalog(world);
+  world.expect_versions();
+  const auto files = io::make_posix_file_system();
+  const auto state = must(replica::ReplicaState::open(*files, world.path(), true));
+  EXPECT_EQ(must(replica::differences_from_copy(*files, world.path(), state)), 0U);
+  const auto copy = must(replica::open_copy(*files, world.path(), true));
+  const auto txn = must(meta::ReadTxn::begin(copy));
+  EXPECT_NE(must(meta::find_stored(txn, meta::kSealTable, meta::kSaltKey)), salt);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, CatalogOracle,
                          testing::Combine(testing::Bool(), testing::Values(Placement::kLineage,
                                                                            Placement::kLineagePool,
