@@ -2,6 +2,7 @@
 // Checks a repository; see Repository::check() and Repository::scrub().
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -74,6 +75,21 @@ struct CheckReport {
   ParityCoverage parity;
   bool finished = true;                     ///< False if the caller stopped the check.
   std::optional<std::uint64_t> sequence{};  ///< See Repository::sequence().
+  /// Damaged chunks whose damage a second read confirmed.
+  std::uint64_t lost_chunks = 0;
+  /// True if a writer has to call Repository::settle_quarantine(): the record of checks names
+  /// chunks that are not in quarantine, or chunks in quarantine were found sound.
+  bool quarantine_is_due = false;
+};
+
+/// Names of files that LostFiles lists.
+inline constexpr std::size_t kLostFilesNamed = 10;
+
+/// The files of a version whose content is known to be lost, in whole or in part. A hard-linked
+/// file counts once for each of its names.
+struct LostFiles {
+  std::uint64_t files = 0;
+  std::vector<std::string> names;  ///< Paths in the version; the first kLostFilesNamed.
 };
 
 /// How much of the repository a check compared. Each one includes those before it.

@@ -94,6 +94,9 @@ class Repair {
   /// Returns the steps in the order of execution; empty if nothing is wrong. Checking the data
   /// needs a sound catalog: if a step rebuilds the catalog, plan again afterwards.
   [[nodiscard]] virtual const std::vector<RepairStep>& steps() const = 0;
+  /// Returns how many chunks stay lost after execute(): no copy of their content was found. Those
+  /// that an earlier repair or a check has quarantined count, but are no step.
+  [[nodiscard]] virtual std::uint64_t lost_chunks() const = 0;
   /// Executes the steps. After a crash during execution, the repository can be repaired again.
   /// Errors: kNoSpace; kIo; kCorrupt if a step meets new damage.
   [[nodiscard]] virtual Result<RepairReport> execute(

@@ -51,6 +51,7 @@ struct CheckReport;        // varve/check.h
 struct ScrubOptions;       // varve/check.h
 struct ScrubReport;        // varve/check.h
 struct EarlierCheck;       // varve/check.h
+struct LostFiles;          // varve/check.h
 
 /// Called while a check runs.
 using CheckObserver = std::function<void(const CheckProgress&)>;
@@ -335,6 +336,22 @@ class Repository {
   /// Errors: kIo, kReadOnly or kNoSpace if the position cannot be written.
   [[nodiscard]] virtual Result<ScrubReport> scrub(const ScrubOptions& options,
                                                   const CheckObserver& progress) = 0;
+
+  /// Brings the quarantine up to date. Adds the damaged chunks that the record of checks names: new
+  /// data does not refer to them from then on, so their content is stored again where it comes in.
+  /// Releases chunks that are sound, or that no version needs. Reads all these chunks, and changes
+  /// no stored data. Returns how many chunks it added and released. The opening of a repository for
+  /// writing does the same if the record names chunks.
+  /// Errors: kReadOnly; kUnavailable if an object store does not answer.
+  [[nodiscard]] virtual Result<std::uint64_t> settle_quarantine() = 0;
+  /// Returns the files of a sealed version that have chunks in quarantine. A read-only repository
+  /// adds those that the record of checks names. Reads the version's tree only if it has some.
+  /// Errors: the common ones; kNotFound also if the version is not sealed.
+  [[nodiscard]] virtual Result<LostFiles> lost_files(SeriesId series, VersionNumber number) = 0;
+  /// Returns the sealed versions for which lost_files() returns files, in ascending number.
+  /// Errors: the common ones.
+  [[nodiscard]] virtual Result<std::vector<VersionNumber>> versions_with_losses(
+      SeriesId series) = 0;
 
   /// Returns the sizes of the repository.
   /// Errors: the common ones.

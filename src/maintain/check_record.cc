@@ -5,8 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
+#include <map>
 #include <sstream>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "base/checksum.h"
 #include "base/coding.h"
@@ -31,64 +36,152 @@ namespace varve::maintain {
 namespace {
 
 constexpr const char* kRecordName = "checked";
-constexpr std::size_t kCheckRecordBytesMax = 4096;
+constexpr std::size_t kCheckRecordBytesMax = std::size_t{1} << 20;
+constexpr const char* kLostKey = "lost";
+constexpr std::uint64_t kOrdinalsEnd = std::uint64_t{1} << 32;
 constexpr const char* kCheckRecordHead =
     "# When checks ended (Unix seconds), and damages that they found.\n";
 
+// Returns nullopt if no chunk can have these ids.
+std::optional<base::IdRun> run_of(const std::string& first, std::uint64_t count) {
+  base::IdRun run;
+  const char* const end = first.data() + first.size();
+  const auto [stop, error] = std::from_chars(first.data(), end, run.first.value, 16);
+  const std::uint64_t ordinal = run.first.value % kOrdinalsEnd;
+  if (error != std::errc() || stop != end || count == 0) return std::nullopt;
+  if (count >= kOrdinalsEnd || ordinal + count > kOrdinalsEnd) return std::nullopt;
+  run.count = static_cast<std::uint32_t>(count);
+  return run;
+}
+
+// Decodes the words behind the key of a line that names damaged chunks. Returns false for others.
+bool take_lost(std::istringstream& words, std::map<StoreId, std::vector<base::IdRun>>& lost) {
+  std::string equals;
+  std::uint32_t store = 0;
+  std::string first;
+  std::uint64_t count = 0;
+  words >> equals >> store >> first >> count;
+  const auto run = words ? run_of(first, count) : std::nullopt;
+  if (run) lost[static_cast<StoreId>(store)].push_back(*run);
+  return run.has_value();
+}
+
+std::optional<RecordOfChecks> read_record(io::FileSystem& files,
+                                          const std::string& repository_path) {
+  const auto text = files.read_file(repository_path + "/" + kRecordName, kCheckRecordBytesMax);
+  if (text) return decode_check_record(*text);
+  const auto code = text.error().code();
+  if (code == ErrorCode::kTooLarge || code == ErrorCode::kCorrupt) return std::nullopt;
+  return RecordOfChecks();
+}
+
+Result<void> write_record(io::FileSystem& files, const std::string& repository_path,
+                          const RecordOfChecks& record) {
+  return files.write_file_atomically(repository_path, kRecordName,
+                                     base::as_bytes(encode_check_record(record)));
+}
+
 }  // namespace
 
-std::string encode_earlier_checks(const std::vector<EarlierCheck>& checks) {
+std::string encode_check_record(const RecordOfChecks& record) {
   std::string text = kCheckRecordHead;
-  for (const EarlierCheck& check : checks) {
+  for (const EarlierCheck& check : record.checks) {
     text += fmt::format("{} = {} {}\n", name_of(check.depth), check.ended_at, check.damages);
+  }
+  std::size_t runs = 0;
+  for (const auto& [store, chunks] : record.lost) {
+    for (const auto& run : chunks.runs()) {
+      if (++runs > kRecordedRunsMax) break;
+      text += fmt::format("{} = {} {:016x} {}\n", kLostKey, store, run.first.value, run.count);
+    }
   }
   return text + fmt::format("checksum = {:016x}\n", base::checksum64(base::as_bytes(text)));
 }
 
-std::vector<EarlierCheck> decode_earlier_checks(const std::string& text) {
-  std::vector<EarlierCheck> checks;
+std::optional<RecordOfChecks> decode_check_record(const std::string& text) {
+  RecordOfChecks record;
+  std::map<StoreId, std::vector<base::IdRun>> lost;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string key;
+    words >> key;
+    if (key == kLostKey) {
+      if (!take_lost(words, lost)) return std::nullopt;
+      continue;
+    }
     std::string equals;
     EarlierCheck check;
-    words >> key >> equals >> check.ended_at >> check.damages;
+    words >> equals >> check.ended_at >> check.damages;
     const auto* const name = std::ranges::find(kDepthNames, key);
     if (!words || name == kDepthNames.end()) continue;
     check.depth = static_cast<CheckDepth>(name - kDepthNames.begin() + 1);
-    if (!checks.empty() && checks.back().depth >= check.depth) return {};
-    checks.push_back(check);
+    if (!record.checks.empty() && record.checks.back().depth >= check.depth) return std::nullopt;
+    record.checks.push_back(check);
   }
-  return encode_earlier_checks(checks) == text ? checks : std::vector<EarlierCheck>();
+  for (auto& [store, runs] : lost) record.lost[store] = base::IdRuns::from(std::move(runs));
+  if (encode_check_record(record) != text) return std::nullopt;
+  return record;
+}
+
+std::string encode_earlier_checks(const std::vector<EarlierCheck>& checks) {
+  return encode_check_record({checks, {}});
+}
+
+std::vector<EarlierCheck> decode_earlier_checks(const std::string& text) {
+  auto record = decode_check_record(text);
+  return record ? std::move(record->checks) : std::vector<EarlierCheck>();
 }
 
 std::vector<EarlierCheck> read_earlier_checks(io::FileSystem& files,
                                               const std::string& repository_path) {
-  const auto text = files.read_file(repository_path + "/" + kRecordName, kCheckRecordBytesMax);
-  const auto code = text ? ErrorCode::kTooLarge : text.error().code();
-  if (code != ErrorCode::kTooLarge && code != ErrorCode::kCorrupt) return {};
-  auto checks = text ? decode_earlier_checks(*text) : std::vector<EarlierCheck>();
-  const bool is_sound = text && encode_earlier_checks(checks) == *text;
+  auto record = read_record(files, repository_path);
+  if (record) return std::move(record->checks);
   // The damage that the record told of may still be there.
-  if (!is_sound) checks = {{CheckDepth::kStructure, 0, 1}};
-  return checks;
+  return {{CheckDepth::kStructure, 0, 1}};
 }
 
-void record_check(io::FileSystem& files, const std::string& repository_path,
+LostChunks read_lost_chunks(io::FileSystem& files, const std::string& repository_path) {
+  auto record = read_record(files, repository_path);
+  return record ? std::move(record->lost) : LostChunks();
+}
+
+void forget_lost_chunks(io::FileSystem& files, const std::string& repository_path,
+                        const LostChunks& taken) {
+  auto record = read_record(files, repository_path);
+  if (!record) return;  // The next check replaces it.
+  const auto before = record->lost;
+  for (const auto& [store, chunks] : taken) {
+    const auto named = record->lost.find(store);
+    if (named == record->lost.end()) continue;
+    named->second = named->second.subtract(chunks);
+    if (named->second.size() == 0) record->lost.erase(named);
+  }
+  if (record->lost == before) return;
+  const auto written = write_record(files, repository_path, *record);
+  if (!written) base::log(base::LogLevel::kInfo, written.error().message());
+}
+
+bool record_check(io::FileSystem& files, const std::string& repository_path,
                   const base::Clock& clock, const CheckEnd& end) {
-  auto checks = read_earlier_checks(files, repository_path);
+  RecordOfChecks record{read_earlier_checks(files, repository_path),
+                        read_lost_chunks(files, repository_path)};
+  auto& checks = record.checks;
   std::erase_if(checks, [&](const EarlierCheck& check) { return check.depth <= end.whole; });
   const CheckDepth depth = end.damages == 0 ? end.whole : std::max(end.whole, end.reached);
   std::erase_if(checks, [&](const EarlierCheck& check) { return check.depth == depth; });
   checks.push_back({depth, clock.now().seconds, end.damages});
   std::ranges::sort(checks, {}, &EarlierCheck::depth);
-  const auto written = files.write_file_atomically(repository_path, kRecordName,
-                                                   base::as_bytes(encode_earlier_checks(checks)));
+  if (end.damages == 0 && end.whole >= CheckDepth::kData) record.lost.clear();
+  for (const auto& [store, chunks] : end.lost) {
+    if (chunks.size() != 0) record.lost[store] = record.lost[store].unite(chunks);
+  }
+  const auto written = write_record(files, repository_path, record);
   if (!written) {
     base::log(base::LogLevel::kInfo,
               "the result of the check is not recorded: " + written.error().message());
   }
+  return written.has_value();
 }
 
 }  // namespace varve::maintain

@@ -254,6 +254,7 @@ Result<void> Checker::check_chunks(const catalog::SeriesRecord& series,
     if (missing.size() != 0) {
       damage(store_, folder_of(series.id),
              fmt::format("{} chunks are not stored anywhere", missing.size()), missing.runs());
+      note_lost(series.id, missing);
     }
     VARVE_TRY_ASSIGN(const bool later, check_pool_chunks(txn, version, *chunks));
     newer = newer || later;

@@ -15,6 +15,7 @@
 #include "format/data_codecs.h"
 #include "io/watched_file_system.h"
 #include "maintain/derived_faults.h"
+#include "maintain/known_damage.h"
 #include "maintain/parallel_verifier.h"
 #include "maintain/tree_checker.h"
 #include "meta/lmdb.h"
@@ -50,6 +51,9 @@ struct CheckHelpers {
   /// them.
   std::function<bool()> labels_are_complete{};
   bool is_distant = false;  ///< All containers are in an object store: as VerifyPace::is_distant.
+  /// Drops what is kept of an object store's data, so that a second read asks the store. If empty,
+  /// all data is on the disk.
+  std::function<void()> drop_cached{};
 };
 
 /// Checks a repository. For one use; owns its threads. Works beside a writer: it checks the state
@@ -65,6 +69,8 @@ class Checker {
   /// Runs the check. Errors: those of the catalog, if it cannot be read at all; kUnavailable; those
   /// of a process that lacks descriptors or memory, because such a check has no verdict.
   [[nodiscard]] Result<CheckReport> run();
+  /// Returns the chunks that run() found damaged, and that a second read found damaged, too.
+  [[nodiscard]] LostChunks lost_chunks() const;
 
  private:
   /// The findings about the store of a series, or about the pool.
@@ -104,6 +110,12 @@ class Checker {
   void check_container(Store& store, const store::SegmentReader& reader,
                        const format::ContainerRecord& record, const ContainerVerdict& verdict,
                        const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of);
+  /// Reads the container again if the verdict shows damaged chunks. Returns those that are lost.
+  /// Adds to the damages from `first` on if the second read was right.
+  [[nodiscard]] Result<base::IdRuns> confirm(
+      const Store& store, const format::ContainerRecord& record, const ContainerVerdict& verdict,
+      const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of, std::size_t first);
+  void note_lost(SeriesId owner, const base::IdRuns& chunks);
   void check_beside(SeriesId series);
   void check_manifests(const catalog::SeriesRecord& series,
                        const std::vector<catalog::VersionRecord>& versions);
@@ -153,6 +165,7 @@ class Checker {
   CheckReport report_;
   CheckProgress done_;
 
+  std::map<StoreId, std::vector<base::IdRun>> lost_;
   Store pool_;
   Store store_;  // Of the present series.
 };

@@ -135,6 +135,8 @@ Result<bool> Checker::check_pool_chunks(const meta::Txn& txn, const catalog::Ver
     damage(pool_, folder_of(kPoolOwner),
            fmt::format("{} chunks of {} are not stored anywhere", missing.size(), of_version()),
            missing.runs());
+    VARVE_TRY_ASSIGN(const auto stored, catalog::stored_ids(txn, missing));
+    note_lost(kPoolOwner, stored);
   }
   return located.size() != 0;
 }
@@ -231,6 +233,7 @@ Result<bool> Checker::check_containers(Store& store) {
     done_.reached = {store.owner, static_cast<std::uint32_t>(record.segment), record.offset};
     report_.bytes_read += verdict.bytes_read;
     if (report_.damages.size() != damages) {
+      VARVE_TRY_ASSIGN(const auto lost, confirm(store, record, verdict, runs_of, damages));
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
       VARVE_TRY_ASSIGN(const auto now, catalog::find_container(txn, store_id, record.number));
       if (!now || now->encode() != record.encode()) {
@@ -238,6 +241,8 @@ Result<bool> Checker::check_containers(Store& store) {
         report_.damages.resize(damages);
         store.damaged.resize(marks);
         if (now) store.checked.erase(record.number);
+      } else {
+        note_lost(store.owner, lost);
       }
     }
     if (progress_) progress_(done_);
@@ -297,6 +302,41 @@ void Checker::check_container(
     if (!fault.chunks.empty() && touched.size() == 0) continue;
     damage(store, reader.describe(record), fault.what, touched.runs());
   }
+}
+
+// Memory, a cable or a controller may have changed the bytes on their way. Only what the disk has
+// twice is known damage.
+Result<base::IdRuns> Checker::confirm(
+    const Store& store, const format::ContainerRecord& record, const ContainerVerdict& verdict,
+    const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of, std::size_t first) {
+  const auto [begin, end] = runs_of.equal_range(record.number);
+  std::vector<base::IdRun> ids;
+  for (auto it = begin; it != end; ++it) ids.push_back({it->second.first, it->second.count});
+  const auto suspects = damaged_chunks(verdict, base::IdRuns::from(std::move(ids)));
+  if (suspects.size() == 0) return base::IdRuns();
+  if (helpers_.drop_cached) helpers_.drop_cached();
+  VARVE_TRY_ASSIGN(const auto second, read_again(codecs_, files_, folder_of(store.owner),
+                                                 catalog::store_of(store.owner), record, suspects));
+  const bool was_right = second.sound == suspects;
+  for (auto i = first; was_right && i < report_.damages.size(); ++i) {
+    report_.damages[i].what +=
+        "; a second read was right, so memory, a cable or a controller may be failing";
+  }
+  return second.lost;
+}
+
+void Checker::note_lost(SeriesId owner, const base::IdRuns& chunks) {
+  auto& lost = lost_[catalog::store_of(owner)];
+  lost.insert(lost.end(), chunks.runs().begin(), chunks.runs().end());
+}
+
+LostChunks Checker::lost_chunks() const {
+  LostChunks lost;
+  for (const auto& [store, runs] : lost_) {
+    auto chunks = base::IdRuns::from(runs);
+    if (chunks.size() != 0) lost[store] = std::move(chunks);
+  }
+  return lost;
 }
 
 Result<void> Checker::check_parity(SeriesId owner) {

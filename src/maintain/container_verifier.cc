@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/system_error.h"
 #include "io/file_system.h"
 
 namespace varve::maintain {
@@ -53,7 +54,7 @@ void verify_padding(const format::FrameCodec& codec, store::SegmentReader& reade
   if (!verified && verified.error().code() == ErrorCode::kUnavailable) {
     verdict.unavailable = verified.error();
   } else if (!verified) {
-    verdict.faults.push_back({verified.error().message(), {}});
+    verdict.faults.push_back({verified.error().message(), {}, !base::is_damage(verified.error())});
   }
 }
 
@@ -105,7 +106,7 @@ ContainerVerdict verify_container(const format::DataCodecs& codecs, store::Segme
     if (!decoded) {
       verdict.faults.push_back(
           {fmt::format("frame at data offset {}: {}", frame.offset, decoded.error().message()),
-           chunks_of(header, frame)});
+           chunks_of(header, frame), !base::is_damage(decoded.error())});
     } else if (level == VerifyLevel::kChunks) {
       verify_chunks(header, frame, raw, codecs.fingerprinter(), verdict);
     }

@@ -36,6 +36,8 @@ struct ContainerVerdict {
     std::string what;
     /// Chunks that are unreadable or do not match their fingerprint.
     std::vector<base::IdRun> chunks;
+    /// True if the error shows no damage: a newer format, or a failure that may pass.
+    bool may_pass = false;
   };
   std::vector<Fault> faults;
   std::uint64_t bytes_read = 0;

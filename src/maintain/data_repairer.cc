@@ -237,9 +237,11 @@ std::vector<RepairStep> DataRepairer::steps() const {
   const auto lost = quarantine();
   if (!(lost == recorded_)) {
     steps.push_back({RepairStep::Kind::kQuarantine, store_.describe(),
-                     fmt::format("{} chunks are lost; reading them fails, and new data does not "
-                                 "refer to them (`varve check` names the files)",
-                                 lost.size())});
+                     lost.size() == 0
+                         ? std::string("no chunk is lost any more")
+                         : fmt::format("{} chunks are lost; reading them fails, and new data does "
+                                       "not refer to them (`varve check` names the files)",
+                                       lost.size())});
   }
   return steps;
 }

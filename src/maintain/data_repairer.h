@@ -57,6 +57,8 @@ class DataRepairer {
   /// Returns the containers in which scan() found any damage, used or not.
   [[nodiscard]] const std::vector<format::ContainerRecord>& damaged() const { return damaged_; }
   [[nodiscard]] bool all_found() const { return missing_.empty(); }
+  /// Returns how many damaged chunks have no other copy, as far as the searches have found out.
+  [[nodiscard]] std::uint64_t lost_chunks() const { return quarantine().size(); }
   /// Returns the steps that execute() would carry out.
   [[nodiscard]] std::vector<RepairStep> steps() const;
   /// Repairs the damage. `catalog` must be open for writing. Writes files first, then makes one

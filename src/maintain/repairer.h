@@ -39,6 +39,7 @@ class Repairer final : public Repair {
       bool scan_only, const Progress& progress, const RepairHelpers& helpers);
 
   [[nodiscard]] const std::vector<RepairStep>& steps() const override { return steps_; }
+  [[nodiscard]] std::uint64_t lost_chunks() const override { return lost_chunks_; }
   [[nodiscard]] Result<RepairReport> execute(const Progress& progress) override;
 
  private:
@@ -128,6 +129,7 @@ class Repairer final : public Repair {
   std::vector<std::pair<SeriesId, std::unique_ptr<DataRepairer>>>
       repairers_;  // They use `catalog_`.
   std::vector<std::unique_ptr<ParityRepairer>> parity_repairers_;
+  std::uint64_t lost_chunks_ = 0;
 };
 
 }  // namespace varve::maintain

@@ -57,7 +57,7 @@ Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& cat
                           io::FileSystem& files, const std::string& repository_path,
                           const ScrubOptions& options,
                           const std::function<void(const CheckProgress&)>& progress,
-                          const CheckHelpers& helpers) {
+                          const CheckHelpers& helpers, LostChunks& lost) {
   ScrubReport report;
   const auto path = repository_path + "/" + kStateName;
   const auto text = files.read_file(path, kStateBytesMax);
@@ -88,6 +88,7 @@ Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& cat
   };
   Checker checker(codecs, catalog, files, repository_path, how, on_progress, helpers);
   VARVE_TRY_ASSIGN(report.check, checker.run());
+  lost = checker.lost_chunks();
   state.damages += report.check.damages.size();
   if (report.check.finished) state = {};  // The next run starts a new pass.
   VARVE_TRY(save(state));

@@ -26,11 +26,12 @@ struct ScrubState {
 /// Decodes a state. Returns the start of a pass for malformed text.
 [[nodiscard]] ScrubState decode_scrub_state(const std::string& text);
 
-/// Continues the pass through all data, or starts the next one.
+/// Continues the pass through all data, or starts the next one. Sets `lost` to the damaged chunks
+/// that Checker::lost_chunks() returns.
 [[nodiscard]] Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& catalog,
                                         io::FileSystem& files, const std::string& repository_path,
                                         const ScrubOptions& options,
                                         const std::function<void(const CheckProgress&)>& progress,
-                                        const CheckHelpers& helpers);
+                                        const CheckHelpers& helpers, LostChunks& lost);
 
 }  // namespace varve::maintain

@@ -13,6 +13,7 @@ maintain::CheckHelpers RepositoryImpl::check_helpers() {
   const bool has_index = !is_attached();
   helpers.has_open_versions = has_index;
   helpers.is_distant = is_attached();
+  if (bucket_) helpers.drop_cached = [this] { bucket_->drop_cached(); };
   if (options_.read_only) {
     helpers.labels_are_complete = [this] { return has_settled_note(); };
   }

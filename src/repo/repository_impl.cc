@@ -13,7 +13,6 @@
 #include "catalog/series_catalog.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
-#include "maintain/check_record.h"
 #include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
 #include "meta/compaction.h"
@@ -113,6 +112,7 @@ Result<void> RepositoryImpl::start() {
   // Before any version is loaded: the pool then looks at the files of open versions.
   if (has_pool) VARVE_TRY(pool());
   VARVE_TRY(settle_at_opening());
+  settle_quarantine_at_opening();
   if (!left_behind_) remember_present();
   space_.keep_reserve();
   if (!bucket_) return {};
@@ -318,10 +318,13 @@ std::string RepositoryImpl::present_path() {
 
 Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
                                           const CheckObserver& progress) {
-  const auto run = [&] {
-    return maintain::Checker(codecs_, catalog_, *files_, paths_.root(), options, progress,
-                             check_helpers())
-        .run();
+  maintain::LostChunks lost;
+  const auto run = [&]() -> Result<CheckReport> {
+    maintain::Checker checker(codecs_, catalog_, *files_, paths_.root(), options, progress,
+                              check_helpers());
+    auto checked = checker.run();
+    lost = checker.lost_chunks();
+    return checked;
   };
   VARVE_TRY_ASSIGN(auto report, run());
   if (bucket_ && !report.damages.empty()) {
@@ -360,9 +363,7 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
   const bool is_whole = report.finished && options.percent == 100 && !options.after;
   if (is_whole) end.whole = end.reached;
   end.damages = report.damages.size();
-  if (report.finished || end.damages != 0) {
-    maintain::record_check(*files_, paths_.root(), clock_, end);
-  }
+  keep_damage(lost, end, report.finished || end.damages != 0, report);
   return report;
 }
 
@@ -372,15 +373,14 @@ std::vector<EarlierCheck> RepositoryImpl::earlier_checks() {
 
 Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
                                           const CheckObserver& progress) {
+  maintain::LostChunks lost;
   VARVE_TRY_ASSIGN(auto report, maintain::scrub(codecs_, catalog_, *files_, paths_.root(), options,
-                                                progress, check_helpers()));
+                                                progress, check_helpers(), lost));
   // A pass that ends has compared everything, perhaps in several runs.
   maintain::CheckEnd end{.reached = CheckDepth::kChunks,
                          .damages = report.damages_before + report.check.damages.size()};
   if (report.check.finished) end.whole = CheckDepth::kChunks;
-  if (report.check.finished || end.damages != 0) {
-    maintain::record_check(*files_, paths_.root(), clock_, end);
-  }
+  keep_damage(lost, end, report.check.finished || end.damages != 0, report.check);
   return report;
 }
 

@@ -23,7 +23,9 @@
 #include "format/superblock.h"
 #include "ingest/chunker.h"
 #include "io/file_system.h"
+#include "maintain/check_record.h"
 #include "maintain/checker.h"
+#include "maintain/known_damage.h"
 #include "meta/lmdb.h"
 #include "meta/meta_metrics.h"
 #include "repo/bucket_side.h"
@@ -98,6 +100,10 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] Result<ScrubReport> scrub(const ScrubOptions& options,
                                           const CheckObserver& progress) override;
   [[nodiscard]] std::vector<EarlierCheck> earlier_checks() override;
+  // Known damage. repository_damage.cc.
+  [[nodiscard]] Result<std::uint64_t> settle_quarantine() override;
+  [[nodiscard]] Result<LostFiles> lost_files(SeriesId series, VersionNumber number) override;
+  [[nodiscard]] Result<std::vector<VersionNumber>> versions_with_losses(SeriesId series) override;
   [[nodiscard]] Result<bool> has_older_catalog() override;
   [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<SpaceInfo> space() override;
@@ -205,6 +211,19 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   /// Returns the series that were used since the opening.
   [[nodiscard]] std::vector<series::Series*> used_series();
 
+  /// Changes the quarantine, as maintain::change_quarantine(), here and in what is open. Returns
+  /// the number of chunks that it added or took out.
+  [[nodiscard]] Result<std::uint64_t> quarantine(const maintain::LostChunks& lost,
+                                                 const maintain::LostChunks& sound);
+  /// As settle_quarantine(), if the record of checks names chunks. Logs errors.
+  void settle_quarantine_at_opening();
+  /// Quarantines what a check found damaged, or leaves it to the next writer. With `is_recorded`,
+  /// records the result of the check.
+  void keep_damage(const maintain::LostChunks& lost, maintain::CheckEnd end, bool is_recorded,
+                   CheckReport& report);
+  /// Returns the chunks that the versions of a series cannot read, with aliases.
+  [[nodiscard]] Result<base::IdRuns> lost_chunks(SeriesId series);
+
   // Settings of series. repository_settings.cc.
   /// Returns the settings of new series that were chosen when the repository was created.
   [[nodiscard]] SeriesSettings initial_series_settings() const;
@@ -280,6 +299,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   std::unique_ptr<EvictedArranging> evicted_;  // Null where all data is on the disk.
 
   std::mutex keys_mutex_;     // Held by a change of the key slots.
+  std::mutex damage_mutex_;   // Held while chunks that the record of checks names are read again.
   std::mutex arrange_mutex_;  // Guards the members up to arranger_.
   std::condition_variable_any arrange_wake_;
   std::set<SeriesId> to_arrange_;

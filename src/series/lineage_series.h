@@ -67,6 +67,7 @@ class LineageSeries final : public Series {
     return verify_index_files(parts_, newest);
   }
   [[nodiscard]] Result<std::uint64_t> lost_chunks_stamp() override;
+  void hide(const base::IdRuns& lost) override;
   [[nodiscard]] Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) override;
   [[nodiscard]] Result<void> remove() override;
   [[nodiscard]] Result<void> complete_manifests() override { return manifests_.complete(); }

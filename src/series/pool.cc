@@ -63,12 +63,7 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
   VARVE_TRY_ASSIGN(pool->store_,
                    layout::PoolStore::open(
                        parts, open_segments(host.segments, *host.files, host.paths->pool())));
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host.catalog));
-    VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, kPoolStore));
-    VARVE_TRY_ASSIGN(const auto lost_aliases, catalog::aliases_of(txn, lost));
-    pool->quarantined_ = lost.unite(lost_aliases);
-  }
+  VARVE_TRY(pool->note_quarantine());
   if (host.read_only) return pool;
   VARVE_TRY_ASSIGN(const bool is_any_open, pool->pin_open_versions());
   VARVE_TRY(pool->raise_birth());
@@ -81,6 +76,18 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
     pool->store_->note_left_behind();
   }
   return pool;
+}
+
+Result<void> Pool::note_quarantine() {
+  const std::lock_guard lock(quarantine_mutex_);
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host_.catalog));
+  VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, kPoolStore));
+  VARVE_TRY_ASSIGN(const auto aliases, catalog::aliases_of(txn, lost));
+  quarantined_sets_.push_back(std::make_unique<const base::IdRuns>(lost.unite(aliases)));
+  quarantined_.store(quarantined_sets_.back().get(), std::memory_order_release);
+  quarantine_changed_ = true;
+  forget(quarantined());  // Lost content is stored again if it comes back.
+  return {};
 }
 
 // The catalog may know fewer births than open versions refer to: after a repair, or if it is an
@@ -165,7 +172,7 @@ Result<index::PoolIndex*> Pool::index() {
     const auto missing = index->missing(newest);
     index->add_missing(missing);
     if (missing.size() != 0) changed_ = true;  // Else the next process reads the containers again.
-    index->forget(quarantined_);               // Lost content is stored again if it comes back.
+    index->forget(quarantined());              // Lost content is stored again if it comes back.
     index_ = std::move(index);
     fingerprints_ = std::move(fingerprints);
   }

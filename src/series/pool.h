@@ -89,7 +89,13 @@ class Pool {
   /// Notes that the index knows more than its files.
   void note_changed() { changed_ = true; }
   /// Returns the chunks of the pool that are known to be damaged. New data must not refer to them.
-  [[nodiscard]] const base::IdRuns& quarantined() const { return quarantined_; }
+  /// Lifetime: the set stays valid and unchanged as long as the pool.
+  [[nodiscard]] const base::IdRuns& quarantined() const {
+    return *quarantined_.load(std::memory_order_acquire);
+  }
+  /// Hides chunks that the catalog has in quarantine from open versions, and their aliases.
+  /// Errors: those of the catalog.
+  [[nodiscard]] Result<void> note_quarantine();
   /// Forgets freed chunks.
   void forget(const base::IdRuns& freed);
   /// Merges the containers that deletions left little used; see layout::PoolMerger::run(). Sets the
@@ -123,7 +129,11 @@ class Pool {
   const PoolHost host_;
   VersionNumber newest_birth_{};  // To which an open version refers, as pin_open_versions() found.
   std::unique_ptr<layout::PoolStore> store_;
-  base::IdRuns quarantined_;  // Only `varve repair` changes it, while the pool is closed.
+  std::mutex quarantine_mutex_;  // Guards quarantined_sets_.
+  // Every set that quarantined_ ever pointed to: a lookup may still use an older one.
+  std::vector<std::unique_ptr<const base::IdRuns>> quarantined_sets_;
+  std::atomic<const base::IdRuns*> quarantined_{nullptr};
+  std::atomic<bool> quarantine_changed_{false};  // Since the last post-pass began.
   std::mutex forecast_mutex_;
   bool knows_pins_ = false;  // Guarded by forecast_mutex_ while the repository is read-only.
   std::mutex parity_mutex_;

@@ -88,7 +88,7 @@ Result<std::unique_ptr<layout::PostPass>> Pool::begin_post_pass(const PostPassOp
   parts.fingerprinter = host_.fingerprinter;
   parts.folder = {host_.files, host_.paths->pool()};
   VARVE_TRY_ASSIGN(parts.kept, rewritten_chunks(txn));
-  parts.kept = parts.kept.unite(quarantined_);
+  parts.kept = parts.kept.unite(quarantined());
   if (options.everything) {
     parts.dead_permille_min = 0;
     parts.run_chunks_min = [](VersionNumber) { return 1; };
@@ -129,6 +129,8 @@ Result<void> Pool::end_post_pass(const layout::PostPass& pass) {
 Result<bool> Pool::post_pass(const PostPassOptions& options, const layout::PostPassHooks& hooks) {
   const std::lock_guard alone(merge_mutex_);
   if (options.everything && !removes_everything_) post_pass_.reset();
+  // A pass that was begun before may make the new copy of lost content an alias of the lost one.
+  if (quarantine_changed_.exchange(false)) post_pass_.reset();
   if (!post_pass_) {
     VARVE_TRY_ASSIGN(post_pass_, begin_post_pass(options));
     removes_everything_ = options.everything;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/id_runs.h"
 #include "meta/lmdb.h"
 #include "varve/arrange.h"
 #include "varve/backup.h"
@@ -78,6 +79,9 @@ class Series {
   [[nodiscard]] virtual Result<version::StagedState> read_staged_state(VersionNumber number) = 0;
   /// Returns Repository::lost_chunks_stamp().
   [[nodiscard]] virtual Result<std::uint64_t> lost_chunks_stamp() = 0;
+  /// Hides chunks of the series' own store, which the catalog has in quarantine, from the open
+  /// version: it stores their content again.
+  virtual void hide(const base::IdRuns& lost) = 0;
   /// Adds the sizes of the series, as `txn` sees it.
   [[nodiscard]] virtual Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) = 0;
   /// Removes the series' record and files. Errors: kNotEmpty if it has versions.

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "maintain/check_record.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/coding.h"
+#include "base/id_runs.h"
+#include "base/ids.h"
 #include "io/memory_file_system.h"
 
 namespace varve::maintain {
@@ -77,6 +82,74 @@ TEST_F(CheckRecord, ADamagedFileIsDamageUntilTheNextCheck) {
   ASSERT_TRUE(files_->write_file_atomically("/r", "checked", base::as_bytes(large)));
   EXPECT_EQ(read_earlier_checks(*files_, "/r"), damaged);
   EXPECT_EQ(record({kChunks, kChunks, 0}), (std::vector<EarlierCheck>{{kChunks, 1001, 0}}));
+}
+
+base::IdRuns ids(std::vector<base::IdRun> runs) { return base::IdRuns::from(std::move(runs)); }
+
+TEST_F(CheckRecord, NamesLostChunksUntilTheyAreTaken) {
+  const LostChunks found{{StoreId{0}, ids({{ChunkId::make(VersionNumber{1U << 31}, 7), 3}})},
+                         {StoreId{2}, ids({{ChunkId::make(VersionNumber{1}, 0), 1}})}};
+  (void)record({kChunks, kChunks, 2, found});
+  EXPECT_EQ(read_lost_chunks(*files_, "/r"), found);
+  // A check of the structure, or of a part of the data, says nothing about them.
+  (void)record({kStructure, kStructure, 0});
+  const LostChunks more{{StoreId{2}, ids({{ChunkId::make(VersionNumber{1}, 1), 4}})}};
+  (void)record({kStructure, kChunks, 1, more});
+  auto all = found;
+  all[StoreId{2}] = ids({{ChunkId::make(VersionNumber{1}, 0), 5}});
+  EXPECT_EQ(read_lost_chunks(*files_, "/r"), all);
+  const auto checks = read_earlier_checks(*files_, "/r");
+  forget_lost_chunks(*files_, "/r", found);
+  EXPECT_EQ(read_lost_chunks(*files_, "/r"), more);
+  forget_lost_chunks(*files_, "/r", all);
+  EXPECT_TRUE(read_lost_chunks(*files_, "/r").empty());
+  EXPECT_EQ(read_earlier_checks(*files_, "/r"), checks);
+}
+
+TEST_F(CheckRecord, AWholeCheckWithoutDamageDropsLostChunks) {
+  const LostChunks found{{StoreId{1}, ids({{ChunkId::make(VersionNumber{1}, 0), 1}})}};
+  (void)record({kChunks, kChunks, 1, found});
+  (void)record({kData, kData, 0});
+  EXPECT_TRUE(read_lost_chunks(*files_, "/r").empty());
+}
+
+TEST_F(CheckRecord, ADamagedOrForgedListOfLostChunksIsNone) {
+  RecordOfChecks sound;
+  sound.checks = {{kChunks, 7, 1}};
+  sound.lost[StoreId{1}] = ids(
+      {{ChunkId::make(VersionNumber{1}, 5), 2}, {ChunkId::make(VersionNumber{2}, 0xffffffff), 1}});
+  const std::string text = encode_check_record(sound);
+  EXPECT_EQ(decode_check_record(text), sound);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string changed = text;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    EXPECT_FALSE(decode_check_record(changed).has_value()) << i;
+  }
+  const auto forged = [](const std::string& line) {
+    const std::string head =
+        "# When checks ended (Unix seconds), and damages that they found.\n" + line + "\n";
+    return head + fmt::format("checksum = {:016x}\n", base::checksum64(base::as_bytes(head)));
+  };
+  EXPECT_TRUE(decode_check_record(forged("lost = 1 0000000100000005 2")).has_value());
+  for (const char* line :
+       {"lost = 1 0000000100000005 0", "lost = 1 00000001ffffffff 2",
+        "lost = 1 0000000100000005 4294967296", "lost = 1 100000005 2",
+        "lost = 4294967296 0000000100000005 2", "lost = 1 000000010000000x 2", "lost = 1",
+        "lost = 1 0000000100000005 2 3", "lost = 2 0000000100000005 2\nlost = 1 0000000100000005 2",
+        "lost = 1 0000000100000005 2\nlost = 1 0000000100000006 2"}) {
+    EXPECT_FALSE(decode_check_record(forged(line)).has_value()) << line;
+  }
+}
+
+TEST_F(CheckRecord, ARecordIsBounded) {
+  std::vector<base::IdRun> runs;
+  for (std::uint32_t i = 0; i < kRecordedRunsMax + 10; ++i) {
+    runs.push_back({ChunkId::make(VersionNumber{0x7fffffff}, 2 * i), 1});
+  }
+  const auto checks = record({kChunks, kChunks, 1, {{StoreId{0xffffffff}, ids(runs)}}});
+  EXPECT_EQ(checks, (std::vector<EarlierCheck>{{kChunks, 1000, 1}}));
+  const auto named = read_lost_chunks(*files_, "/r");
+  EXPECT_EQ(named.at(StoreId{0xffffffff}).size(), kRecordedRunsMax);
 }
 
 TEST_F(CheckRecord, ARecordThatCannotBeWrittenIsDropped) {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds out which chunks are damaged for good, and quarantines them: no new data refers to a chunk
+// in quarantine, so that content that comes in again is stored again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/id_runs.h"
+#include "base/ids.h"
+#include "format/container_record.h"
+#include "format/data_codecs.h"
+#include "io/file_system.h"
+#include "maintain/container_verifier.h"
+#include "meta/lmdb.h"
+#include "varve/result.h"
+
+namespace varve::maintain {
+
+/// Damaged chunks, by store. No set is empty. The pool's sets have no aliases.
+using LostChunks = std::map<StoreId, base::IdRuns>;
+
+/// Returns the chunks whose damage a verdict shows. None if the container is of an unsupported
+/// format, or if its file could not be read for a reason that may pass. `located`: the chunks that
+/// the catalog locates in the container.
+[[nodiscard]] base::IdRuns damaged_chunks(const ContainerVerdict& verdict,
+                                          const base::IdRuns& located);
+
+/// The result of a second read. A chunk is in neither set if the read failed for a reason
+/// that may pass.
+struct SecondRead {
+  base::IdRuns lost;
+  base::IdRuns sound;
+};
+/// Reads a container a second time, past the page cache and with another descriptor. `folder`: the
+/// folder of the store.
+/// Errors: kUnavailable if a distant store does not answer.
+[[nodiscard]] Result<SecondRead> read_again(const format::DataCodecs& codecs, io::FileSystem& files,
+                                            const std::string& folder, StoreId store,
+                                            const format::ContainerRecord& record,
+                                            const base::IdRuns& suspects);
+
+/// The result of confirm_lost_chunks().
+struct Confirmed {
+  LostChunks lost;       ///< Damaged, or needed and stored nowhere.
+  LostChunks sound;      ///< Sound, or stored nowhere and needed by no version.
+  LostChunks undecided;  ///< They could not be read for a reason that may pass.
+};
+/// Finds out which of the `named` chunks are lost. Reads each container that has some of them.
+/// Leaves out ids that no chunk of the store can have. Works beside arranging.
+/// Errors: those of the catalog; kUnavailable.
+[[nodiscard]] Result<Confirmed> confirm_lost_chunks(const format::DataCodecs& codecs,
+                                                    const meta::Env& catalog, io::FileSystem& files,
+                                                    const std::string& repository_path,
+                                                    const LostChunks& named);
+
+/// Returns the number of chunks.
+[[nodiscard]] std::uint64_t count_of(const LostChunks& lost);
+/// Returns the chunks in quarantine.
+[[nodiscard]] Result<LostChunks> find_quarantined(const meta::Env& catalog);
+/// Adds `lost` to the quarantine and takes `sound` out of it, in one commit (docs/ORDERING.md O61).
+/// Returns the chunks that it added or took out. Makes no commit if there are none.
+/// Errors: those of the commit.
+[[nodiscard]] Result<LostChunks> change_quarantine(const meta::Env& catalog, const LostChunks& lost,
+                                                   const LostChunks& sound);
+/// Returns the chunks of `some` that are not in `others`.
+[[nodiscard]] LostChunks without(const LostChunks& some, const LostChunks& others);
+
+}  // namespace varve::maintain

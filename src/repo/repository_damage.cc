@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps new data away from chunks that a check found damaged, and names the files that have them.
+#include <fmt/format.h>
+
+#include <mutex>
+#include <utility>
+
+#include "base/log.h"
+#include "catalog/alias_table.h"
+#include "catalog/layout_records.h"
+#include "catalog/pool_records.h"
+#include "catalog/series_catalog.h"
+#include "maintain/check_record.h"
+#include "maintain/known_damage.h"
+#include "maintain/lost_files.h"
+#include "repo/repository_impl.h"
+#include "series/version_records.h"
+
+namespace varve::repo {
+
+// The commit comes first: chunks that the record does not name any more are in quarantine (O61).
+Result<std::uint64_t> RepositoryImpl::quarantine(const maintain::LostChunks& lost,
+                                                 const maintain::LostChunks& sound) {
+  VARVE_TRY_ASSIGN(const auto changed, maintain::change_quarantine(catalog_, lost, sound));
+  if (changed.empty()) return std::uint64_t{0};
+  for (const auto& [store, ids] : changed) {
+    if (store == kPoolStore) {
+      if (auto* const shared = opened_pool()) VARVE_TRY(shared->note_quarantine());
+      continue;
+    }
+    // Released chunks stay unknown to an open version, which only costs space.
+    const auto damaged = lost.find(store);
+    if (damaged == lost.end()) continue;
+    VARVE_TRY_ASSIGN(auto* const one, find(static_cast<SeriesId>(store)));
+    one->hide(damaged->second);
+  }
+  write_all_labels();  // The labels of all series have the quarantine of the pool.
+  replicate_soon();
+  VARVE_TRY_ASSIGN(const auto all, maintain::find_quarantined(catalog_));
+  base::log(base::LogLevel::kInfo,
+            fmt::format("{} damaged chunks are in quarantine", maintain::count_of(all)));
+  return maintain::count_of(changed);
+}
+
+Result<std::uint64_t> RepositoryImpl::settle_quarantine() {
+  if (options_.read_only) return series::opened_read_only();
+  const std::lock_guard lock(damage_mutex_);
+  const auto named = maintain::read_lost_chunks(*files_, paths_.root());
+  VARVE_TRY_ASSIGN(const auto known, maintain::find_quarantined(catalog_));
+  auto suspects = known;
+  for (const auto& [store, ids] : named) suspects[store] = suspects[store].unite(ids);
+  if (suspects.empty()) return std::uint64_t{0};
+  VARVE_TRY_ASSIGN(const auto second, maintain::confirm_lost_chunks(codecs_, catalog_, *files_,
+                                                                    paths_.root(), suspects));
+  VARVE_TRY_ASSIGN(const auto chunks, quarantine(second.lost, second.sound));
+  maintain::forget_lost_chunks(*files_, paths_.root(), maintain::without(named, second.undecided));
+  return chunks;
+}
+
+// A check that cannot quarantine leaves the chunks to the next writer.
+void RepositoryImpl::settle_quarantine_at_opening() {
+  if (maintain::read_lost_chunks(*files_, paths_.root()).empty()) return;
+  const auto done = settle_quarantine();
+  if (done) return;
+  base::log(base::LogLevel::kWarning,
+            "damaged chunks that a check found are not in quarantine: " + done.error().message());
+}
+
+// An attached folder's writer is on another machine, and does not see this folder's record.
+void RepositoryImpl::keep_damage(const maintain::LostChunks& lost, maintain::CheckEnd end,
+                                 bool is_recorded, CheckReport& report) {
+  report.lost_chunks = maintain::count_of(lost);
+  maintain::LostChunks known;
+  maintain::LostChunks sound;  // In quarantine, and found sound.
+  if (auto found = maintain::find_quarantined(catalog_)) known = *std::move(found);
+  const auto suspects = maintain::without(known, lost);
+  if (end.whole >= CheckDepth::kData && !suspects.empty() && !is_attached()) {
+    auto second =
+        maintain::confirm_lost_chunks(codecs_, catalog_, *files_, paths_.root(), suspects);
+    if (second) sound = std::move(second->sound);
+  }
+  if (!is_attached()) end.lost = maintain::without(lost, known);
+  if (!options_.read_only) {
+    const auto changed = quarantine(lost, sound);
+    if (changed) {
+      end.lost.clear();
+      sound.clear();
+    } else {
+      base::log(base::LogLevel::kWarning, changed.error().message());
+    }
+  }
+  const bool recorded = is_recorded && maintain::record_check(*files_, paths_.root(), clock_, end);
+  report.quarantine_is_due = !sound.empty() || (recorded && !end.lost.empty());
+}
+
+// A reader also knows the chunks that the record of checks names for the next writer.
+Result<base::IdRuns> RepositoryImpl::lost_chunks(SeriesId series) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  const auto store = catalog::store_of(series);
+  VARVE_TRY_ASSIGN(auto own, catalog::find_quarantine(txn, store));
+  VARVE_TRY_ASSIGN(auto shared, catalog::find_quarantine(txn, kPoolStore));
+  if (options_.read_only && !is_attached()) {
+    auto named = maintain::read_lost_chunks(*files_, paths_.root());
+    own = own.unite(named[store]);
+    shared = shared.unite(named[kPoolStore]);
+  }
+  VARVE_TRY_ASSIGN(const auto aliases, catalog::aliases_of(txn, shared));
+  return own.unite(shared).unite(aliases);
+}
+
+Result<std::vector<VersionNumber>> RepositoryImpl::versions_with_losses(SeriesId series) {
+  std::vector<VersionNumber> affected;
+  VARVE_TRY_ASSIGN(const auto lost, lost_chunks(series));
+  if (lost.size() == 0) return affected;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
+  for (const auto& version : versions) {
+    if (version.state != VersionState::kSealed) continue;
+    const auto chunks = catalog::version_chunks(txn, series, version.number);
+    if (!chunks || chunks->intersect(lost).size() != 0) affected.push_back(version.number);
+  }
+  return affected;
+}
+
+Result<LostFiles> RepositoryImpl::lost_files(SeriesId series, VersionNumber number) {
+  VARVE_TRY_ASSIGN(auto lost, lost_chunks(series));
+  if (lost.size() == 0) return LostFiles();
+  catalog::VersionRecord record;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto found, catalog::find_version(txn, series, number));
+    if (!found || found->state != VersionState::kSealed) return series::no_version();
+    record = *found;
+    const auto chunks = catalog::version_chunks(txn, series, number);
+    if (chunks) lost = lost.intersect(*chunks);
+  }
+  if (lost.size() == 0) return LostFiles();
+  catalog::ObjectReader objects(catalog_, series, &pages_);
+  return maintain::find_lost_files(objects, record, lost);
+}
+
+}  // namespace varve::repo
