@@ -7,6 +7,7 @@
 #include <stop_token>
 
 #include "cli/check_output.h"
+#include "cli/known_damage.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/quantity.h"
@@ -52,8 +53,9 @@ int check_in_parts(PartOptions options, const Context& context) {
       !given) {
     return fail(given.error());
   }
-  const auto report = scrub(options, context);
+  auto report = scrub(options, context);
   if (!report) return fail(report.error());
+  quarantine_damage(options.repository, report->check, context);
   if (report->damages_before != 0) {
     note(context,
          fmt::format("earlier runs of this pass found {} damaged places", report->damages_before));

@@ -12,6 +12,7 @@
 #include "cli/check_in_parts.h"
 #include "cli/check_output.h"
 #include "cli/command.h"
+#include "cli/known_damage.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -163,8 +164,9 @@ int run_check(CheckArguments options, const Context& context) {
     return fail(given.error());
   }
   StoreCheck store;
-  const auto report = check(options, context, store);
+  auto report = check(options, context, store);
   if (!report) return fail(report.error());
+  quarantine_damage(options.repository, *report, context);
   print_check_report(*report, options.json, context,
                      options.outer ? Checked::kFiles : Checked::kVersions);
   const bool is_sound = print_store(store, options, context);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/known_damage.h"
 #include "cli/named_places.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -58,18 +59,19 @@ Result<Clone> find_clone(CloneArguments options) {
   return clone;
 }
 
-Result<VersionInfo> make_clone(const Clone& clone) {
+Result<VersionInfo> make_clone(const Clone& clone, bool json) {
   control::OpenRequest request;
   request.version = name_of(clone.target);
   request.source = name_of(clone.source);
   VARVE_TRY_ASSIGN(const auto control, open_control(clone.repository));
+  report_lost_files(*control, request.source, json);
   return close_after(*control, control->clone(request));
 }
 
 int run_clone(const CloneArguments& options, const Context& context) {
   const auto clone = find_clone(options);
   if (!clone) return fail(clone.error());
-  const auto made = make_clone(*clone);
+  const auto made = make_clone(*clone, options.json);
   if (!made) return fail(made.error());
   if (options.json) {
     print_json("version", version_json(*made));

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/known_damage.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
@@ -16,17 +17,18 @@ struct ReopenArguments {
   bool json = false;
 };
 
-Result<VersionInfo> reopen(const VersionTarget& target) {
+Result<VersionInfo> reopen(const VersionTarget& target, bool json) {
   control::OpenRequest request;
   request.version = request.source = name_of(target.version);
   VARVE_TRY_ASSIGN(const auto control, open_control(target.repository));
+  report_lost_files(*control, request.source, json);
   return close_after(*control, control->clone(request));
 }
 
 int run_reopen(const ReopenArguments& options, const Context& context) {
   const auto target = find_target(options.words.first, options.words.second);
   if (!target) return fail(target.error());
-  const auto made = reopen(*target);
+  const auto made = reopen(*target, options.json);
   if (!made) return fail(made.error());
   if (options.json) {
     print_json("version", version_json(*made));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/known_damage.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -124,6 +125,19 @@ void print_report(const RepairReport& report, const RepairArguments& options,
   }
 }
 
+// Known damage is no step: no repair without other copies of the content can do anything about it.
+void print_lost_chunks(std::uint64_t chunks, const RepairArguments& options,
+                       const Context& context) {
+  if (chunks == 0) return;
+  if (options.json) {
+    print_json("lost_chunks", {{"chunks", chunks}, {"what", kHowToHeal}});
+  } else {
+    note(context, fmt::format("{} chunks are lost, and new data does not refer to them; {} (`varve "
+                              "check` names the files)",
+                              chunks, kHowToHeal));
+  }
+}
+
 Result<int> repair(const RepairArguments& options, const Context& context) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("repairing", shown);
@@ -156,6 +170,10 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     // With -q, the steps are listed only where the user has to decide about them.
     const bool lists = options.json || !context.quiet || options.dry_run || !options.yes;
     if (lists) print_steps(planned->steps(), options.json);
+    if (planned->steps().empty() || options.dry_run) {
+      print_lost_chunks(planned->lost_chunks(), options, context);
+      lost = lost || planned->lost_chunks() != 0;
+    }
     if (planned->steps().empty()) {
       if (!options.json && !context.quiet) print("nothing more to repair\n");
       break;
@@ -168,7 +186,9 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     VARVE_TRY_ASSIGN(const auto report, planned->execute(report_progress));
     progress.clear();
     print_report(report, options, context);
-    lost = lost || !report.problems.empty() || report.chunks_quarantined != 0;
+    const auto chunks = std::max(report.chunks_quarantined, planned->lost_chunks());
+    print_lost_chunks(chunks, options, context);
+    lost = lost || !report.problems.empty() || chunks != 0;
     // These steps must be done before a plan can find all damage to the data.
     again = std::ranges::any_of(planned->steps(), [](const RepairStep& step) {
       return step.kind == RepairStep::Kind::kCatalog || step.kind == RepairStep::Kind::kHeader ||
@@ -177,7 +197,7 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     how.trust_catalog = true;
     how.rebuild_catalog = false;
   }
-  if (options.dry_run) return kExitOk;
+  if (options.dry_run) return lost ? kExitIncomplete : kExitOk;
   // Opening the repository for writing completes the manifests, and shows that it can be opened.
   VARVE_TRY_ASSIGN(const auto repository, open_to_write(options.repository));
   VARVE_TRY(repository->close());

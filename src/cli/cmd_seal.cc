@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/known_damage.h"
 #include "cli/named_places.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -101,6 +102,8 @@ Result<VersionInfo> seal(const VersionTarget& target, const SealArguments& optio
   if (sealed) {
     if (!sealed->warning.empty()) report_problems({sealed->warning});
     print_sealed(*sealed, options, context);
+    report_lost_files(*control, sealed->sealed.series_name + "/" + sealed->sealed.name,
+                      options.json);
     owed.run(*control, {sealed->sealed.series_name});
   }
   auto closed = control->close();

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/known_damage.h"
 #include "cli/named_places.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -62,6 +63,7 @@ Result<SeriesStatus> look_at_series(Repository& repository, control::OpenVersion
   }
   VARVE_TRY_ASSIGN(status.open, open_versions.of(series));
   VARVE_TRY_ASSIGN(status.debt, repository.arranging_debt(series.id));
+  VARVE_TRY(look_at_losses(repository, series.id, status));
   return status;
 }
 
@@ -157,6 +159,11 @@ Json series_json(const SeriesStatus& series, const Timestamp& now) {
     put_name(object, "newest", series.newest->name);
     put_time(object, "sealed_at", series.newest->sealed_at);
     object["age_seconds"] = seconds_since(series.newest->sealed_at, now);
+  }
+  if (series.versions_with_losses != 0) {
+    object["lost"] = lost_files_json(series.lost);
+    object["lost"]["versions"] = series.versions_with_losses;
+    put_name(object["lost"], "version", series.lost_version);
   }
   auto& open = object["open"] = Json::array();
   for (const VersionInfo& version : series.open) {

@@ -21,6 +21,7 @@
 #include "base/system_error.h"
 #include "base/unique_fd.h"
 #include "cli/command.h"
+#include "cli/known_damage.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
@@ -173,8 +174,9 @@ Result<TransferReport> store_and_seal(Repository& repository, const VersionPath&
   }
   VARVE_TRY_ASSIGN(const SealOutcome sealed, seal_stored(repository, stored));
   print_stored(sealed.info, stored.report, options, context);
+  control::LocalControl control(repository);
+  report_lost_files(control, sealed.info.series_name + "/" + sealed.info.name, options.json);
   if (!options.no_arrange) {
-    control::LocalControl control(repository);
     arrange_owed(control, {path.series}, stop, progress, context);
   }
   return std::move(stored.report);
@@ -215,9 +217,13 @@ Result<TransferReport> store_in_daemon(const StoreArguments& options, control::S
   });
   progress.clear();
   if (!options.stdin_name.empty()) stored = as_usage(std::move(stored));
+  if (stored) {
+    for (const std::string& folder : stored->left_out) report_left_out(folder);
+    print_stored(stored->version, stored->report, options, context);
+    report_lost_files(*daemon, stored->version.series_name + "/" + stored->version.name,
+                      options.json);
+  }
   VARVE_TRY_ASSIGN(auto reply, close_after(*daemon, std::move(stored)));
-  for (const std::string& folder : reply.left_out) report_left_out(folder);
-  print_stored(reply.version, reply.report, options, context);
   daemon.reset();  // A process opens the catalog only once at a time.
   begun = false;
   VARVE_TRY(

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/known_damage.h"
 #include "cli/output.h"
 #include "varve/copy_name.h"
 
@@ -213,7 +214,35 @@ void add_replication_concern(const RepositoryStatus& status, std::vector<Concern
                                      status.replication->place, missing == 1 ? "it" : "them")});
 }
 
+// Data that the next store does not bring back by itself is the worst in the newest version.
+void add_loss_concern(const SeriesStatus& series, std::vector<Concern>& concerns) {
+  if (series.versions_with_losses == 0) return;
+  const bool in_newest = series.newest && series.newest->name == series.lost_version;
+  auto text =
+      fmt::format("{} {} of {} {} lost content", series.versions_with_losses,
+                  series.versions_with_losses == 1 ? "version" : "versions", printable(series.name),
+                  series.versions_with_losses == 1 ? "has" : "have");
+  if (series.lost.files != 0) {
+    text += fmt::format(", {} in {}", lost_files_text(series.lost), printable(series.lost_version));
+  }
+  concerns.push_back({in_newest ? Health::kCritical : Health::kWarning, text + "; " + kHowToHeal});
+}
+
 }  // namespace
+
+Result<void> look_at_losses(Repository& repository, SeriesId series, SeriesStatus& status) {
+  VARVE_TRY_ASSIGN(const auto affected, repository.versions_with_losses(series));
+  status.versions_with_losses = affected.size();
+  if (affected.empty()) return {};
+  VARVE_TRY_ASSIGN(const auto versions, repository.versions(series));
+  for (const VersionInfo& version : versions) {
+    if (version.number == affected.back()) status.lost_version = version.name;
+  }
+  // Of a tree that cannot be read, the check of the structure tells.
+  auto lost = repository.lost_files(series, affected.back());
+  if (lost) status.lost = *std::move(lost);
+  return {};
+}
 
 std::vector<Concern> find_concerns(const RepositoryStatus& status, const StatusLimits& limits) {
   std::vector<Concern> concerns;
@@ -227,6 +256,7 @@ std::vector<Concern> find_concerns(const RepositoryStatus& status, const StatusL
   for (const SeriesStatus& series : status.series) {
     add_age_concerns(series, status.now, limits, concerns);
     add_debt_concern(series, concerns);
+    add_loss_concern(series, concerns);
   }
   add_replication_concern(status, concerns);
   add_space_concern(status.space, limits, concerns);

@@ -10,6 +10,8 @@
 #include "varve/arrange.h"
 #include "varve/check.h"
 #include "varve/replication.h"
+#include "varve/repository.h"
+#include "varve/result.h"
 #include "varve/staged_data.h"
 #include "varve/types.h"
 
@@ -28,7 +30,10 @@ struct SeriesStatus {
   std::optional<VersionInfo> newest;  ///< The newest sealed version.
   std::vector<VersionInfo> open;
   ArrangingDebt debt;
-  std::uint64_t unreplicated = 0;  ///< Sealed versions that the object store lacks.
+  std::uint64_t unreplicated = 0;          ///< Sealed versions that the object store lacks.
+  std::uint64_t versions_with_losses = 0;  ///< Sealed versions with lost files.
+  std::string lost_version{};              ///< The newest of them.
+  LostFiles lost{};                        ///< Its lost files.
 };
 
 /// A repository, as `varve status` sees it.
@@ -62,6 +67,11 @@ struct Concern {
 /// Returns the reasons for attention, the gravest first; none if all is well.
 [[nodiscard]] std::vector<Concern> find_concerns(const RepositoryStatus& status,
                                                  const StatusLimits& limits);
+
+/// Sets what `status` has on lost files. SeriesStatus::newest must be set.
+/// Errors: the common ones.
+[[nodiscard]] Result<void> look_at_losses(Repository& repository, SeriesId series,
+                                          SeriesStatus& status);
 
 /// Returns how many seconds ago the time was; 0 if it is in the future.
 [[nodiscard]] std::uint64_t seconds_since(const Timestamp& time, const Timestamp& now);

@@ -295,6 +295,14 @@ Result<std::vector<PoolStream>> Client::pool_streams() {
   return *std::move(reply.streams);
 }
 
+Result<DamageReply> Client::known_damage(const DamageRequest& request) {
+  Request asked = request_for(Operation::kKnownDamage);
+  asked.damage = request;
+  VARVE_TRY_ASSIGN(Reply reply, ask_new(asked, "quarantine of damaged chunks"));
+  if (!reply.damage) return lacks("damage");
+  return *std::move(reply.damage);
+}
+
 Result<void> Client::adopt_keys(const KeysRequest& request) {
   Request asked = request_for(Operation::kKeys);
   asked.keys = request;

@@ -86,6 +86,7 @@ class Client {
   [[nodiscard]] Result<UpkeepSettings> upkeep(const UpkeepRequest& request);
   [[nodiscard]] Result<std::vector<PoolStream>> pool_streams();
   /// Errors: as series_settings().
+  [[nodiscard]] Result<DamageReply> known_damage(const DamageRequest& request);
   [[nodiscard]] Result<void> adopt_keys(const KeysRequest& request);
 
  private:

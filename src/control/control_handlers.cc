@@ -87,6 +87,9 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
   handlers.adopt_keys = [control](const KeysRequest& request) {
     return control->adopt_keys(request);
   };
+  handlers.known_damage = [control](const DamageRequest& request) {
+    return control->known_damage(request);
+  };
 }
 
 }  // namespace varve::control

@@ -133,6 +133,18 @@ Result<void> LocalControl::adopt_keys(const KeysRequest& request) {
   return repository_.adopt_keys(request.superblock);
 }
 
+Result<DamageReply> LocalControl::known_damage(const DamageRequest& request) {
+  DamageReply reply;
+  if (request.settles) {
+    VARVE_TRY_ASSIGN(reply.changed, repository_.settle_quarantine());
+  }
+  if (request.version.empty()) return reply;
+  VARVE_TRY_ASSIGN(const VersionName name, split_version_name(request.version));
+  VARVE_TRY_ASSIGN(const VersionInfo version, find_version(repository_, name));
+  VARVE_TRY_ASSIGN(reply.lost, repository_.lost_files(version.series, version.number));
+  return reply;
+}
+
 Result<std::vector<PoolStream>> LocalControl::pool_streams() { return repository_.pool_streams(); }
 
 Result<std::vector<VersionInfo>> LocalControl::open_versions(const std::string& series) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "control/damage_json.h"
 #include "control/error_names.h"
 #include "control/identity_json.h"
 #include "control/json.h"
@@ -21,7 +22,7 @@
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 23> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 24> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
@@ -45,6 +46,7 @@ constexpr std::array<std::pair<Operation, std::string_view>, 23> kOperations = {
     {Operation::kStoreStream, "store_stream"},
     {Operation::kGoOn, "go_on"},
     {Operation::kKeys, "keys"},
+    {Operation::kKnownDamage, "known_damage"},
 }};
 
 template <typename Table, typename Value>
@@ -174,6 +176,7 @@ void encode_upkeep(const Request& request, Json& line) {
     line["changes"] = changes_to_json(request.series_settings.changes);
   }
   put_repository_settings(request, line);
+  put_damage(request, line);
 }
 
 /// Returns false if a member is missing or has the wrong type.
@@ -238,7 +241,7 @@ bool decode_upkeep(const Json& object, Request& request) {
     ok = changes.has_value();
     if (ok) request.series_settings.changes = *changes;
   }
-  ok = ok && take_repository_settings(object, request);
+  ok = ok && take_repository_settings(object, request) && take_damage(object, request);
   return ok && fields.ok();
 }
 
@@ -263,10 +266,11 @@ void encode_upkeep(const Reply& reply, Json& line) {
   if (reply.pool_index) line["pool_index"] = pool_index_text(*reply.pool_index);
   if (reply.upkeep) line["upkeep"] = upkeep_to_json(*reply.upkeep);
   if (reply.streams) line["streams"] = streams_to_json(*reply.streams);
+  put_damage(reply, line);
 }
 
 bool decode_upkeep(const Json& object, Reply& reply) {
-  if (!take_stored(object, reply)) return false;
+  if (!take_stored(object, reply) || !take_damage(object, reply)) return false;
   if (object.find("forecast") != nullptr) {
     const Json& forecast = *object.find("forecast");
     reply.forecast = numbers_from<DeletionForecast>(kForecast, forecast);

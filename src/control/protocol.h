@@ -44,7 +44,8 @@ enum class Operation {
   kStore,
   kStoreStream,  ///< As kStore. The descriptor of the stream comes with the request's first byte.
   kGoOn,         ///< The answer to a reply with `all_read`, within kStoreStream.
-  kKeys          ///< The reply has no members of its own.
+  kKeys,         ///< The reply has no members of its own.
+  kKnownDamage
 };
 
 struct Request {
@@ -65,6 +66,7 @@ struct Request {
   PoolIndexRequest pool_index{};
   UpkeepRequest upkeep{};
   KeysRequest keys{};
+  DamageRequest damage{};
 };
 
 /// An error, or the result of the operation. The daemon may send interim replies before the last
@@ -92,6 +94,7 @@ struct Reply {
   /// The daemon has stored the whole stream, and ends the version once the client sends kGoOn.
   bool all_read = false;
   std::optional<StoreTaskReply> stored{};  ///< Only for the last reply to these two.
+  std::optional<DamageReply> damage{};     ///< Only for kKnownDamage.
 };
 
 [[nodiscard]] std::string encode(const Request& request);

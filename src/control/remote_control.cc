@@ -84,6 +84,10 @@ Result<PoolIndexChoice> RemoteControl::pool_index(const PoolIndexRequest& reques
   return call([&](Client& client) { return client.pool_index(request); });
 }
 
+Result<DamageReply> RemoteControl::known_damage(const DamageRequest& request) {
+  return call([&](Client& client) { return client.known_damage(request); });
+}
+
 Result<void> RemoteControl::adopt_keys(const KeysRequest& request) {
   return call([&](Client& client) { return client.adopt_keys(request); });
 }

@@ -47,6 +47,7 @@ class RemoteControl final : public RepositoryControl {
       const SeriesSettingsRequest& request) override;
   [[nodiscard]] Result<PoolIndexChoice> pool_index(const PoolIndexRequest& request) override;
   [[nodiscard]] Result<void> adopt_keys(const KeysRequest& request) override;
+  [[nodiscard]] Result<DamageReply> known_damage(const DamageRequest& request) override;
   [[nodiscard]] Result<UpkeepSettings> upkeep(const UpkeepRequest& request) override;
   [[nodiscard]] Result<std::vector<PoolStream>> pool_streams() override;
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series) override;

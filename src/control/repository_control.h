@@ -88,6 +88,11 @@ class RepositoryControl {
   /// Errors: as series_settings().
   [[nodiscard]] virtual Result<void> adopt_keys(const KeysRequest& request) = 0;
 
+  /// Quarantines chunks that a check found damaged, and returns the lost files of a version, as the
+  /// request says.
+  /// Errors: as series_settings().
+  [[nodiscard]] virtual Result<DamageReply> known_damage(const DamageRequest& request) = 0;
+
   /// Returns the streams of the pool's index in the process that makes the changes.
   /// Errors: as series_settings().
   [[nodiscard]] virtual Result<std::vector<PoolStream>> pool_streams() = 0;

@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "varve/backup.h"
+#include "varve/check.h"
 #include "varve/options.h"
 #include "varve/pool_index.h"
 #include "varve/types.h"
@@ -137,6 +138,18 @@ struct UpkeepRequest {
 /// New key slots; see Repository::adopt_keys(). The text has no key in the clear.
 struct KeysRequest {
   std::string superblock{};
+};
+
+/// A request about chunks that are known to be damaged.
+struct DamageRequest {
+  bool settles = false;   ///< See Repository::settle_quarantine().
+  std::string version{};  ///< SERIES/VERSION of a sealed version; "" for none.
+};
+
+/// The answer to a DamageRequest.
+struct DamageReply {
+  std::uint64_t changed = 0;  ///< Chunks that the request added to the quarantine or released.
+  LostFiles lost{};           ///< Those of the version.
 };
 
 /// The result of a seal: the sealed version and, with SealRequest::keep, the open version that

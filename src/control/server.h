@@ -57,6 +57,7 @@ struct Handlers {
   std::function<Result<UpkeepSettings>(const UpkeepRequest&)> upkeep;
   std::function<Result<std::vector<PoolStream>>()> pool_streams;
   std::function<Result<void>(const KeysRequest&)> adopt_keys;
+  std::function<Result<DamageReply>(const DamageRequest&)> known_damage;
 };
 
 /// Limits on the resources that clients can use.

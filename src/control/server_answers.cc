@@ -126,6 +126,9 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
       if (!done) reply.error = std::move(done).error();
       break;
     }
+    case Operation::kKnownDamage:
+      put(handlers_.known_damage(request.damage), reply.damage, reply);
+      break;
     case Operation::kArrange: {
       Teller tell(connection.socket.get(), connection.sending);
       put(handlers_.arrange(

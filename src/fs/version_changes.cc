@@ -3,16 +3,31 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "base/log.h"
 #include "fs/node_id.h"
+#include "varve/check.h"
 
 namespace varve::fs {
 namespace {
 constexpr std::chrono::milliseconds kReaderPoll{20};
 constexpr std::chrono::milliseconds kCloseGrace{1000};
+
+// A seal by a rename has no other way to tell.
+void log_lost_files(Repository& repository, const VersionInfo& sealed) {
+  const auto lost = repository.lost_files(sealed.series, sealed.number);
+  if (!lost || lost->files == 0) return;
+  std::string names;
+  for (const auto& name : lost->names) names += (names.empty() ? "" : ", ") + name;
+  base::log(base::LogLevel::kWarning,
+            fmt::format("{}/{} was sealed with lost content in {} files: {}{}; store the source "
+                        "again, then run `varve repair`",
+                        sealed.series_name, sealed.name, lost->files, names,
+                        lost->files > lost->names.size() ? ", ..." : ""));
+}
 }  // namespace
 
 std::mutex& VersionChanges::mutex_of(SeriesId series) {
@@ -25,6 +40,7 @@ Result<SealOutcome> VersionChanges::seal(SeriesId series, VersionNumber number,
                                          SealWriters writers) {
   VARVE_TRY_ASSIGN(SealOutcome outcome, repository_.seal(series, number, new_name, mode, writers));
   forget_latest(series);
+  log_lost_files(repository_, outcome.info);
   if (Slot* slot = nodes_.slots().find(series, number)) {
     auto reader = repository_.reader(series, number);
     if (!reader)
