@@ -77,6 +77,7 @@ struct CheckReport {
   std::optional<std::uint64_t> sequence{};  ///< See Repository::sequence().
   /// Damaged chunks whose damage a second read confirmed.
   std::uint64_t lost_chunks = 0;
+  bool quarantined = false;  ///< All of these are in quarantine.
   /// True if a writer has to call Repository::settle_quarantine(): the record of checks names
   /// chunks that are not in quarantine, or chunks in quarantine were found sound.
   bool quarantine_is_due = false;

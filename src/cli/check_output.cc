@@ -53,7 +53,7 @@ void print_summary(const CheckReport& report, Checked checked) {
     object["parity_files_protected"] = report.parity.files_protected;
     if (report.sequence) object["sequence"] = *report.sequence;
     object["lost_chunks"] = report.lost_chunks;
-    object["quarantined"] = !report.quarantine_is_due;
+    object["quarantined"] = report.quarantined;
   }
   print_json("check_summary", std::move(object));
 }
@@ -79,10 +79,11 @@ void print_check_report(const CheckReport& report, bool json, const Context& con
   print(
       fmt::format("{}: {}{}\n", what, damages, report.finished ? "" : ", stopped before the end"));
   if (report.lost_chunks != 0) {
-    print(
-        fmt::format("{} chunks are damaged{}; `varve repair` looks for other copies, and the next "
-                    "`varve store` stores the content of others again\n",
-                    report.lost_chunks, report.quarantine_is_due ? "" : " and in quarantine"));
+    print(fmt::format("{} chunks are damaged and {}\n", report.lost_chunks,
+                      report.quarantined
+                          ? "in quarantine; `varve repair` looks for other copies, and the next "
+                            "`varve store` stores the content of others again"
+                          : "not in quarantine yet"));
   }
   if (report.parity.percent != 0) {
     print(fmt::format("parity of {} %: {} of {} files are protected\n", report.parity.percent,

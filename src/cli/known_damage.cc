@@ -13,6 +13,11 @@
 namespace varve::cli {
 
 void quarantine_damage(const std::string& repository, CheckReport& report, const Context& context) {
+  if (report.lost_chunks != 0 && !report.quarantined && !report.quarantine_is_due) {
+    note(context,
+         "the damaged chunks cannot be recorded here, so new data may refer to them; run the check "
+         "where it can write to the folder that stores new versions");
+  }
   if (!report.quarantine_is_due) return;
   const auto done = [&]() -> Result<control::DamageReply> {
     VARVE_TRY_ASSIGN(const auto path, repository_at(repository, control::Purpose::kLook));
@@ -24,6 +29,7 @@ void quarantine_damage(const std::string& repository, CheckReport& report, const
   }();
   if (done) {
     report.quarantine_is_due = false;
+    report.quarantined = true;
     return;
   }
   note(context, fmt::format("the quarantine of damaged chunks is not up to date yet ({}); the next "

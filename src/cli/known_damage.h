@@ -18,7 +18,7 @@ inline constexpr const char* kHowToHeal =
 
 /// Quarantines the chunks that the record of checks names, through the daemon that has the
 /// repository mounted, or by opening the repository for writing. Sets
-/// CheckReport::quarantine_is_due to false on success. Otherwise the next writer quarantines them.
+/// CheckReport::quarantined on success. Otherwise the next writer quarantines them.
 /// Does nothing unless the report says that the record names some. No object of this process may
 /// have the repository open.
 void quarantine_damage(const std::string& repository, CheckReport& report, const Context& context);

@@ -313,7 +313,8 @@ Result<base::IdRuns> Checker::confirm(
   std::vector<base::IdRun> ids;
   for (auto it = begin; it != end; ++it) ids.push_back({it->second.first, it->second.count});
   const auto suspects = damaged_chunks(verdict, base::IdRuns::from(std::move(ids)));
-  if (suspects.size() == 0) return base::IdRuns();
+  // The quarantine of an attached folder is that of the folder that writes.
+  if (suspects.size() == 0 || helpers_.is_distant) return base::IdRuns();
   if (helpers_.drop_cached) helpers_.drop_cached();
   VARVE_TRY_ASSIGN(const auto second, read_again(codecs_, files_, folder_of(store.owner),
                                                  catalog::store_of(store.owner), record, suspects));

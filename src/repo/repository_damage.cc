@@ -80,9 +80,11 @@ void RepositoryImpl::keep_damage(const maintain::LostChunks& lost, maintain::Che
     if (second) sound = std::move(second->sound);
   }
   if (!is_attached()) end.lost = maintain::without(lost, known);
+  report.quarantined = maintain::without(lost, known).empty();
   if (!options_.read_only) {
     const auto changed = quarantine(lost, sound);
     if (changed) {
+      report.quarantined = true;
       end.lost.clear();
       sound.clear();
     } else {

@@ -122,6 +122,15 @@ allowed=1 json check repo
 allowed=2 json status repo
 allowed=3 json repair -n repo
 allowed=3 json repair --yes repo
+head -c 1000000 /dev/urandom >src/dir/large
+"$VARVE" -q init --compression none lossy 2>/dev/null
+"$VARVE" -q store lossy s/one src
+python3 "$here/flip_data.py" "$(find lossy -name '*.seg' -size +100k | head -n 1)"
+allowed=1 json check lossy
+json clone lossy s/one s/two
+json seal lossy s/two
+allowed=2 json status lossy
+allowed=3 json repair --yes lossy
 python3 "$here/json_page.py" "$page" lines/*
 missing=
 for command in $("$VARVE" --help | sed -n '/^Subcommands:/,/^$/ s/^  \([a-z][a-z-]*\).*/\1/p'); do

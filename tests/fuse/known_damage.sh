@@ -110,6 +110,17 @@ quarantined || fail "the writer left chunks"
 is_whole s/tue || fail "the next writer refers to lost chunks"
 ok "without the lock, the record names the chunks, and the next writer takes them"
 
+fresh lineage
+damage "$(segment)"
+mkdir -p "$work/readable"
+mount --bind "$repo" "$work/readable"
+mount -o remount,bind,ro "$work/readable"
+expect_status 1 "$VARVE" check --read-data "$work/readable"
+grep -q 'not in quarantine yet' "$work/stdout" || fail "check says $(cat "$work/stdout")"
+message_says 'run the check where it can write'
+umount "$work/readable"
+ok "a check that cannot write says that nothing is recorded"
+
 # ---- Data that is sound again ----
 
 fresh lineage
@@ -140,4 +151,14 @@ for placement in lineage pool; do
   expect_status 0 "$VARVE" repair --yes "$repo"
   is_whole s/mon
 done
+"$VARVE" -q clone "$repo" s/tue s/wed.partial
+mount_as_job
+damage $(find "$repo" -name '*.seg' -size +100k)
+expect_status 1 "$VARVE" check --read-data "$repo"
+grep -q 'damaged and in quarantine' "$work/stdout" || fail "check says $(cat "$work/stdout")"
+cp "$work/tree/below/file" "$mnt/s/wed.partial/again"
+expect_status 0 env -u VARVE_PASSPHRASE_FILE "$VARVE" seal "$mnt/s/wed.partial"
+message_says 's/wed has .* with lost content: .*below/file'
+cmp "$work/tree/below/file" "$mnt/s/wed/again" || fail "an open version refers to lost chunks"
+unmount_repo
 ok "the same in an encrypted repository"

@@ -238,6 +238,32 @@ TEST(ControlProtocol, KeysRoundTrip) {
   EXPECT_FALSE(decode_request(R"({"op":"keys","protocol":)" + std::to_string(kProtocol) + "}"));
 }
 
+TEST(ControlProtocol, KnownDamageRoundTrips) {
+  Request request;
+  request.operation = Operation::kKnownDamage;
+  request.damage = {.settles = true, .version = "s/v\xff"};
+  const auto asked = decode_request(encode(request));
+  ASSERT_TRUE(asked);
+  EXPECT_TRUE(asked->damage.settles);
+  EXPECT_EQ(asked->damage.version, "s/v\xff");
+  EXPECT_FALSE(decode_request(R"({"op":"known_damage","settles":true,"protocol":)" +
+                              std::to_string(kProtocol) + "}"));
+  Reply reply;
+  reply.damage = DamageReply{3, {2, {"a/b\xff", "c"}}};
+  const auto back = decode_reply(encode(reply));
+  ASSERT_TRUE(back && back->damage);
+  EXPECT_EQ(back->damage->changed, 3U);
+  EXPECT_EQ(back->damage->lost.files, 2U);
+  EXPECT_EQ(back->damage->lost.names, reply.damage->lost.names);
+  for (const char* const bad :
+       {"1", "{}", R"({"changed":1,"files":1})", R"({"changed":1,"files":1,"names":[1]})",
+        R"({"changed":-1,"files":1,"names":[]})"}) {
+    EXPECT_FALSE(decode_reply(R"({"ok":true,"known_damage":)" + std::string(bad) + "}")) << bad;
+  }
+  reply.damage->lost.names.resize(kLostFilesNamed + 1);
+  EXPECT_FALSE(decode_reply(encode(reply)));
+}
+
 TEST(ControlProtocol, StreamsOfThePoolRoundTrip) {
   Request request;
   request.operation = Operation::kPoolStreams;

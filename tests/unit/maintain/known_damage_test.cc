@@ -68,6 +68,7 @@ TEST_P(KnownDamage, ACheckOfTheWriterQuarantinesIt) {
   EXPECT_EQ(must(repository_->lost_chunks_stamp(series_)), 0U);
   const auto report = must(repository_->check(whole(), {}));
   EXPECT_GT(report.lost_chunks, 0U);
+  EXPECT_TRUE(report.quarantined);
   EXPECT_FALSE(report.quarantine_is_due);
   EXPECT_NE(must(repository_->lost_chunks_stamp(series_)), 0U);
   EXPECT_EQ(checked().find("lost"), std::string::npos);
@@ -94,6 +95,7 @@ TEST_P(KnownDamage, TheNextWriterTakesWhatAReaderFound) {
   open(reading());
   const auto report = must(repository_->check(whole(), {}));
   EXPECT_GT(report.lost_chunks, 0U);
+  EXPECT_FALSE(report.quarantined);
   EXPECT_TRUE(report.quarantine_is_due);
   EXPECT_NE(checked().find("\nlost = 1 "), std::string::npos);
   EXPECT_EQ(lost("v4").files, 1U);  // A reader knows it from the record.
@@ -105,7 +107,9 @@ TEST_P(KnownDamage, TheNextWriterTakesWhatAReaderFound) {
   EXPECT_TRUE(stores_again("v5"));
   // A later check names nothing that is in quarantine.
   open(reading());
-  EXPECT_FALSE(must(repository_->check(whole(), {})).quarantine_is_due);
+  const auto later = must(repository_->check(whole(), {}));
+  EXPECT_TRUE(later.quarantined);
+  EXPECT_FALSE(later.quarantine_is_due);
   EXPECT_EQ(checked().find("lost"), std::string::npos);
 }
 
