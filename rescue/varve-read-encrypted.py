@@ -84,7 +84,8 @@ def open_superblock(path):
     lines = dict(line.split(b" = ", 1) for line in body.split(b"\n") if b" = " in line)
     needs = set(lines.get(b"features_required", b"").split(b" "))
     ciphers = {b"aes-256-gcm": AESGCM, b"chacha20-poly1305": ChaCha20Poly1305}
-    if lines.get(b"format_version") != b"1" or needs - {b"pool", b"pool-aliases", b"encryption"}:
+    if lines.get(b"format_version") != b"1" or needs - {b"pool", b"pool-aliases", b"encryption", b"marks"} \
+            or b"encryption" not in needs:
         fail(1, path + " is newer than this program, or not encrypted (see varve-read.py)")
     repository.cipher, repository.id = ciphers.get(lines.get(b"encryption")), lines[b"repository_id"]
     if not repository.cipher: fail(1, path + " has a cipher that is unknown to this program")
@@ -105,14 +106,14 @@ def container(path, at):  # returns the container at an offset, or None if no so
     fixed = read_disk(path, at, 128)
     magic, form, zero, flags, store, number, total = struct.unpack("<IHHIIII", fixed[:24])
     if magic != 0x56525643 or le(fixed, 120) != xxh3(fixed[:120]) or not flags & 2: return None
-    need(form == 1 and flags < 4 and 128 < total <= plain.CONTAINER_MAX, "a format that is unknown to this program")
+    need(form == 1 and flags < 8 and 128 < total <= plain.CONTAINER_MAX, "a format that is unknown to this program")
     key = salted(repository.containers, fixed[24:56])
     def bound(nonce, value):
-        return struct.pack("<6IQ", magic, store, number, flags, total, nonce, value) + repository.id
+        return struct.pack("<6IQ", magic, store, number, flags & ~4, total, nonce, value) + repository.id
     def part(nonce, value, sealed):
         return open_text(repository.cipher, key, nonce.to_bytes(12, "little"), sealed, bound(nonce, value))
     def shown(counts, tables):
-        start = struct.pack("<IHHIII", magic, form, zero, flags & 1, store, number) + counts
+        start = struct.pack("<IHHIII", magic, form, zero, flags & ~2, store, number) + counts
         start += struct.pack("<Q", xxh3(tables)) + bytes(64)
         return start + struct.pack("<Q", xxh3(start)) + tables
     # A container that does not open is shown with a wrong checksum, so that the reader goes on behind it.
@@ -126,7 +127,7 @@ def container(path, at):  # returns the container at an offset, or None if no so
     tables = part(TABLES, 0, sealed) if le(counts, 28) == xxh3(sealed) else None
     if not tables: return Container(damaged, key, bound, [])
     rows = [tables[32 * i:32 * i + 32] for i in range(frames)]
-    listed = b"".join(row[:16] + struct.pack("<Q", i) for i, row in enumerate(rows)) + tables[32 * frames:size]
+    listed = b"".join(row[:16] + struct.pack("<Q", i) for i, row in enumerate(rows)) + tables[32 * frames:]
     head = shown(struct.pack("<5IQ", frames, chunks, runs, header, total - header, raw),
                  listed + bytes(header - 128 - len(listed)))
     return Container(head, key, bound, [row[16:] for row in rows])

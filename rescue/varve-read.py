@@ -9,9 +9,10 @@ Needs Linux, Python 3.8, and the module `zstandard` or the program `zstd`. Chang
 other process may write to it meanwhile. DEST is new or an empty folder. VERSION may be `latest`. Series and
 versions without a usable name appear as #NUMBER. Verifies all checksums and fingerprints. Leaves what is damaged
 of a file as a hole. A container that only a search behind damage finds may be a piece of a stored file: the reader
-uses it only with --guess, and names the files. Exit status: 0 all is well; 1 error; 2 wrong usage; 3 something is
-damaged or was refused, and the messages say what; 10 no repository; 130 interrupted. Memory grows with the id runs
-of containers, the directories of the manifests that a version needs, and the hard-linked files."""
+uses it only with --guess, and names the files. It counts chunks and directories of another history (§9) as lost.
+Exit status: 0 all is well; 1 error; 2 wrong usage; 3 something is damaged or was refused, and the messages say what;
+10 no repository; 130 interrupted. Memory grows with the id runs and marks of containers, the manifests of versions
+that stored the version's data, and the hard-linked files."""
 import base64, collections, functools, hashlib, itertools, operator, os, re, resource  # noqa: E401
 import shutil, stat, struct, subprocess, sys, time  # noqa: E401
 try: import zstandard
@@ -128,6 +129,16 @@ class Cursor:
         name = previous[:self.varint(len(previous))] + self.text(255)
         need(previous < name and good_name(name), "a name is not allowed: " + show(name))
         return name
+# ---- Births (§7): number -> (mark, series, version, digest or None) ----
+def read_births(cursor):
+    births, birth, number = {}, 0, functools.partial(cursor.varint, ID_MAX)
+    for _ in range(cursor.varint()):
+        birth += number()
+        births[birth] = cursor.take(16), number(), number(), le(cursor.take(8), 0) if cursor.varint(1) else None
+    return births
+def differ(births, others, keys=None):  # returns whether a birth has two marks or two digests; without keys: any
+    pairs = [(births[key], others[key]) for key in keys or births if key in births and key in others]
+    return any(a[0] != b[0] or a[3] != b[3] and None not in (a[3], b[3]) for a, b in pairs)
 # ---- Manifests and labels (§9) ----
 def records(path, at, kind, series, version, lost=None):
     """Yields the type, key and value of each record of a manifest, labels or an update; at last 0, 0, end.
@@ -198,9 +209,12 @@ class Entry:
         elif self.kind in (stat.S_IFBLK, stat.S_IFCHR): self.device = number()
         else: need(self.kind in (stat.S_IFIFO, stat.S_IFSOCK), "the type of an entry is unknown")
 class Series:
-    """The labels and manifests of one series. versions: number -> (state, name, ..., root)"""
+    """The labels and manifests of one series. versions: number -> (state, name, ..., root, number). nodes, births and
+    chunks: those of the manifests in `loaded`. chosen: the number of the version that is read."""
     def __init__(self, number, folder):
         self.number, self.name, self.versions, self.nodes, self.loaded = number, None, {}, {}, set()
+        self.births, self.chunks, self.chosen = collections.defaultdict(dict), {}, 0
+        self.is_other = functools.lru_cache(None)(lambda n: differ(self.births[n], self.births[self.chosen]))
         self.manifests, path = numbered(folder + "/manifests", ".man"), folder + "/labels"
         at, size, kind = 0, 1, 2
         try:
@@ -224,19 +238,29 @@ class Series:
             name, _, _, sealed, _, entries, size, _, _, four = cursor.text(255), *(
                 cursor.svarint() if i in (0, 2) else cursor.varint() for i in range(9))
             need(four == 4, "version %d has no root" % number)
-            self.versions[number] = state, name, sealed, entries, size, Entry(cursor, Entry, True)
-    def load(self, number, apply=lambda *record: None):  # takes over a manifest's nodes, passes the rest on
+            self.versions[number] = state, name, sealed, entries, size, Entry(cursor, Entry, True), number
+    def load(self, number, apply=lambda *record: None):  # takes over a manifest once, passes the rest on
+        if number in self.loaded: return
         self.loaded.add(number)
         try:
             need(number in self.manifests, "manifest %d of series %d is missing" % (number, self.number))
             for kind, key, value in records(self.manifests[number], 0, 1, self.number, number, problem):
                 if kind in (3, 4): self.nodes[key] = value
+                elif kind == 5: self.chunks[number] = value
+                elif kind == 11: self.births[number] = read_births(Cursor(value))
                 elif kind in (1, 2): apply(kind, key, value)
         except Damage as error: problem(error)
     def node(self, number):
-        number >> 32 in self.loaded or self.load(number >> 32)
+        self.load(number >> 32)
+        need(not self.is_other(number >> 32), "manifest %d belongs to another history" % (number >> 32))
         need(self.nodes.get(number.to_bytes(8, "big")), "node %x of series %d is lost" % (number, self.number))
         return self.nodes[number.to_bytes(8, "big")]
+    def chunk_runs(self, number):  # yields (first id, end) of the chunks to which a version refers
+        cursor, end = Cursor(self.chunks.get(number, b"")), 0
+        for _ in range(cursor.varint()):
+            first = end + cursor.varint()
+            end = first + cursor.varint()
+            yield first, end
     def entries(self, directory):  # yields the entries of a directory, and Damage for parts of it that are lost
         # A page has as many entries as its reference states, and refers to lower ids: so every forged tree ends.
         pages, last = [(directory.node, None, directory.below, MASK + 1)], b""
@@ -273,10 +297,10 @@ class Store:
     """The containers of a series or of the pool. Behind a damaged header, a search finds the next one, or a piece of
     a stored file. So it counts only with `guess`, and if no other has the chunk; `guessed` is then set."""
     frame = staticmethod(functools.lru_cache(512)(decode))  # of at most 128 KiB
-    def __init__(self, folder, number, guess=False):
-        self.number, self.guess, self.guessed, self.containers = number, guess, False, []
-        self.runs = collections.defaultdict(list)  # id >> 10 -> (first id, count, container, place in its table)
-        self.aliases = collections.defaultdict(list)  # id >> 10 -> (first id, end, first target, tags)
+    def __init__(self, folder, number, guess=False, births=()):  # births: those of the version
+        self.number, self.guess, self.guessed, self.containers, self.births = number, guess, False, [], dict(births)
+        self.runs = collections.defaultdict(list)  # id >> 10 -> (first id, count, container, place in its table, mark)
+        self.aliases = collections.defaultdict(list)  # id >> 10 -> (first id, end, first target, tags, births)
         found = [(self.scan, path, step) for kind, suffix, step in (("/active", ".seg", 4096), ("/volumes", ".vol", 1))
                  for path in numbered(folder + kind, suffix).values()]
         found += [(self.read_aliases, path) for path in numbered(folder, ".als", "aliases-").values()]
@@ -285,7 +309,11 @@ class Store:
             except Damage as error: problem(error)
     def read_aliases(self, path):  # adds what a file of aliases says (§13)
         head, at, size = read(path, 0, 40), 40, read(path)
-        if head[:8] != b"VVAL\1\0\0\0" or le(head, 32) != xxh3(head[:32]): problem(path + ": a damaged header")
+        if head[:8] not in (b"VVAL\1\0\0\0", b"VVAL\2\0\0\0") or le(head, 32) != xxh3(head[:32]):
+            problem(path + ": a damaged header")
+        size, part = size - le(head, 24), read(path, max(size - le(head, 24), 40), min(le(head, 24), 1 << 26))
+        need(not part or le(part, 0) == xxh3(part[8:]), path + ": its births are damaged")
+        births = read_births(Cursor(part, 8)) if part else {}
         while at < size:
             check, count, runs = struct.unpack("<QII", read(path, at, 16))
             need(0 < count <= 65536, "%s: the blocks from byte %d on are damaged" % (path, at))
@@ -295,7 +323,7 @@ class Store:
                 first = end + cursor.varint()
                 end, target = first + cursor.varint(8000), first + cursor.svarint() & MASK
                 need(min(first, target) >> 63 and first < end <= MASK, path + ": an alias is wrong")
-                alias = first, end, target, cursor.take(8 * (end - first))
+                alias = first, end, target, cursor.take(8 * (end - first)), births
                 for key in range(first >> 10, (end - 1 >> 10) + 1): self.aliases[key].append(alias)
     def scan(self, path, step):  # finds the containers of a file, and searches for more behind damage
         size, at, gap, sure = read(path), 0, None, True
@@ -306,18 +334,20 @@ class Store:
                 magic, form, _, flags, store, _, frames, chunks, runs, header, data, _, check, last = struct.unpack(
                     "<IHHIIIIIIIIQQ64xQ", fixed)
                 need(magic == 0x56525643 and last == xxh3(fixed[:120]), "no header")
-                need(form == 1 and flags < 2, "a format that is unknown to this program")
+                need(form == 1 and not flags & ~5, "a format that is unknown to this program")
                 need(store == self.number and header + data <= CONTAINER_MAX, "a wrong header")
                 following = -(-(at + header + data) // step) * step
                 if gap: problem("%s: no container at byte %d (%s); continues at byte %d" % (path, *gap, at))
                 head, place, gap = read(path, at, header), 0, None
                 need(check == xxh3(head[128:]), "its tables have a wrong checksum")
                 ids = [*struct.iter_unpack("<QI", head[128 + 24 * frames:][:12 * runs])]
-                need(128 + 24 * frames + 12 * runs + 35 * chunks <= header and len(ids) == runs
+                births, end = sorted({first >> 32 for first, _ in ids}), 128 + 24 * frames + 12 * runs + 35 * chunks
+                need(end + flags // 4 * 16 * len(births) <= header and len(ids) == runs
                      and sum(count for _, count in ids) == chunks, "its tables differ")
+                marks = {birth: head[end + 16 * i:][:16] if flags & 4 else bytes(16) for i, birth in enumerate(births)}
                 for first, count in ids:
                     for key in range(first >> 10, (first + count - 1 >> 10) + 1):
-                        self.runs[key].append((first, count, len(self.containers), place))
+                        self.runs[key].append((first, count, len(self.containers), place, marks[first >> 32]))
                     place += count
                 self.containers.append((path, at, header, frames, runs, chunks, sure))
             except Damage as error:
@@ -338,22 +368,23 @@ class Store:
             place += stored
         need(len(found) == chunks, "%s: the frames of the container at byte %d are wrong" % (path, at))
         return found
-    def places(self, chunk):  # returns (container, place in its table) of each container that has a chunk
-        return [(owner, start + chunk - first) for first, count, owner, start in self.runs.get(chunk >> 10, ())
-                if 0 <= chunk - first < count]
-    def copies(self, chunk):  # returns what the tables say of each copy of a chunk
-        found = self.places(chunk)
-        for first, end, target, tags in () if found else self.aliases.get(chunk >> 10, ()):
+    def places(self, chunk, *named):  # returns (container, place in its table) where a chunk is; named: births
+        return [(owner, start + chunk - first) for first, count, owner, start, mark in self.runs.get(chunk >> 10, ())
+                if 0 <= chunk - first < count and all(b.get(chunk >> 32, (mark,))[0] == mark for b in named)]
+    def copies(self, chunk):  # returns what the tables say of each copy of a chunk of the version's history
+        found, other = self.places(chunk, self.births), self.places(chunk)
+        for first, end, target, tags, births in () if found else self.aliases.get(chunk >> 10, ()):
             if found or not first <= chunk < end: continue
-            found, at = self.places(target + chunk - first), 8 * (chunk - first)
-            found = [copy for copy in found if self.table(copy[0])[copy[1]][0][:8] == tags[at:at + 8]]
-        need(found, "chunk %x is in no container" % chunk)
+            target, at = target + chunk - first, 8 * (chunk - first)
+            other = other or self.places(target)
+            if differ(births, self.births, (chunk >> 32, target >> 32)): continue
+            found = [copy for copy in self.places(target, self.births, births)
+                     if self.table(copy[0])[copy[1]][0][:8] == tags[at:at + 8]]
+        need(found, "chunk %x %s" % (chunk, "belongs to another history" if other else "is in no container"))
         sure = [copy for copy in found if self.containers[copy[0]][6]]
         need(sure or self.guess, "chunk %x is only in a container behind a damaged one (see --guess)" % chunk)
         self.guessed = self.guessed or not sure
-        found = [self.table(owner)[place] for owner, place in sure or found]
-        need(len({copy[:2] for copy in found}) == 1, "chunk %x has several contents" % chunk)
-        return found
+        return [self.table(owner)[place] for owner, place in sure or found]
     def content(self, copies):  # returns the bytes of a chunk from the first sound copy, or Damage
         for check, size, start, frame in copies:
             try:
@@ -366,10 +397,11 @@ class Store:
 class Walk:
     """Lists entries, or restores them into the working directory. Every name is used inside a directory that
     the program made and entered through no link, and only for new files. So nothing outside can change."""
-    def __init__(self, repo, series, paths, lists, guess):
+    def __init__(self, repo, every, series, paths, lists, guess):
+        self.births = series.births[series.chosen]
         self.store = functools.lru_cache(None)(lambda number: Store(
-            repo + ("/series/%08x" % number if number else "/pool"), number, guess))
-        self.series, self.paths, self.lists = series, paths, lists
+            repo + ("/series/%08x" % number if number else "/pool"), number, guess, self.births))
+        self.every, self.series, self.paths, self.lists = every, series, paths, lists
         self.top, self.missing, self.links = os.open(".", os.O_RDONLY), set(paths), {}
     def tree(self, root):
         stack = [((), root, self.series.entries(root), self.top)]
@@ -427,17 +459,33 @@ class Walk:
                 need(size <= entry.size - end, "the recipe is longer than the file")
                 at, end = end, end + size
                 store = self.store(0 if first >> 63 else self.series.number)
-                store.guessed = False
-                yield from self.run(store, first, first + count, at, end) if count else ()
+                wrong, store.guessed = count and self.is_wrong(store, first >> 32), False
+                if wrong: yield at, size, Damage("chunk %x belongs to another history, by its digest" % first)
+                elif count: yield from self.run(store, first, first + count, at, end)
                 if store.guessed: problem("%s: may be wrong from byte %d to %d" % (show(path), at, end))
             need(end == entry.size, "the recipe is shorter than the file")
         except Damage as error: yield end, entry.size - end, error
+    @functools.lru_cache(None)
+    def is_wrong(self, store, birth):  # returns whether a digest shows that the chunks of a birth are others
+        mark, series, number, digest = self.births.get(birth, (None,) * 4)
+        series, total = self.every.get(series), 0
+        if digest is None or not series or number not in series.manifests: return False  # Nothing tells.
+        series.load(number)
+        there, _, _, known = series.births[number].get(birth, (None,) * 4)
+        try:
+            need(there == mark and known is not None, "nothing tells")
+            for first, end in series.chunk_runs(number):
+                for chunk in range(first, end) if first >> 32 == birth else ():
+                    total += sum(xxh3(struct.pack("<Q32sI", chunk, *c)) for c in {c[:2] for c in store.copies(chunk)})
+        except Damage: return False
+        return (total & MASK == known) != (known == digest)
     def run(self, store, first, last, at, end):  # reads forward, and from the end if a chunk's length is lost
         backward, reason = False, Damage("the chunks are shorter than their run")
         while first < last:
             try:
                 copies = store.copies(last - 1 if backward else first)
                 size = copies[0][1]
+                need(len({copy[:2] for copy in copies}) == 1, "a chunk has several contents")
                 need(size <= end - at, "the chunks are longer than their run")
                 yield end - size if backward else at, size, store.content(copies)
                 if backward: last, end = last - 1, end - size
@@ -457,7 +505,7 @@ def check_superblock(path):  # refuses a repository of another format (§2)
     body, _, check = read(path, 0, min(read(path), 65536)).rpartition(b"checksum = ")
     lines = dict(line.split(b" = ", 1) for line in body.split(b"\n") if b" = " in line)
     need(check == b"%016x\n" % xxh3(body), path + " is damaged")
-    unknown = set(lines.get(b"features_required", b"").split(b" ")) - {b"none", b"pool", b"pool-aliases"}
+    unknown = set(lines.get(b"features_required", b"").split(b" ")) - {b"none", b"pool", b"pool-aliases", b"marks"}
     if unknown or lines.get(b"format_version") != b"1": fail(1, path + " is encrypted (varve-read-encrypted.py), or newer")
 def by_name(things, name_of):  # returns name -> thing; one without a name of its own has #NUMBER
     names = {number: name_of(things[number]) or b"" for number in sorted(things)}
@@ -489,7 +537,9 @@ def main(args):
         os.chdir(rest[1])
         if os.listdir("."): fail(1, "%s is not empty" % rest[1])
     paths = {tuple(filter(None, os.fsencode(path).split(b"/"))) for path in rest[1 if lists else 2:]} - {()}
-    walk = Walk(repo, series, paths, lists, guess)
+    series.chosen = version[6]
+    series.load(series.chosen)
+    walk = Walk(repo, every, series, paths, lists, guess)
     walk.tree(version[5])
     for path in walk.missing: problem("%s: there is no such name" % show(path))
 if __name__ == "__main__":

@@ -148,4 +148,5 @@ def main():
     print(f"{count} mixtures: {before} versions restored before the repair, {after} after it; {refused} repairs refused")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -34,8 +34,8 @@ TEXTS = [
     ("include/varve/b.h", "/// Answers this: What is on disk?\nint f();\n", False),
     ("examples/a.cc", "int a;\n" * 79, False),
     ("examples/a.cc", "int a;\n" * 80, True),
-    ("rescue/varve-read.py", "pass\n" * 499, False),
-    ("rescue/varve-read.py", "pass\n" * 500, True),
+    ("rescue/varve-read.py", "pass\n" * 549, False),
+    ("rescue/varve-read.py", "pass\n" * 550, True),
     ("docs/ARCHITECTURE.md", "line\n" * 170, False),
     ("docs/ARCHITECTURE.md", "line\n" * 190, True),
 ]

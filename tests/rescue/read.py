@@ -330,7 +330,7 @@ def test_search(rng):
     write("inner-tree/file", rng.randbytes(100000))
     varve("init", "--compression", "none", "inner")
     varve("-q", "store", "inner", "s/v", "inner-tree")
-    os.makedirs("outer-tree")
+    write("outer-tree/z-behind", rng.randbytes(6000000))  # Has a container of its own.
     shutil.copy("inner/series/00000001/active/00000000.seg", "outer-tree/segment")
     varve("init", "--compression", "none", "outer")
     varve("-q", "store", "outer", "s/v", "outer-tree")
@@ -338,11 +338,17 @@ def test_search(rng):
     with open("outer/series/00000001/active/00000000.seg", "rb+") as file:
         file.seek(20)
         file.write(b"\xff")
+        file.seek(0, os.SEEK_END)
+        with open("outer/series/00000001/active/00000001.seg", "rb") as behind:
+            file.write(behind.read())
+    os.unlink("outer/series/00000001/active/00000001.seg")
     _, _, messages = reader("outer", "restore", "s/v", fresh("found"), statuses=(3,))
     with open("found/segment", "rb") as file:
         check(not any(file.read()) and b"segment: " in messages, "a stored container was believed")
     _, _, messages = reader("outer", "restore", "--guess", "s/v", fresh("found"), statuses=(3,))
-    check(b"segment: may be wrong" in messages, "a guess is not named")
+    check(b"z-behind: may be wrong" in messages, "a guess is not named")
+    with open("found/segment", "rb") as file:
+        check(not any(file.read()) and b"belongs to another history" in messages, "a guess has another mark")
     ok("a container inside of a stored file is not believed")
 
 

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Restores folders that have files of two histories of a repository with the readers of rescue/.
+
+A version that a reader restores with status 0 has the contents of one of the histories. VARVE is the path of the
+program. The histories and mixtures are those of tests/fuse/two_histories.py.
+"""
+
+import atexit
+import importlib.util
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SEED = int(os.environ.get("VARVE_TEST_SEED", "1"))
+MIXTURES = int(os.environ.get("VARVE_TEST_MIXTURES", "8"))
+KINDS = os.environ.get("VARVE_TEST_KINDS", "lineage lineage+pool pool encrypted").split()
+HISTORY = b"another history"
+
+sys.dont_write_bytecode = True
+
+
+def load_histories(work):
+    """Returns the module that makes the histories. It keeps its files in its first argument."""
+    path = os.path.join(ROOT, "tests", "fuse", "two_histories.py")
+    spec = importlib.util.spec_from_file_location("two_histories", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.argv[1:] = [work]
+    return module
+
+
+def check(condition, text):
+    if not condition:
+        sys.exit("FAILED: " + text)
+
+
+def reader(kind, *args):
+    """Runs the reader; returns its status and its messages."""
+    program = [os.path.join(ROOT, "rescue", "varve-read.py")]
+    if kind == "encrypted":
+        program = [os.path.join(ROOT, "rescue", "varve-read-encrypted.py"), "--key-file", os.environ["VARVE_KEY_FILE"]]
+    done = subprocess.run([sys.executable, *program, *args], capture_output=True, timeout=60, check=False)
+    check(b"Traceback" not in done.stderr, "the reader crashed: " + done.stderr.decode())
+    check(done.returncode in (0, 1, 3), f"the reader ended with {done.returncode}: {done.stderr.decode()}")
+    return done.returncode, done.stderr
+
+
+def make_pair(histories, kind, folder):
+    """Returns two histories. A version of each refers to chunks of one birth and mark that differ."""
+    os.mkdir(folder)
+    arguments = ["--encrypt", "--key-file", os.environ["VARVE_KEY_FILE"]] if kind == "encrypted" else [
+        "--placement", kind]
+    pair = histories.Pair(folder, random.Random(SEED), arguments)
+    for repository, files in zip((pair.a, pair.b), pair.trees["s/live"]):
+        for version in "s/v4", "other/v3":
+            source = tempfile.mkdtemp(dir=folder)
+            for name, data in files.items():
+                with open(os.path.join(source, name), "wb") as file:
+                    file.write(data)
+            histories.must("store", repository, version, source)
+            pair.trees.setdefault(version, []).append(files)
+    return pair
+
+
+def wrong(histories, pair, kind, repository):
+    """Returns the versions that have wrong contents after status 0, and how many there are of each outcome."""
+    faults, whole, told = [], 0, 0
+    for version, trees in pair.trees.items():
+        out = os.path.join(pair.folder, "out")
+        shutil.rmtree(out, ignore_errors=True)
+        status, messages = reader(kind, repository, "restore", version, out)
+        told += HISTORY in messages
+        if status == 0:
+            whole += 1
+            if histories.content(out) not in trees:
+                faults.append(version)
+    return faults, whole, told
+
+
+def main():
+    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
+        print("skipped: needs root and /dev/fuse")
+        sys.exit(77)
+    work = tempfile.mkdtemp(prefix="varve-rescue.", dir=os.environ.get("VARVE_TEST_TMP", "/var/tmp"))
+    atexit.register(shutil.rmtree, work, ignore_errors=True)
+    os.environ["VARVE"] = os.path.abspath(os.environ["VARVE"])
+    histories = load_histories(work)
+    print("seed %d" % SEED)
+    for kind in KINDS:
+        os.environ.pop("VARVE_KEY_FILE", None)
+        if kind == "encrypted":
+            try:
+                import cryptography  # noqa: F401
+            except ImportError as error:
+                print("skipped: %s" % error)
+                continue
+            os.environ["VARVE_KEY_FILE"] = os.path.join(work, "key")
+            with open(os.open(work + "/key", os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+                file.write(os.urandom(32))
+        pair = make_pair(histories, kind, os.path.join(work, kind))
+        for repository in pair.a, pair.b:
+            faults, whole, told = wrong(histories, pair, kind, repository)
+            check(not faults and not told and whole == len(pair.trees), f"{kind}: a history is not restored: {faults}")
+        restored = refused = 0
+        for turn in range(MIXTURES):
+            mixed, taken = pair.mix(pair.rand.choice((0.1, 0.3, 0.5, 0.7, 0.9)))
+            faults, whole, told = wrong(histories, pair, kind, mixed)
+            check(not faults, f"{kind}: mixture {turn} of the files {taken}: {faults} have wrong contents")
+            restored += whole
+            refused += told
+        check(restored and refused, f"{kind}: {restored} versions restored, {refused} refused: nothing is tested")
+        print(f"ok - {kind}: {restored} versions restored, {refused} with chunks of another history", flush=True)
+
+
+if __name__ == "__main__":
+    main()
