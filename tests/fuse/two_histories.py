@@ -89,6 +89,9 @@ class Pair:
         return found
 
     def mix(self, share):  # makes FOLDER/mix of files of both; `share`: probability of the second one's
+        return self.take(lambda name: self.rand.random() < share)
+
+    def take(self, wants):  # makes FOLDER/mix of the first one's files, and of the second one's that are wanted
         mixed = self.folder + "/mix"
         shutil.rmtree(mixed, ignore_errors=True)
         shutil.copytree(self.a, mixed)
@@ -96,7 +99,7 @@ class Pair:
                  for each in (self.a, self.b) for top, _, all_names in os.walk(each) for name in all_names}
         taken = []
         for name in sorted(names):
-            if self.rand.random() >= share or name == "lock" or name.endswith("lock.mdb"):
+            if not wants(name) or name == "lock" or name.endswith("lock.mdb"):
                 continue
             target = os.path.join(mixed, name)
             if os.path.exists(target):
