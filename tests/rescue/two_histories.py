@@ -65,16 +65,15 @@ def make_pair(histories, kind, folder):
                     file.write(data)
             histories.must("store", repository, version, source)
             pair.trees.setdefault(version, []).append(files)
+        source = tempfile.mkdtemp(dir=folder)
         os.mkdir(os.path.join(source, "kept"))
-        for i in range(4):  # So few that they have one page, which has the same number in both histories.
-            with open(os.path.join(source, "kept", f"{os.path.basename(repository)}{i}"), "wb") as file:
+        for name in "first", "kept/1", "kept/2", "second":  # So few that both histories number their pages alike.
+            with open(os.path.join(source, name + os.path.basename(repository)), "wb") as file:
                 file.write(pair.rand.randbytes(histories.FILE_BYTES))
-        names = set(files)
-        for version in "s/v5", "s/v6":
+        for version, gone in ("s/v5", "first"), ("s/v6", "second"):
             histories.must("store", repository, version, source)
             pair.trees.setdefault(version, []).append(histories.content(source))
-            os.remove(os.path.join(source, min(names)))
-            names.remove(min(names))
+            os.remove(os.path.join(source, gone + os.path.basename(repository)))
     return pair
 
 
