@@ -4,20 +4,36 @@
 #include "base/coding.h"
 #include "catalog/alias_table.h"
 #include "catalog/location_table.h"
+#include "catalog/series_catalog.h"
 #include "meta/schema.h"
 
 namespace varve::catalog {
 
 namespace {
 
-Result<bool> has_chunks(const meta::Txn& txn, StoreId store, VersionNumber birth) {
+// Returns whether the series has a page or a recipe that the version stored.
+Result<bool> has_objects(const meta::Txn& txn, SeriesId series, VersionNumber number) {
+  bool any = false;
+  const auto prefix = meta::version_key(series, number);
+  for (const auto table : {meta::catalog::kNodes, meta::catalog::kRecipes}) {
+    VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, table));
+    VARVE_TRY_ASSIGN(const auto at, cursor.seek(prefix));
+    any = any || (at && at->key.starts_with(prefix));
+  }
+  return any;
+}
+
+Result<bool> is_used(const meta::Txn& txn, StoreId store, VersionNumber birth) {
   bool any = false;
   VARVE_TRY(for_each_location(txn, store, ChunkId::make(birth, 0),
                               [&](const LocationRecord& record) -> Result<bool> {
                                 any = record.first.birth() == birth;
                                 return false;
                               }));
-  if (any || store != kPoolStore) return any;
+  if (any) return true;
+  if (store != kPoolStore) {
+    return has_objects(txn, static_cast<SeriesId>(static_cast<std::uint32_t>(store)), birth);
+  }
   const auto all = base::IdRuns::from({{ChunkId::make(birth, 0), UINT32_MAX}});
   VARVE_TRY(for_each_alias_of(txn, all, [&](const AliasRecord&) -> Result<bool> {
     any = true;
@@ -43,11 +59,11 @@ Result<void> put_birth(meta::WriteTxn& txn, StoreId store, VersionNumber birth,
   return txn.put(meta::catalog::kBirths, meta::birth_key(store, birth), record.encode());
 }
 
-Result<void> erase_births_without_chunks(meta::WriteTxn& txn, StoreId store,
-                                         const std::set<VersionNumber>& births) {
+Result<void> erase_unused_births(meta::WriteTxn& txn, StoreId store,
+                                 const std::set<VersionNumber>& births) {
   for (const auto birth : births) {
-    VARVE_TRY_ASSIGN(const bool any, has_chunks(txn, store, birth));
-    if (!any) VARVE_TRY(txn.erase(meta::catalog::kBirths, meta::birth_key(store, birth)));
+    VARVE_TRY_ASSIGN(const bool used, is_used(txn, store, birth));
+    if (!used) VARVE_TRY(txn.erase(meta::catalog::kBirths, meta::birth_key(store, birth)));
   }
   return {};
 }
@@ -63,6 +79,21 @@ Result<format::Births> births_of(const meta::Txn& txn, StoreId own, const base::
                      find_birth(txn, is_pool(run.first) ? kPoolStore : own, birth));
     if (record) births.emplace(birth, *record);
   }
+  return births;
+}
+
+Result<format::Births> births_named_by(const meta::Txn& txn, SeriesId series,
+                                       VersionNumber number) {
+  format::Births births;
+  VARVE_TRY(for_each_birth(txn, store_of(series),
+                           [&](VersionNumber birth, const format::Birth& record) -> Result<bool> {
+                             if (birth <= number) births.emplace(birth, record);
+                             return birth < number;
+                           }));
+  const auto chunks = version_chunks(txn, series, number);
+  if (!chunks) return births;  // A damaged value. A check reports it.
+  VARVE_TRY_ASSIGN(auto named, births_of(txn, store_of(series), *chunks));
+  births.merge(named);
   return births;
 }
 

@@ -20,13 +20,17 @@ namespace varve::catalog {
                                                               VersionNumber birth);
 [[nodiscard]] Result<void> put_birth(meta::WriteTxn& txn, StoreId store, VersionNumber birth,
                                      const format::Birth& record);
-/// Erases those of `births` of which the store has no chunk, nor an alias.
-[[nodiscard]] Result<void> erase_births_without_chunks(meta::WriteTxn& txn, StoreId store,
-                                                       const std::set<VersionNumber>& births);
+/// Erases those of `births` of which the catalog has no chunk, alias, page or recipe.
+[[nodiscard]] Result<void> erase_unused_births(meta::WriteTxn& txn, StoreId store,
+                                               const std::set<VersionNumber>& births);
 /// Returns the births of `ids` that have marks. `own`: the store of the chunks that are not the
 /// pool's.
 [[nodiscard]] Result<format::Births> births_of(const meta::Txn& txn, StoreId own,
                                                const base::IdRuns& ids);
+/// Returns the births that the manifest of a version names: those of its chunks, and all of its
+/// series up to its own. A page or a recipe has the birth of the version that stored it.
+[[nodiscard]] Result<format::Births> births_named_by(const meta::Txn& txn, SeriesId series,
+                                                     VersionNumber number);
 /// Calls `visit` for each birth of a store that has a mark, ascending, until `visit` returns false.
 [[nodiscard]] Result<void> for_each_birth(
     const meta::Txn& txn, StoreId store,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "catalog/birth_table.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "layout/store_recovery.h"
@@ -23,7 +24,7 @@ Result<void> PoolDeletion::apply(meta::WriteTxn& txn) const {
   VARVE_TRY(ledger.apply(txn));
   std::set<VersionNumber> births;
   for (const auto& run : dead.runs()) births.insert(run.first.birth());
-  return catalog::erase_births_without_chunks(txn, kPoolStore, births);
+  return catalog::erase_unused_births(txn, kPoolStore, births);
 }
 
 void begin_pool_numbers(store::NumberSource& numbers) {

@@ -161,7 +161,7 @@ Result<void> SegmentLedger::apply(meta::WriteTxn& txn) const {
   if (store_id_ != kPoolStore) {  // In the pool, chunks may become aliases in this transaction.
     std::set<VersionNumber> births;
     for (const auto id : erased_) births.insert(id.birth());
-    VARVE_TRY(catalog::erase_births_without_chunks(txn, store_id_, births));
+    VARVE_TRY(catalog::erase_unused_births(txn, store_id_, births));
   }
   for (const auto& [number, record] : containers_) {
     if (!containers_gone_.contains(number)) {

@@ -8,6 +8,7 @@
 
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/owners.h"
+#include "meta/schema.h"
 #include "store/folder_store.h"
 
 namespace varve::maintain {
@@ -35,10 +36,14 @@ Result<void> CatalogRebuilder::drop_other_history(SeriesId series, const Scanned
   for (auto it = versions_.begin(); it != versions_.end();) {
     const auto& [number, version] = *it;
     std::string fault;
-    if (version.record && version.record->state == VersionState::kSealed && version.births &&
-        version.chunks) {
+    const bool sealed = version.record && version.record->state == VersionState::kSealed;
+    if (sealed && version.births && version.chunks) {
       VARVE_TRY_ASSIGN(const auto chunks, base::IdRuns::decode(*version.chunks));
       const VersionBirths one{series, number, *version.births, chunks};
+      VARVE_TRY_ASSIGN(fault, check_births(codecs_.frames().keys(), one, own, pool));
+    } else if (!version.record && version.births) {
+      // The manifest of a deleted version, which has pages that others may use.
+      const VersionBirths one{series, number, *version.births, {}};
       VARVE_TRY_ASSIGN(fault, check_births(codecs_.frames().keys(), one, own, pool));
     }
     if (fault.empty()) {
@@ -48,6 +53,11 @@ Result<void> CatalogRebuilder::drop_other_history(SeriesId series, const Scanned
     const auto path = manifest_path(series_directory(series), number);
     VARVE_TRY(leave_out(name_of(number) + " (" + path + ")", fault));
     report_.left_out.push_back(path);
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+    for (const auto table : {meta::catalog::kNodes, meta::catalog::kRecipes}) {
+      VARVE_TRY(txn.erase_prefix(table, meta::version_key(series, number)));
+    }
+    VARVE_TRY(txn.commit());
     report_lost_lock(number, version);
     owner_->next_number = std::max(owner_->next_number, static_cast<std::uint32_t>(number) + 1);
     it = versions_.erase(it);

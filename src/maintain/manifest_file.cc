@@ -201,10 +201,7 @@ Result<void> ManifestWriter::add_records(const meta::Txn& txn) {
 }
 
 Result<void> ManifestWriter::add_births(const meta::Txn& txn) {
-  // The value without its decoder's error: a damaged one is in the manifest as it is.
-  const auto chunks = catalog::version_chunks(txn, series_, number_);
-  if (!chunks) return {};
-  VARVE_TRY_ASSIGN(const auto births, catalog::births_of(txn, catalog::store_of(series_), *chunks));
+  VARVE_TRY_ASSIGN(const auto births, catalog::births_named_by(txn, series_, number_));
   if (births.empty()) return {};
   return encoder_.add(ManifestRecord::kBirths, version_suffix(number_),
                       format::encode_births(births));

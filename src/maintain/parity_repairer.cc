@@ -94,8 +94,23 @@ void ParityRepairer::name_containers(const parity::GroupRestorer& restorer, std:
     at += header->stored_bytes();
     const auto [first, last] = restorer.blocks_of(member, record.offset, at);
     const auto touched = restored.lower_bound(first);
-    if (touched != restored.end() && touched->first < last) found.push_back(record);
+    const bool is_restored = touched != restored.end() && touched->first < last;
+    if (is_restored && !is_sound(file.segment, record.offset)) found.push_back(record);
   }
+}
+
+bool ParityRepairer::is_sound(SegmentNumber segment, std::uint64_t offset) const {
+  const auto keys = codecs_.frames().keys();
+  const auto fixed = read_leniently(segment, offset, format::kContainerFixedHeaderBytes);
+  const auto length = format::container_header_length(fixed, keys);
+  if (!length) return false;
+  const auto header =
+      format::decode_container_header(read_leniently(segment, offset, *length), keys);
+  if (!header) return false;
+  store::SegmentReader reader(store_, keys);
+  const auto record = format::ContainerRecord::of(*header, segment, offset);
+  const auto verdict = verify_container(codecs_, reader, store_id_, record, VerifyLevel::kChunks);
+  return verdict.header.has_value() && verdict.faults.empty();
 }
 
 std::vector<std::byte> ParityRepairer::repaired_bytes(const parity::GroupRestorer& restorer,

@@ -35,7 +35,8 @@ class ParityRepairer {
   [[nodiscard]] Result<void> scan(const std::vector<format::ContainerRecord>& damaged,
                                   const Pass& pass);
   /// Finds them without a catalog: compares the blocks of all existing files with the checksums in
-  /// the groups. Does not restore a missing end of a file, because Varve may have cut the file.
+  /// the groups. Does not restore a missing end of a file, because Varve may have cut the file, nor
+  /// a container where another sound one is: the parity may belong to another state of the files.
   [[nodiscard]] Result<void> scan_without_catalog(const Pass& pass);
   /// Reads all parity files and records the damaged ones.
   [[nodiscard]] Result<void> scan_parity();
@@ -76,6 +77,8 @@ class ParityRepairer {
                                                       std::size_t member, const Blocks& restored,
                                                       std::uint64_t offset,
                                                       std::uint64_t bytes) const;
+  /// Returns whether a sound container begins at a place of a file.
+  [[nodiscard]] bool is_sound(SegmentNumber segment, std::uint64_t offset) const;
   [[nodiscard]] std::vector<std::byte> read_leniently(SegmentNumber segment, std::uint64_t offset,
                                                       std::uint64_t bytes) const;
   [[nodiscard]] Result<bool> is_whole(const format::ContainerRecord& record,

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
+#include "catalog/birth_table.h"
 #include "catalog/layout_records.h"
 #include "layout/window.h"
 #include "series/pool_removal.h"
@@ -235,6 +237,12 @@ Result<void> LineageDeletion::commit_deletion(const layout::DeletionPlan& plan,
   }
   VARVE_TRY(plan.ledger.apply(txn));
   VARVE_TRY(shared.commit(txn));
+  std::set<VersionNumber> births;
+  for (const auto& record : gone) births.insert(record.number);
+  for (const auto* ids : {&objects.pages, &objects.recipes}) {
+    for (const auto id : *ids) births.insert(static_cast<VersionNumber>(id >> 32));
+  }
+  VARVE_TRY(catalog::erase_unused_births(txn, parts_.store, births));
   return txn.commit();
 }
 

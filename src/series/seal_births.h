@@ -11,8 +11,9 @@
 
 namespace varve::series {
 
-/// The part of a seal that completes the births of the version: each gets the digest of its chunks
-/// to which the version refers. Two histories that share a mark, as after a roll-back of a running
+/// The part of a seal that completes the births of the version: its own gets a mark even if the
+/// version stored no chunks, since it stored pages; each gets the digest of its chunks to which the
+/// version refers. Two histories that share a mark, as after a roll-back of a running
 /// virtual machine, differ in the digest.
 class SealBirths {
  public:
@@ -25,6 +26,10 @@ class SealBirths {
   [[nodiscard]] Result<void> commit(meta::WriteTxn& txn) const;
 
  private:
+  /// Finds the births of the version, and makes its own if it is missing.
+  [[nodiscard]] Result<void> find(const SeriesParts& parts, const catalog::VersionRecord& record,
+                                  const base::IdRuns& chunks);
+
   StoreId own_{};
   format::Births births_;
 };

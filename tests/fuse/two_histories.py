@@ -138,9 +138,12 @@ def main():
         before += whole
         if faults:
             sys.exit(f"{where}: {faults} are restored with wrong contents")
+        stored = content(repository + "/series")
         repaired = varve("repair", "--yes", repository)
         if "--mixed=skip" in repaired.stderr:
             refused += 1
+            if content(repository + "/series") != stored:
+                sys.exit(f"{where}: a refused repair changed files")
             varve("repair", "--yes", "--mixed=skip", repository)
         checked = varve("check", "--read-data", repository)
         faults, whole = pair.wrong(repository)

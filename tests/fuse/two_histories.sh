@@ -6,13 +6,14 @@ limit_s=180
 . "$(dirname "$0")/lib.sh"
 
 count=${VARVE_TEST_MIXTURES:-6}
-for kind in ${VARVE_TEST_KINDS:-lineage lineage+pool pool encrypted}; do
+for kind in ${VARVE_TEST_KINDS:-lineage lineage+pool pool parity encrypted}; do
   arguments=(--placement "$kind")
   if [ "$kind" = encrypted ]; then
     (umask 077 && head -c 32 /dev/urandom >"$work/key")
     export VARVE_KEY_FILE=$work/key
     arguments=(--encrypt --key-file "$work/key")
   fi
+  if [ "$kind" = parity ]; then arguments=(--parity 25); fi
   mkdir "$work/$kind"
   python3 "$here/two_histories.py" "$work/$kind" "${VARVE_TEST_SEED:-1}" "$count" "${arguments[@]}" || fail "$kind"
   rm -rf "${work:?}/$kind"
