@@ -170,8 +170,7 @@ std::string StoreBirths::fault_of(const format::Births& births) const {
         (rejected == rejected_.end() || rejected->second != birth)) {
       continue;
     }
-    return fmt::format("its chunks of the birth {} are those of another history",
-                       number_of(number));
+    return fmt::format("what it has of the birth {} belongs to another history", number_of(number));
   }
   return "";
 }

@@ -60,16 +60,31 @@ class Pair:
         write_tree(source, "both-", rand)
         must("store", self.a, "s/v1", source)
         must("store", self.a, "other/v1", source)
-        self.trees["s/v1"] = self.trees["other/v1"] = [content(source)]
+        must("store", self.a, "names/v1", source)
+        self.trees["s/v1"] = self.trees["other/v1"] = self.trees["names/v1"] = [content(source)]
         self.write_open(self.a, "both-", "s/live.partial")
         shutil.copytree(self.a, self.b)
         for number, repository in enumerate((self.a, self.b)):
             self.trees.setdefault("s/live", []).append(
                 self.write_open(repository, f"{'ab'[number]}-", "s/live.partial", "s/live"))
+            self.rename_only(repository, "ab"[number])
             for version, keep in (("s/v2", 20), ("s/v3", 10), ("other/v2", 0)):
                 write_tree(source, f"{'ab'[number]}-{version[-1]}-", rand, keep)
                 must("store", repository, version, source)
                 self.trees.setdefault(version, []).append(content(source))
+
+    # Makes two versions without new chunks. The second one has a directory of the first one.
+    def rename_only(self, repository, name):
+        tree = self.folder + "/names"
+        shutil.rmtree(tree, ignore_errors=True)
+        must("restore", repository, "names/v1", tree)
+        os.mkdir(tree + "/inner")
+        for i in range(3):  # So few that the directory has one page, and both histories have the same number of pages.
+            os.rename(f"{tree}/both-{i:02}", f"{tree}/inner/{name}{i:02}")
+        for version, last in (("names/v2", "one"), ("names/v3", "two")):
+            os.rename(f"{tree}/both-{FILES - 1:02}" if last == "one" else f"{tree}/{name}-one", f"{tree}/{name}-{last}")
+            must("store", repository, version, tree)
+            self.trees.setdefault(version, []).append(content(tree))
 
     # Adds files to an open version. Both histories go on with it, as after a roll-back of a running machine.
     def write_open(self, repository, prefix, version, sealed=None):
@@ -123,17 +138,25 @@ class Pair:
         return faults, whole
 
 
+def mixtures(pair, rand, seed, count):  # yields (repository, what it is)
+    for number in (2, 3):
+        repository, _ = pair.take(lambda name, end=f"00000003/manifests/{number:08x}.man": name.endswith(end))
+        os.remove(repository + "/catalog/data.mdb")
+        yield repository, f"manifest {number} of versions with other names"
+    for turn in range(count):
+        repository, taken = pair.mix(rand.choice((0.1, 0.3, 0.5, 0.7, 0.9)))
+        if rand.random() < 0.6:
+            os.remove(repository + "/catalog/data.mdb")
+            taken.append("without catalog")
+        yield repository, f"mixture {turn} of seed {seed}: the files {taken}"
+
+
 def main():
     folder, seed, count, *arguments = sys.argv[1:]
     rand = random.Random(int(seed))
     pair = Pair(folder, rand, arguments)
     before = after = refused = 0
-    for turn in range(int(count)):
-        repository, taken = pair.mix(rand.choice((0.1, 0.3, 0.5, 0.7, 0.9)))
-        if rand.random() < 0.6:
-            os.remove(repository + "/catalog/data.mdb")
-            taken.append("without catalog")
-        where = f"mixture {turn} of seed {seed}: the files {taken}"
+    for repository, where in mixtures(pair, rand, seed, int(count)):
         faults, whole = pair.wrong(repository)
         before += whole
         if faults:
