@@ -189,7 +189,8 @@ bool StoreBirths::may_be(const format::Births& births, VersionNumber birth) cons
   return mark == nullptr || its == births.end() || its->second.mark == *mark;
 }
 
-Result<void> StoreBirths::put(meta::WriteTxn& txn, StoreId store) const {
+Result<void> StoreBirths::put(const meta::Env& catalog, StoreId store) const {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog));
   for (const auto& [number, birth] : named_) {
     VARVE_TRY(catalog::put_birth(txn, store, number, birth));
   }
@@ -203,7 +204,7 @@ Result<void> StoreBirths::put(meta::WriteTxn& txn, StoreId store) const {
     }
     VARVE_TRY(catalog::put_birth(txn, store, number, birth));
   }
-  return {};
+  return txn.commit();
 }
 
 Result<std::string> check_births(const format::ContainerKeys* keys, const VersionBirths& version,

@@ -44,8 +44,8 @@ class StoreBirths {
   /// Returns whether an alias between these chunks, from a file that names `births`, is one of this
   /// history, as far as the marks tell.
   [[nodiscard]] bool may_be(const format::Births& births, VersionNumber birth) const;
-  /// Stores the records of the births. `own`: the series of the store; none for the pool.
-  [[nodiscard]] Result<void> put(meta::WriteTxn& txn, StoreId store) const;
+  /// Stores the records of the births of a store, and commits.
+  [[nodiscard]] Result<void> put(const meta::Env& catalog, StoreId store) const;
 
  private:
   /// Returns the mark of a birth; null if nothing tells it.

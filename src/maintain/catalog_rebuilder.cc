@@ -66,6 +66,10 @@ bool locks_longer(std::string_view manifest, const std::optional<std::string>& l
   return other && other->locked_until < own->locked_until;
 }
 
+bool is_sealed(const std::optional<catalog::VersionRecord>& record) {
+  return record && record->state == VersionState::kSealed;
+}
+
 }  // namespace
 
 CatalogRebuilder::CatalogRebuilder(const format::DataCodecs& codecs, io::FileSystem& files,
@@ -189,6 +193,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
     if (version.births) births.note(*version.births);
   }
   for (const auto& fault : births.choose(scan)) VARVE_TRY(leave_out(store.describe(), fault));
+  drop_repeated_numbers(scan, store);
   VARVE_TRY(drop_other_history(series, {store, catalog::store_of(series), scan, births}));
   VARVE_TRY(choose_versions(series));
   tell_replaced_name(*owner_);
@@ -198,11 +203,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   }
   VARVE_TRY(put_versions(series));
   VARVE_TRY(put_locations(series, store, scan));
-  {
-    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-    VARVE_TRY(births.put(txn, catalog::store_of(series)));
-    VARVE_TRY(txn.commit());
-  }
+  VARVE_TRY(births.put(catalog_, catalog::store_of(series)));
   if (whole_) VARVE_TRY(drop_unreachable(series));
   add_to_pool();
   ++report_.series;
@@ -278,8 +279,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
       }
       if (number_in(key) != file.number) return {};
       // The labels' record of a sealed version is newer than the manifest's.
-      const bool labelled =
-          version.labelled && version.record && version.record->state == VersionState::kSealed;
+      const bool labelled = version.labelled && is_sealed(version.record);
       if (what == ManifestRecord::kVersion && !labelled) {
         VARVE_TRY_ASSIGN(auto record, catalog::decode_version(series, file.number, value));
         VARVE_TRY_ASSIGN(const bool going_on,
@@ -288,6 +288,9 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
                                                    static_cast<std::uint32_t>(file.number))));
         // With staging present, the manifest is from a seal that did not reach its commit.
         if (!going_on) version.record = std::move(record);
+      } else if (what == ManifestRecord::kVersion) {
+        const auto record = catalog::decode_version(series, file.number, value);
+        version.of_other_seal = record && !is_same_seal(*record, *version.record);
       } else if (what == ManifestRecord::kRetention &&
                  (!labelled || locks_longer(value, version.retention))) {
         version.retention = value;
@@ -318,8 +321,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
   for (auto& [number, version] : versions_) {
     const bool has = std::any_of(present.begin(), present.end(),
                                  [&, of = number](const auto& file) { return file.number == of; });
-    const bool sealed = version.record && version.record->state == VersionState::kSealed;
-    if (has || !sealed) continue;
+    if (has || !is_sealed(version.record)) continue;
     version.damaged = true;
     whole_ = false;
     problem(manifest_path(directory, number) + " is missing");

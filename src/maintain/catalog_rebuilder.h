@@ -75,6 +75,7 @@ class CatalogRebuilder {
     std::optional<format::Births> births;  ///< Those that the manifest names.
     bool damaged = false;                  ///< Its manifest is damaged or missing.
     bool labelled = false;                 ///< The labels list it.
+    bool of_other_seal = false;  ///< Its manifest is not that of the seal that the labels list.
   };
 
   [[nodiscard]] Result<void> rebuild_series(SeriesId series);

@@ -37,7 +37,9 @@ Result<void> CatalogRebuilder::drop_other_history(SeriesId series, const Scanned
     const auto& [number, version] = *it;
     std::string fault;
     const bool sealed = version.record && version.record->state == VersionState::kSealed;
-    if (sealed && version.births && version.chunks) {
+    if (version.of_other_seal) {
+      fault = "the labels list another version under this number than the manifest has";
+    } else if (sealed && version.births && version.chunks) {
       VARVE_TRY_ASSIGN(const auto chunks, base::IdRuns::decode(*version.chunks));
       const VersionBirths one{series, number, *version.births, chunks};
       VARVE_TRY_ASSIGN(fault, check_births(codecs_.frames().keys(), one, own, pool));

@@ -29,6 +29,7 @@ Result<void> CatalogRebuilder::scan_pool() {
   for (const auto& fault : pool_.births.choose(pool_.scan)) {
     VARVE_TRY(leave_out(store.describe(), fault));
   }
+  drop_repeated_numbers(pool_.scan, store);
   pool_.whole = pool_.scan.unread.empty() && whole_;
   for (const auto& found : pool_.scan.containers) {
     for (const auto& run : found.runs) {
@@ -101,12 +102,12 @@ Result<void> CatalogRebuilder::put_pool() {
   whole_ = pool_.whole;
   store::FolderStore store(files_, series_directory(kPoolOwner));
   VARVE_TRY(put_locations(kPoolOwner, store, pool_.scan));
+  VARVE_TRY(pool_.births.put(catalog_, kPoolStore));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   auto birth = std::uint64_t{
       static_cast<std::uint32_t>(pool_.last_birth.value_or(static_cast<VersionNumber>(kPoolBit)))};
   if (!whole_) birth += kBirthsSkipped;
   birth = std::min<std::uint64_t>(birth, UINT32_MAX);
-  VARVE_TRY(pool_.births.put(txn, kPoolStore));
   VARVE_TRY(catalog::raise_pool_birth(txn, static_cast<VersionNumber>(birth)));
   VARVE_TRY(txn.commit());
   return put_pool_users();

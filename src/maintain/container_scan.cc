@@ -206,7 +206,10 @@ Result<ContainerScan> scan_containers(store::SegmentStore& store, const format::
       if (progress) progress(bytes);
     }
   }
-  // Rejects the second container with the same number.
+  return scan;
+}
+
+void drop_repeated_numbers(ContainerScan& scan, const store::SegmentStore& store) {
   std::set<ContainerNumber> numbers;
   std::erase_if(scan.containers, [&](const FoundContainer& one) {
     const bool again = !numbers.insert(one.record.number).second;
@@ -216,7 +219,6 @@ Result<ContainerScan> scan_containers(store::SegmentStore& store, const format::
     }
     return again;
   });
-  return scan;
 }
 
 }  // namespace varve::maintain

@@ -38,7 +38,7 @@ struct UnreadRange {
 enum class FoundBySearch : std::uint8_t { kTake, kLeave };
 
 struct ContainerScan {
-  std::vector<FoundContainer> containers;  ///< By file, then by offset. Each number occurs once.
+  std::vector<FoundContainer> containers;  ///< By file, then by offset.
   std::vector<UnreadRange> unread;
   /// The parts behind damage in which a search found containers, whether they were taken or left.
   std::vector<UnreadRange> searched;
@@ -56,5 +56,9 @@ struct ContainerScan {
 [[nodiscard]] Result<ContainerScan> scan_containers(
     store::SegmentStore& store, const format::ContainerKeys* keys, StoreId store_id,
     FoundBySearch found, const std::function<void(std::uint64_t bytes)>& progress);
+
+/// Drops the containers whose number an earlier one has. A mixture of two histories may have
+/// several of a number, so the caller takes out those of another history first.
+void drop_repeated_numbers(ContainerScan& scan, const store::SegmentStore& store);
 
 }  // namespace varve::maintain

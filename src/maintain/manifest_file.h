@@ -144,6 +144,10 @@ struct ManifestBounds {
                                                       const ManifestVisit& visit,
                                                       const ManifestBounds& bounds);
 
+/// Returns whether two records are of one seal. Compares what never changes afterwards, as the name
+/// does.
+[[nodiscard]] bool is_same_seal(const catalog::VersionRecord& a, const catalog::VersionRecord& b);
+
 /// Returns the defect of a version's manifest; "" if it is sound. A manifest with another tree than
 /// the catalog has for the version, of another seal, or with other births, is a defect.
 /// Errors: as read_manifest(); those of the catalog.

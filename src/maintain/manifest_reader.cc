@@ -132,12 +132,6 @@ bool has_births_of(const meta::Txn& txn, SeriesId series, std::string_view value
   return true;
 }
 
-// Compares what never changes after the seal, as the name does.
-bool is_same_seal(const catalog::VersionRecord& a, const catalog::VersionRecord& b) {
-  return a.state == b.state && a.sealed_at == b.sealed_at && a.entries == b.entries &&
-         a.root.child == b.root.child && a.root.subtree_entries == b.root.subtree_entries;
-}
-
 }  // namespace
 
 Result<ManifestRead> read_manifest_part(io::File& file, const format::FrameCodec& codec,
@@ -198,6 +192,11 @@ Result<ManifestRead> read_manifest(io::FileSystem& files, const format::FrameCod
     return damaged(path, "its length differs from its header");
   }
   return read;
+}
+
+bool is_same_seal(const catalog::VersionRecord& a, const catalog::VersionRecord& b) {
+  return a.state == b.state && a.sealed_at == b.sealed_at && a.entries == b.entries &&
+         a.root.child == b.root.child && a.root.subtree_entries == b.root.subtree_entries;
 }
 
 Result<std::string> fault_of_manifest(io::FileSystem& files, const format::FrameCodec& codec,

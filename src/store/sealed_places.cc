@@ -131,7 +131,9 @@ std::optional<crypto::SealedPlace> sealed_place(std::string_view root, std::stri
     if (is_store_folder(names[2])) return std::nullopt;
     if (names.size() == 3) return place_in_series(series, names[2]);
     if (names.size() == 4 && names[2] == "manifests") {
-      if (const auto number = number_in(final_name(names[3]), "", ".man")) {
+      // A manifest that a repair put away keeps its place.
+      const std::string_view name = final_name(names[3]);
+      if (const auto number = number_in(name.substr(0, name.find(".damaged-")), "", ".man")) {
         return place_of(SealedKind::kManifest, series, *number);
       }
     }
