@@ -2,6 +2,7 @@
 #include "catalog/birth_table.h"
 
 #include "base/coding.h"
+#include "base/random_bytes.h"
 #include "catalog/alias_table.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
@@ -24,25 +25,43 @@ Result<bool> has_objects(const meta::Txn& txn, SeriesId series, VersionNumber nu
 }
 
 Result<bool> is_used(const meta::Txn& txn, StoreId store, VersionNumber birth) {
+  VARVE_TRY_ASSIGN(const bool any, has_chunks(txn, store, birth));
+  if (any || store == kPoolStore) return any;
+  return has_objects(txn, static_cast<SeriesId>(static_cast<std::uint32_t>(store)), birth);
+}
+
+}  // namespace
+
+base::IdRuns ids_of_birth(VersionNumber birth) {
+  return base::IdRuns::from({{ChunkId::make(birth, 0), UINT32_MAX}});
+}
+
+StoreId store_of_birth(StoreId own, VersionNumber birth) {
+  return is_pool(ChunkId::make(birth, 0)) ? kPoolStore : own;
+}
+
+Result<format::Birth> new_birth(SeriesId series, VersionNumber version) {
+  format::Birth birth;
+  VARVE_TRY_ASSIGN(birth.mark, base::random_bytes<format::kBirthMarkBytes>());
+  birth.series = series;
+  birth.version = version;
+  return birth;
+}
+
+Result<bool> has_chunks(const meta::Txn& txn, StoreId store, VersionNumber birth) {
   bool any = false;
   VARVE_TRY(for_each_location(txn, store, ChunkId::make(birth, 0),
                               [&](const LocationRecord& record) -> Result<bool> {
                                 any = record.first.birth() == birth;
                                 return false;
                               }));
-  if (any) return true;
-  if (store != kPoolStore) {
-    return has_objects(txn, static_cast<SeriesId>(static_cast<std::uint32_t>(store)), birth);
-  }
-  const auto all = base::IdRuns::from({{ChunkId::make(birth, 0), UINT32_MAX}});
-  VARVE_TRY(for_each_alias_of(txn, all, [&](const AliasRecord&) -> Result<bool> {
+  if (any || store != kPoolStore) return any;
+  VARVE_TRY(for_each_alias_of(txn, ids_of_birth(birth), [&](const AliasRecord&) -> Result<bool> {
     any = true;
     return false;
   }));
   return any;
 }
-
-}  // namespace
 
 Result<std::optional<format::Birth>> find_birth(const meta::Txn& txn, StoreId store,
                                                 VersionNumber birth) {
@@ -75,8 +94,7 @@ Result<format::Births> births_of(const meta::Txn& txn, StoreId own, const base::
     const auto birth = run.first.birth();
     if (birth == last) continue;
     last = birth;
-    VARVE_TRY_ASSIGN(const auto record,
-                     find_birth(txn, is_pool(run.first) ? kPoolStore : own, birth));
+    VARVE_TRY_ASSIGN(const auto record, find_birth(txn, store_of_birth(own, birth), birth));
     if (record) births.emplace(birth, *record);
   }
   return births;

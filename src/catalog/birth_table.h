@@ -15,6 +15,16 @@
 
 namespace varve::catalog {
 
+/// Returns all ids that chunks of a birth may have.
+[[nodiscard]] base::IdRuns ids_of_birth(VersionNumber birth);
+/// Returns the store of a birth's chunks. `own`: the store of the chunks that are not the pool's.
+[[nodiscard]] StoreId store_of_birth(StoreId own, VersionNumber birth);
+/// Returns the record of a birth that begins, with a mark of its own.
+/// Errors: kIo without random bytes.
+[[nodiscard]] Result<format::Birth> new_birth(SeriesId series, VersionNumber version);
+/// Returns whether the store has a chunk of a birth, or an alias.
+[[nodiscard]] Result<bool> has_chunks(const meta::Txn& txn, StoreId store, VersionNumber birth);
+
 /// Returns the record of a birth; nullopt if it has no mark. Errors: kCorrupt.
 [[nodiscard]] Result<std::optional<format::Birth>> find_birth(const meta::Txn& txn, StoreId store,
                                                               VersionNumber birth);
@@ -23,8 +33,7 @@ namespace varve::catalog {
 /// Erases those of `births` of which the catalog has no chunk, alias, page or recipe.
 [[nodiscard]] Result<void> erase_unused_births(meta::WriteTxn& txn, StoreId store,
                                                const std::set<VersionNumber>& births);
-/// Returns the births of `ids` that have marks. `own`: the store of the chunks that are not the
-/// pool's.
+/// Returns the births of `ids` that have marks. `own`: as for store_of_birth().
 [[nodiscard]] Result<format::Births> births_of(const meta::Txn& txn, StoreId own,
                                                const base::IdRuns& ids);
 /// Returns the births that the manifest of a version names: those of its chunks, and all of its

@@ -59,7 +59,7 @@ class CategoryLayout final : public Layout {
       base::ThreadPool* compressors, const CategoryLayoutOptions& options);
 
   [[nodiscard]] Result<void> begin_version(VersionNumber number) override {
-    return stream_.begin(number, {options_.series, number});
+    return stream_.begin(number, options_.series, number);
   }
   /// Has the next chunk of the version get an ordinal of at least `next`. Call it after
   /// begin_version(), before place().

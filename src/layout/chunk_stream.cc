@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/random_bytes.h"
 #include "catalog/birth_table.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
@@ -32,27 +31,17 @@ void ChunkStream::end_writer() {
   writer_.reset();
 }
 
-// A birth that an earlier Varve began stays without a mark: all its containers have the same one.
-Result<std::optional<format::Birth>> ChunkStream::find_or_make(const meta::Txn& txn,
-                                                               VersionNumber birth,
-                                                               const BirthOwner& owner,
-                                                               bool has_chunks) {
+Result<std::optional<format::Birth>> ChunkStream::find_birth(const meta::Txn& txn,
+                                                             VersionNumber birth) const {
   VARVE_TRY_ASSIGN(auto record, catalog::find_birth(txn, parts_.chunks.id(), birth));
-  {
-    const std::lock_guard lock(mutex_);
-    // The catalog has the record only after the first sync.
-    const auto known = births_.find(birth);
-    if (!record && known != births_.end()) record = known->second;
-  }
-  if (record || has_chunks) return record;
-  record.emplace();
-  VARVE_TRY_ASSIGN(record->mark, base::random_bytes<format::kBirthMarkBytes>());
-  record->series = owner.series;
-  record->version = owner.version;
-  return record;
+  if (record) return record;
+  // The catalog has the record only after the first sync.
+  const std::lock_guard lock(mutex_);
+  const auto known = births_.find(birth);
+  return known == births_.end() ? record : std::optional(known->second);
 }
 
-Result<void> ChunkStream::begin(VersionNumber birth, const BirthOwner& owner) {
+Result<void> ChunkStream::begin(VersionNumber birth, SeriesId series, VersionNumber version) {
   {
     const std::lock_guard alone(writer_mutex_);
     // Every version begins its own files. They are deleted with it unless other versions use them
@@ -70,7 +59,11 @@ Result<void> ChunkStream::begin(VersionNumber birth, const BirthOwner& owner) {
   VARVE_TRY_ASSIGN(const auto last,
                    catalog::find_last_location_before(txn, parts_.chunks.id(), after));
   if (last && last->first.birth() == birth) next = last->first.ordinal() + last->count;
-  VARVE_TRY_ASSIGN(auto record, find_or_make(txn, birth, owner, next != 0));
+  VARVE_TRY_ASSIGN(auto record, find_birth(txn, birth));
+  // A birth that an earlier Varve began stays without a mark: all its containers have the same one.
+  if (!record && next == 0) {
+    VARVE_TRY_ASSIGN(record, catalog::new_birth(series, version));
+  }
   const std::lock_guard lock(mutex_);
   // If an earlier attempt to open the version failed, chunks that it placed may still be on their
   // way: their ids must not be used again.
@@ -175,11 +168,11 @@ Result<void> ChunkStream::sync() {
   VARVE_TRY(writer_->sync());  // O1: the data before the records that locate it.
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(parts_.catalog));
   SegmentLedger ledger(txn, parts_.chunks.id());
-  std::erase_if(births, [&](const auto& entry) {
-    return std::ranges::none_of(
-        written, [&](const auto& one_written) { return one_written.record.birth == entry.first; });
-  });
   for (const auto& [number, record] : births) {
+    const auto is_of_birth = [birth = number](const store::WrittenContainer& container) {
+      return container.record.birth == birth;
+    };
+    if (std::ranges::none_of(written, is_of_birth)) continue;
     VARVE_TRY_ASSIGN(const auto known, catalog::find_birth(txn, parts_.chunks.id(), number));
     if (!known) VARVE_TRY(catalog::put_birth(txn, parts_.chunks.id(), number, record));
   }

@@ -47,12 +47,6 @@ struct StoreParts {
   std::function<Result<void>(meta::WriteTxn&)> at_sync{};
 };
 
-/// A version that stores chunks.
-struct BirthOwner {
-  SeriesId series{};
-  VersionNumber version{};
-};
-
 /// The new chunks of one version, in files of their own. Thread-safe, but only one thread at a time
 /// calls place().
 class ChunkStream {
@@ -62,8 +56,8 @@ class ChunkStream {
   ChunkStream& operator=(const ChunkStream&) = delete;
 
   /// Starts or continues a birth: the next chunks get its ids, after those that the store has. A
-  /// birth that has no chunks yet gets a mark.
-  [[nodiscard]] Result<void> begin(VersionNumber birth, const BirthOwner& owner);
+  /// birth that has no chunks yet gets a mark. `version` of `series` stores the chunks.
+  [[nodiscard]] Result<void> begin(VersionNumber birth, SeriesId series, VersionNumber version);
   /// Has the next chunk get an ordinal of at least `next`. Call it after begin(), before place().
   void skip_to(std::uint32_t next);
   /// These do the work of the functions of Layout with their names.
@@ -89,11 +83,9 @@ class ChunkStream {
   [[nodiscard]] std::vector<FileCut> drop();
 
  private:
-  /// Returns the record of a birth that goes on, nullopt if it has no mark; or that of a new one.
-  [[nodiscard]] Result<std::optional<format::Birth>> find_or_make(const meta::Txn& txn,
-                                                                  VersionNumber birth,
-                                                                  const BirthOwner& owner,
-                                                                  bool has_chunks);
+  /// Returns the record of a birth that goes on; nullopt if there is none.
+  [[nodiscard]] Result<std::optional<format::Birth>> find_birth(const meta::Txn& txn,
+                                                                VersionNumber birth) const;
   /// Start and end the writer, which must be flushed. The caller holds writer_mutex_ alone.
   void start_writer();
   void end_writer();

@@ -122,7 +122,7 @@ Result<std::unique_ptr<ChunkStream>> PoolStore::start_stream(const PoolOwner& ow
     return catalog::note_pool_chunks(commit, owner.series, owner.version);
   };
   auto stream = std::make_unique<ChunkStream>(parts);
-  VARVE_TRY(stream->begin(birth->birth(), {owner.series, owner.version}));
+  VARVE_TRY(stream->begin(birth->birth(), owner.series, owner.version));
   return stream;
 }
 

@@ -16,23 +16,21 @@ namespace varve::layout {
 
 namespace {
 
-// Returns the births of the aliases and of their targets.
-Result<format::Births> births_in(const meta::Env& catalog,
-                                 const std::vector<format::AliasRun>& runs) {
-  std::vector<base::IdRun> ids;
-  for (const auto& run : runs) {
-    ids.push_back({run.first, run.count});
-    ids.push_back({run.target, run.count});
-  }
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
-  return catalog::births_of(txn, kPoolStore, base::IdRuns::from(std::move(ids)));
-}
-
 base::IdRuns chunks_of(const std::vector<format::AliasRun>& runs) {
   std::vector<base::IdRun> ids;
   ids.reserve(runs.size());
   for (const auto& run : runs) ids.push_back({run.first, run.count});
   return base::IdRuns::from(std::move(ids));
+}
+
+// Returns the births of the aliases and of their targets.
+Result<format::Births> births_in(const meta::Env& catalog,
+                                 const std::vector<format::AliasRun>& runs) {
+  std::vector<base::IdRun> targets;
+  for (const auto& run : runs) targets.push_back({run.target, run.count});
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  return catalog::births_of(txn, kPoolStore,
+                            chunks_of(runs).unite(base::IdRuns::from(std::move(targets))));
 }
 
 // Calls `visit` with the parts of the runs whose aliases are in `chunks`.

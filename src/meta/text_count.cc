@@ -48,8 +48,7 @@ Result<std::string_view> TextCount::raw(MDB_txn* txn, std::string_view key) cons
 // A damaged number counts as half of the limit: then the next writer that opens the catalog gives
 // it another key, and so another number.
 Result<std::uint64_t> TextCount::number_of(const Txn& txn, std::string_view record) const {
-  VARVE_TRY_ASSIGN(const auto estimated, estimate(txn));
-  if (record.empty()) return estimated;
+  if (record.empty()) return estimate(txn);
   const auto sealed = verified_value(kTextsKey, record);
   const auto value =
       sealed ? seal_->open(kSealTable, kTextsKey, *sealed) : Result<Value>(sealed.error());
@@ -58,6 +57,7 @@ Result<std::uint64_t> TextCount::number_of(const Txn& txn, std::string_view reco
     const auto number = reader.u64();
     if (reader.done()) return number;
   }
+  VARVE_TRY_ASSIGN(const auto estimated, estimate(txn));
   return std::max(estimated, texts_max_ / 2);
 }
 

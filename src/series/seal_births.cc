@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "series/seal_births.h"
 
-#include "base/ids.h"
 #include "base/log.h"
-#include "base/random_bytes.h"
 #include "catalog/birth_table.h"
-#include "catalog/location_table.h"
 
 namespace varve::series {
 
@@ -16,8 +13,7 @@ Result<SealBirths> SealBirths::begin(const SeriesParts& parts, layout::SeriesLay
   births.own_ = parts.store;
   VARVE_TRY(births.find(parts, record, chunks));
   for (auto& [number, birth] : births.births_) {
-    const auto all = base::IdRuns::from({{ChunkId::make(number, 0), UINT32_MAX}});
-    const auto stored = chunks.intersect(all);
+    const auto stored = chunks.intersect(catalog::ids_of_birth(number));
     if (stored.size() == 0) continue;
     const auto digest = layout.digest(stored);
     if (digest) {
@@ -38,19 +34,11 @@ Result<void> SealBirths::find(const SeriesParts& parts, const catalog::VersionRe
     return entry.second.series != record.series || entry.second.version != record.number;
   });
   VARVE_TRY_ASSIGN(auto own, catalog::find_birth(txn, own_, record.number));
-  bool has_chunks = false;
-  VARVE_TRY(catalog::for_each_location(txn, own_, ChunkId::make(record.number, 0),
-                                       [&](const catalog::LocationRecord& at) -> Result<bool> {
-                                         has_chunks = at.first.birth() == record.number;
-                                         return false;
-                                       }));
-  // The chunks of a birth that an earlier Varve began have no mark.
-  if (!own && has_chunks) return {};
   if (!own) {
-    own.emplace();
-    VARVE_TRY_ASSIGN(own->mark, base::random_bytes<format::kBirthMarkBytes>());
-    own->series = record.series;
-    own->version = record.number;
+    VARVE_TRY_ASSIGN(const bool has_chunks, catalog::has_chunks(txn, own_, record.number));
+    // The chunks of a birth that an earlier Varve began have no mark.
+    if (has_chunks) return {};
+    VARVE_TRY_ASSIGN(own, catalog::new_birth(record.series, record.number));
   }
   births_.emplace(record.number, *own);
   return {};
@@ -58,8 +46,7 @@ Result<void> SealBirths::find(const SeriesParts& parts, const catalog::VersionRe
 
 Result<void> SealBirths::commit(meta::WriteTxn& txn) const {
   for (const auto& [number, birth] : births_) {
-    const bool in_pool = is_pool(ChunkId::make(number, 0));
-    VARVE_TRY(catalog::put_birth(txn, in_pool ? kPoolStore : own_, number, birth));
+    VARVE_TRY(catalog::put_birth(txn, catalog::store_of_birth(own_, number), number, birth));
   }
   return {};
 }

@@ -283,16 +283,16 @@ bool ContainerWriter::fits(const Frame& frame) const {
     stored_end += stored.size();
   });
   std::size_t runs = id_runs_;
-  std::set<VersionNumber> births = births_;
+  std::set<VersionNumber> added;  // Births that the container does not have.
   ChunkId expected = header_.chunks.back().id.plus(1);
   for (const auto& chunk : frame.chunks) {
     if (chunk.id != expected) {
       ++runs;
-      births.insert(chunk.id.birth());
+      if (!births_.contains(chunk.id.birth())) added.insert(chunk.id.birth());
     }
     expected = chunk.id.plus(1);
   }
-  const std::size_t marks = options_.marks.empty() ? 0 : births.size();
+  const std::size_t marks = options_.marks.empty() ? 0 : births_.size() + added.size();
   const std::size_t header = format::container_header_bytes(
       frames, header_.chunks.size() + frame.chunks.size(), runs, form_, marks);
   return header <= kHeaderBufferBytes &&
