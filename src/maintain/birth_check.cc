@@ -22,36 +22,38 @@ format::BirthMark mark_in(const FoundContainer& found, VersionNumber birth) {
   return its == found.marks.end() ? format::kNoMark : its->second;
 }
 
-/// A run of chunks in the table of a container.
-struct FoundRun {
-  const FoundContainer* found = nullptr;
-  std::size_t index = 0;  ///< Index of the run in the container.
-  base::IdRuns chunks;    ///< The wanted chunks of the run.
-
-  [[nodiscard]] const catalog::LocationRecord& place() const { return found->runs[index]; }
+/// A run with the chunks of it that are wanted.
+struct WantedRun {
+  FoundRun run;
+  base::IdRuns chunks;
 };
+
+// Returns the chunks that several of the runs have.
+base::IdRuns find_twice(const std::vector<WantedRun>& runs) {
+  base::IdRuns all;
+  base::IdRuns twice;
+  for (const auto& one : runs) {
+    twice = twice.unite(one.chunks.intersect(all));
+    all = all.unite(one.chunks);
+  }
+  return twice;
+}
 
 /// Adds up the digests of chunks by the tables of containers.
 class DigestSum {
  public:
-  DigestSum(store::SegmentStore& store, const format::ContainerKeys* keys, StoreId store_id)
-      : reader_(store, keys), store_id_(store_id) {}
+  /// `twice`: the chunks that several runs have.
+  DigestSum(const ScannedStore& from, const format::ContainerKeys* keys, base::IdRuns twice)
+      : reader_(from.store, keys), store_id_(from.id), twice_(std::move(twice)) {}
 
-  void add(FoundRun run) {
-    twice_ = twice_.unite(run.chunks.intersect(all_));
-    all_ = all_.unite(run.chunks);
-    runs_.push_back(std::move(run));
-  }
-  [[nodiscard]] std::uint64_t chunks() const { return all_.size(); }
-
-  /// Returns the sum over all chunks, each once; nullopt if a table cannot be read.
+  /// Returns the sum over the chunks of all runs, each once; nullopt if a table cannot be read.
   /// `differ` becomes true if two containers have different contents of a chunk.
-  Result<std::optional<std::uint64_t>> sum(bool& differ) {
+  Result<std::optional<std::uint64_t>> sum(const std::vector<WantedRun>& runs, bool& differ) {
     std::uint64_t sum = 0;
     std::map<ChunkId, std::uint64_t> of_twice;
-    for (const auto& run : runs_) {
+    for (const auto& [run, chunks] : runs) {
       const auto& place = run.place();
-      if (run.chunks.size() == place.count && run.chunks.intersect(twice_).size() == 0) {
+      if (chunks.size() == place.count && chunks.intersect(twice_).size() == 0) {
         sum += run.found->digests[run.index];
         continue;
       }
@@ -60,7 +62,7 @@ class DigestSum {
       if (!header || header->chunks.size() < std::size_t{place.index} + place.count) {
         return std::optional<std::uint64_t>();
       }
-      for (const auto& part : run.chunks.runs()) {
+      for (const auto& part : chunks.runs()) {
         for (std::uint32_t i = 0; i < part.count; ++i) {
           const auto id = part.first.plus(i);
           const auto& chunk = header->chunks[place.index + (id.value - place.first.value)];
@@ -80,9 +82,7 @@ class DigestSum {
  private:
   store::SegmentReader reader_;
   const StoreId store_id_;
-  std::vector<FoundRun> runs_;
-  base::IdRuns all_;
-  base::IdRuns twice_;  // Chunks that several containers have.
+  const base::IdRuns twice_;
 };
 
 // Returns whether the chunks of a birth have another digest than it says, as far as they can be
@@ -90,19 +90,22 @@ class DigestSum {
 Result<bool> has_other_digest(const format::ContainerKeys* keys, const ScannedStore& from,
                               VersionNumber number, const base::IdRuns& ids,
                               const format::Birth& birth) {
-  if (!birth.digest || ids.size() == 0) return false;
-  DigestSum tables(from.store, keys, from.id);
-  for (const auto& found : from.scan.containers) {
-    for (std::size_t i = 0; i < found.runs.size(); ++i) {
-      const auto& run = found.runs[i];
-      if (run.first.birth() != number) continue;
-      auto chunks = base::IdRuns::from({{run.first, run.count}}).intersect(ids);
-      if (chunks.size() != 0) tables.add({&found, i, std::move(chunks)});
-    }
+  const auto its = from.runs.find(number);
+  if (!birth.digest || ids.size() == 0 || its == from.runs.end()) return false;
+  std::vector<WantedRun> wanted;
+  std::vector<base::IdRun> all;
+  std::uint64_t chunks = 0;
+  for (const auto& run : its->second) {
+    WantedRun one{run, base::IdRuns::from({{run.place().first, run.place().count}}).intersect(ids)};
+    chunks += one.chunks.size();
+    all.insert(all.end(), one.chunks.runs().begin(), one.chunks.runs().end());
+    if (one.chunks.size() != 0) wanted.push_back(std::move(one));
   }
-  if (tables.chunks() != ids.size()) return false;
+  if (base::IdRuns::from(std::move(all)).size() != ids.size()) return false;
+  const bool any_twice = chunks != ids.size();
+  DigestSum tables(from, keys, any_twice ? find_twice(wanted) : base::IdRuns());
   bool differ = false;
-  VARVE_TRY_ASSIGN(const auto sum, tables.sum(differ));
+  VARVE_TRY_ASSIGN(const auto sum, tables.sum(wanted, differ));
   return differ || (sum && *sum != *birth.digest);
 }
 
@@ -207,12 +210,23 @@ Result<void> StoreBirths::put(const meta::Env& catalog, StoreId store) const {
   return txn.commit();
 }
 
+RunsByBirth runs_by_birth(const ContainerScan& scan) {
+  RunsByBirth runs;
+  for (const auto& found : scan.containers) {
+    for (std::size_t i = 0; i < found.runs.size(); ++i) {
+      runs[found.runs[i].first.birth()].push_back({&found, i});
+    }
+  }
+  return runs;
+}
+
 Result<std::string> check_births(const format::ContainerKeys* keys, const VersionBirths& version,
                                  const ScannedStore& own, const ScannedStore& pool) {
   const ScannedStore* const stores[] = {&own, &pool};
   format::Births parts[2];
   for (const auto& [number, birth] : version.births) {
-    parts[is_pool(ChunkId::make(number, 0)) ? 1 : 0].emplace(number, birth);
+    const bool in_pool = catalog::store_of_birth(own.id, number) == kPoolStore;
+    parts[in_pool ? 1 : 0].emplace(number, birth);
   }
   for (int i = 0; i < 2; ++i) {
     const auto& from = *stores[i];
@@ -220,9 +234,8 @@ Result<std::string> check_births(const format::ContainerKeys* keys, const Versio
     if (!fault.empty()) return fault;
     for (const auto& [number, birth] : parts[i]) {
       if (birth.series != version.series || birth.version != version.number) continue;
-      const auto all = base::IdRuns::from({{ChunkId::make(number, 0), UINT32_MAX}});
-      VARVE_TRY_ASSIGN(const bool differs,
-                       has_other_digest(keys, from, number, version.chunks.intersect(all), birth));
+      const auto chunks = version.chunks.intersect(catalog::ids_of_birth(number));
+      VARVE_TRY_ASSIGN(const bool differs, has_other_digest(keys, from, number, chunks, birth));
       if (!differs) continue;
       from.births.reject(number, birth);
       return fmt::format("the containers have other chunks of the birth {} than the version stored",

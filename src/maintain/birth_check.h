@@ -57,12 +57,25 @@ class StoreBirths {
   format::Births rejected_;
 };
 
-/// A store with its containers and births.
+/// A run of chunks in the table of a container.
+/// Lifetime: the container outlives the run.
+struct FoundRun {
+  const FoundContainer* found = nullptr;
+  std::size_t index = 0;  ///< Index of the run in the container.
+
+  [[nodiscard]] const catalog::LocationRecord& place() const { return found->runs[index]; }
+};
+/// The runs of all containers of a store, by the birth of their chunks.
+using RunsByBirth = std::map<VersionNumber, std::vector<FoundRun>>;
+/// Lifetime: the scan outlives the runs, and does not change meanwhile.
+[[nodiscard]] RunsByBirth runs_by_birth(const ContainerScan& scan);
+
+/// A store with the runs of its containers and its births.
 /// Lifetime: the referents outlive the users of the object.
 struct ScannedStore {
   store::SegmentStore& store;
   StoreId id{};
-  const ContainerScan& scan;
+  const RunsByBirth& runs;
   StoreBirths& births;
 };
 

@@ -194,7 +194,8 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   }
   for (const auto& fault : births.choose(scan)) VARVE_TRY(leave_out(store.describe(), fault));
   drop_repeated_numbers(scan, store);
-  VARVE_TRY(drop_other_history(series, {store, catalog::store_of(series), scan, births}));
+  const auto runs = runs_by_birth(scan);
+  VARVE_TRY(drop_other_history(series, {store, catalog::store_of(series), runs, births}));
   VARVE_TRY(choose_versions(series));
   tell_replaced_name(*owner_);
   while (!series_names_.insert(owner_->name).second) {

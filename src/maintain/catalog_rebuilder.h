@@ -104,7 +104,7 @@ class CatalogRebuilder {
                                        const std::map<ContainerNumber, std::uint64_t>& live_of);
   [[nodiscard]] Result<void> drop_unreachable(SeriesId series);
   [[nodiscard]] Result<void> scan_pool();
-  /// Notes the births of the pool that all manifests name, where the containers leave a choice.
+  /// Notes the births of the pool that all manifests name.
   [[nodiscard]] Result<void> note_pool_births();
   /// Notes what the present series needs of the pool.
   void add_to_pool();
@@ -140,6 +140,7 @@ class CatalogRebuilder {
   /// The records collected for the pool.
   struct Pool {
     ContainerScan scan;
+    RunsByBirth runs;  ///< The runs of the containers in `scan`.
     StoreBirths births;
     base::IdRuns wanted;  ///< Chunks to which the versions of the series so far refer.
     /// False if anything is damaged, or if a version is open: then all containers may be needed.

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/owners.h"
@@ -32,20 +30,20 @@ Result<void> CatalogRebuilder::leave_out(const std::string& where, const std::st
 
 Result<void> CatalogRebuilder::drop_other_history(SeriesId series, const ScannedStore& own) {
   store::FolderStore shared(files_, series_directory(kPoolOwner));
-  const ScannedStore pool{shared, kPoolStore, pool_.scan, pool_.births};
+  const ScannedStore pool{shared, kPoolStore, pool_.runs, pool_.births};
   for (auto it = versions_.begin(); it != versions_.end();) {
     const auto& [number, version] = *it;
     std::string fault;
     const bool sealed = version.record && version.record->state == VersionState::kSealed;
     if (version.of_other_seal) {
       fault = "the labels list another version under this number than the manifest has";
-    } else if (sealed && version.births && version.chunks) {
-      VARVE_TRY_ASSIGN(const auto chunks, base::IdRuns::decode(*version.chunks));
-      const VersionBirths one{series, number, *version.births, chunks};
-      VARVE_TRY_ASSIGN(fault, check_births(codecs_.frames().keys(), one, own, pool));
-    } else if (!version.record && version.births) {
-      // The manifest of a deleted version, which has pages that others may use.
-      const VersionBirths one{series, number, *version.births, {}};
+    } else if (version.births && (!version.record || (sealed && version.chunks))) {
+      // Without a record, it is the manifest of a deleted version, which has pages that others may
+      // use.
+      VersionBirths one{series, number, *version.births, {}};
+      if (version.record) {
+        VARVE_TRY_ASSIGN(one.chunks, base::IdRuns::decode(*version.chunks));
+      }
       VARVE_TRY_ASSIGN(fault, check_births(codecs_.frames().keys(), one, own, pool));
     }
     if (fault.empty()) {
@@ -69,13 +67,9 @@ Result<void> CatalogRebuilder::drop_other_history(SeriesId series, const Scanned
 
 // Only manifests tell which of several marks of a birth are of the repository.
 Result<void> CatalogRebuilder::note_pool_births() {
-  std::map<VersionNumber, std::set<format::BirthMark>> marks;
-  bool several = !pool_.scan.searched.empty();
-  for (const auto& found : pool_.scan.containers) {
-    for (const auto& [birth, mark] : found.marks) several |= !marks[birth].insert(mark).second;
-  }
-  for (const auto& entry : marks) several = several || entry.second.size() > 1;
-  if (!several) return {};
+  const bool has_marks = std::ranges::any_of(
+      pool_.scan.containers, [](const FoundContainer& found) { return !found.marks.empty(); });
+  if (!has_marks) return {};
   VARVE_TRY_ASSIGN(const auto all, series_folders(files_, path_));
   for (const auto series : all) {
     VARVE_TRY_ASSIGN(const auto present, list_manifests(files_, series_directory(series)));

@@ -30,6 +30,7 @@ Result<void> CatalogRebuilder::scan_pool() {
     VARVE_TRY(leave_out(store.describe(), fault));
   }
   drop_repeated_numbers(pool_.scan, store);
+  pool_.runs = runs_by_birth(pool_.scan);
   pool_.whole = pool_.scan.unread.empty() && whole_;
   for (const auto& found : pool_.scan.containers) {
     for (const auto& run : found.runs) {

@@ -20,6 +20,7 @@
 #include "layout/segment_ledger.h"
 #include "layout/store_recovery.h"
 #include "layout/window.h"
+#include "maintain/known_damage.h"
 #include "maintain/owners.h"
 #include "maintain/parallel_verifier.h"
 #include "maintain/place_chooser.h"
@@ -49,7 +50,7 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
                                            present.push_back({at.first, at.count});
                                            return true;
                                          }));
-    VARVE_TRY_ASSIGN(wanted, wanted_chunks(txn));
+    VARVE_TRY_ASSIGN(wanted, needed_chunks(txn, store_id_));
   }
   unknown_ = wanted.subtract(base::IdRuns::from(std::move(present))).runs();
   std::sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
@@ -68,29 +69,6 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
                                         pass(verdict.bytes_read);
                                       }));
   return noted;
-}
-
-Result<base::IdRuns> DataRepairer::wanted_chunks(const meta::Txn& txn) const {
-  std::vector<SeriesId> users{owner_};
-  if (owner_ == kPoolOwner) {
-    VARVE_TRY_ASSIGN(users, owners_in(txn));
-    std::erase(users, kPoolOwner);
-  }
-  base::IdRuns wanted;
-  for (const auto series : users) {
-    VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
-    for (const auto& version : versions) {
-      if (version.state != VersionState::kSealed) continue;
-      const auto chunks = catalog::version_chunks(txn, series, version.number);
-      if (!chunks) continue;
-      auto its = owner_ == kPoolOwner ? catalog::pool_part(*chunks) : catalog::own_part(*chunks);
-      if (owner_ == kPoolOwner) {
-        VARVE_TRY_ASSIGN(its, catalog::stored_ids(txn, its));
-      }
-      wanted = wanted.unite(its);
-    }
-  }
-  return wanted;
 }
 
 Result<void> DataRepairer::note(const format::ContainerRecord& record,

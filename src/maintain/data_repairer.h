@@ -92,8 +92,6 @@ class DataRepairer {
                                   const ContainerVerdict& verdict,
                                   const std::vector<catalog::LocationRecord>& located);
   void found(const Fingerprint& fingerprint, const Source& source);
-  /// Returns the chunks of the store to which sealed versions refer.
-  [[nodiscard]] Result<base::IdRuns> wanted_chunks(const meta::Txn& txn) const;
   [[nodiscard]] base::IdRuns quarantine() const;
   [[nodiscard]] Result<std::vector<std::byte>> content_of(const Lost& lost);
   [[nodiscard]] Result<format::BirthMarks> marks_of_lost() const;

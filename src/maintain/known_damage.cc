@@ -37,25 +37,6 @@ void drop_cached_pages(io::FileSystem& files, const std::string& path,
   ::posix_fadvise(fd->get(), static_cast<off_t>(record.offset), 0, POSIX_FADV_DONTNEED);
 }
 
-// Returns the chunks of a store to which sealed versions refer, under the ids that are stored.
-Result<base::IdRuns> needed_chunks(const meta::Txn& txn, StoreId store) {
-  VARVE_TRY_ASSIGN(const auto owners, owners_in(txn));
-  base::IdRuns needed;
-  for (const auto owner : owners) {
-    const bool uses = store == kPoolStore || catalog::store_of(owner) == store;
-    if (owner == kPoolOwner || !uses) continue;
-    VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, owner));
-    for (const auto& version : versions) {
-      if (version.state != VersionState::kSealed) continue;
-      const auto chunks = catalog::version_chunks(txn, owner, version.number);
-      if (!chunks) continue;  // A check reports it.
-      needed = needed.unite(store == kPoolStore ? catalog::pool_part(*chunks)
-                                                : catalog::own_part(*chunks));
-    }
-  }
-  return store == kPoolStore ? catalog::stored_ids(txn, needed) : needed;
-}
-
 /// Confirms the damage of one store.
 class Confirmation {
  public:
@@ -156,6 +137,26 @@ base::IdRuns plausible(StoreId store, const base::IdRuns& named) {
 }
 
 }  // namespace
+
+Result<base::IdRuns> needed_chunks(const meta::Txn& txn, StoreId store) {
+  const bool is_pool = store == kPoolStore;
+  std::vector<SeriesId> users{static_cast<SeriesId>(store)};
+  if (is_pool) {
+    VARVE_TRY_ASSIGN(users, owners_in(txn));
+    std::erase(users, kPoolOwner);
+  }
+  base::IdRuns needed;
+  for (const auto series : users) {
+    VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
+    for (const auto& version : versions) {
+      if (version.state != VersionState::kSealed) continue;
+      const auto chunks = catalog::version_chunks(txn, series, version.number);
+      if (!chunks) continue;
+      needed = needed.unite(is_pool ? catalog::pool_part(*chunks) : catalog::own_part(*chunks));
+    }
+  }
+  return is_pool ? catalog::stored_ids(txn, needed) : needed;
+}
 
 base::IdRuns damaged_chunks(const ContainerVerdict& verdict, const base::IdRuns& located) {
   if (verdict.unavailable) return {};

@@ -21,6 +21,10 @@ namespace varve::maintain {
 /// Damaged chunks, by store. No set is empty. The pool's sets have no aliases.
 using LostChunks = std::map<StoreId, base::IdRuns>;
 
+/// Returns the chunks of a store to which sealed versions refer, under the ids that are stored.
+/// Leaves out versions whose chunks the catalog cannot tell: a check reports them.
+[[nodiscard]] Result<base::IdRuns> needed_chunks(const meta::Txn& txn, StoreId store);
+
 /// Returns the chunks whose damage a verdict shows. None if the container is of an unsupported
 /// format, or if its file could not be read for a reason that may pass. `located`: the chunks that
 /// the catalog locates in the container.

@@ -121,9 +121,8 @@ bool has_births_of(const meta::Txn& txn, SeriesId series, std::string_view value
   const auto births = format::decode_births(value);
   if (!births) return false;
   for (const auto& [number, birth] : *births) {
-    const bool in_pool = is_pool(ChunkId::make(number, 0));
-    const auto known =
-        catalog::find_birth(txn, in_pool ? kPoolStore : catalog::store_of(series), number);
+    const auto store = catalog::store_of_birth(catalog::store_of(series), number);
+    const auto known = catalog::find_birth(txn, store, number);
     if (!known || !*known) continue;
     const bool is_same_digest =
         !birth.digest || !(*known)->digest || birth.digest == (*known)->digest;
