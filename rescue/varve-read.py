@@ -253,8 +253,7 @@ class Series:
     def node(self, number):
         self.load(number >> 32)
         need(not self.is_other(number >> 32), "manifest %d belongs to another history" % (number >> 32))
-        need(self.nodes.get(number.to_bytes(8, "big")), "node %x of series %d is lost" % (number, self.number))
-        return self.nodes[number.to_bytes(8, "big")]
+        return self.nodes.get(number.to_bytes(8, "big")) or need(0, "node %x of series %d is lost" % (number, self.number))
     def chunk_runs(self, number):  # yields (first id, end) of the chunks to which a version refers
         cursor, end = Cursor(self.chunks.get(number, b"")), 0
         for _ in range(cursor.varint()):
@@ -538,9 +537,10 @@ def main(args):
         if os.listdir("."): fail(1, "%s is not empty" % rest[1])
     paths = {tuple(filter(None, os.fsencode(path).split(b"/"))) for path in rest[1 if lists else 2:]} - {()}
     series.chosen = version[6]
-    series.load(series.chosen)
-    walk = Walk(repo, every, series, paths, lists, guess)
-    walk.tree(version[5])
+    series.load(series.chosen, series.apply)
+    root = series.versions[series.chosen][5]
+    if vars(root) != vars(version[5]): problem("its labels and its manifest have another history: read by its manifest")
+    (walk := Walk(repo, every, series, paths, lists, guess)).tree(root)
     for path in walk.missing: problem("%s: there is no such name" % show(path))
 if __name__ == "__main__":
     sys.stdout.reconfigure(errors="backslashreplace")

@@ -79,7 +79,8 @@ def make_pair(histories, kind, folder):
 
 def mixtures(pair):
     """Yields the folders of mixtures, with a text: first of whole kinds of files, then of files by chance."""
-    for kinds in (".seg", ".vol"), (".man",), (".man", "labels"), (".als",), (".seg", ".vol", ".als"):
+    for kinds in (".seg", ".vol"), (".man",), (".man", "labels"), (".als",), (".seg", ".vol", ".als"), (
+            ".seg", ".vol", ".als", ".man"):
         yield pair.take(lambda name: name.endswith(kinds))[0], f"the second history's {kinds}"
     mixed, _ = pair.take(lambda name: name.endswith((".seg", ".vol")))
     volumes = [os.path.join(top, name) for top, _, names in os.walk(mixed) for name in names if name.endswith(".vol")]
