@@ -70,9 +70,14 @@ struct VersionLock {
   bool holds = false;  ///< VersionUsage::lock_holds.
 };
 
+/// Returns the time of a sealed version's data: the claimed time, if it has one that is not after
+/// the seal; otherwise the time of the seal. The result is a part of `version`.
+[[nodiscard]] const Timestamp& data_time(const VersionInfo& version);
+
 /// Rules for keeping versions. A version is kept if any rule keeps it. Periods are in the local
-/// time zone; weeks begin on Monday (ISO 8601). Rules use Varve's own seal times and the version
-/// numbers, never names. "Newest" means the highest number. Periods without a version do not count.
+/// time zone; weeks begin on Monday (ISO 8601). Rules use data_time(), never names. "Newest" means
+/// the latest of these times, of equal ones the highest number. Periods without a version do not
+/// count.
 ///
 /// Two kinds of versions cannot push others out:
 /// - A version of the future (sealed after `now`, while the clock was ahead) counts for no rule. It
@@ -89,9 +94,10 @@ struct KeepRules {
   /// Keeps all versions sealed at most so many seconds before the newest version with entries. A
   /// machine that was off for a year therefore keeps as many as one that was on.
   std::optional<std::uint64_t> within_seconds;
-  /// Uses the claimed time of a version that has one, in place of the seal time. "Newest" then
-  /// means the highest of these times. A version is of the future if either time is.
-  bool by_claimed = false;
+  /// Uses data_time(). Otherwise, rules use the seal times and the version numbers alone: for a
+  /// series of a user who may add versions, but must not push others out by the times that the user
+  /// claims.
+  bool by_claimed = true;
 
   [[nodiscard]] bool any() const;
 

@@ -18,9 +18,10 @@ constexpr std::string_view kUpkeepSetting = "upkeep";
 // The first varint says which optional values follow.
 constexpr std::uint64_t kHasRate = 1;
 constexpr std::uint64_t kHasWithin = 2;
-constexpr std::uint64_t kByClaimed = 4;
+constexpr std::uint64_t kByClaimed = 4;  // For earlier programs. Nothing depends on its absence.
 constexpr std::uint64_t kHasLock = 8;
-constexpr std::uint64_t kFlags = kHasRate | kHasWithin | kByClaimed | kHasLock;
+constexpr std::uint64_t kBySealed = 16;
+constexpr std::uint64_t kFlags = kHasRate | kHasWithin | kByClaimed | kHasLock | kBySealed;
 
 constexpr auto kLockModeMax = static_cast<std::uint64_t>(LockMode::kGovernance);
 
@@ -53,7 +54,7 @@ Result<UpkeepSettings> find_upkeep_settings(const meta::Txn& txn) {
     settings.keep.*count = static_cast<std::uint32_t>(number);
   }
   if ((flags & kHasWithin) != 0) settings.keep.within_seconds = r.varint();
-  settings.keep.by_claimed = (flags & kByClaimed) != 0;
+  settings.keep.by_claimed = (flags & kBySealed) == 0;
   if ((flags & kHasLock) != 0) {
     const std::uint64_t days = r.varint();
     const std::uint64_t mode = r.varint();
@@ -70,7 +71,7 @@ Result<void> put_upkeep_settings(meta::WriteTxn& txn, const UpkeepSettings& sett
   base::ByteWriter w(out);
   const KeepRules& keep = settings.keep;
   w.varint((settings.arrange_bytes_per_second ? kHasRate : 0) |
-           (keep.within_seconds ? kHasWithin : 0) | (keep.by_claimed ? kByClaimed : 0) |
+           (keep.within_seconds ? kHasWithin : 0) | (keep.by_claimed ? kByClaimed : kBySealed) |
            (settings.object_lock.on() ? kHasLock : 0));
   if (settings.arrange_bytes_per_second) w.varint(*settings.arrange_bytes_per_second);
   for (const Count count : kCounts) w.varint(keep.*count);

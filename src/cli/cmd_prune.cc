@@ -75,10 +75,9 @@ void print_future(const SeriesInfo& series, const std::vector<PruneDecision>& de
     return;
   }
   print(fmt::format(
-      "{}: the {} of {} versions are in the future; check the clock. Until these times no "
+      "{}: the seal times of {} versions are in the future; check the clock. Until these times no "
       "rule counts or deletes the versions, but `varve rm` can delete them\n",
-      name_text(series.name),
-      options.rules.by_claimed ? "seal times or claimed times" : "seal times", count));
+      name_text(series.name), count));
 }
 
 /// Decides which versions to keep. Versions that the repository's object store lacks stay, and
@@ -149,9 +148,7 @@ void print_decisions(const std::vector<PruneDecision>& decisions, const PruneArg
                     : options.dry_run ? "would delete"
                                       : "delete",
                     name_text(version.series_name + "/" + version.name),
-                    time_text(options.rules.by_claimed && version.claimed_at != Timestamp{}
-                                  ? version.claimed_at
-                                  : version.sealed_at),
+                    time_text(options.rules.by_claimed ? data_time(version) : version.sealed_at),
                     decision.keep ? joined(decision.reasons) : "no rule keeps it"});
   }
   print(table(rows, "llll"));
@@ -227,7 +224,7 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   if (!options.within.empty()) {
     VARVE_TRY_ASSIGN(options.rules.within_seconds, parse_duration(options.within));
   }
-  options.rules.by_claimed = options.by == "claimed";
+  options.rules.by_claimed = options.by != "sealed";
   options.silent = is_silent(context, options.dry_run, options.json);
   VARVE_TRY_ASSIGN(NamedPlaces named,
                    find_places(options.words, {.purpose = control::Purpose::kChange}));
@@ -281,7 +278,8 @@ int run_prune(const PruneArguments& options, const Context& context) {
 void add_prune_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<PruneArguments>();
   auto command = line.add_command(
-      "prune", "Delete the sealed versions that no rule keeps; rules use the time of sealing");
+      "prune",
+      "Delete the sealed versions that no rule keeps; rules use the time of a version's data");
   command.add_places(options->words, "SERIES, one or more (default: all)");
   KeepRules& rules = options->rules;
   command.add_option("--keep-last", rules.last, "Number of newest versions to keep");
@@ -296,8 +294,8 @@ void add_prune_command(CommandLine& line, const Context& context) {
                      "6m, 1y, or a sum such as 1y6m");
   command
       .add_option("--by", options->by,
-                  "The time that the rules use: that of the seal (default), or the claimed time of "
-                  "versions that have one")
+                  "The time that the rules use: the claimed time of versions that have one that is "
+                  "not after their seal (default), or that of the seal alone")
       .one_of({"sealed", "claimed"})
       .type_name("sealed|claimed");
   command.add_flag("-n,--dry-run", options->dry_run,

@@ -59,7 +59,8 @@ Result<SeriesStatus> look_at_series(Repository& repository, control::OpenVersion
     status.unreplicated += std::ranges::count_if(missing, [&](const VersionId& id) {
       return id.series == series.id && id.number == version.number;
     });
-    status.newest = std::move(version);
+    const bool is_newest = !status.newest || data_time(*status.newest) <= data_time(version);
+    if (is_newest) status.newest = std::move(version);
   }
   VARVE_TRY_ASSIGN(status.open, open_versions.of(series));
   VARVE_TRY_ASSIGN(status.debt, repository.arranging_debt(series.id));
@@ -136,7 +137,7 @@ void print_as_text(const RepositoryStatus& status, const std::vector<Concern>& c
     rows.push_back(
         {printable(series.name), std::to_string(series.versions),
          series.newest ? printable(series.newest->name) : "-",
-         series.newest ? age_text(seconds_since(series.newest->sealed_at, status.now)) : "-",
+         series.newest ? age_text(seconds_since(data_time(*series.newest), status.now)) : "-",
          size_text(series.debt.dead_bytes + series.debt.departing_bytes, false),
          open_names(series)});
   }
@@ -158,7 +159,10 @@ Json series_json(const SeriesStatus& series, const Timestamp& now) {
   if (series.newest) {
     put_name(object, "newest", series.newest->name);
     put_time(object, "sealed_at", series.newest->sealed_at);
-    object["age_seconds"] = seconds_since(series.newest->sealed_at, now);
+    if (series.newest->claimed_at != Timestamp{}) {
+      put_time(object, "claimed_at", series.newest->claimed_at);
+    }
+    object["age_seconds"] = seconds_since(data_time(*series.newest), now);
   }
   if (series.versions_with_losses != 0) {
     object["lost"] = lost_files_json(series.lost);

@@ -237,7 +237,7 @@ std::string rules_text(const KeepRules& rules) {
     text += fmt::format("{}--keep-within {}", text.empty() ? "" : " ",
                         duration_text(*rules.within_seconds));
   }
-  if (rules.by_claimed) text += " --by claimed";
+  if (!rules.by_claimed) text += " --by sealed";
   return text;
 }
 

@@ -33,7 +33,7 @@ void add_age_concerns(const SeriesStatus& series, const Timestamp& now, const St
   if (!limits.age_s) return;
   if (!series.newest) {
     concerns.push_back({Health::kCritical, name + " has no sealed version"});
-  } else if (const auto age = seconds_since(series.newest->sealed_at, now); age > *limits.age_s) {
+  } else if (const auto age = seconds_since(data_time(*series.newest), now); age > *limits.age_s) {
     concerns.push_back({Health::kCritical,
                         fmt::format("the newest version of {} is {} old", name, age_text(age))});
   }

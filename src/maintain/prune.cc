@@ -37,6 +37,11 @@ std::string period_of(const Timestamp& time, const char* format) {
 
 }  // namespace
 
+const Timestamp& data_time(const VersionInfo& version) {
+  const bool counts = version.claimed_at != Timestamp{} && version.claimed_at <= version.sealed_at;
+  return counts ? version.claimed_at : version.sealed_at;
+}
+
 bool KeepRules::any() const {
   return last != 0 || within_seconds.has_value() ||
          std::ranges::any_of(kPeriods, [&](const Period& p) { return this->*p.count != 0; });
@@ -46,8 +51,7 @@ namespace {
 
 /// Returns the time by which the rules sort a version into periods.
 const Timestamp& time_of(const VersionInfo& version, const KeepRules& rules) {
-  return rules.by_claimed && version.claimed_at != Timestamp{} ? version.claimed_at
-                                                               : version.sealed_at;
+  return rules.by_claimed ? data_time(version) : version.sealed_at;
 }
 
 void keep(PruneDecision& decision, std::string reason) {
@@ -109,15 +113,18 @@ std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions
   std::vector<PruneDecision> decisions;
   for (const auto& version : versions) {
     if (version.state != VersionState::kSealed) continue;
-    const bool future = std::max(version.sealed_at, time_of(version, rules)) > now;
+    const bool future = version.sealed_at > now;
     decisions.push_back({version, false, future, {}});
   }
   // Sort by number, the order of sealing. Seal times depend on the clock. An import may seal older
-  // data later, so claimed times come before the numbers.
+  // data later, so where versions have claimed times, times come before the numbers.
   std::ranges::sort(decisions, [](const PruneDecision& a, const PruneDecision& b) {
     return a.version.number > b.version.number;
   });
-  if (rules.by_claimed) {
+  const bool has_claims = std::ranges::any_of(versions, [&](const VersionInfo& version) {
+    return time_of(version, rules) != version.sealed_at;
+  });
+  if (has_claims) {
     std::ranges::stable_sort(decisions, [&](const PruneDecision& a, const PruneDecision& b) {
       return time_of(a.version, rules) > time_of(b.version, rules);
     });

@@ -285,7 +285,7 @@ TEST_P(RepositoryControlContract, DefaultsOfUpkeepAreReadAndChanged) {
   wanted.arrange_bytes_per_second = 50 << 20;
   wanted.keep.daily = 30;
   wanted.keep.within_seconds = 3600;
-  wanted.keep.by_claimed = true;
+  wanted.keep.by_claimed = false;
   EXPECT_EQ(must(control_.upkeep({wanted})), wanted);
   EXPECT_EQ(must(control_.upkeep({})), wanted);
   EXPECT_EQ(must(controlled_.repository().upkeep_settings()), wanted);

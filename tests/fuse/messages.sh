@@ -105,10 +105,10 @@ ok "through a mount for reading, commands that change something are refused, wit
 "$VARVE" -q lock --until 2099-12-31 repo s/one
 says 1 'one is locked until 2099-12-31 00:00:00' rm repo s/one
 "$VARVE" -q store --time 2099-01-01 repo c/one src
-"$VARVE" prune -n --by claimed --keep-last 1 repo c >said
-grep -q 'the seal times or claimed times of 1 versions are in the future' said || fail "$(cat said)"
+"$VARVE" prune -n --keep-last 1 repo c >said
+grep -q "^keep .*$(date +%F).* last$" said || fail "$(cat said)"
 "$VARVE" -q rm repo c/one
-ok "the end of a lock is a date; a prune by claimed times names them"
+ok "the end of a lock is a date; a time that is claimed to be after the seal does not count"
 
 "$VARVE" -q init many
 for i in 1 2 3 4; do "$VARVE" -q store many "s$i/one" src >/dev/null; done  # More than stdio buffers.

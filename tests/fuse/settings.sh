@@ -21,7 +21,7 @@ is_set parity 5
 is_set arrange-rate default
 is_set keep-last 0
 is_set keep-within none
-is_set keep-by sealed
+is_set keep-by claimed
 ok "config prints what can be set"
 
 expect_status 2 "$VARVE" prune "$repo"
@@ -42,13 +42,13 @@ ok "prune uses the rules of the repository, unless it is given some"
 
 # Through the daemon.
 mount_repo
-"$VARVE" -q config "$mnt" keep-last=3 keep-by=claimed
+"$VARVE" -q config "$mnt" keep-last=3 keep-by=sealed
 is_set keep-last 3
 is_set keep-last 3 "$mnt"
-is_set keep-by claimed
+is_set keep-by sealed
 "$VARVE" -q prune "$mnt/t"
 [ "$(versions t)" -eq 3 ] || fail "prune through the daemon does not use the rules"
-"$VARVE" -q config "$repo" arrange-rate=0 keep-by=sealed
+"$VARVE" -q config "$repo" arrange-rate=0 keep-by=claimed
 is_set arrange-rate 0
 unmount_repo
 is_set keep-last 3

@@ -281,8 +281,8 @@ expect_status 1 "$VARVE" mv "$repo" base/one 3
 expect_status 2 "$VARVE" mv "$repo" base/one bad.partial
 expect_status 2 "$VARVE" store --stdin dump "$repo" base/new </dev/null
 message_says 'a file or a pipe'
-mkdir -p "$work/dated/2024-01-01"
-expect_status 11 "$VARVE" import "$repo" "$work/dated" base
+mkdir -p "$work/days/2024-01-01"
+expect_status 11 "$VARVE" import "$repo" "$work/days" base
 message_says 'unmount it'
 ! setfattr -n user.varve.claimed_at -v '1 2 3' "$mnt/base/open" 2>/dev/null || fail "a user set a claimed time"
 echo x >"$mnt/base/open/x"
@@ -328,10 +328,24 @@ expect_status 3 "$VARVE" import -n "$repo" "$snaps" old
 "$VARVE" -q rm "$repo" "$first" >/dev/null
 expect_status 0 "$VARVE" import "$repo" "$snaps" old
 message_says 'imported 1 snapshots; 3'
-expect_status 0 "$VARVE" prune -n --by claimed --keep-daily 2 "$repo" old
-[ "$(grep -c '^would delete' "$work/stdout")" -eq 2 ]
 expect_status 0 "$VARVE" prune -n --keep-daily 2 "$repo" old
+[ "$(grep -c '^would delete' "$work/stdout")" -eq 2 ]
+expect_status 0 "$VARVE" prune -n --by sealed --keep-daily 2 "$repo" old
 [ "$(grep -c '^would delete' "$work/stdout")" -eq 3 ]
+expect_status 2 "$VARVE" status --max-age 1d "$repo" old
 ok "snapshots become versions with their dates, and shared files are not read"
+
+mkdir "$work/thirty"
+for day in $(seq 30); do
+  dated=$work/thirty/$(date -d "$day days ago" +%F)
+  mkdir "$dated"
+  echo "$day" >"$dated/file"
+done
+expect_status 0 "$VARVE" import "$repo" "$work/thirty" dated
+keep=$(sed -n 's/^Environment="VARVE_KEEP=\(.*\)"$/\1/p' "$here/../../mount-helpers/varve-backup@.service.in")
+# shellcheck disable=SC2086
+expect_status 0 "$VARVE" prune $keep "$repo" dated
+[ "$("$VARVE" ls "$repo" dated | wc -l)" -eq 30 ] || fail "$(cat "$work/stdout")"
+ok "the rules of the shipped unit keep 30 imported days"
 "$VARVE" check --read-data "$repo" >/dev/null
 ok "the repository is sound"

@@ -173,22 +173,36 @@ TEST_F(Prune, EmptyVersionsAloneSatisfyRules) {
   EXPECT_EQ(kept(keep_within(0)), "2 ");
 }
 
-TEST_F(Prune, ClaimedTimesCountOnlyOnRequest) {
+// 30 dated snapshots of another program, imported in one hour, and the rules of varve-backup@.
+TEST_F(Prune, ImportedVersionsAreJudgedByTheTimesOfTheirData) {
+  for (int i = 0; i < 30; ++i) add(kStart + 100 * kDay + i);
+  now_ = kStart + 101 * kDay;
+  for (int i = 0; i < 30; ++i) versions_[i].claimed_at = {kStart + (70 + i) * kDay, 0};
+  KeepRules rules = keep({{&KeepRules::last, 3}, {&KeepRules::daily, 30}});
+  EXPECT_EQ(std::ranges::count(decide(rules), true, &PruneDecision::keep), 30);
+  rules.by_claimed = false;
+  EXPECT_EQ(kept(rules), "30 29 28 ");
+  // The next version is of today, and pushes out the oldest one of 30 days only.
+  add(kStart + 101 * kDay);
+  rules.by_claimed = true;
+  const auto decisions = decide(rules);
+  EXPECT_EQ(std::ranges::count(decisions, true, &PruneDecision::keep), 30);
+  EXPECT_FALSE(decisions.back().keep);
+}
+
+TEST_F(Prune, ClaimedTimesCountUnlessTheyAreAfterTheSeal) {
   for (int i = 0; i < 4; ++i) add(kStart + 10 * kDay + i);
   versions_[0].claimed_at = {kStart + 3 * kDay, 0};
   versions_[1].claimed_at = {kStart + 1 * kDay, 0};
   versions_[2].claimed_at = {kStart + 1 * kDay + kHour, 0};
   KeepRules rules = keep({{&KeepRules::daily, 3}});
+  EXPECT_EQ(kept(rules), "4 1 3 ");
+  rules.by_claimed = false;
   EXPECT_EQ(kept(rules), "4 ");
-  rules.by_claimed = true;
-  EXPECT_EQ(kept(rules), "4 1 3 ");
-  rules = keep_within(9 * kDay);
-  rules.by_claimed = true;
-  EXPECT_EQ(kept(rules), "4 1 3 ");
-  versions_[1].claimed_at = {now_ + 1, 0};  // Of the future: stays, and pushes nothing out.
+  EXPECT_EQ(kept(keep_within(9 * kDay)), "4 1 3 ");
+  versions_[1].claimed_at = {now_ + 1, 0};  // After its seal, so the seal counts.
   rules = keep({{&KeepRules::last, 1}});
-  rules.by_claimed = true;
-  EXPECT_EQ(kept(rules), "2 4 ");
+  EXPECT_EQ(kept(rules), "4 ");
   versions_[1].claimed_at = {};
   versions_[3].sealed_at = {now_ + 1, 0};  // So does one whose seal time is of the future.
   versions_[3].claimed_at = {kStart, 0};

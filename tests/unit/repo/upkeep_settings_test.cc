@@ -26,7 +26,7 @@ UpkeepSettings some_settings() {
   settings.keep.last = 3;
   settings.keep.yearly = 7;
   settings.keep.within_seconds = 86400;
-  settings.keep.by_claimed = true;
+  settings.keep.by_claimed = false;
   return settings;
 }
 
