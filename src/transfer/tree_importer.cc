@@ -33,6 +33,7 @@
 #include "transfer/file_metadata.h"
 #include "transfer/metadata_importer.h"
 #include "transfer/problem_list.h"
+#include "transfer/source_file.h"
 #include "transfer/source_filter.h"
 #include "transfer/target_entry.h"
 #include "transfer/transfer_error.h"
@@ -46,6 +47,9 @@ namespace {
 using base::UniqueFd;
 
 constexpr std::uint64_t kRoomAskedMax = 64U << 20;
+constexpr int kReadsMax = 4;
+constexpr auto kChangedText =
+    "it changed each time while it was read; its parts may be of different times";
 
 struct Frame {
   Ino ino = 0;
@@ -85,6 +89,7 @@ class TreeImporter {
   void count(const std::optional<SourceState>& state);
   [[nodiscard]] std::optional<SourceState> state_of(const struct stat& status);
   [[nodiscard]] Result<void> store_file(const std::string& name);
+  [[nodiscard]] Result<bool> store_file_once(const std::string& name, bool is_last);
   [[nodiscard]] Result<void> ask_for_room(const std::string& name, const struct stat& status);
   [[nodiscard]] Result<bool> store_link(const struct stat& status, const std::string& name);
   [[nodiscard]] Result<void> enter_directory(UniqueFd fd, Ino ino, bool is_new);
@@ -366,20 +371,19 @@ Result<void> TreeImporter::ask_for_room(const std::string& name, const struct st
   return checked(file->allocate(0, bytes, AllocateMode::kKeepSize));
 }
 
+/// Stores a file, and again if another program changed it meanwhile: its parts would be of
+/// different times.
 Result<void> TreeImporter::store_file(const std::string& name) {
-  // O_NONBLOCK: a FIFO that has replaced the file must not block the importer. Only the owner and
-  // root may use O_NOATIME.
-  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
-  UniqueFd fd(::openat(directories_.top(), name.c_str(), kFlags | O_NOATIME));
-  if (!fd.valid() && errno == EPERM) {
-    fd = UniqueFd(::openat(directories_.top(), name.c_str(), kFlags));
+  for (int reads = 1;; ++reads) {
+    VARVE_TRY_ASSIGN(const bool is_done, store_file_once(name, reads == kReadsMax));
+    if (is_done) return {};
   }
-  if (!fd.valid()) return system_error("not stored", errno);
+}
+
+/// Returns false if the file changed meanwhile, and this is not its last time.
+Result<bool> TreeImporter::store_file_once(const std::string& name, bool is_last) {
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return system_error("fstat", errno);
-  if (!S_ISREG(status.st_mode)) {
-    return Error(ErrorCode::kInvalid, "replaced by another kind of file during the import");
-  }
+  VARVE_TRY_ASSIGN(const UniqueFd fd, open_source_file(directories_.top(), name, status));
   auto state = state_of(status);
   if (state && !tracking_->clock->settle_mappings(fd.get(), state->ctime)) state.reset();
   const std::uint64_t problems = metadata_.problems();
@@ -392,9 +396,12 @@ Result<void> TreeImporter::store_file(const std::string& name) {
     VARVE_TRY(checked(version_.unlink(frames_.back().ino, name)));
     return std::move(stored).error().with_context("not stored");
   }
+  VARVE_TRY_ASSIGN(const bool changed, has_changed(fd.get(), status));
+  if (changed && !is_last) return false;
+  if (changed) problems_.add(path_, kChangedText);
   remember_link(status, made.ino);
-  count(problems == metadata_.problems() ? state : std::nullopt);
-  return {};
+  count(changed || problems != metadata_.problems() ? std::nullopt : state);
+  return true;
 }
 
 /// Stores symlinks, devices, FIFOs and sockets.

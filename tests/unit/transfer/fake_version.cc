@@ -125,7 +125,8 @@ class FakeOpenFile final : public OpenFile {
   Result<std::uint64_t> seek_hole(std::uint64_t offset) override {
     return next_hole(*node_, offset);
   }
-  Result<void> allocate(std::uint64_t, std::uint64_t, AllocateMode) override {
+  Result<void> allocate(std::uint64_t, std::uint64_t, AllocateMode mode) override {
+    if (mode == AllocateMode::kKeepSize) return {};  // Room is only asked for.
     return Error(ErrorCode::kUnsupported, "not faked");
   }
   Result<std::uint64_t> clone_range(FileReader&, std::uint64_t, std::uint64_t,

@@ -206,6 +206,44 @@ TEST(StoreTree, FullDiskEndsItAndLeavesNoHalfFile) {
   EXPECT_FALSE(writer.root()->child("c"));
 }
 
+/// Stores a file of which the first byte is written again after each of the first `changes` reads.
+Result<TransferReport> store_changing(FakeWriter& writer, const std::string& folder, int changes) {
+  const std::string path = folder + "/file";
+  write_file(path, std::string(1'500'000, '0'));
+  std::uint64_t read = 0;
+  return store_tree(writer, folder, [&](const TransferProgress& done) {
+    if (done.bytes_done > read && done.bytes_done % 1'500'000 == 0 && changes-- > 0) {
+      const int fd = ::open(path.c_str(), O_WRONLY);
+      const char digit = static_cast<char>('0' + done.bytes_done / 1'500'000);
+      EXPECT_EQ(::pwrite(fd, &digit, 1, 0), 1);
+      ::close(fd);
+      const struct timespec times[2] = {{1, 1}, {static_cast<time_t>(done.bytes_done), 0}};
+      EXPECT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+    }
+    read = done.bytes_done;
+    return true;
+  });
+}
+
+TEST(StoreTree, AFileThatChangesWhileItIsReadIsReadAgain) {
+  const TemporaryDirectory place;
+  FakeWriter writer;
+  const auto stored = store_changing(writer, place / "", 3);
+  ASSERT_TRUE(stored) << stored.error().message();
+  EXPECT_TRUE(stored->problems.empty()) << stored->problems.front();
+  EXPECT_EQ(writer.root()->child("file")->data.front(), '3');
+}
+
+TEST(StoreTree, AFileThatChangesInEachOfFourReadsIsNamed) {
+  const TemporaryDirectory place;
+  FakeWriter writer;
+  const auto stored = store_changing(writer, place / "", 100);
+  ASSERT_TRUE(stored) << stored.error().message();
+  ASSERT_EQ(stored->problems.size(), 1U);
+  EXPECT_NE(stored->problems.front().find("file: it changed each time"), std::string::npos);
+  EXPECT_EQ(writer.root()->child("file")->data.front(), '3');
+}
+
 TEST(StoreTree, BrokenRepositoryEndsIt) {
   const TemporaryDirectory place;
   fs::create_directory(place / "in");
