@@ -84,6 +84,10 @@ struct VersionLock {
 ///   is kept until its seal time has passed.
 /// - An empty version (no entry below its root) satisfies a rule only if no version with entries
 ///   does.
+///
+/// Of a period, the newest complete version is kept, or the newest incomplete one
+/// (VersionInfo::problems) if there is no complete one. The newest complete version of all is kept
+/// in any case.
 struct KeepRules {
   std::uint32_t last = 0;     ///< Number of newest versions to keep.
   std::uint32_t hourly = 0;   ///< Number of hours to keep the newest version of.

@@ -109,6 +109,9 @@ struct VersionInfo {
   /// The time that the user gave to a sealed version; zero if none. Nothing verifies it, so no lock
   /// depends on it.
   Timestamp claimed_at{};
+  /// The files of a sealed version's source that its store could not store, or not as they are, at
+  /// least; 0 for a complete version.
+  std::uint64_t problems = 0;
   /// Set for a sealed version that `varve copy` made.
   std::optional<VersionOrigin> origin{};
 };

@@ -91,6 +91,20 @@ std::string encode_origin(VersionNumber number, const VersionOrigin& origin) {
   return encode(number, origin, origin.whole ? kWhole : kIncomplete);
 }
 
+std::string encode_incomplete(VersionNumber number, std::uint64_t problems) {
+  return fmt::format("{} {}", static_cast<std::uint32_t>(number), problems);
+}
+
+std::uint64_t problems_of(VersionNumber number, const Xattrs& of_root) {
+  const auto text = find(of_root, kIncompleteAttribute);
+  std::array<std::string_view, 2> words;
+  VersionNumber of{};
+  std::uint64_t problems = 0;
+  const bool sound = text && split(*text, words) && parse_id(words[0], of) && of == number &&
+                     parse(words[1], problems);
+  return sound ? problems : 0;
+}
+
 std::string encode_receiving(VersionNumber number, const VersionOrigin& origin) {
   return encode(number, origin, kReceiving);
 }
@@ -128,7 +142,8 @@ std::optional<CopyMark> copy_mark_of(VersionNumber number, const Xattrs& of_root
 }
 
 bool is_hidden_attribute(std::string_view name) {
-  return name == kClaimedAttribute || name == kOriginAttribute || name == kCopyMarkAttribute;
+  return name == kClaimedAttribute || name == kIncompleteAttribute || name == kOriginAttribute ||
+         name == kCopyMarkAttribute;
 }
 
 void hide_own_attributes(Xattrs& of_root) {

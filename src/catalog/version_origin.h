@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attributes of a version's root that only Varve sees: the claimed time
-// (catalog/claimed_time.h), and those of a version that is a copy of one in another repository.
+// (catalog/claimed_time.h), the mark of an incomplete version, and those of a version that is a
+// copy of one in another repository.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 namespace varve::catalog {
 
+inline constexpr std::string_view kIncompleteAttribute = "user.varve.incomplete";
 inline constexpr std::string_view kOriginAttribute = "user.varve.copied_from";
 inline constexpr std::string_view kCopyMarkAttribute = "user.varve.copy_mark";
 
@@ -24,6 +26,8 @@ struct CopyMark {
 
 /// Return the attributes' values (docs/FORMAT.md §7). `number` is the version that has them.
 [[nodiscard]] std::string encode_origin(VersionNumber number, const VersionOrigin& origin);
+/// `problems`: see VersionInfo::problems.
+[[nodiscard]] std::string encode_incomplete(VersionNumber number, std::uint64_t problems);
 /// Returns the value while the version receives the copy, so that no seal but the copier's makes it
 /// count as one.
 [[nodiscard]] std::string encode_receiving(VersionNumber number, const VersionOrigin& origin);
@@ -37,6 +41,9 @@ struct CopyMark {
                                                                const Xattrs& of_root);
 /// Returns the mark, as origin_of().
 [[nodiscard]] std::optional<CopyMark> copy_mark_of(VersionNumber number, const Xattrs& of_root);
+
+/// Returns the problems of an incomplete version; 0 without a valid mark of this version.
+[[nodiscard]] std::uint64_t problems_of(VersionNumber number, const Xattrs& of_root);
 
 /// Returns whether only Varve sees this attribute of a version's root.
 [[nodiscard]] bool is_hidden_attribute(std::string_view name);

@@ -68,6 +68,7 @@ Result<void> list_series(Repository& repository, control::OpenVersions& open_ver
       if (version.claimed_at != Timestamp{}) {
         row.push_back("claims " + time_text(version.claimed_at));
       }
+      if (version.problems != 0) row.push_back("incomplete");
       if (version.origin) {
         row.push_back("copied, sealed " + time_text(version.origin->sealed_at));
       }

@@ -239,6 +239,11 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::string
   return out;
 }
 
+std::string problems_text(std::uint64_t problems) {
+  return problems == 1 ? std::string("1 file was not stored, or not as it is")
+                       : fmt::format("{} files were not stored, or not as they are", problems);
+}
+
 void put_version(Json& object, const VersionInfo& version) {
   put_name(object, "series", version.series_name);
   put_name(object, "version", version.name);
@@ -257,6 +262,7 @@ Json version_json(const VersionInfo& version) {
   object["new_bytes"] = version.unique_bytes;
   put_time(object, "sealed_at", version.sealed_at);
   if (version.claimed_at != Timestamp{}) put_time(object, "claimed_at", version.claimed_at);
+  if (version.problems != 0) object["problems"] = version.problems;
   if (version.origin) {
     Json origin{{"repository", version.origin->repository},
                 {"series_id", static_cast<std::uint32_t>(version.origin->series)},

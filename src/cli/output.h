@@ -37,6 +37,9 @@ void put_time(Json& object, const std::string& key, const Timestamp& time);
 /// Returns the name for stdout: escaped for a terminal, unchanged for files and programs.
 [[nodiscard]] std::string name_text(const std::string& name);
 
+/// Returns what VersionInfo::problems, which must not be 0, tell of a version.
+[[nodiscard]] std::string problems_text(std::uint64_t problems);
+
 /// Returns "1.5 MiB", or the exact number.
 [[nodiscard]] std::string size_text(std::uint64_t bytes, bool exact);
 /// Returns "1.5 MiB (1572864 bytes)", or only the exact number.

@@ -214,6 +214,14 @@ void add_replication_concern(const RepositoryStatus& status, std::vector<Concern
                                      status.replication->place, missing == 1 ? "it" : "them")});
 }
 
+void add_incomplete_concern(const SeriesStatus& series, std::vector<Concern>& concerns) {
+  if (!series.newest || series.newest->problems == 0) return;
+  concerns.push_back(
+      {Health::kWarning,
+       fmt::format("the newest version of {}, {}, is incomplete: {}", printable(series.name),
+                   printable(series.newest->name), problems_text(series.newest->problems))});
+}
+
 // Data that the next store does not bring back by itself is the worst in the newest version.
 void add_loss_concern(const SeriesStatus& series, std::vector<Concern>& concerns) {
   if (series.versions_with_losses == 0) return;
@@ -257,6 +265,7 @@ std::vector<Concern> find_concerns(const RepositoryStatus& status, const StatusL
     add_age_concerns(series, status.now, limits, concerns);
     add_debt_concern(series, concerns);
     add_loss_concern(series, concerns);
+    add_incomplete_concern(series, concerns);
   }
   add_replication_concern(status, concerns);
   add_space_concern(status.space, limits, concerns);

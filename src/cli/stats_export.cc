@@ -39,6 +39,11 @@ std::vector<SeriesGauge> series_gauges() {
          return fmt::format("{}.{:03}", newest.sealed_at.seconds,
                             newest.sealed_at.nanoseconds / 1'000'000);
        }},
+      {"varve_last_version_problems",
+       "Files of the newest sealed version that were not stored, or not as they are.",
+       [](const SeriesFigures&, const VersionInfo& newest) {
+         return std::to_string(newest.problems);
+       }},
       {"varve_last_version_logical_bytes", "File data of the newest sealed version.",
        [](const SeriesFigures&, const VersionInfo& newest) {
          return std::to_string(newest.logical_bytes);

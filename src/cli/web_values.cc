@@ -50,6 +50,7 @@ Json version_value(const VersionInfo& version) {
               {"new", version.unique_bytes},
               {"stored", version.stored_bytes}};
   if (version.claimed_at != Timestamp{}) object["claimed"] = version.claimed_at.seconds;
+  if (version.problems != 0) object["problems"] = version.problems;
   return object;
 }
 

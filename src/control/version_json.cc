@@ -33,6 +33,7 @@ Json version_to_json(const VersionInfo& info) {
               {"unique_bytes", info.unique_bytes},
               {"stored_bytes", info.stored_bytes}};
   if (info.claimed_at != Timestamp{}) object["claimed_at"] = time_to_json(info.claimed_at);
+  if (info.problems != 0) object["problems"] = info.problems;
   return object;
 }
 
@@ -48,6 +49,7 @@ std::optional<VersionInfo> version_from_json(const Json& object) {
   info.logical_bytes = fields.count("logical_bytes");
   info.unique_bytes = fields.count("unique_bytes");
   info.stored_bytes = fields.count("stored_bytes");
+  if (fields.has("problems")) info.problems = fields.count("problems");
   const auto opened_at = time_from_json(object, "opened_at");
   const auto sealed_at = time_from_json(object, "sealed_at");
   const auto claimed_at =

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -91,18 +92,35 @@ void keep_within(const Candidates& candidates, const KeepRules& rules, std::uint
   }
 }
 
+/// Returns whether `version` is to be kept of a period in place of `newer`.
+bool is_better(const VersionInfo& version, const VersionInfo& newer) {
+  return version.problems == 0 && newer.problems != 0 && version.entries != 0;
+}
+
 void keep_period(const Candidates& candidates, const KeepRules& rules, const Period& period) {
   const std::uint32_t count = rules.*period.count;
-  std::set<std::string> satisfied;
+  std::map<std::string, PruneDecision*> best;
   for (const auto* group : {&candidates.filled, &candidates.empty}) {
     for (auto* decision : *group) {
-      if (satisfied.size() == count) return;
       auto current = period_of(time_of(decision->version, rules), period.format);
-      if (satisfied.contains(current)) continue;
-      keep(*decision, std::string(period.name) + " " + current);
-      satisfied.insert(std::move(current));
+      const auto found = best.find(current);
+      if (found == best.end()) {
+        if (best.size() < count) best.emplace(std::move(current), decision);
+      } else if (is_better(decision->version, found->second->version)) {
+        found->second = decision;
+      }
     }
   }
+  for (const auto& [name, decision] : best) keep(*decision, std::string(period.name) + " " + name);
+}
+
+/// Keeps the newest complete version, however many incomplete ones came after it.
+void keep_complete(const Candidates& candidates) {
+  const auto complete = std::ranges::find_if(
+      candidates.filled, [](const PruneDecision* one) { return one->version.problems == 0; });
+  const bool is_covered = complete == candidates.filled.begin() ||
+                          complete == candidates.filled.end() || (*complete)->keep;
+  if (!is_covered) keep(**complete, "newest complete");
 }
 
 }  // namespace
@@ -142,6 +160,7 @@ std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions
   keep_last(candidates, rules.last);
   if (rules.within_seconds) keep_within(candidates, rules, *rules.within_seconds);
   for (const auto& period : kPeriods) keep_period(candidates, rules, period);
+  if (rules.any()) keep_complete(candidates);
   const std::set<VersionNumber> held(locked.begin(), locked.end());
   for (auto& decision : decisions) {
     if (held.contains(decision.version.number)) keep(decision, "locked");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "repo/incomplete_mark.h"
 #include "repo/open_store.h"
 #include "repo/source_memory.h"
 #include "transfer/archive_importer.h"
@@ -71,6 +72,7 @@ Result<StoredVersion> store_stream(Repository& repository, const StreamRequest& 
     VARVE_TRY_ASSIGN(const auto writer, repository.writer(stored.info.series));
     if (own) VARVE_TRY(transfer::clear_directory(*writer, kRootIno));
     VARVE_TRY_ASSIGN(auto imported, import_into(*writer, request, fd, progress));
+    VARVE_TRY(repo::mark_problems(*writer, imported.problems.size()));
     VARVE_TRY(writer->sync());
     if (request.confirm) VARVE_TRY(request.confirm());
     return imported;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/system_error.h"
 #include "catalog/claimed_time.h"
+#include "repo/incomplete_mark.h"
 #include "repo/open_store.h"
 #include "repo/source_memory.h"
 #include "transfer/source_filter.h"
@@ -118,6 +119,7 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
   VARVE_TRY_ASSIGN(const auto writer, repository.writer(stored.info.series));
   VARVE_TRY_ASSIGN(stored.report, transfer::import_tree(*writer, request.directory, progress,
                                                         options, memory.tracking()));
+  VARVE_TRY(repo::mark_problems(*writer, stored.report.problems.size()));
   VARVE_TRY(writer->sync());
   VARVE_TRY(memory.finish());
   stored.sources = memory.states();

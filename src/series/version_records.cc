@@ -87,6 +87,7 @@ VersionInfo version_info(const catalog::VersionRecord& record, const std::string
   info.stored_bytes = record.stored_bytes;
   if (record.state == VersionState::kSealed) {
     info.claimed_at = catalog::claimed_time(record.number, record.root.xattrs);
+    info.problems = catalog::problems_of(record.number, record.root.xattrs);
     info.origin = catalog::origin_of(record.number, record.root.xattrs);
   }
   return info;

@@ -49,6 +49,8 @@ ok "the next store reads only what changed"
 printf 'd/a.o\nmany/1\nnothing\n' >"$work/list"
 expect_status 3 "$VARVE" store --files-from "$work/list" "$repo" s/v3 "$src"
 message_says 'nothing: not stored'
+expect_status 0 "$VARVE" ls -l "$repo" s
+grep -q '^s/v3 .* incomplete$' "$work/stdout" || fail "$(cat "$work/stdout")"
 [ "$(cd "$mnt/s/v3" && find . -type f | sort | tr '\n' ' ')" = "./d/a.o ./many/1 " ]
 expect_status 2 "$VARVE" store --exclude '[' "$repo" s/v4 "$src"
 message_says 'without a \]'

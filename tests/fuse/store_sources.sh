@@ -73,6 +73,15 @@ diff <(cd "$src" && find etc -type f | sort) <(cd "$work/out" && find . -type f 
 printf 'home/docs\nno/such\n%s/etc/passwd\n' "$src" >"$work/list"
 expect_status 3 "$VARVE" store --files-from "$work/list" "$repo" list/2 "$src"
 message_says 'no/such: not stored'
+expect_status 0 "$VARVE" ls -l "$repo" list
+grep -q '^list/2 .* incomplete$' "$work/stdout" || fail "$(cat "$work/stdout")"
+expect_status 0 "$VARVE" stat "$repo" list/2
+grep -q '^incomplete  *1 file was not stored' "$work/stdout"
+expect_status 1 "$VARVE" status "$repo" list
+grep -q 'the newest version of list, 2, is incomplete: 1 file was not stored' "$work/stdout"
+expect_status 0 "$VARVE" stats --prometheus "$repo"
+grep -q '^varve_last_version_problems{.*series="list"} 1$' "$work/stdout"
+[ "$("$VARVE" prune -n --keep-last 1 "$repo" list | grep -c '^keep')" -eq 2 ]
 restored list/2
 [ "$(cd "$work/out" && find . -type f | sort | tr '\n' ' ')" = "./etc/passwd ./home/docs/a.c ./home/docs/a.o ./home/docs/new " ]
 printf '' >"$work/list"

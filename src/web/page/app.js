@@ -64,7 +64,7 @@ async function timeline(id) {
   const list = el("div");
   const largest = () => Math.max(1, ...data.versions.map((version) => version.logical));
   const row = (version) => [
-    link(treeHash(id, version.number, ""), name(version.name)),
+    [link(treeHash(id, version.number, ""), name(version.name)), version.problems ? " (incomplete)" : ""],
     when(version.sealed),
     [size(version.logical), bar(size(version.new) + " of " + size(version.logical) + " new",
       [100 * Math.min(version.new, version.logical) / largest(), "new"],

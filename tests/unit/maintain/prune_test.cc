@@ -166,6 +166,23 @@ TEST_F(Prune, EmptyVersionsPushNoneOut) {
   EXPECT_EQ(kept(keep({{&KeepRules::last, 3}})), "8 2 1 ");
 }
 
+TEST_F(Prune, OfAPeriodTheNewestCompleteVersionStays) {
+  for (int i = 0; i < 4; ++i) add(kStart + i * kHour);
+  add(kStart + kDay);
+  for (const int incomplete : {0, 2, 3, 4}) versions_[incomplete].problems = 1;
+  EXPECT_EQ(kept(keep({{&KeepRules::daily, 2}})), "5 2 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::hourly, 3}})), "5 4 3 2 ");
+}
+
+TEST_F(Prune, IncompleteVersionsNeverPushTheLastCompleteOneOut) {
+  for (int i = 0; i < 10; ++i) add(kStart + i * kDay);
+  for (int i = 3; i < 10; ++i) versions_[i].problems = 7;
+  EXPECT_EQ(kept(keep({{&KeepRules::last, 3}})), "10 9 8 3 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::daily, 2}})), "10 9 3 ");
+  EXPECT_EQ(kept(keep_within(kDay)), "10 9 3 ");
+  EXPECT_EQ(kept({}), "");
+}
+
 TEST_F(Prune, EmptyVersionsAloneSatisfyRules) {
   add_empty(kStart);
   add_empty(kStart + kDay);
