@@ -46,14 +46,14 @@ void encode_xattrs(base::ByteWriter& out, const Xattrs& xattrs) {
   }
 }
 
-Xattrs decode_xattrs(base::ByteReader& in) {
+Xattrs decode_xattrs(MessageReader& in) {
   Xattrs xattrs;
   std::size_t bytes = 0;
   const std::uint64_t count = in.varint();
   if (count > kXattrsMax) in.fail();
+  in.reserve(xattrs, count, 2);
   for (std::uint64_t i = 0; i < count && in.ok(); ++i) {
-    Xattr xattr{std::string(in.sized_text(kNameBytesMax)),
-                std::string(in.sized_text(kXattrValueBytesMax))};
+    Xattr xattr{in.owned_text(kNameBytesMax), in.owned_text(kXattrValueBytesMax)};
     bytes += xattr.name.size() + xattr.value.size();
     const bool ascends = xattrs.empty() || xattrs.back().name < xattr.name;
     if (xattr.name.empty() || !ascends || bytes > kXattrTotalBytesMax) in.fail();
@@ -105,11 +105,12 @@ struct BatchSize {
   std::size_t chunks = 0;
 };
 
-void decode_chunks(base::ByteReader& in, Change& change, BatchSize& size) {
+void decode_chunks(MessageReader& in, Change& change, BatchSize& size) {
   change.offset = in.varint();
   const std::uint64_t count = in.varint();
   if (count == 0 || count > kBatchChunksMax - size.chunks) return in.fail();
   size.chunks += count;
+  in.reserve(change.chunks, count, sizeof(Fingerprint) + 1);
   for (std::uint64_t i = 0; i < count && in.ok(); ++i) {
     ChunkRef chunk;
     chunk.bytes = decode_u32(in);
@@ -122,11 +123,11 @@ void decode_chunks(base::ByteReader& in, Change& change, BatchSize& size) {
   }
 }
 
-Change decode_change(base::ByteReader& in, BatchSize& size) {
+Change decode_change(MessageReader& in, BatchSize& size) {
   Change change;
   change.kind = static_cast<ChangeKind>(in.u8());
   if (change.kind == ChangeKind::kLeave) return change;
-  change.name = in.sized_text(kNameBytesMax);
+  change.name = in.owned_text(kNameBytesMax);
   if (change.name.empty() && change.kind != ChangeKind::kAttributes) in.fail();
   if (has_attributes(change.kind)) {
     change.mode = decode_u32(in);
@@ -141,10 +142,10 @@ Change decode_change(base::ByteReader& in, BatchSize& size) {
     case ChangeKind::kRemove:
       break;
     case ChangeKind::kMake:
-      change.target = in.sized_text(kSymlinkBytesMax);
+      change.target = in.owned_text(kSymlinkBytesMax);
       break;
     case ChangeKind::kLink:
-      change.target = in.sized_text(kLinkPathBytesMax);
+      change.target = in.owned_text(kLinkPathBytesMax);
       break;
     case ChangeKind::kAttributes:
       change.size = in.varint();
@@ -184,10 +185,11 @@ void encode_batch(base::ByteWriter& out, const ChangeBatch& batch) {
   for (const Change& change : batch.changes) encode_change(out, change);
 }
 
-ChangeBatch decode_batch(base::ByteReader& in) {
+ChangeBatch decode_batch(MessageReader& in) {
   ChangeBatch batch;
   const std::uint64_t count = in.varint();
   if (count > kBatchChangesMax) in.fail();
+  in.reserve(batch.changes, count, 1);
   BatchSize size;
   for (std::uint64_t i = 0; i < count && in.ok(); ++i) {
     batch.changes.push_back(decode_change(in, size));

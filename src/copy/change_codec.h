@@ -3,6 +3,7 @@
 
 #include "base/coding.h"
 #include "copy/change.h"
+#include "copy/message_reader.h"
 #include "varve/types.h"
 
 namespace varve::copy {
@@ -14,6 +15,6 @@ void encode_time(base::ByteWriter& out, const Timestamp& time);
 void encode_batch(base::ByteWriter& out, const ChangeBatch& batch);
 /// Fails the reader for a batch beyond the limits of copy/change.h, and for names, attributes or
 /// types that no file has.
-[[nodiscard]] ChangeBatch decode_batch(base::ByteReader& in);
+[[nodiscard]] ChangeBatch decode_batch(MessageReader& in);
 
 }  // namespace varve::copy

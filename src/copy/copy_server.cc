@@ -62,8 +62,8 @@ struct Caller {
     return answer_of(target.set_beside(request.series, request.files));
   }
   Answer operator()(const CopyBegin& begin) const { return number_of(target.begin(begin)); }
-  Answer operator()(const ChangeBatch& batch) const {
-    auto offered = target.offer(batch);
+  Answer operator()(ChangeBatch& batch) const {
+    auto offered = target.offer(std::move(batch));
     if (!offered) return std::move(offered).error();
     return answer_of(target.wanted());
   }
@@ -95,11 +95,18 @@ Result<void> CopyServer::run() {
 
 Result<void> CopyServer::answer_all() {
   while (true) {
-    VARVE_TRY_ASSIGN(const auto message, stream_.receive());
-    if (!message) return {};
-    VARVE_TRY_ASSIGN(auto request, decode_request(base::as_bytes(*message)));
-    if (const auto answered = answer(request)) VARVE_TRY(stream_.send(encode_answer(*answered)));
+    VARVE_TRY_ASSIGN(auto request, next_request());
+    if (!request) return {};
+    if (const auto answered = answer(*request)) VARVE_TRY(stream_.send(encode_answer(*answered)));
   }
+}
+
+// The bytes of the message are free before the request is answered.
+Result<std::optional<Request>> CopyServer::next_request() {
+  VARVE_TRY_ASSIGN(const auto message, stream_.receive());
+  if (!message) return std::optional<Request>();
+  VARVE_TRY_ASSIGN(auto request, decode_request(base::as_bytes(*message)));
+  return std::optional(std::move(request));
 }
 
 std::optional<Answer> CopyServer::answer(Request& request) {

@@ -22,6 +22,8 @@ class CopyServer {
 
  private:
   [[nodiscard]] Result<void> answer_all();
+  /// Returns nullopt at the end of the stream.
+  [[nodiscard]] Result<std::optional<Request>> next_request();
   /// Returns the answer; nullopt for a request without one.
   [[nodiscard]] std::optional<Answer> answer(Request& request);
   [[nodiscard]] Answer hello(const HelloRequest& request);

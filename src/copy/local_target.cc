@@ -162,17 +162,17 @@ Result<std::uint64_t> LocalTarget::begin(const CopyBegin& copy) {
   return receiving_->mark.changes;
 }
 
-Result<void> LocalTarget::offer(const ChangeBatch& batch) {
+Result<void> LocalTarget::offer(ChangeBatch batch) {
   VARVE_TRY_ASSIGN(auto* const to, receiving());
   if (offered_.size() >= kOffersMax) {
     return Error(ErrorCode::kInvalid, "too many batches without their data");
   }
   Offered offered;
-  offered.batch = batch;
-  offered.memory.resize(data_bytes(batch));
+  offered.batch = std::move(batch);
+  offered.memory.resize(data_bytes(offered.batch));
   std::span<std::byte> rest(offered.memory);
   std::vector<WantedChunk> wanted;
-  for (const Change& change : batch.changes) {
+  for (const Change& change : offered.batch.changes) {
     for (const ChunkRef& chunk : change.chunks) {
       wanted.push_back({chunk.fingerprint, rest.first(chunk.bytes)});
       offered.chunks.push_back(rest.first(chunk.bytes));

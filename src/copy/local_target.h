@@ -42,7 +42,7 @@ class LocalTarget final : public Target {
   [[nodiscard]] Result<void> set_beside(SeriesId series,
                                         const std::vector<BesideFile>& files) override;
   [[nodiscard]] Result<std::uint64_t> begin(const CopyBegin& copy) override;
-  [[nodiscard]] Result<void> offer(const ChangeBatch& batch) override;
+  [[nodiscard]] Result<void> offer(ChangeBatch batch) override;
   [[nodiscard]] Result<std::vector<bool>> wanted() override;
   [[nodiscard]] Result<void> fill(std::vector<std::string> chunks) override;
   [[nodiscard]] Result<void> settle() override;

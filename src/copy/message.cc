@@ -17,13 +17,12 @@ namespace {
 constexpr std::size_t kTextBytesMax = 65536;  // Of a reason or an error.
 constexpr std::size_t kIdBytes = 32;
 
-using base::ByteReader;
 using base::ByteWriter;
 
 // Each type of message has put() and take(). take() fails the reader for bad values.
 
 template <typename Number>
-Number take_number(ByteReader& in) {
+Number take_number(MessageReader& in) {
   const std::uint64_t value = in.varint();
   if (value > UINT32_MAX) in.fail();
   return static_cast<Number>(value);
@@ -32,19 +31,19 @@ template <typename Number>
 void put_number(ByteWriter& out, Number number) {
   out.varint(static_cast<std::uint32_t>(number));
 }
-bool take_bool(ByteReader& in) {
+bool take_bool(MessageReader& in) {
   const auto value = in.u8();
   if (value > 1) in.fail();
   return value == 1;
 }
 void put_bool(ByteWriter& out, bool value) { out.u8(value ? 1 : 0); }
-std::string take_name(ByteReader& in) { return std::string(in.sized_text(kNameBytesMax)); }
+std::string take_name(MessageReader& in) { return in.owned_text(kNameBytesMax); }
 
 /// Takes a list whose elements have at least one byte each.
 template <typename Element, typename Take>
-void take_list(ByteReader& in, std::vector<Element>& list, const Take& take_one) {
+void take_list(MessageReader& in, std::vector<Element>& list, const Take& take_one) {
   const std::uint64_t count = in.varint();
-  if (count > in.left()) in.fail();
+  in.reserve(list, count, 1);
   for (std::uint64_t i = 0; i < count && in.ok(); ++i) list.push_back(take_one(in));
 }
 template <typename Element, typename Put>
@@ -57,7 +56,7 @@ void put(ByteWriter& out, const SeriesSettings& settings) {
   out.u8(static_cast<std::uint8_t>(settings.placement));
   out.u8(static_cast<std::uint8_t>(settings.rewrite));
 }
-void take(ByteReader& in, SeriesSettings& settings) {
+void take(MessageReader& in, SeriesSettings& settings) {
   settings.placement = static_cast<Placement>(in.u8());
   settings.rewrite = static_cast<Rewrite>(in.u8());
 }
@@ -83,7 +82,7 @@ void put(ByteWriter& out, const HelloRequest& hello) {
   out.u8(static_cast<std::uint8_t>(pool_index.kind));
   out.varint(pool_index.hook_bits);
 }
-void take(ByteReader& in, HelloRequest& hello) {
+void take(MessageReader& in, HelloRequest& hello) {
   auto& [parameters, new_series, arrange, pool_index, kind] = hello.setup;
   hello.dry_run = take_bool(in);
   kind = static_cast<TargetKind>(in.u8());
@@ -117,8 +116,8 @@ void put(ByteWriter& out, const VersionOrigin& origin) {
   encode_time(out, origin.sealed_at);
   put_bool(out, origin.whole);
 }
-void take(ByteReader& in, VersionOrigin& origin) {
-  origin.repository = in.sized_text(kIdBytes);
+void take(MessageReader& in, VersionOrigin& origin) {
+  origin.repository = in.owned_text(kIdBytes);
   origin.series = take_number<SeriesId>(in);
   origin.number = take_number<VersionNumber>(in);
   origin.sealed_at = decode_time(in);
@@ -129,14 +128,16 @@ void take(ByteReader& in, VersionOrigin& origin) {
 }
 
 void put(ByteWriter& /*out*/, const SeriesRequest& /*request*/) {}
-void take(ByteReader& /*in*/, SeriesRequest& /*request*/) {}
+void take(MessageReader& /*in*/, SeriesRequest& /*request*/) {}
 void put(ByteWriter& out, const VersionsRequest& request) { put_number(out, request.series); }
-void take(ByteReader& in, VersionsRequest& request) { request.series = take_number<SeriesId>(in); }
+void take(MessageReader& in, VersionsRequest& request) {
+  request.series = take_number<SeriesId>(in);
+}
 void put(ByteWriter& out, const CreateSeriesRequest& request) {
   out.sized_text(request.name);
   put(out, request.settings);
 }
-void take(ByteReader& in, CreateSeriesRequest& request) {
+void take(MessageReader& in, CreateSeriesRequest& request) {
   request.name = take_name(in);
   take(in, request.settings);
   if (request.settings.placement > Placement::kPool ||
@@ -148,7 +149,7 @@ void put(ByteWriter& out, const RenameSeriesRequest& request) {
   put_number(out, request.series);
   out.sized_text(request.name);
 }
-void take(ByteReader& in, RenameSeriesRequest& request) {
+void take(MessageReader& in, RenameSeriesRequest& request) {
   request.series = take_number<SeriesId>(in);
   request.name = take_name(in);
 }
@@ -157,7 +158,7 @@ void put(ByteWriter& out, const RenameVersionRequest& request) {
   put_number(out, request.number);
   out.sized_text(request.name);
 }
-void take(ByteReader& in, RenameVersionRequest& request) {
+void take(MessageReader& in, RenameVersionRequest& request) {
   request.series = take_number<SeriesId>(in);
   request.number = take_number<VersionNumber>(in);
   request.name = take_name(in);
@@ -167,7 +168,7 @@ void put(ByteWriter& out, const LockRequest& request) {
   put_number(out, request.number);
   encode_time(out, request.until);
 }
-void take(ByteReader& in, LockRequest& request) {
+void take(MessageReader& in, LockRequest& request) {
   request.series = take_number<SeriesId>(in);
   request.number = take_number<VersionNumber>(in);
   request.until = decode_time(in);
@@ -177,9 +178,10 @@ void put(ByteWriter& out, const DeleteRequest& request) {
   put_list(out, request.numbers,
            [](ByteWriter& to, VersionNumber number) { put_number(to, number); });
 }
-void take(ByteReader& in, DeleteRequest& request) {
+void take(MessageReader& in, DeleteRequest& request) {
   request.series = take_number<SeriesId>(in);
-  take_list(in, request.numbers, [](ByteReader& from) { return take_number<VersionNumber>(from); });
+  take_list(in, request.numbers,
+            [](MessageReader& from) { return take_number<VersionNumber>(from); });
 }
 void put(ByteWriter& out, const BesideRequest& request) {
   put_number(out, request.series);
@@ -193,9 +195,9 @@ void put(ByteWriter& out, const BesideRequest& request) {
     to.sized_text(file.content);
   });
 }
-void take(ByteReader& in, BesideRequest& request) {
+void take(MessageReader& in, BesideRequest& request) {
   request.series = take_number<SeriesId>(in);
-  take_list(in, request.files, [](ByteReader& from) {
+  take_list(in, request.files, [](MessageReader& from) {
     BesideFile file;
     file.folder = take_name(from);
     file.name = take_name(from);
@@ -203,7 +205,7 @@ void take(ByteReader& in, BesideRequest& request) {
     file.uid = take_number<std::uint32_t>(from);
     file.gid = take_number<std::uint32_t>(from);
     file.mtime = decode_time(from);
-    file.content = from.sized_text(kBesideFileBytesMax);
+    file.content = from.owned_text(kBesideFileBytesMax);
     return file;
   });
   if (request.files.size() > kBesideNamesMax) in.fail();
@@ -214,31 +216,31 @@ void put(ByteWriter& out, const CopyBegin& begin) {
   put(out, begin.origin);
   put_bool(out, begin.continues);
 }
-void take(ByteReader& in, CopyBegin& begin) {
+void take(MessageReader& in, CopyBegin& begin) {
   begin.series = take_number<SeriesId>(in);
   begin.base = take_number<VersionNumber>(in);
   take(in, begin.origin);
   begin.continues = take_bool(in);
 }
 void put(ByteWriter& out, const ChangeBatch& batch) { encode_batch(out, batch); }
-void take(ByteReader& in, ChangeBatch& batch) { batch = decode_batch(in); }
+void take(MessageReader& in, ChangeBatch& batch) { batch = decode_batch(in); }
 void put(ByteWriter& out, const FillRequest& request) {
   put_list(out, request.chunks,
            [](ByteWriter& to, const std::string& chunk) { to.sized_text(chunk); });
 }
-void take(ByteReader& in, FillRequest& request) {
+void take(MessageReader& in, FillRequest& request) {
   take_list(in, request.chunks,
-            [](ByteReader& from) { return std::string(from.sized_text(kChunkBytesMax)); });
+            [](MessageReader& from) { return from.owned_text(kChunkBytesMax); });
 }
 void put(ByteWriter& /*out*/, const SettleRequest& /*request*/) {}
-void take(ByteReader& /*in*/, SettleRequest& /*request*/) {}
+void take(MessageReader& /*in*/, SettleRequest& /*request*/) {}
 void put(ByteWriter& out, const CheckRequest& request) {
   put_number(out, request.series);
   put_number(out, request.sealed);
   put_bool(out, request.first);
   encode_batch(out, request.batch);
 }
-void take(ByteReader& in, CheckRequest& request) {
+void take(MessageReader& in, CheckRequest& request) {
   request.series = take_number<SeriesId>(in);
   request.sealed = take_number<VersionNumber>(in);
   request.first = take_bool(in);
@@ -249,37 +251,37 @@ void put(ByteWriter& out, const CopySeal& seal) {
   encode_time(out, seal.claimed_at);
   put_bool(out, seal.whole);
 }
-void take(ByteReader& in, CopySeal& seal) {
+void take(MessageReader& in, CopySeal& seal) {
   seal.name = take_name(in);
   seal.claimed_at = decode_time(in);
   seal.whole = take_bool(in);
 }
 void put(ByteWriter& /*out*/, const DropRequest& /*request*/) {}
-void take(ByteReader& /*in*/, DropRequest& /*request*/) {}
+void take(MessageReader& /*in*/, DropRequest& /*request*/) {}
 void put(ByteWriter& /*out*/, const FinishRequest& /*request*/) {}
-void take(ByteReader& /*in*/, FinishRequest& /*request*/) {}
+void take(MessageReader& /*in*/, FinishRequest& /*request*/) {}
 
 void put(ByteWriter& /*out*/, const DoneAnswer& /*answer*/) {}
-void take(ByteReader& /*in*/, DoneAnswer& /*answer*/) {}
+void take(MessageReader& /*in*/, DoneAnswer& /*answer*/) {}
 void put(ByteWriter& out, const Error& error) {
   out.u8(static_cast<std::uint8_t>(error.code()));
   out.sized_text(std::string_view(error.message()).substr(0, kTextBytesMax));
 }
-void take(ByteReader& in, Error& error) {
+void take(MessageReader& in, Error& error) {
   const auto code = in.u8();
   if (code > static_cast<std::uint8_t>(ErrorCode::kWrongKey)) in.fail();
-  error = Error(static_cast<ErrorCode>(code), std::string(in.sized_text(kTextBytesMax)));
+  error = Error(static_cast<ErrorCode>(code), in.owned_text(kTextBytesMax));
 }
 void put(ByteWriter& out, const HelloAnswer& hello) { out.sized_text(hello.repository); }
-void take(ByteReader& in, HelloAnswer& hello) { hello.repository = in.sized_text(kIdBytes); }
+void take(MessageReader& in, HelloAnswer& hello) { hello.repository = in.owned_text(kIdBytes); }
 void put(ByteWriter& out, const std::vector<TargetSeries>& all) {
   put_list(out, all, [](ByteWriter& to, const TargetSeries& series) {
     put_number(to, series.id);
     to.sized_text(series.name);
   });
 }
-void take(ByteReader& in, std::vector<TargetSeries>& all) {
-  take_list(in, all, [](ByteReader& from) {
+void take(MessageReader& in, std::vector<TargetSeries>& all) {
+  take_list(in, all, [](MessageReader& from) {
     const auto id = take_number<SeriesId>(from);
     return TargetSeries{id, take_name(from)};
   });
@@ -293,7 +295,7 @@ void put(ByteWriter& out, const TargetVersion& version) {
   put_bool(out, version.origin.has_value());
   if (version.origin) put(out, *version.origin);
 }
-void take(ByteReader& in, TargetVersion& version) {
+void take(MessageReader& in, TargetVersion& version) {
   version.number = take_number<VersionNumber>(in);
   version.name = take_name(in);
   version.is_sealed = take_bool(in);
@@ -304,23 +306,22 @@ void take(ByteReader& in, TargetVersion& version) {
 void put(ByteWriter& out, const std::vector<TargetVersion>& all) {
   put_list(out, all, [](ByteWriter& to, const TargetVersion& version) { put(to, version); });
 }
-void take(ByteReader& in, std::vector<TargetVersion>& all) {
-  take_list(in, all, [](ByteReader& from) {
+void take(MessageReader& in, std::vector<TargetVersion>& all) {
+  take_list(in, all, [](MessageReader& from) {
     TargetVersion version;
     take(from, version);
     return version;
   });
 }
 void put(ByteWriter& out, const NumberAnswer& answer) { out.varint(answer.number); }
-void take(ByteReader& in, NumberAnswer& answer) { answer.number = in.varint(); }
+void take(MessageReader& in, NumberAnswer& answer) { answer.number = in.varint(); }
 void put(ByteWriter& out, const ReasonsAnswer& answer) {
   put_list(out, answer.reasons, [](ByteWriter& to, const std::string& reason) {
     to.sized_text(std::string_view(reason).substr(0, kTextBytesMax));
   });
 }
-void take(ByteReader& in, ReasonsAnswer& answer) {
-  take_list(in, answer.reasons,
-            [](ByteReader& from) { return std::string(from.sized_text(kTextBytesMax)); });
+void take(MessageReader& in, ReasonsAnswer& answer) {
+  take_list(in, answer.reasons, [](MessageReader& from) { return from.owned_text(kTextBytesMax); });
 }
 void put(ByteWriter& out, const std::vector<bool>& wanted) {
   out.varint(wanted.size());
@@ -332,9 +333,10 @@ void put(ByteWriter& out, const std::vector<bool>& wanted) {
     out.u8(static_cast<std::uint8_t>(bits));
   }
 }
-void take(ByteReader& in, std::vector<bool>& wanted) {
+void take(MessageReader& in, std::vector<bool>& wanted) {
   const std::uint64_t count = in.varint();
   if (count > std::uint64_t{in.left()} * 8) return in.fail();
+  wanted.reserve(count);
   for (std::uint64_t i = 0; i < count; i += 8) {
     const unsigned bits = in.u8();
     const auto used = std::min<std::uint64_t>(8, count - i);
@@ -348,10 +350,10 @@ void put(ByteWriter& out, const std::vector<Difference>& all) {
     to.sized_text(std::string_view(difference.reason).substr(0, kTextBytesMax));
   });
 }
-void take(ByteReader& in, std::vector<Difference>& all) {
-  take_list(in, all, [](ByteReader& from) {
+void take(MessageReader& in, std::vector<Difference>& all) {
+  take_list(in, all, [](MessageReader& from) {
     const auto change = take_number<std::uint32_t>(from);
-    return Difference{change, std::string(from.sized_text(kTextBytesMax))};
+    return Difference{change, from.owned_text(kTextBytesMax)};
   });
 }
 
@@ -375,7 +377,7 @@ Error empty_message<Error>() {
 
 template <typename Variant, std::size_t... kIndex>
 Result<Variant> decode(std::span<const std::byte> bytes, std::index_sequence<kIndex...> /*all*/) {
-  ByteReader in(bytes);
+  MessageReader in(bytes);
   const std::size_t type = in.u8();
   std::optional<Variant> message;
   const auto take_if = [&]<std::size_t kOne>() {

@@ -14,14 +14,12 @@
 #include <vector>
 
 #include "copy/change.h"
+#include "copy/message_reader.h"  // IWYU pragma: export
 #include "copy/target.h"
 #include "varve/copy.h"
 #include "varve/result.h"
 
 namespace varve::copy {
-
-/// Largest message. Lists of versions may be long.
-inline constexpr std::size_t kMessageBytesMax = 32U << 20;
 
 struct HelloRequest {
   TargetSetup setup;
@@ -92,7 +90,7 @@ using Answer = std::variant<DoneAnswer, Error, HelloAnswer, std::vector<TargetSe
 
 [[nodiscard]] std::string encode_request(const Request& request);
 /// Errors: kCorrupt for bytes that encode_request() does not return, and for values beyond the
-/// limits.
+/// limits, that of memory included (kMessageMemoryMax).
 [[nodiscard]] Result<Request> decode_request(std::span<const std::byte> bytes);
 [[nodiscard]] std::string encode_answer(const Answer& answer);
 /// Errors: as decode_request().

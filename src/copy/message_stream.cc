@@ -12,7 +12,7 @@
 #include "base/checksum.h"
 #include "base/coding.h"
 #include "base/system_error.h"
-#include "copy/message.h"
+#include "copy/message_reader.h"
 
 namespace varve::copy {
 namespace {

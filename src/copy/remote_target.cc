@@ -89,8 +89,8 @@ Result<std::uint64_t> RemoteTarget::begin(const CopyBegin& copy) {
   return durable.number;
 }
 
-Result<void> RemoteTarget::offer(const ChangeBatch& batch) {
-  VARVE_TRY(stream_.send(encode_request(batch)));
+Result<void> RemoteTarget::offer(ChangeBatch batch) {
+  VARVE_TRY(stream_.send(encode_request(std::move(batch))));
   ++offers_;
   return {};
 }

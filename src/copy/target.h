@@ -99,7 +99,7 @@ class Target {
   /// Errors: kBusy if the series has an open version that is no copy.
   [[nodiscard]] virtual Result<std::uint64_t> begin(const CopyBegin& copy) = 0;
   /// Sends the next changes of the version that begin() opened. May return before they arrive.
-  [[nodiscard]] virtual Result<void> offer(const ChangeBatch& batch) = 0;
+  [[nodiscard]] virtual Result<void> offer(ChangeBatch batch) = 0;
   /// Returns, for the oldest batch without an answer, whether the target needs each chunk's bytes,
   /// in the order of the chunks.
   [[nodiscard]] virtual Result<std::vector<bool>> wanted() = 0;

@@ -17,13 +17,14 @@ constexpr std::size_t kBatchChanges = 1024;
 constexpr std::size_t kInFlightMax = 2;  // Batches whose answer may be on the way.
 constexpr std::size_t kRunBytes = 1U << 20;
 constexpr std::size_t kDifferencesShown = 20;
-constexpr std::size_t kChangeOverhead = 64;
 
 /// Returns the approximate memory of a change, with its data.
 std::size_t weight_of(const Change& change) {
-  std::size_t bytes = kChangeOverhead + change.name.size() + change.target.size();
-  for (const Xattr& xattr : change.xattrs) bytes += xattr.name.size() + xattr.value.size();
-  for (const ChunkRef& chunk : change.chunks) bytes += chunk.bytes;
+  std::size_t bytes = sizeof(Change) + change.name.size() + change.target.size();
+  for (const Xattr& xattr : change.xattrs) {
+    bytes += sizeof(Xattr) + xattr.name.size() + xattr.value.size();
+  }
+  for (const ChunkRef& chunk : change.chunks) bytes += sizeof(ChunkRef) + chunk.bytes;
   return bytes;
 }
 
