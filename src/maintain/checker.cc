@@ -18,6 +18,7 @@
 #include "meta/schema.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
+#include "varve/version_name.h"
 
 namespace varve::maintain {
 
@@ -164,7 +165,7 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   if (report_.finished) {
     check_index(series, versions);
     check_manifests(series, versions);
-    check_beside(series.id);
+    check_beside(series.id, versions);
     VARVE_TRY(check_parity(series.id));
   }
   if (report_.finished) VARVE_TRY(check_chunks(series, versions));
@@ -304,17 +305,41 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
   }
 }
 
-void Checker::check_beside(SeriesId series) {
+void Checker::check_beside(SeriesId series, const std::vector<catalog::VersionRecord>& versions) {
   const auto path = fmt::format("{}/{}", folder_of(series), store::kBesideName);
   const auto bytes = files_.read_file(path, format::kBesideImageBytesMax);
   if (!bytes && bytes.error().code() == ErrorCode::kNotFound) return;
   if (bytes) report_.bytes_read += bytes->size();
   const auto image = bytes ? format::decode_beside(series, *bytes) : bytes.error();
+  if (image) note_names_beside(path, *image, versions);
   // A newer format is no damage.
   if (image || image.error().code() == ErrorCode::kUnsupported) return;
   damage(path, image.error().message() +
                    " (no version is touched: restore the file from a copy, or let `varve "
                    "repair` put it away)");
+}
+
+void Checker::note_names_beside(const std::string& path, const format::BesideImage& image,
+                                const std::vector<catalog::VersionRecord>& versions) {
+  for (const auto& file : image.records) {
+    if (file.parent != kRootIno) continue;
+    const bool is_of_version = std::ranges::any_of(versions, [&](const auto& version) {
+      return version.name == file.name || version.name == partial_name(file.name);
+    });
+    if (file.name == kLatestName) {
+      report_.notes.push_back({path,
+                               "`latest` of a program replaces Varve's link to the newest version "
+                               "in a mount; if no program needs it, remove it in a mount with -o "
+                               "beside"});
+    } else if (is_of_version) {
+      report_.notes.push_back({path, "a version hides the file `" + file.name +
+                                         "` beside the versions; `varve mv` renames the version"});
+    } else if (is_partial_name(file.name)) {
+      report_.notes.push_back({path, "the file `" + file.name +
+                                         "` has a name of open versions; rename it in a mount with "
+                                         "-o beside"});
+    }
+  }
 }
 
 void Checker::check_index(const catalog::SeriesRecord& series,

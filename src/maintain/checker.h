@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
+#include "format/beside.h"
 #include "format/data_codecs.h"
 #include "io/watched_file_system.h"
 #include "maintain/derived_faults.h"
@@ -116,7 +117,10 @@ class Checker {
       const Store& store, const format::ContainerRecord& record, const ContainerVerdict& verdict,
       const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of, std::size_t first);
   void note_lost(SeriesId owner, const base::IdRuns& chunks);
-  void check_beside(SeriesId series);
+  void check_beside(SeriesId series, const std::vector<catalog::VersionRecord>& versions);
+  /// Adds notes on names beside versions that have another meaning, or are those of versions.
+  void note_names_beside(const std::string& path, const format::BesideImage& image,
+                         const std::vector<catalog::VersionRecord>& versions);
   void check_manifests(const catalog::SeriesRecord& series,
                        const std::vector<catalog::VersionRecord>& versions);
   /// Reports an open version whose content is lost, as `varve repair` would.

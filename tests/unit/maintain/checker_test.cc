@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks that the checker finds each kind of damage, and the files that it touches.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "catalog/series_catalog.h"
 #include "format/container.h"
@@ -16,6 +18,7 @@
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
 #include "varve/backup.h"
+#include "varve/beside.h"
 #include "varve/check.h"
 
 namespace varve::test {
@@ -339,6 +342,39 @@ TEST_P(CheckerTest, UnknownFilesAndTrailingBytesAreNotesNotDamage) {
 }
 
 TEST_P(CheckerTest, SoundRepositoryHasNoNotes) { EXPECT_TRUE(check().notes.empty()); }
+
+TEST_P(CheckerTest, ReservedNamesBesideVersionsAreNoted) {
+  const auto beside = must(repository_->beside(SeriesId{1}));
+  NewFile link;
+  link.mode = S_IFLNK | 0777;
+  link.symlink_target = "v1";
+  for (const char* const name : {"latest", "v1", "v3.partial", "log"}) {
+    must(beside->create(kRootIno, name, link));
+  }
+  const auto logs = must(beside->create(kRootIno, "logs", folder()));
+  must(beside->create(logs.ino, "latest", link));
+  const auto report = check();
+  EXPECT_TRUE(report.damages.empty());
+  ASSERT_EQ(report.notes.size(), 3U);
+  const std::vector<std::string> names = {"`latest`", "`v1`", "`v3.partial`"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(report.notes[i].where, path_ + "/series/00000001/beside");
+    EXPECT_NE(report.notes[i].what.find(names[i]), std::string::npos) << report.notes[i].what;
+  }
+}
+
+TEST_P(CheckerTest, ReservedNameOfAVersionIsDamage) {
+  for (const char* const name : {"latest", "v2.partial"}) {
+    change_catalog([&](meta::WriteTxn& txn) {
+      auto record = *must(catalog::find_version(txn, SeriesId{1}, VersionNumber{2}));
+      record.name = name;
+      must(catalog::put_version(txn, record));
+    });
+    const auto report = check();
+    ASSERT_EQ(report.damages.size(), 1U) << name;
+    EXPECT_NE(report.damages[0].what.find("version 2 of series 1"), std::string::npos);
+  }
+}
 
 TEST_P(CheckerTest, ForgedNameOfAVersionIsDamageThatNamesTheRecord) {
   change_catalog([](meta::WriteTxn& txn) {
