@@ -126,6 +126,12 @@ struct WantedChunk {
   std::span<std::byte> bytes;  ///< Memory for the chunk, of exactly its length.
 };
 
+/// The stored chunks that VersionWriter::read_known() considers.
+enum class KnownChunks : std::uint8_t {
+  kAll = 0,       ///< Those of the series, and those of the pool, which all series share.
+  kOfSeries = 1,  ///< Those in the store of the series.
+};
+
 /// An open version. Thread-safe. Stores permission bits but does not enforce them: the caller, or
 /// the kernel, does.
 ///
@@ -213,7 +219,8 @@ class VersionWriter {
 
   /// Reads stored chunks to which the version may refer. Sets found[i] to whether all of wanted[i]
   /// was read and has the fingerprint. Both spans have the same size.
-  virtual void read_known(std::span<const WantedChunk> /*wanted*/, std::span<bool> found) {
+  virtual void read_known(std::span<const WantedChunk> /*wanted*/, KnownChunks /*which*/,
+                          std::span<bool> found) {
     for (bool& one : found) one = false;
   }
 

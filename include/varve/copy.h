@@ -114,12 +114,26 @@ struct ConnectedTarget {
 [[nodiscard]] Result<ConnectedTarget> connect_target(int in, int out, const TargetSetup& setup,
                                                      bool dry_run);
 
+/// The rights of the source that serve_copy() serves.
+struct SourceRights {
+  static constexpr std::uint64_t kLockSecondsDefault = std::uint64_t{5} * 366 * 86400;
+
+  /// Repository::id() of the source. Empty: the target takes copies of one repository only, that of
+  /// the first copy.
+  std::string origin{};
+  bool may_prune = false;  ///< The source may delete its copies that have no lock.
+  /// Longest lock that the source may set, from now on. A longer lock is cut.
+  std::uint64_t lock_seconds_max = kLockSecondsDefault;
+};
+
 /// Opens the target of serve_copy(). Returns null in a dry run without a repository.
 using OpenTarget = std::function<Result<Repository*>(const TargetSetup& setup, bool dry_run)>;
-/// Receives copies over a stream, until it ends. Trusts nothing that it receives. Writes nothing to
-/// `out` but answers.
+/// Receives copies over a stream, until it ends. Trusts nothing that it receives: the source sees
+/// and changes only series with copies from it, within `rights`. Writes nothing to `out` but
+/// answers.
 /// Errors: kCorrupt if the other end breaks the protocol; kUnavailable if it is gone in the middle.
-[[nodiscard]] Result<void> serve_copy(const OpenTarget& open, int in, int out);
+[[nodiscard]] Result<void> serve_copy(const OpenTarget& open, const SourceRights& rights, int in,
+                                      int out);
 
 /// Copies the sealed versions that the target lacks, oldest first. Reads the source, which another
 /// process may be using, and changes nothing in it. A version appears in the target once all of it

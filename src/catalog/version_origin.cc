@@ -164,6 +164,11 @@ std::string receiving_name(const VersionOrigin& origin) {
                      static_cast<std::uint32_t>(origin.number));
 }
 
+std::string receiving_repository(std::string_view name) {
+  if (!is_receiving_name(name)) return {};
+  return std::string(name.substr(kReceivingPrefix.size(), catalog::kIdDigits));
+}
+
 bool is_receiving_name(std::string_view name) {
   name = without_partial_suffix(name);
   if (!name.starts_with(kReceivingPrefix)) return false;

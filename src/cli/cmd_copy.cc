@@ -216,6 +216,8 @@ Result<CopyReport> Copying::over_ssh(const SshPlace& place, const TargetSetup& s
       !options_.ssh.empty() ? options_.ssh : (given != nullptr ? given : "ssh");
   std::string command = options_.remote_program + " serve-copy";
   if (options_.no_arrange) command += " --no-arrange";
+  // A fixed command of the other machine does not see this option, and decides itself.
+  if (options_.copy.prune) command += " --may-prune";
   command += " -- " + shell_quoted(place.path);
   std::signal(SIGPIPE, SIG_IGN);
   VARVE_TRY_ASSIGN(SshProgram ssh, SshProgram::start(program, place.host, command));

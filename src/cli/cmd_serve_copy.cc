@@ -2,6 +2,7 @@
 // The end of a copy on the machine of the target. `varve copy` runs it through ssh.
 #include <unistd.h>
 #include <csignal>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/owed_arranging.h"
 #include "cli/progress.h"
+#include "cli/quantity.h"
 #include "control/local_control.h"
 #include "control/mounted_path.h"
 #include "control/stop_request.h"
@@ -20,10 +22,15 @@
 namespace varve::cli {
 namespace {
 
+constexpr const char* kLockMaxDefault = "5y";
+constexpr std::size_t kIdDigits = 32;
+
 struct ServeArguments {
   std::string directory;
   bool no_arrange = false;
   bool existing = false;
+  std::string lock_max = kLockMaxDefault;
+  SourceRights rights;
 };
 
 void arrange_all(Repository& repository, const Context& context) {
@@ -37,7 +44,21 @@ void arrange_all(Repository& repository, const Context& context) {
   arrange_owed(control, names, stop, progress, context);
 }
 
+/// Returns the rights that the options give.
+Result<SourceRights> rights_of(const ServeArguments& options) {
+  SourceRights rights = options.rights;
+  VARVE_TRY_ASSIGN(rights.lock_seconds_max, parse_duration(options.lock_max));
+  const bool is_id = rights.origin.size() == kIdDigits &&
+                     rights.origin.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (rights.origin.empty() || is_id) return rights;
+  return usage_error(
+      "--origin is the repository_id in the file varve.repo of the source: 32 digits "
+      "and letters from a to f");
+}
+
 int run_serve(const ServeArguments& options, const Context& context) {
+  const auto rights = rights_of(options);
+  if (!rights) return fail(rights.error());
   if (::isatty(STDIN_FILENO) == 1) {
     return fail(Error(ErrorCode::kInvalid,
                       "this command receives a copy from `varve copy`; it is not for terminals"));
@@ -61,7 +82,7 @@ int run_serve(const ServeArguments& options, const Context& context) {
     VARVE_TRY_ASSIGN(repository, std::move(opened));
     return repository.get();
   };
-  const auto served = serve_copy(open, STDIN_FILENO, STDOUT_FILENO);
+  const auto served = serve_copy(open, *rights, STDIN_FILENO, STDOUT_FILENO);
   if (repository == nullptr) return served ? kExitOk : fail(served.error());
   if (served && !repository->read_only() && !options.no_arrange) arrange_all(*repository, context);
   const auto closed = repository->close();
@@ -78,6 +99,17 @@ void add_serve_copy_command(CommandLine& line, const Context& context) {
   command.add_option("DIR", options->directory, "Folder of the repository that receives the copy")
       .required();
   command.add_flag("--existing", options->existing, "Refuse to create the repository");
+  command
+      .add_option("--origin", options->rights.origin,
+                  "Take copies of this repository only (default: that of the first copy)")
+      .type_name("ID");
+  command.add_flag("--may-prune", options->rights.may_prune,
+                   "Let the source delete its copies, with `varve copy --prune`");
+  command
+      .add_option("--lock-max", options->lock_max,
+                  "Longest lock that the source may set, from now: 30d, 1y; 0d for none")
+      .type_name("DURATION")
+      .show_default();
   add_no_arrange_flag(command, options->no_arrange);
   command.run([options, &context] { return run_serve(*options, context); });
 }

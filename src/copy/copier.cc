@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "copy/beside_files.h"
 #include "copy/change_lister.h"
@@ -346,12 +347,28 @@ Result<TargetVersion> Copier::seal_one(const Job& job, const VersionInfo& origin
 Result<void> Copier::lock_copies(const Job& job) {
   if (options_.dry_run) return {};
   VARVE_TRY_ASSIGN(const auto locks, source_.version_locks(job.source.id));
+  Locks wanted;
   for (const VersionLock& lock : locks) {
     const auto copy = std::ranges::find_if(job.copies, [&](const TargetVersion& one) {
       return one.origin->number == lock.number && one.locked_until < lock.locked_until;
     });
     if (copy == job.copies.end()) continue;
     VARVE_TRY(target_->lock_version(*job.target, copy->number, lock.locked_until));
+    wanted[copy->number] = lock.locked_until;
+  }
+  return wanted.empty() ? Result<void>() : check_locks(job, wanted);
+}
+
+// A target on another machine bounds the locks that it takes over.
+Result<void> Copier::check_locks(const Job& job, const Locks& wanted) const {
+  VARVE_TRY_ASSIGN(const auto copies, target_->versions(*job.target));
+  for (const TargetVersion& copy : copies) {
+    const auto lock = wanted.find(copy.number);
+    if (lock == wanted.end() || lock->second <= copy.locked_until) continue;
+    base::log(base::LogLevel::kWarning,
+              path_text(job.source.name, copy.name) + ": the target ends the lock at " +
+                  base::local_time_text(copy.locked_until) + ", not at " +
+                  base::local_time_text(lock->second) + ": see --lock-max of `varve serve-copy`");
   }
   return {};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ class Copier {
     Known* renames = nullptr;            // The target, if it has another name than the source.
     bool renames_last = false;           // An interrupted copy is open there, and forbids it now.
   };
+  using Locks = std::map<VersionNumber, Timestamp>;
   [[nodiscard]] Result<std::vector<SeriesInfo>> chosen_series();
   [[nodiscard]] Result<void> read_target();
   [[nodiscard]] Result<void> copy_series(const SeriesInfo& series);
@@ -54,6 +56,8 @@ class Copier {
   [[nodiscard]] Result<TargetVersion> seal_one(const Job& job, const VersionInfo& original,
                                                const VersionSender& sender);
   [[nodiscard]] Result<void> lock_copies(const Job& job);
+  /// Warns of copies whose locks end earlier than `wanted`.
+  [[nodiscard]] Result<void> check_locks(const Job& job, const Locks& wanted) const;
   [[nodiscard]] Result<void> copy_beside(const Job& job);
   [[nodiscard]] Result<void> prune_copies(Job& job);
   [[nodiscard]] Result<void> compare_copies(const Job& job);

@@ -7,6 +7,7 @@
 
 #include "base/coding.h"
 #include "base/log.h"
+#include "copy/confined_target.h"
 #include "copy/local_target.h"
 
 namespace varve::copy {
@@ -137,7 +138,10 @@ Answer CopyServer::hello(const HelloRequest& request) {
   const auto repository = open_(request.setup, request.dry_run);
   if (!repository) return repository.error();
   if (*repository == nullptr) return HelloAnswer();
-  target_ = std::make_unique<LocalTarget>(**repository);
+  auto confined = ConfinedTarget::confine(std::make_unique<LocalTarget>(**repository), **repository,
+                                          rights_, clock_);
+  if (!confined) return std::move(confined).error();
+  target_ = std::move(*confined);
   return HelloAnswer{(*repository)->id()};
 }
 

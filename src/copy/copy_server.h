@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/clock.h"
 #include "copy/message.h"
 #include "copy/message_stream.h"
 #include "copy/target.h"
@@ -15,7 +16,8 @@ namespace varve::copy {
 class CopyServer {
  public:
   /// Lifetime: the arguments outlive the object.
-  CopyServer(const OpenTarget& open, MessageStream& stream) : open_(open), stream_(stream) {}
+  CopyServer(const OpenTarget& open, const SourceRights& rights, MessageStream& stream)
+      : open_(open), rights_(rights), stream_(stream) {}
 
   /// Does serve_copy(), after the greeting.
   [[nodiscard]] Result<void> run();
@@ -29,7 +31,9 @@ class CopyServer {
   [[nodiscard]] Answer hello(const HelloRequest& request);
 
   const OpenTarget& open_;
+  const SourceRights& rights_;
   MessageStream& stream_;
+  const base::SystemClock clock_;
   std::unique_ptr<Target> target_;
   bool is_receiving_ = false;
   std::optional<Error> failed_fill_;  // The answer to the next request.

@@ -50,10 +50,10 @@ Result<ConnectedTarget> connect_target(int in, int out, const TargetSetup& setup
   return connected;
 }
 
-Result<void> serve_copy(const OpenTarget& open, int in, int out) {
+Result<void> serve_copy(const OpenTarget& open, const SourceRights& rights, int in, int out) {
   copy::MessageStream stream(in, out);
   VARVE_TRY(stream.greet());
-  return copy::CopyServer(open, stream).run();
+  return copy::CopyServer(open, rights, stream).run();
 }
 
 Result<CopyReport> copy_versions(Repository& source, copy::Target* target,

@@ -106,8 +106,7 @@ Result<std::optional<VersionInfo>> LocalTarget::find_open(const CopyBegin& copy)
   auto origin = catalog::receiving_origin_of(open->number, own);
   // A crash may have left a version that is complete, or one without the attribute.
   if (!origin) origin = catalog::origin_of(open->number, own);
-  const bool is_of_source =
-      is_receiving_name(open->name) && open->name.find(copy.origin.repository) != std::string::npos;
+  const bool is_of_source = receiving_repository(open->name) == copy.origin.repository;
   if (!origin && !is_of_source) {
     return Error(ErrorCode::kBusy,
                  open->series_name + "/" + open->name +
@@ -141,6 +140,7 @@ Result<std::uint64_t> LocalTarget::begin(const CopyBegin& copy) {
   Receiving receiving;
   receiving.info = *info;
   receiving.origin = copy.origin;
+  receiving.known = copy.known;
   receiving.settled_at = std::chrono::steady_clock::now();
   VARVE_TRY_ASSIGN(receiving.writer, repository_.writer(copy.series));
   receiving.applier = std::make_unique<ChangeApplier>(*receiving.writer);
@@ -180,7 +180,7 @@ Result<void> LocalTarget::offer(ChangeBatch batch) {
     }
   }
   offered.found = std::make_unique<bool[]>(wanted.size());
-  to->writer->read_known(wanted, {offered.found.get(), wanted.size()});
+  to->writer->read_known(wanted, to->known, {offered.found.get(), wanted.size()});
   offered_.push_back(std::move(offered));
   return {};
 }

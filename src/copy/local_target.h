@@ -60,6 +60,7 @@ class LocalTarget final : public Target {
     VersionInfo info;
     VersionOrigin origin;
     catalog::CopyMark mark;
+    KnownChunks known = KnownChunks::kAll;
     std::shared_ptr<VersionWriter> writer;
     std::unique_ptr<ChangeApplier> applier;
     std::uint64_t unsettled_bytes = 0;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy/remote_target.h"
 
+#include <sys/stat.h>
+
 #include <utility>
 #include <variant>
 
 #include "base/coding.h"
+#include "varve/version_name.h"
 
 namespace varve::copy {
 
@@ -80,8 +83,13 @@ Result<std::vector<std::string>> RemoteTarget::delete_versions(
   return std::move(held.reasons);
 }
 
+// The target makes its own link `latest`, and refuses one that a program made at the source.
 Result<void> RemoteTarget::set_beside(SeriesId series, const std::vector<BesideFile>& files) {
-  return command(BesideRequest{series, files});
+  BesideRequest request{series, files};
+  std::erase_if(request.files, [](const BesideFile& file) {
+    return file.folder.empty() && file.name == kLatestName && is_type(file.mode, S_IFLNK);
+  });
+  return command(request);
 }
 
 Result<std::uint64_t> RemoteTarget::begin(const CopyBegin& copy) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "copy/change.h"
+#include "varve/backup.h"
 #include "varve/options.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -38,7 +39,8 @@ struct CopyBegin {
   SeriesId series{};
   VersionNumber base{};  ///< The version to start as a clone of; 0: an empty one.
   VersionOrigin origin;
-  bool continues = true;  ///< Continues an interrupted copy. False drops it.
+  bool continues = true;                  ///< Continues an interrupted copy. False drops it.
+  KnownChunks known = KnownChunks::kAll;  ///< Chunks that Target::wanted() may refuse. Not sent.
   bool operator==(const CopyBegin&) const = default;
 };
 

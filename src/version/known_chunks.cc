@@ -33,7 +33,7 @@ std::optional<StoredPiece> place_of(layout::Layout& layout, ChunkId id, std::siz
 
 // The index may name a chunk that a deletion has freed, and the chunk may be damaged. So only bytes
 // that have the fingerprint count.
-void read_known_chunks(OpenState& state, std::span<const WantedChunk> wanted,
+void read_known_chunks(OpenState& state, std::span<const WantedChunk> wanted, KnownChunks which,
                        std::span<bool> found) {
   std::ranges::fill(found, false);
   std::vector<Fingerprint> fingerprints;
@@ -44,7 +44,7 @@ void read_known_chunks(OpenState& state, std::span<const WantedChunk> wanted,
   std::vector<std::size_t> filled(wanted.size());
   std::vector<StoredPiece> pieces;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (!ids[i]) continue;
+    if (!ids[i] || (which == KnownChunks::kOfSeries && is_pool(*ids[i]))) continue;
     const auto out = wanted[i].bytes;
     if (const auto unwritten = layout.read_unwritten(*ids[i])) {
       if (unwritten->size() != out.size()) continue;

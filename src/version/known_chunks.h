@@ -9,7 +9,7 @@
 namespace varve::version {
 
 /// Does VersionWriter::read_known(). Takes no lock of the version.
-void read_known_chunks(OpenState& state, std::span<const WantedChunk> wanted,
+void read_known_chunks(OpenState& state, std::span<const WantedChunk> wanted, KnownChunks which,
                        std::span<bool> found);
 
 }  // namespace varve::version

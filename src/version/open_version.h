@@ -102,8 +102,9 @@ class OpenVersion final : public VersionWriter,
     return attributes_.remove_xattr(ino, name);
   }
   [[nodiscard]] Result<std::unique_ptr<OpenFile>> open(Ino ino, bool for_writing) override;
-  void read_known(std::span<const WantedChunk> wanted, std::span<bool> found) override {
-    read_known_chunks(state_, wanted, found);
+  void read_known(std::span<const WantedChunk> wanted, KnownChunks which,
+                  std::span<bool> found) override {
+    read_known_chunks(state_, wanted, which, found);
   }
   [[nodiscard]] Result<Xattrs> own_attributes() override { return attributes_.own_attributes(); }
   [[nodiscard]] Result<void> sync() override {

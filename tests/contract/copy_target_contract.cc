@@ -63,7 +63,7 @@ class StreamWay final : public Way {
             VARVE_TRY_ASSIGN(repository, Repository::open(path, test::keyed()));
             return repository.get();
           },
-          in, out);
+          {.may_prune = true}, in, out);
       EXPECT_TRUE(served) << served.error().message();
       if (repository) must(repository->close());
     });

@@ -19,7 +19,7 @@ SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "SEE ALSO"]
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 LONG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 DECLARED = re.compile(r'add_(?:option|flag)\(\s*"([^"]*)"')
-COMMAND = re.compile(r'add_command\(\s*"([a-z]+)"')
+COMMAND = re.compile(r'add_command\(\s*"([a-z-]+)"')
 
 # The files that define names, the form of a definition, and the documents with the names.
 REGISTRIES = [

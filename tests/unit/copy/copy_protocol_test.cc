@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stream between a source and a target, with another end that breaks the rules.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,15 +8,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <variant>
 #include <vector>
 
 #include "base/coding.h"
-#include "base/unique_fd.h"
 #include "copy/local_target.h"
 #include "copy/message.h"
 #include "copy/message_stream.h"
+#include "copy/raw_source.h"
 #include "copy/remote_target.h"
 #include "format/fingerprinter.h"
 #include "support/temp_repository.h"
@@ -28,7 +25,9 @@ namespace varve::copy {
 namespace {
 
 using test::code_of;
+using test::Conversation;
 using test::must;
+using test::RawSource;
 
 constexpr std::string_view kBytes = "the bytes of a chunk";
 
@@ -53,92 +52,38 @@ Change data(const std::string& name, std::string_view bytes) {
   return written;
 }
 
-/// Two pipes, and a thread at their other end.
-class Conversation {
- public:
-  explicit Conversation(const std::function<void(int in, int out)>& other_end) {
-    ::signal(SIGPIPE, SIG_IGN);
-    int to[2];
-    int from[2];
-    if (::pipe2(to, O_CLOEXEC) != 0 || ::pipe2(from, O_CLOEXEC) != 0) {
-      throw std::runtime_error("pipe");
-    }
-    output_ = base::UniqueFd(to[1]);
-    input_ = base::UniqueFd(from[0]);
-    thread_ = std::thread([other_end, in = to[0], out = from[1]] {
-      const base::UniqueFd input(in);
-      const base::UniqueFd output(out);
-      other_end(in, out);
-    });
-  }
-  ~Conversation() { finish(); }
-  void finish() {
-    output_ = base::UniqueFd();
-    if (thread_.joinable()) thread_.join();
-  }
-  [[nodiscard]] int input() const { return input_.get(); }
-  [[nodiscard]] int output() const { return output_.get(); }
-
- private:
-  base::UniqueFd input_;
-  base::UniqueFd output_;
-  std::thread thread_;
-};
-
 class HostileSource : public testing::Test {
  protected:
   HostileSource() {
     must(Repository::create(place_.path() + "/r", test::small_chunks(Codec::kNone)));
     repository_ = test::reopen(place_.path() + "/r");
-    series_ = must(repository_->create_series("s")).id;
-    conversation_ = std::make_unique<Conversation>([this](int in, int out) {
-      served_ = serve_copy(
-          [this](const TargetSetup&, bool) -> Result<Repository*> { return repository_.get(); }, in,
-          out);
-    });
-    stream_ = std::make_unique<MessageStream>(conversation_->input(), conversation_->output());
-    must(stream_->greet());
-    expect_done<HelloAnswer>(HelloRequest());
+    source_ = std::make_unique<RawSource>(*repository_);
+    source_->expect<HelloAnswer>(HelloRequest());
+    series_ =
+        static_cast<SeriesId>(source_->expect<NumberAnswer>(CreateSeriesRequest{"s", {}}).number);
   }
 
-  Answer ask(const Request& request) {
-    must(stream_->send(encode_request(request)));
-    return must(decode_answer(base::as_bytes(must(stream_->receive()).value())));
-  }
-  template <typename Wanted>
-  void expect_done(const Request& request) {
-    const auto answer = ask(request);
-    const auto* const error = std::get_if<Error>(&answer);
-    EXPECT_TRUE(std::holds_alternative<Wanted>(answer))
-        << (error != nullptr ? error->message() : "");
-  }
   void begin() {
     CopyBegin copy;
     copy.series = series_;
     copy.origin = {std::string(32, 'a'), SeriesId{1}, VersionNumber{1}, {5, 5}, true};
-    expect_done<NumberAnswer>(copy);
+    source_->expect<NumberAnswer>(copy);
   }
   /// Sends changes with the bytes of their chunks. Returns the error that they end with.
   Error error_of(std::vector<Change> changes, std::vector<std::string> chunks = {}) {
     begin();
-    const auto offered = ask(ChangeBatch{std::move(changes)});
+    const auto offered = source_->ask(ChangeBatch{std::move(changes)});
     if (const auto* const error = std::get_if<Error>(&offered)) return *error;
-    must(stream_->send(encode_request(FillRequest{std::move(chunks)})));
-    const auto settled = ask(SettleRequest());
+    source_->send(FillRequest{std::move(chunks)});
+    const auto settled = source_->ask(SettleRequest());
     const auto* const error = std::get_if<Error>(&settled);
     return error != nullptr ? *error : Error(ErrorCode::kInterrupted, "no error");
-  }
-  Result<void> served() {
-    conversation_->finish();
-    return served_;
   }
 
   const test::TempDirectory place_;
   std::unique_ptr<Repository> repository_;
   SeriesId series_{};
-  Result<void> served_;
-  std::unique_ptr<Conversation> conversation_;
-  std::unique_ptr<MessageStream> stream_;
+  std::unique_ptr<RawSource> source_;
 };
 
 TEST(CopyMessages, EveryErrorArrivesAndNoOtherCode) {
@@ -213,9 +158,10 @@ TEST_F(HostileSource, SealedVersionStaysAsItIs) {
   EXPECT_EQ(error_of({change(ChangeKind::kMake, "f"), data("f", kBytes)}, {std::string(kBytes)})
                 .message(),
             "no error");
-  expect_done<TargetVersion>(CopySeal{"v", {}, true});
-  EXPECT_TRUE(std::holds_alternative<Error>(ask(CopySeal{"w", {}, true})));
-  EXPECT_TRUE(std::holds_alternative<Error>(ask(ChangeBatch{{change(ChangeKind::kRemove, "f")}})));
+  source_->expect<TargetVersion>(CopySeal{"v", {}, true});
+  EXPECT_TRUE(std::holds_alternative<Error>(source_->ask(CopySeal{"w", {}, true})));
+  EXPECT_TRUE(
+      std::holds_alternative<Error>(source_->ask(ChangeBatch{{change(ChangeKind::kRemove, "f")}})));
   const auto version = must(repository_->find_version(series_, "v"));
   const auto reader = must(repository_->reader(series_, version.number));
   EXPECT_EQ(test::read_sealed(*reader, "f"), kBytes);
@@ -224,9 +170,10 @@ TEST_F(HostileSource, SealedVersionStaysAsItIs) {
 TEST_F(HostileSource, OffersWithoutDataAreBounded) {
   begin();
   for (int i = 0; i < 4; ++i) {
-    EXPECT_TRUE(std::holds_alternative<std::vector<bool>>(ask(ChangeBatch{{data("f", kBytes)}})));
+    EXPECT_TRUE(
+        std::holds_alternative<std::vector<bool>>(source_->ask(ChangeBatch{{data("f", kBytes)}})));
   }
-  EXPECT_TRUE(std::holds_alternative<Error>(ask(ChangeBatch{{data("f", kBytes)}})));
+  EXPECT_TRUE(std::holds_alternative<Error>(source_->ask(ChangeBatch{{data("f", kBytes)}})));
 }
 
 TEST_F(HostileSource, NoRequestBeforeTheOneThatBegins) {
@@ -234,31 +181,31 @@ TEST_F(HostileSource, NoRequestBeforeTheOneThatBegins) {
        {Request(SettleRequest()), Request(CopySeal{"v", {}, true}), Request(DropRequest()),
         Request(ChangeBatch()), Request(CheckRequest{series_, {}, true, {}}),
         Request(CheckRequest{series_, {}, false, {}})}) {
-    EXPECT_TRUE(std::holds_alternative<Error>(ask(request))) << request.index();
+    EXPECT_TRUE(std::holds_alternative<Error>(source_->ask(request))) << request.index();
   }
 }
 
 TEST_F(HostileSource, GarbageEndsTheCopy) {
-  must(stream_->send("\xff garbage"));
-  EXPECT_EQ(code_of(served()), ErrorCode::kCorrupt);
+  source_->send_bytes("\xff garbage");
+  EXPECT_EQ(code_of(source_->served()), ErrorCode::kCorrupt);
 }
 
 TEST_F(HostileSource, DamagedMessageEndsTheCopy) {
   const std::string header("\x01\0\0\0\0\0\0\0\0\0\0\0x", 13);
-  ASSERT_EQ(::write(conversation_->output(), header.data(), header.size()), 13);
-  EXPECT_EQ(code_of(served()), ErrorCode::kCorrupt);
+  ASSERT_EQ(::write(source_->output(), header.data(), header.size()), 13);
+  EXPECT_EQ(code_of(source_->served()), ErrorCode::kCorrupt);
 }
 
 TEST_F(HostileSource, LongMessageEndsTheCopy) {
   const std::string header("\xff\xff\xff\xff\0\0\0\0\0\0\0\0", 12);
-  ASSERT_EQ(::write(conversation_->output(), header.data(), header.size()), 12);
-  EXPECT_EQ(code_of(served()), ErrorCode::kCorrupt);
+  ASSERT_EQ(::write(source_->output(), header.data(), header.size()), 12);
+  EXPECT_EQ(code_of(source_->served()), ErrorCode::kCorrupt);
 }
 
 TEST_F(HostileSource, EndInsideAMessageKeepsWhatIsThere) {
   EXPECT_EQ(error_of({change(ChangeKind::kMake, "f")}).message(), "no error");
-  ASSERT_EQ(::write(conversation_->output(), "abc", 3), 3);
-  EXPECT_EQ(code_of(served()), ErrorCode::kUnavailable);
+  ASSERT_EQ(::write(source_->output(), "abc", 3), 3);
+  EXPECT_EQ(code_of(source_->served()), ErrorCode::kUnavailable);
   EXPECT_EQ(must(repository_->open_versions(series_)).size(), 1U);
 }
 

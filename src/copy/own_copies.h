@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "copy/target.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::copy {
+
+/// A series of the target whose versions are copies of one source.
+struct OwnSeries {
+  TargetSeries series;
+  std::vector<TargetVersion> versions;
+  /// The series was there without versions, so its name and its files beside versions may belong to
+  /// another user.
+  bool was_empty = false;
+
+  /// Returns the sealed copy with a number, or null.
+  [[nodiscard]] TargetVersion* find_copy(VersionNumber number);
+};
+
+/// The series of a target that hold copies of one source, and nothing else. The origins that the
+/// versions record decide. Not thread-safe.
+class OwnCopies {
+ public:
+  /// Reads all versions of the target. `origin` is the Repository::id() of the source; empty: the
+  /// repository whose copies the target has.
+  /// Errors: kInvalid if `origin` is empty and the target has copies of several repositories.
+  /// Lifetime: the target outlives the object.
+  [[nodiscard]] static Result<OwnCopies> read(Target& target, std::string origin);
+
+  /// Returns the id of the source; empty until the first copy, if no id was given.
+  [[nodiscard]] const std::string& origin() const { return origin_; }
+  void pin(const std::string& origin) { origin_ = origin; }
+  /// Returns whether the target has versions that did not come from the source.
+  [[nodiscard]] bool has_others() const { return has_others_; }
+
+  [[nodiscard]] std::vector<TargetSeries> series() const;
+  /// Returns a series with copies of the source, or null.
+  [[nodiscard]] OwnSeries* find(SeriesId series);
+  /// Adds a new series, which this source made.
+  void add(TargetSeries series) { own_.push_back({std::move(series), {}}); }
+  /// Adds the series with a name if it has no versions. Returns its number, or nullopt.
+  [[nodiscard]] std::optional<SeriesId> take_empty(const std::string& name);
+  /// Reads the versions of a series again.
+  [[nodiscard]] Result<void> refresh(SeriesId series);
+
+ private:
+  OwnCopies(Target& target, std::string origin) : target_(&target), origin_(std::move(origin)) {}
+  /// Puts a series into own_, empty_ or neither.
+  void sort_in(OwnSeries series);
+
+  Target* target_;
+  std::string origin_;
+  std::vector<OwnSeries> own_;
+  std::vector<OwnSeries> empty_;
+  bool has_others_ = false;
+};
+
+}  // namespace varve::copy
