@@ -45,6 +45,7 @@ struct RestoreOptions {
   bool delete_others = false;    ///< Remove target entries that the version does not have.
   bool dry_run = false;          ///< Change nothing.
   bool compare_content = false;  ///< Also read files whose size and time are equal.
+  bool owners = true;            ///< Restore owners and groups. Otherwise, they are the user's.
   bool scatter = false;          ///< Read in disk order; for spinning disks.
   /// Pieces read in one pass, 48 bytes of memory each.
   std::size_t scatter_pieces = std::size_t{1} << 19;

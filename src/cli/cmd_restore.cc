@@ -40,6 +40,7 @@ struct RestoreArguments {
   bool progress = false;
   bool force = false;
   bool json = false;
+  bool no_owner = false;
 };
 
 /// The parts of the command line.
@@ -162,6 +163,7 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   RestoreOptions restore_options = options.restore;
   restore_options.paths = request.paths;
   restore_options.own_folders = own;
+  restore_options.owners = !options.no_owner;
   if (options.json) restore_options.kept = print_kept_json;
   if (options.recovery_log == "buffer") restore_options.recovery_log = RecoveryLog::kBuffer;
   if (options.restore.dry_run || context.verbosity > 0) {
@@ -234,6 +236,9 @@ void add_restore_command(CommandLine& line, const Context& context) {
                                  "Remove entries of the directory that the version does not have");
   command.add_flag("-n,--dry-run", options->restore.dry_run,
                    "Change nothing; print the planned changes");
+  command.add_flag("--no-owner", options->no_owner,
+                   "Leave owners and groups to the user of the command, without setuid and setgid "
+                   "bits");
   command.add_flag("--checksum", options->restore.compare_content,
                    "Compare the content of files even if size and time are the same");
   command

@@ -79,14 +79,31 @@ Result<std::string> fill_buffer(const Fill& fill) {
   }
 }
 
+/// Sets owner and group. Returns whether the file has both.
+bool set_owner(const FileRef& file, const Attributes& wanted, const std::string& path,
+               ProblemList& problems) {
+  if (wanted.uid == kNoOwner || wanted.gid == kNoOwner) return false;
+  if (change_owner(file, wanted.uid, wanted.gid) == 0) return true;
+  const int error = errno;
+  if (error == EPERM && ::geteuid() != 0) {
+    // The group may be another one of the user's.
+    (void)change_owner(file, kNoOwner, wanted.gid);
+    problems.note(
+        "owners are not restored, nor groups of which the user is no member: only root may "
+        "give files away. Such files have no setuid and setgid bits");
+  } else {
+    problems.add_shared("owner and group not set: " + errno_text(error), path);
+  }
+  return false;
+}
+
 }  // namespace
 
 void apply_metadata(const FileRef& file, const Attributes& attributes, const Xattrs& xattrs,
                     const std::string& path, ProblemList& problems) {
   mode_t mode = attributes.mode & 07777;
-  if (change_owner(file, attributes.uid, attributes.gid) != 0) {
-    problems.add_shared("owner and group not set: " + errno_text(errno), path);
-    // Otherwise a setuid program would run as the user of the restore.
+  // Otherwise a setuid program would run as the user of the restore.
+  if (!set_owner(file, attributes, path, problems)) {
     mode &= static_cast<mode_t>(~(S_ISUID | S_ISGID));
   }
   // After chown, which removes security.capability; before chmod, because setting an ACL may clear

@@ -2,6 +2,7 @@
 // Reads and sets owner, mode, times and extended attributes of files in the user's tree.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -25,8 +26,13 @@ struct FileRef {
   }
 };
 
+/// As `uid` and `gid`, leaves the owner or the group as it is.
+inline constexpr std::uint32_t kNoOwner = 0xFFFFFFFF;
+
 /// Sets the owner, extended attributes, mode and mtime of a new file, in an order in which no step
-/// undoes another. Reports what the system refuses to `problems`, under `path`.
+/// undoes another. Reports what the system refuses to `problems`, under `path`; that a user may not
+/// give files away is only noted. Leaves out the setuid and setgid bits of a file whose owner or
+/// group it did not set.
 void apply_metadata(const FileRef& file, const Attributes& attributes, const Xattrs& xattrs,
                     const std::string& path, ProblemList& problems);
 

@@ -40,7 +40,12 @@ void RestoreShared::finish(const FileRef& file, const SealedEntry& entry, const 
   auto xattrs = version.xattrs(entry.rank);
   if (!xattrs) problems.add(path, "extended attributes: " + xattrs.error().message());
   if (clean && xattrs) remove_other_xattrs(file, *xattrs);
-  apply_metadata(file, entry.attributes, xattrs ? *xattrs : Xattrs(), path, problems);
+  Attributes attributes = entry.attributes;
+  if (!owners) {
+    attributes.uid = kNoOwner;
+    attributes.gid = kNoOwner;
+  }
+  apply_metadata(file, attributes, xattrs ? *xattrs : Xattrs(), path, problems);
 }
 
 FileTask::FileTask(FilePlan plan, RestoreShared& shared, WriterPool& pool)

@@ -24,9 +24,11 @@ namespace varve::transfer {
 
 /// The state that the threads of one restore share. Thread-safe.
 struct RestoreShared {
-  explicit RestoreShared(VersionReader& its_version) : version(its_version) {}
+  RestoreShared(VersionReader& its_version, bool restores_owners)
+      : version(its_version), owners(restores_owners) {}
 
   VersionReader& version;
+  const bool owners;  ///< RestoreOptions::owners.
   ProblemList problems;
   std::atomic<std::uint64_t> entries = 0;  ///< Entries made or kept.
   /// Directories of files that are not made yet. Each takes up to two descriptors.

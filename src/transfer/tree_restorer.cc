@@ -52,7 +52,7 @@ TreeRestorer::TreeRestorer(VersionReader& version, const RestoreOptions& options
       selection_(options.paths.size() > 1 ? options.paths : std::vector<std::string>()),
       folders_(options.own_folders),
       data_(options.sparse, [this](std::uint64_t bytes) { return advance(bytes); }),
-      shared_(version),
+      shared_(version, options.owners),
       held_max_(base::descriptors_for(kDescriptorShare, kHeldMin, kHeldMax)),
       segment_bytes_(logs_buffers() ? kRecoveryBufferBytes : options.segment_bytes),
       pool_(writers(options)),

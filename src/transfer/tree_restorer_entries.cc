@@ -104,8 +104,10 @@ bool TreeRestorer::keep_same(const std::string& name, const SealedEntry& entry,
   const auto xattrs = version_.xattrs(entry.rank);
   const auto has = read_xattrs(file);
   const bool is_link = S_ISLNK(wanted.mode);
-  const bool same = status.st_uid == wanted.uid && status.st_gid == wanted.gid &&
-                    (is_link || ((status.st_mode ^ wanted.mode) & 07777) == 0) &&
+  const bool same_owner =
+      !options_.owners || (status.st_uid == wanted.uid && status.st_gid == wanted.gid);
+  const mode_t bits = options_.owners ? 07777 : 01777;
+  const bool same = same_owner && (is_link || ((status.st_mode ^ wanted.mode) & bits) == 0) &&
                     same_time(status, wanted.mtime) && xattrs && has && *xattrs == *has;
   if (!same) {
     // Other names of the file may be outside the target.

@@ -230,3 +230,27 @@ done
 no_rsync_difference "$mnt/s/v1/" "$work/again-mounted/"
 unmount_repo
 ok "tar gives the same, and a mount is not in the way"
+
+# Another user than root cannot give files away.
+user=12345
+mkdir "$work/user"
+chown $user:$user "$work/user"
+chmod a+x "$work"
+as_user() { setpriv --reuid=$user --regid=$user --clear-groups env HOME="$work/user" XDG_STATE_HOME="$work/user" "$@"; }
+mkdir "$work/mine"
+echo root >"$work/mine/root"
+echo user >"$work/mine/user"
+chown $user "$work/mine/user"
+chmod 4755 "$work/mine/root" "$work/mine/user"
+as_user "$VARVE" -q init "$work/user/repo"
+as_user "$VARVE" -q store "$work/user/repo" s/v1 "$work/mine" >/dev/null
+expect_status 0 as_user "$VARVE" restore "$work/user/repo" s/v1 "$work/user/out"
+message_says 'owners are not restored'
+[ "$(grep -c 'owners are not restored' "$work/stderr")" -eq 1 ]
+[ "$(stat -c '%U %a' "$work/user/out/root")" = "$(stat -c %U "$work/user") 755" ]
+expect_status 0 as_user "$VARVE" -q restore --no-owner "$work/user/repo" s/v1 "$work/user/plain"
+[ ! -s "$work/stderr" ] || fail "$message"
+[ "$(stat -c '%u %a' "$work/user/plain/user")" = "$user 755" ]
+expect_status 0 as_user "$VARVE" restore -n --no-owner "$work/user/repo" s/v1 "$work/user/plain"
+[ "$(grep -c root "$work/stdout")" -eq 0 ] || fail "$(cat "$work/stdout")"
+ok "a user who cannot set owners restores the rest, and is told"
