@@ -88,6 +88,11 @@ class CategoryLayout final : public Layout {
                                        std::span<std::byte> out) override {
     return chunks_.read_data(container, offset, out);
   }
+  [[nodiscard]] Result<store::UnreadParts> read_around(ContainerNumber container,
+                                                       std::uint32_t offset,
+                                                       std::span<std::byte> out) override {
+    return chunks_.read_around(container, offset, out);
+  }
   [[nodiscard]] Result<std::span<const std::byte>> read_once(ContainerNumber container,
                                                              std::uint32_t offset,
                                                              std::size_t bytes,

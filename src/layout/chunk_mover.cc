@@ -244,19 +244,20 @@ Result<void> ChunkMover::read_frames(const format::ContainerRecord& record,
       ++end;
     }
     stored.resize(to - from);
-    const auto read =
-        store_.chunks.reader().read_data(record, static_cast<std::uint32_t>(from), stored);
-    if (!read && read.error().code() == ErrorCode::kUnavailable) return read;
+    const auto unread =
+        store_.chunks.reader().read_around(record, static_cast<std::uint32_t>(from), stored);
+    if (!unread && unread.error().code() == ErrorCode::kUnavailable) return unread.error();
     outcome_.bytes_read += stored.size();
     for (; it != end; ++it) {
       const auto& frame = header.frames[*it];
       raw.resize(frame.raw_bytes);
-      auto decoded = read;
-      if (decoded) {
-        decoded = store_.codec.decode(
-            format::place_of_frame(header, *it), frame,
-            std::span(stored).subspan(frame.offset - from, frame.stored_bytes), raw);
-      }
+      const auto decoded = [&]() -> Result<void> {
+        if (!unread) return unread.error();
+        const auto at = frame.offset - from;
+        if (const Error* const error = unread->find(at, at + frame.stored_bytes)) return *error;
+        return store_.codec.decode(format::place_of_frame(header, *it), frame,
+                                   std::span(stored).subspan(at, frame.stored_bytes), raw);
+      }();
       if (!decoded) base::log(base::LogLevel::kError, "arranging: " + decoded.error().message());
       for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
         const auto wanted = position_of.find(frame.first_chunk + i);

@@ -12,9 +12,11 @@
 
 #include "base/id_runs.h"
 #include "base/ids.h"
+#include "base/system_error.h"
 #include "format/container.h"
 #include "format/frame_codec.h"
 #include "store/segment_store.h"
+#include "store/unread_parts.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -84,6 +86,18 @@ class ChunkSource {
   /// codec() does that, and does not cache them. Errors: kStale as for header().
   [[nodiscard]] virtual Result<void> read_data(ContainerNumber container, std::uint32_t offset,
                                                std::span<std::byte> out) = 0;
+
+  /// Reads as read_data(), around what cannot be read: returns these parts, where `out` has any
+  /// bytes. Errors: those that are no damage of the bytes, and kStale.
+  [[nodiscard]] virtual Result<store::UnreadParts> read_around(ContainerNumber container,
+                                                               std::uint32_t offset,
+                                                               std::span<std::byte> out) {
+    store::UnreadParts unread;
+    const auto read = read_data(container, offset, out);
+    if (!read && !base::is_damage(read.error())) return read.error();
+    if (!read) unread.add(0, out.size(), read.error());
+    return unread;
+  }
 
   /// Reads as read_data(), for bytes that are unlikely to be read again. Returns a view into
   /// `room`, which is aligned to kRoomAlignment and has at least room_for(bytes).

@@ -134,6 +134,13 @@ Result<void> SeriesLayout::read_data(ContainerNumber container, std::uint32_t of
   return source->read_data(container, offset, out);
 }
 
+Result<store::UnreadParts> SeriesLayout::read_around(ContainerNumber container,
+                                                     std::uint32_t offset,
+                                                     std::span<std::byte> out) {
+  VARVE_TRY_ASSIGN(auto* const source, source_of(container));
+  return source->read_around(container, offset, out);
+}
+
 Result<std::span<const std::byte>> SeriesLayout::read_once(ContainerNumber container,
                                                            std::uint32_t offset, std::size_t bytes,
                                                            std::span<std::byte> room) {

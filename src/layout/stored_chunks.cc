@@ -189,6 +189,19 @@ Result<void> StoredChunks::read_data(ContainerNumber container, std::uint32_t of
   return {};
 }
 
+Result<store::UnreadParts> StoredChunks::read_around(ContainerNumber container,
+                                                     std::uint32_t offset,
+                                                     std::span<std::byte> out) {
+  VARVE_TRY_ASSIGN(const auto where, record(container));
+  auto unread = reader_.read_around(where, offset, out);
+  if (!unread) return explain(where, std::move(unread).error());
+  if (const Error* const error = unread->find(0, out.size())) {
+    auto explained = explain(where, *error);
+    if (explained.code() == ErrorCode::kStale) return explained;
+  }
+  return unread;
+}
+
 Result<std::span<const std::byte>> StoredChunks::read_once(ContainerNumber container,
                                                            std::uint32_t offset, std::size_t bytes,
                                                            std::span<std::byte> room) {

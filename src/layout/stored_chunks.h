@@ -47,6 +47,9 @@ class StoredChunks final : public ChunkSource {
       ContainerNumber container) override;
   [[nodiscard]] Result<void> read_data(ContainerNumber container, std::uint32_t offset,
                                        std::span<std::byte> out) override;
+  [[nodiscard]] Result<store::UnreadParts> read_around(ContainerNumber container,
+                                                       std::uint32_t offset,
+                                                       std::span<std::byte> out) override;
   [[nodiscard]] Result<std::span<const std::byte>> read_once(ContainerNumber container,
                                                              std::uint32_t offset,
                                                              std::size_t bytes,

@@ -42,11 +42,12 @@ void verify_chunks(const format::ContainerHeader& header, const format::FrameEnt
 // with the header and the frames, that is each byte of a sealed container: its checksum, which the
 // header's tag covers, would tell nothing more.
 void verify_padding(const format::FrameCodec& codec, store::SegmentReader& reader,
-                    const format::ContainerRecord& record,
-                    const Result<std::span<const std::byte>>& whole, ContainerVerdict& verdict) {
+                    const format::ContainerRecord& record, const Result<store::DirectRead>& whole,
+                    ContainerVerdict& verdict) {
   const auto verified = [&]() -> Result<void> {
-    if (record.sealed && whole) {
-      return codec.verify_padding(*verdict.header, whole->subspan(record.data_bytes));
+    if (record.sealed && whole &&
+        whole->unread.find(record.data_bytes, whole->bytes.size()) == nullptr) {
+      return codec.verify_padding(*verdict.header, whole->bytes.subspan(record.data_bytes));
     }
     VARVE_TRY_ASSIGN(const auto padding, reader.read_padding(record));
     return codec.verify_padding(*verdict.header, padding);
@@ -81,28 +82,31 @@ ContainerVerdict verify_container(const format::DataCodecs& codecs, store::Segme
   verdict.header = std::move(*read);
   if (level == VerifyLevel::kHeader) return verdict;
   const auto& header = *verdict.header;
-  // Tries to read all data at once, that of a sealed container with its padding. In a truncated
-  // file that fails, and the frames before the cut are read one by one.
+  // Reads all data at once, that of a sealed container with its padding. Frames beside an
+  // unreadable place count as the readers of versions read them: each by its own bytes.
   const std::uint32_t bytes =
       record.sealed ? record.total_bytes - record.header_bytes : record.data_bytes;
   const std::size_t room = io::direct_room(bytes);
   if (!memory.stored || memory.stored->size() < room) memory.stored.emplace(room);
-  const auto whole = reader.read_direct(record, 0, bytes, memory.stored->span());
+  const auto whole = reader.read_direct_around(record, 0, bytes, memory.stored->span());
+  if (!whole && whole.error().code() == ErrorCode::kUnavailable) {
+    verdict.unavailable = whole.error();
+    return verdict;
+  }
   for (std::uint32_t i = 0; i < header.frames.size(); ++i) {
     const auto& frame = header.frames[i];
     memory.raw.resize(std::max<std::size_t>(memory.raw.size(), frame.raw_bytes));
     const auto raw = std::span(memory.raw).first(frame.raw_bytes);
-    const auto stored =
-        whole ? Result(whole->subspan(frame.offset, frame.stored_bytes))
-              : reader.read_direct(record, frame.offset, frame.stored_bytes, memory.stored->span());
-    const auto decoded =
-        stored ? codecs.frames().decode(format::place_of_frame(header, i), frame, *stored, raw)
-               : Result<void>(stored.error());
+    const auto decoded = [&]() -> Result<void> {
+      if (!whole) return whole.error();
+      if (const Error* const error =
+              whole->unread.find(frame.offset, frame.offset + frame.stored_bytes)) {
+        return *error;
+      }
+      return codecs.frames().decode(format::place_of_frame(header, i), frame,
+                                    whole->bytes.subspan(frame.offset, frame.stored_bytes), raw);
+    }();
     verdict.bytes_read += frame.stored_bytes;
-    if (!stored && stored.error().code() == ErrorCode::kUnavailable) {
-      verdict.unavailable = stored.error();
-      return verdict;
-    }
     if (!decoded) {
       verdict.faults.push_back(
           {fmt::format("frame at data offset {}: {}", frame.offset, decoded.error().message()),

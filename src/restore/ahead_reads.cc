@@ -246,16 +246,18 @@ void AheadReads::submit(const std::shared_ptr<State>& state, Lock& lock) {
   state->reader->read_many(*state->source, reads,
                            [state, slots](std::size_t at, Result<std::span<const std::byte>> got) {
                              Lock done(state->mutex);
-                             finish(state, *slots[at], std::move(got), done);
+                             finish(state, *slots[at],
+                                    got ? Result(SliceBytes{*got}) : std::move(got).error(), done);
                            });
   lock.lock();
 }
 
 /// Ends the reading of a slot, and starts to read the next slices.
-void AheadReads::finish(const std::shared_ptr<State>& state, Slot& slot,
-                        Result<std::span<const std::byte>> got, Lock& lock) {
+void AheadReads::finish(const std::shared_ptr<State>& state, Slot& slot, Result<SliceBytes> got,
+                        Lock& lock) {
   // On a failure, the caller of take() reads the slice again and gets the error.
-  slot.bytes = got ? *got : std::span<const std::byte>();
+  slot.bytes = got ? got->bytes : std::span<const std::byte>();
+  if (got) slot.unread = std::move(got->unread);
   slot.state = SlotState::kRead;
   release_if_done(slot);
   start(state, lock);
@@ -276,7 +278,7 @@ void AheadReads::read(const std::shared_ptr<State>& state, Slot& slot, Lock& loc
     got->bytes = slot.room.first(got->bytes.size());
   }
   lock.lock();
-  finish(state, slot, got ? Result(got->bytes) : std::move(got).error(), lock);
+  finish(state, slot, std::move(got), lock);
 }
 
 /// Frees a slot if no slice of it is wanted or lent, unless it is being read.
@@ -322,7 +324,11 @@ AheadReads::Lease AheadReads::take(const format::ContainerHeader& header, Slice 
   if (slot->bytes.empty()) return {state_, slot, {}};
   const std::size_t begin =
       header.frames[slice.first].offset - slot->header->frames[slot->request.first].offset;
-  return {state_, slot, slot->bytes.subspan(begin, slice_bytes(header, slice))};
+  const std::size_t end = begin + slice_bytes(header, slice);
+  return {state_,
+          slot,
+          {slot->bytes.subspan(begin, end - begin), slot->lent.holder,
+           slot->unread.within(begin, end)}};
 }
 
 AheadReads::Lease::~Lease() {

@@ -92,6 +92,7 @@ class AheadReads {
     SlotState state = SlotState::kFree;
     std::size_t leases = 0;
     std::span<const std::byte> bytes;  // The request as read; empty if the read failed.
+    store::UnreadParts unread;         // Parts of `bytes`.
   };
   // Shared with the workers, because a queued task may start after this object is destroyed.
   struct State;
@@ -103,8 +104,8 @@ class AheadReads {
   static std::span<std::byte> find_room(State& state, std::size_t bytes);
   static void start(const std::shared_ptr<State>& state, Lock& lock);
   static void submit(const std::shared_ptr<State>& state, Lock& lock);
-  static void finish(const std::shared_ptr<State>& state, Slot& slot,
-                     Result<std::span<const std::byte>> got, Lock& lock);
+  static void finish(const std::shared_ptr<State>& state, Slot& slot, Result<SliceBytes> got,
+                     Lock& lock);
   static void read(const std::shared_ptr<State>& state, Slot& slot, Lock& lock);
   static void release_if_done(Slot& slot);
   [[nodiscard]] Slot* find_slot(const format::ContainerHeader& header, Slice slice) const;
@@ -116,22 +117,20 @@ class AheadReads {
 class AheadReads::Lease {
  public:
   Lease() = default;
-  Lease(std::shared_ptr<State> state, Slot* slot, std::span<const std::byte> bytes)
-      : state_(std::move(state)), slot_(slot), bytes_(bytes) {}
+  Lease(std::shared_ptr<State> state, Slot* slot, SliceBytes slice)
+      : state_(std::move(state)), slot_(slot), slice_(std::move(slice)) {}
   Lease(Lease&& other) noexcept = default;
   Lease& operator=(Lease&&) = delete;
   ~Lease();
 
-  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
-  /// Returns what keeps the bytes alive after the lease; null if nothing does.
-  [[nodiscard]] std::shared_ptr<const void> holder() const {
-    return state_ ? slot_->lent.holder : nullptr;
-  }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return slice_.bytes; }
+  /// Returns the bytes with what keeps them alive after the lease; a null holder if nothing does.
+  [[nodiscard]] const SliceBytes& slice() const { return slice_; }
 
  private:
   std::shared_ptr<State> state_;
   Slot* slot_ = nullptr;
-  std::span<const std::byte> bytes_;
+  SliceBytes slice_;
 };
 
 }  // namespace varve::restore

@@ -190,28 +190,19 @@ bool PieceReader::read_slice(const format::ContainerHeader& header, Parts parts,
     while (n < parts.size() && parts[n].frame == parts[0].frame) ++n;
     const Parts of_frame = parts.first(n);
     parts = parts.subspan(n);
-    if (read) {
-      if (!read_frame(header, slice, read->bytes, of_frame, take)) return false;
-      continue;
-    }
-    // Perhaps only some frames of the slice are bad, so this reads them one by one.
-    const Slice alone{of_frame[0].frame, of_frame[0].frame};
-    std::vector<std::byte> stored(slice_bytes(header, alone));
-    const auto read_alone = reader_.read(source_, header, alone, stored, plan_);
-    const auto bytes = read_alone ? read_alone->bytes : std::span<const std::byte>();
-    if (!read_frame(header, alone, bytes, of_frame, take)) return false;
+    if (!read_frame(header, slice, read ? &*read : nullptr, of_frame, take)) return false;
   }
   return true;
 }
 
-/// Passes on the parts of one frame. Passes them on as unread if `stored` is empty or damaged.
+/// Passes on the parts of one frame. Passes them on as unread if `stored` is null or damaged.
 bool PieceReader::read_frame(const format::ContainerHeader& header, Slice slice,
-                             std::span<const std::byte> stored, Parts parts,
+                             const SliceBytes* stored, Parts parts,
                              const VersionReader::PieceTaker& take) {
   const std::uint32_t frame = parts[0].frame;
   raw_.resize(header.frames[frame].raw_bytes);
   const bool sound =
-      !stored.empty() && reader_.decode(source_, header, slice, frame, stored, raw_).has_value();
+      stored != nullptr && reader_.decode(source_, header, slice, frame, *stored, raw_).has_value();
   return std::ranges::all_of(parts, [&](const Part& part) {
     if (sound) metrics_.delivered_bytes.add(part.bytes);
     return take(*part.piece, part.offset, part.bytes,

@@ -57,7 +57,7 @@ class PieceReader {
   [[nodiscard]] bool read_slice(const format::ContainerHeader& header, Parts parts,
                                 const VersionReader::PieceTaker& take);
   [[nodiscard]] bool read_frame(const format::ContainerHeader& header, Slice slice,
-                                std::span<const std::byte> stored, Parts parts,
+                                const SliceBytes* stored, Parts parts,
                                 const VersionReader::PieceTaker& take);
 
   layout::ChunkSource& source_;

@@ -182,7 +182,7 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
     for (; i < j; ++i) {
       const Piece& piece = pieces[i];
       const auto decode = [&](std::span<std::byte> out) {
-        return reader_->decode(*part.what.source, header, slice, piece.frame, stored.bytes, out);
+        return reader_->decode(*part.what.source, header, slice, piece.frame, stored, out);
       };
       const std::size_t raw_bytes = header.frames[piece.frame].raw_bytes;
       if (piece.out.size() == raw_bytes) {

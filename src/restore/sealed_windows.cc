@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/system_error.h"
 
 namespace varve::restore {
 
@@ -17,6 +18,9 @@ constexpr std::size_t kBlockRoom =
     layout::room_for(SealedWindows::kTogetherMax * SealedWindows::kWindowBytes);
 constexpr std::size_t kMemoryBytes =
     (SealedWindows::kWindows / SealedWindows::kTogetherMax + 2) * kBlockRoom;
+
+// Whether to read around unreadable bytes, in smaller requests, or to fail.
+enum class Around : bool { kNo, kYes };
 }  // namespace
 
 /// Memory of the blocks, in one piece that is large enough for huge pages. Fresh memory in small
@@ -74,6 +78,7 @@ struct SealedWindows::Block {
   std::span<std::byte> room;               // Memory of `source`.
   std::optional<base::AlignedBuffer> own;  // Used if `source` has no room.
   std::span<const std::byte> bytes;        // Empty until they are loaded.
+  store::UnreadParts unread;               // Parts of `bytes`.
 };
 
 SealedWindows::SealedWindows() : memory_(std::make_shared<Memory>()) {}
@@ -173,22 +178,28 @@ Result<SliceBytes> SealedWindows::read(layout::ChunkSource& source,
   VARVE_ASSERT(header.seal.has_value());
   const std::uint32_t data = data_end(header);
   // Loads the bytes of an entry, whose block is locked.
-  const auto load = [&](const Entry& entry) -> Result<void> {
+  const auto load = [&](const Entry& entry, Around around) -> Result<void> {
     const auto begin = static_cast<std::uint32_t>(entry.first * kWindowBytes);
     const std::size_t bytes = std::min<std::size_t>(entry.count * kWindowBytes, data - begin);
-    const auto room_of = entry.block->take_room(layout::room_for(bytes));
+    Block& block = *entry.block;
+    const auto room_of = block.take_room(layout::room_for(bytes));
     std::span<const std::byte> loaded = room_of.first(bytes);
     ++cost.requests;
     const auto read = [&]() -> Result<void> {
+      if (around == Around::kYes) {
+        VARVE_TRY_ASSIGN(block.unread,
+                         source.read_around(header.number, begin, room_of.first(bytes)));
+        return {};
+      }
       if (!once) return source.read_data(header.number, begin, room_of.first(bytes));
       VARVE_TRY_ASSIGN(loaded, source.read_once(header.number, begin, bytes, room_of));
       return {};
     }();
     if (!read) {
-      entry.block->leave_room();
+      block.leave_room();
       return read.error();
     }
-    entry.block->bytes = loaded;
+    block.bytes = loaded;
     cost.bytes += bytes;
     return {};
   };
@@ -198,19 +209,21 @@ Result<SliceBytes> SealedWindows::read(layout::ChunkSource& source,
   wanted.salt = header.seal->salt;
   wanted.windows = static_cast<std::uint32_t>((data + kWindowBytes - 1) / kWindowBytes);
   wanted.last = static_cast<std::uint32_t>((begin + bytes - 1) / kWindowBytes);
+  store::UnreadParts unread;
   for (std::size_t done = 0; done < bytes;) {
     wanted.first = static_cast<std::uint32_t>((begin + done) / kWindowBytes);
     Entry entry = find(wanted, plan);
     std::unique_lock lock(entry.block->mutex);
     if (entry.block->bytes.empty()) {
-      auto loaded = load(entry);
+      auto loaded = load(entry, Around::kNo);
       // Perhaps only windows that nobody wants are unreadable, so this reads the wanted one.
       if (!loaded && entry.count > 1) {
         lock.unlock();
         entry = alone(wanted.salt, wanted.first);
         lock = std::unique_lock(entry.block->mutex);
-        loaded = entry.block->bytes.empty() ? load(entry) : Result<void>();
+        loaded = entry.block->bytes.empty() ? load(entry, Around::kNo) : Result<void>();
       }
+      if (!loaded && base::is_damage(loaded.error())) loaded = load(entry, Around::kYes);
       VARVE_TRY(std::move(loaded));
     }
     const auto present = entry.block->bytes;
@@ -218,11 +231,12 @@ Result<SliceBytes> SealedWindows::read(layout::ChunkSource& source,
     const std::size_t at = begin + done - entry.first * kWindowBytes;
     VARVE_ASSERT(at < present.size());
     const std::size_t n = std::min(bytes - done, present.size() - at);
-    if (n == bytes) return SliceBytes{present.subspan(at, n), entry.block};
+    unread.add(done, entry.block->unread.within(at, at + n));
+    if (n == bytes) return SliceBytes{present.subspan(at, n), entry.block, std::move(unread)};
     std::memcpy(room.data() + done, present.data() + at, n);
     done += n;
   }
-  return SliceBytes{room.first(bytes)};
+  return SliceBytes{room.first(bytes), nullptr, std::move(unread)};
 }
 
 bool SealedWindows::has_part_of(const format::ContainerHeader& header) const {

@@ -22,6 +22,8 @@ struct SliceBytes {
   std::span<const std::byte> bytes;
   /// Keeps the bytes alive. Null if they are in the memory that the caller gave.
   std::shared_ptr<const void> holder{};
+  /// The parts of `bytes` that could not be read.
+  store::UnreadParts unread{};
 };
 
 /// Reads stored bytes of sealed containers in windows of one size.
@@ -69,7 +71,9 @@ class SealedWindows {
 
   /// Returns the stored bytes of a slice: those of kept memory if one request has read them, else
   /// a copy in `room`, which has slice_bytes(). `once`: they will hardly be read again. Adds to
-  /// `cost`. Errors: those of ChunkSource::read_once().
+  /// `cost`. Unreadable bytes are parts of the slice that it returns: the request for a window
+  /// shows no frames, so a reader of a frame does not fail by bytes beside the frame. Errors: those
+  /// of ChunkSource::read_around().
   [[nodiscard]] Result<SliceBytes> read(layout::ChunkSource& source,
                                         const format::ContainerHeader& header, Slice slice,
                                         std::span<std::byte> room, bool once, const Plan& plan,

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/system_error.h"
 #include "format/raw_frame.h"
 
 namespace varve::restore {
@@ -43,8 +44,19 @@ Result<SliceBytes> SliceReader::read(layout::ChunkSource& source,
   const auto out = room.first(slice_bytes(header, slice));
   count(out.size());
   auto result = source.read_data(header.number, header.frames[slice.first].offset, out);
-  if (!result) return explain(std::move(result).error(), header, slice);
+  if (!result) return read_around(source, header, slice, out, std::move(result).error());
   return SliceBytes{out};
+}
+
+/// Reads a slice after `error`, which says that not all of its bytes can be read.
+Result<SliceBytes> SliceReader::read_around(layout::ChunkSource& source,
+                                            const format::ContainerHeader& header, Slice slice,
+                                            std::span<std::byte> out, Error error) {
+  if (!base::is_damage(error)) return explain(std::move(error), header, slice);
+  count(out.size());
+  auto unread = source.read_around(header.number, header.frames[slice.first].offset, out);
+  if (!unread) return explain(std::move(unread).error(), header, slice);
+  return SliceBytes{out, nullptr, std::move(*unread)};
 }
 
 Result<SliceBytes> SliceReader::read_once(layout::ChunkSource& source,
@@ -58,7 +70,9 @@ Result<SliceBytes> SliceReader::read_once(layout::ChunkSource& source,
   const std::size_t bytes = slice_bytes(header, slice);
   count(bytes);
   auto result = source.read_once(header.number, header.frames[slice.first].offset, bytes, room);
-  if (!result) return explain(std::move(result).error(), header, slice);
+  if (!result) {
+    return read_around(source, header, slice, room.first(bytes), std::move(result).error());
+  }
   return SliceBytes{*result};
 }
 
@@ -82,38 +96,42 @@ void SliceReader::read_many(layout::ChunkSource& source, const std::vector<Read>
 }
 
 Result<void> SliceReader::decode(layout::ChunkSource& source, const format::ContainerHeader& header,
-                                 Slice slice, std::uint32_t frame,
-                                 std::span<const std::byte> stored, std::span<std::byte> out) {
+                                 Slice slice, std::uint32_t frame, const SliceBytes& stored,
+                                 std::span<std::byte> out) {
   auto decoded = decode_slice_frame(source.codec(), header, slice, frame, stored, out);
   if (decoded || !drop(source, header)) return decoded;
   const Slice alone{frame, frame};
   std::vector<std::byte> room(slice_bytes(header, alone));
   VARVE_TRY_ASSIGN(const auto read, this->read(source, header, alone, room));
-  decoded = decode_slice_frame(source.codec(), header, alone, frame, read.bytes, out);
+  decoded = decode_slice_frame(source.codec(), header, alone, frame, read, out);
   if (!decoded) static_cast<void>(drop(source, header));
   return decoded;
 }
 
 std::span<const std::byte> find_raw_frame(const format::ContainerHeader& header, Slice slice,
-                                          std::uint32_t frame, std::span<const std::byte> stored) {
+                                          std::uint32_t frame, const SliceBytes& stored) {
   const format::FrameEntry& entry = header.frames[frame];
   if (!format::is_raw_frame(header, entry)) return {};
-  const auto bytes =
-      stored.subspan(entry.offset - header.frames[slice.first].offset, entry.stored_bytes);
+  const std::size_t at = entry.offset - header.frames[slice.first].offset;
+  if (stored.unread.find(at, at + entry.stored_bytes) != nullptr) return {};
+  const auto bytes = stored.bytes.subspan(at, entry.stored_bytes);
   return format::verify_plain_frame(entry, bytes) ? bytes : std::span<const std::byte>();
 }
 
 Result<void> decode_slice_frame(const format::FrameCodec& codec,
                                 const format::ContainerHeader& header, Slice slice,
-                                std::uint32_t frame, std::span<const std::byte> stored,
+                                std::uint32_t frame, const SliceBytes& stored,
                                 std::span<std::byte> out) {
   const format::FrameEntry& entry = header.frames[frame];
   const std::size_t at = entry.offset - header.frames[slice.first].offset;
+  const Slice alone{frame, frame};
+  if (const Error* const error = stored.unread.find(at, at + entry.stored_bytes)) {
+    return explain(*error, header, alone);
+  }
   auto result = codec.decode(format::place_of_frame(header, frame), entry,
-                             stored.subspan(at, entry.stored_bytes), out);
+                             stored.bytes.subspan(at, entry.stored_bytes), out);
   if (result) return {};
-  return std::move(result).error().with_context(
-      fmt::format("container {}, frame {}", header.number, frame));
+  return explain(std::move(result).error(), header, alone);
 }
 
 }  // namespace varve::restore

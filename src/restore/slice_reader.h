@@ -26,7 +26,8 @@ class SliceReader {
   explicit SliceReader(const ReadMetrics& metrics) : metrics_(metrics) {}
 
   /// Reads the stored bytes of a slice into `room`, or returns them in kept memory. `room` has at
-  /// least slice_bytes(). `plan` is what else the reader wants of a sealed container.
+  /// least slice_bytes(). `plan` is what else the reader wants of a sealed container. Bytes that
+  /// cannot be read are SliceBytes::unread: the other frames of the slice may be sound.
   [[nodiscard]] Result<SliceBytes> read(layout::ChunkSource& source,
                                         const format::ContainerHeader& header, Slice slice,
                                         std::span<std::byte> room,
@@ -51,7 +52,7 @@ class SliceReader {
   /// distant store once more: the bytes may have been damaged on their way.
   [[nodiscard]] Result<void> decode(layout::ChunkSource& source,
                                     const format::ContainerHeader& header, Slice slice,
-                                    std::uint32_t frame, std::span<const std::byte> stored,
+                                    std::uint32_t frame, const SliceBytes& stored,
                                     std::span<std::byte> out);
 
   /// One slice of a batch.
@@ -80,6 +81,9 @@ class SliceReader {
                                                 const format::ContainerHeader& header, Slice slice,
                                                 std::span<std::byte> room, bool once,
                                                 const SealedWindows::Plan& plan);
+  [[nodiscard]] Result<SliceBytes> read_around(layout::ChunkSource& source,
+                                               const format::ContainerHeader& header, Slice slice,
+                                               std::span<std::byte> out, Error error);
 
   const ReadMetrics& metrics_;
   SealedWindows windows_;
@@ -91,14 +95,13 @@ class SliceReader {
 /// bytes. Otherwise, and if they are damaged, returns nothing: the caller decodes the frame.
 [[nodiscard]] std::span<const std::byte> find_raw_frame(const format::ContainerHeader& header,
                                                         Slice slice, std::uint32_t frame,
-                                                        std::span<const std::byte> stored);
+                                                        const SliceBytes& stored);
 
 /// Verifies and decodes one frame from the stored bytes of a slice. Error messages name the
 /// container and the frame.
 [[nodiscard]] Result<void> decode_slice_frame(const format::FrameCodec& codec,
                                               const format::ContainerHeader& header, Slice slice,
-                                              std::uint32_t frame,
-                                              std::span<const std::byte> stored,
+                                              std::uint32_t frame, const SliceBytes& stored,
                                               std::span<std::byte> out);
 
 }  // namespace varve::restore

@@ -22,7 +22,7 @@ bool WindowEngine::place_slice(const Job& job, const SliceBytes& stored, ReadLan
       raw = lane.frame.first(entry.raw_bytes);
     }
     if (!raw.empty() &&
-        decode_slice_frame(context_.source->codec(), header, job.slice, frame, stored.bytes, raw)) {
+        decode_slice_frame(context_.source->codec(), header, job.slice, frame, stored, raw)) {
       place_frame(header, frame, raw);
       continue;
     }
@@ -39,7 +39,7 @@ bool WindowEngine::place_slice(const Job& job, const SliceBytes& stored, ReadLan
 bool WindowEngine::lend_frame(const Job& job, std::uint32_t frame, const SliceBytes& stored,
                               std::span<std::byte> place) {
   if (!stored.holder) return false;
-  const auto raw = find_raw_frame(*job.header, job.slice, frame, stored.bytes);
+  const auto raw = find_raw_frame(*job.header, job.slice, frame, stored);
   if (raw.empty()) return false;
   {
     const std::lock_guard lock(cache_mutex_);

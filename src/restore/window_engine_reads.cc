@@ -336,8 +336,7 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
   const format::ContainerHeader& header = *job.header;
   {
     const auto lease = ahead_.take(header, job.slice);
-    const SliceBytes stored{lease.bytes(), lease.holder()};
-    if (!stored.bytes.empty() && place_slice(job, stored, lane, IfBad::kStop)) return;
+    if (!lease.bytes().empty() && place_slice(job, lease.slice(), lane, IfBad::kStop)) return;
   }
   const std::size_t bytes = slice_bytes(header, job.slice);
   auto room = lane.stored;
@@ -350,11 +349,11 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
   auto read = fetch(job, room);
   // Bytes of a distant store may have been damaged on their way, so this asks once more.
   if (read && context_.source->answers_later()) {
-    if (place_slice(job, {read->bytes}, lane, IfBad::kStop)) return;
+    if (place_slice(job, {read->bytes, nullptr, read->unread}, lane, IfBad::kStop)) return;
     read = fetch(job, room);
   }
   if (read) {
-    static_cast<void>(place_slice(job, {read->bytes}, lane, IfBad::kMark));
+    static_cast<void>(place_slice(job, {read->bytes, nullptr, read->unread}, lane, IfBad::kMark));
   } else if (read.error().code() == ErrorCode::kStale) {
     const std::lock_guard lock(cache_mutex_);
     stale_.push_back(header.number);

@@ -15,6 +15,10 @@ namespace {
 constexpr std::uint64_t kSegmentsOfARun = 128;
 constexpr std::uint64_t kReplicatedSegmentsOfARun = 8;
 constexpr std::uint64_t kSegmentsOfAnArrangedSet = 2048;
+// Size of the pieces around an unreadable place: the smallest unit that a disk loses. An object
+// store loses whole objects, and answers each request late.
+constexpr std::size_t kPieceBytes = kBlockBytes;
+constexpr std::size_t kDistantPieceBytes = 128U << 10;
 }  // namespace
 
 std::uint64_t SegmentStore::segment_bytes(std::uint64_t run_bytes) const {
@@ -150,6 +154,30 @@ Result<std::span<const std::byte>> SegmentReader::read_direct(const format::Cont
                    blocks.file->read_at(blocks.begin, room.first(blocks.bytes)));
   if (got < blocks.before + bytes) return ends_early(record);
   return std::span<const std::byte>(room).subspan(blocks.before, bytes);
+}
+
+Result<UnreadParts> SegmentReader::read_pieces(const format::ContainerRecord& record,
+                                               OpenSegment& from, std::uint64_t offset,
+                                               std::span<std::byte> out) const {
+  const auto piece_bytes = store_.answers_later() ? kDistantPieceBytes : kPieceBytes;
+  return store::read_around(from, offset, out, piece_bytes, [&] { return ends_early(record); });
+}
+
+Result<UnreadParts> SegmentReader::read_around(const format::ContainerRecord& record,
+                                               std::uint32_t offset, std::span<std::byte> out) {
+  VARVE_TRY(check_range(record, offset, out.size()));
+  VARVE_TRY_ASSIGN(const auto from, file(record.segment));
+  return read_pieces(record, *from, record.offset + record.header_bytes + offset, out);
+}
+
+Result<DirectRead> SegmentReader::read_direct_around(const format::ContainerRecord& record,
+                                                     std::uint32_t offset, std::size_t bytes,
+                                                     std::span<std::byte> room) {
+  VARVE_TRY_ASSIGN(const auto blocks, blocks_of(record, offset, bytes, room));
+  VARVE_TRY_ASSIGN(const auto unread,
+                   read_pieces(record, *blocks.file, blocks.begin, room.first(blocks.bytes)));
+  return DirectRead{std::span<const std::byte>(room).subspan(blocks.before, bytes),
+                    unread.within(blocks.before, blocks.before + bytes)};
 }
 
 void SegmentReader::read_many(const std::vector<ContainerRead>& reads,

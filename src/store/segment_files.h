@@ -19,6 +19,7 @@
 #include "format/container_record.h"
 #include "store/open_files.h"
 #include "store/segment_store.h"
+#include "store/unread_parts.h"
 #include "varve/result.h"
 
 namespace varve::store {
@@ -89,6 +90,12 @@ struct ContainerRead {
 using ContainerCompletion =
     std::function<void(std::size_t position, Result<std::span<const std::byte>> got)>;
 
+/// Bytes of a container, of which some may be unreadable.
+struct DirectRead {
+  std::span<const std::byte> bytes;
+  UnreadParts unread;  ///< Parts of `bytes`.
+};
+
 /// Reads containers. Thread-safe.
 class SegmentReader {
  public:
@@ -125,6 +132,14 @@ class SegmentReader {
   [[nodiscard]] Result<std::span<const std::byte>> read_direct(
       const format::ContainerRecord& record, std::uint32_t offset, std::size_t bytes,
       std::span<std::byte> room);
+  /// Reads as read_data(), around what cannot be read: returns these parts, where `out` has any
+  /// bytes. Errors: those that are no damage of the bytes, as of store::read_around().
+  [[nodiscard]] Result<UnreadParts> read_around(const format::ContainerRecord& record,
+                                                std::uint32_t offset, std::span<std::byte> out);
+  /// Reads as read_around(), past the page cache as read_direct().
+  [[nodiscard]] Result<DirectRead> read_direct_around(const format::ContainerRecord& record,
+                                                      std::uint32_t offset, std::size_t bytes,
+                                                      std::span<std::byte> room);
   /// Submits the reads together, past the page cache. Calls `done` as SegmentStore::read_many().
   void read_many(const std::vector<ContainerRead>& reads, const ContainerCompletion& done);
   /// Returns whether the files are in a distant store: see SegmentStore.
@@ -162,6 +177,9 @@ class SegmentReader {
                                                               std::span<const std::byte> bytes,
                                                               std::size_t got) const;
   [[nodiscard]] Error ends_early(const format::ContainerRecord& record) const;
+  [[nodiscard]] Result<UnreadParts> read_pieces(const format::ContainerRecord& record,
+                                                OpenSegment& from, std::uint64_t offset,
+                                                std::span<std::byte> out) const;
   [[nodiscard]] Result<std::shared_ptr<OpenSegment>> file(SegmentNumber segment,
                                                           ReadMode mode = ReadMode::kPlanned);
 

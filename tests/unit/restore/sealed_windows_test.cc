@@ -45,9 +45,19 @@ class NotingSource final : public layout::ChunkSource {
       --failures_;
       return unused();
     }
-    if (offset + out.size() > data_.size()) return unused();
+    if (offset + out.size() > data_.size()) return ends_early();
     std::copy_n(data_.begin() + offset, out.size(), out.begin());
     return {};
+  }
+  Result<store::UnreadParts> read_around(ContainerNumber /*container*/, std::uint32_t offset,
+                                         std::span<std::byte> out) override {
+    const std::lock_guard lock(mutex_);
+    ++ranges_[{offset, out.size()}];
+    const auto present = data_.size() > offset ? std::min(out.size(), data_.size() - offset) : 0;
+    if (present > 0) std::copy_n(data_.begin() + offset, present, out.begin());
+    store::UnreadParts unread;
+    unread.add(present, out.size(), ends_early());
+    return unread;
   }
   void will_read_data(ContainerNumber /*container*/, std::uint32_t offset,
                       std::size_t bytes) override {
@@ -61,6 +71,7 @@ class NotingSource final : public layout::ChunkSource {
   [[nodiscard]] const std::vector<Range>& announced() const { return announced_; }
 
  private:
+  static Error ends_early() { return {ErrorCode::kCorrupt, "the file ends"}; }
   static Error unused() { return {ErrorCode::kIo, "no such bytes"}; }
 
   std::mutex mutex_;
@@ -126,6 +137,7 @@ class SealedReads : public testing::Test {
 
   // Longer than the frames: the padding of the container.
   NotingSource source_{1400000};
+  const std::vector<std::byte> whole_ = source_.data();
   format::ContainerHeader header_;
   base::Metrics registry_;
   ReadMetrics metrics_{registry_};
@@ -319,7 +331,37 @@ TEST_F(SealedReads, AnUnreadableWindowDoesNotHideTheOneBeforeIt) {
   EXPECT_TRUE(source_.ranges().contains({first, 2 * kWindow}));
   EXPECT_TRUE(source_.ranges().contains({first, kWindow}));
   std::vector<std::byte> room(layout::room_for(kWindow));
-  EXPECT_FALSE(reader_.read_once(source_, header_, {5, 5}, room).has_value());
+  const auto got = must(reader_.read_once(source_, header_, {5, 5}, room));
+  EXPECT_NE(got.unread.find(0, 1), nullptr);
+}
+
+TEST_F(SealedReads, FramesBesideTheEndOfACutFileAreRead) {
+  const auto frame_is_whole = [this](const SliceBytes& got, Slice slice, std::uint32_t frame) {
+    const auto& entry = header_.frames[frame];
+    const auto at = entry.offset - header_.frames[slice.first].offset;
+    if (got.unread.find(at, at + entry.stored_bytes) != nullptr) return false;
+    return std::ranges::equal(got.bytes.subspan(at, entry.stored_bytes),
+                              std::span(whole_).subspan(entry.offset, entry.stored_bytes));
+  };
+  std::vector<std::byte> room(layout::room_for(source_.data().size()));
+  const Slice all{0, kFrames - 1};
+  for (const std::uint32_t lost : {kFrames, kFrames - 1, kFrames / 2}) {
+    // Without the padding, and in the middle of frame `lost`.
+    const bool is_padding = lost == kFrames;
+    source_.truncate(is_padding
+                         ? header_.data_bytes
+                         : header_.frames[lost].offset + header_.frames[lost].stored_bytes / 2);
+    for (const bool once : {false, true}) {
+      for (std::uint32_t frame = 0; frame < kFrames; ++frame) {
+        for (const Slice slice : {Slice{frame, frame}, all}) {
+          static_cast<void>(reader_.drop(source_, header_));
+          const auto got = must(once ? reader_.read_once(source_, header_, slice, room, plan_)
+                                     : reader_.read(source_, header_, slice, room, plan_));
+          EXPECT_EQ(frame_is_whole(got, slice, frame), frame < lost) << frame << " of " << lost;
+        }
+      }
+    }
+  }
 }
 
 TEST_F(SealedReads, ThreadsShareWindows) {

@@ -115,6 +115,24 @@ TEST_P(SegmentReaderTest, AFileThatEndsEarlyIsCorruptFromThereOn) {
   EXPECT_EQ(code_once(200'000, 10), ErrorCode::kCorrupt);
 }
 
+TEST_P(SegmentReaderTest, ReadsAroundTheEndOfACutFile) {
+  write(100'000);
+  std::vector<std::byte> out(150'000);
+  base::AlignedBuffer room(io::direct_room(out.size()));
+  const auto direct = reader_->read_direct_around(record_, 50'000, out.size(), room.span());
+  ASSERT_TRUE(direct);
+  const auto cached = reader_->read_around(record_, 50'000, out);
+  ASSERT_TRUE(cached);
+  for (const auto* unread : {&direct->unread, &*cached}) {
+    EXPECT_EQ(unread->find(0, 50'000), nullptr);
+    EXPECT_NE(unread->find(49'999, 50'001), nullptr);
+    EXPECT_NE(unread->find(149'999, 150'000), nullptr);
+  }
+  const auto wanted = std::span(data_).subspan(50'000, 50'000);
+  EXPECT_TRUE(std::ranges::equal(direct->bytes.first(50'000), wanted));
+  EXPECT_TRUE(std::ranges::equal(std::span(out).first(50'000), wanted));
+}
+
 TEST_P(SegmentReaderTest, AForgottenFileIsOpenedAnew) {
   expect_once(0, 1000);
   ASSERT_TRUE(files_->remove(directory_ + "/" + segment_path(record_.segment)));
