@@ -57,6 +57,7 @@ struct RepairStep {
     kOpenVersion,  ///< Drop an open version whose staging is missing or damaged.
     kParity,       ///< Restore a damaged container from parity, or remove damaged parity.
     kHeader,       ///< Correct a container's header in place.
+    kPadding,      ///< Write the padding behind a container's data again. Nothing was lost.
     kRehome,       ///< Store chunks again from the same content found elsewhere.
     kStore,        ///< Upload again what the object store lacks, and this folder has.
     kQuarantine,  ///< Mark chunks as lost: reading them fails, and new data is stored without them.

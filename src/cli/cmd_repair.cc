@@ -59,6 +59,8 @@ const char* kind_name(RepairStep::Kind kind) {
       return "parity";
     case RepairStep::Kind::kHeader:
       return "header";
+    case RepairStep::Kind::kPadding:
+      return "padding";
     case RepairStep::Kind::kRehome:
       return "rehome";
     case RepairStep::Kind::kStore:

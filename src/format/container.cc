@@ -254,6 +254,12 @@ std::string unsealed_header_text(const ContainerHeader& header) {
   return encode_fixed_header(fixed) + tables;
 }
 
+// Encrypted zeros look like encrypted frames. Nothing needs their tag.
+void seal_padding(const ContainerHeader& header, const ContainerKey& key,
+                  std::span<std::byte> zeros) {
+  static_cast<void>(key.seal(fixed_header_of(header).part(ContainerPart::kPadding, 0), zeros));
+}
+
 std::string seal_container(ContainerHeader& header, const ContainerKey& key,
                            std::span<std::byte> data) {
   const auto rest = data.first(header.stored_bytes() - header.header_bytes);
@@ -263,10 +269,9 @@ std::string seal_container(ContainerHeader& header, const ContainerKey& key,
     frame.set_tag(
         key.seal(fixed.part(i, frame.raw_bytes), rest.subspan(frame.offset, frame.stored_bytes)));
   }
-  // Encrypted zeros look like encrypted frames. Nothing needs their tag.
   const auto padding = rest.subspan(header.data_bytes);
   std::fill(padding.begin(), padding.end(), std::byte{0});
-  static_cast<void>(key.seal(fixed.part(ContainerPart::kPadding, 0), padding));
+  seal_padding(header, key, padding);
 
   std::string tables = encode_tables(header, header.header_bytes - crypto::kTagBytes, fixed);
   const auto tag =

@@ -123,6 +123,11 @@ void complete_header(ContainerHeader& header);
 /// Returns a text that determines the header of a container before it is sealed.
 [[nodiscard]] std::string unsealed_header_text(const ContainerHeader& header);
 
+/// Seals the zeros behind the data of a sealed container, in place. The result is the same each
+/// time.
+void seal_padding(const ContainerHeader& header, const ContainerKey& key,
+                  std::span<std::byte> zeros);
+
 /// Seals a whole container: its frames, whose stored bytes follow each other in `data`, and its
 /// header. Fills `data` with the padding up to the container's end, and returns the encoded header.
 /// complete_header() has completed `header`. `key` is that of the header's salt, which no other

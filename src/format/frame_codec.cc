@@ -19,6 +19,10 @@ namespace varve::format {
 namespace {
 
 Error damaged_frame(const std::string& what) { return {ErrorCode::kCorrupt, "frame: " + what}; }
+std::vector<std::byte> zeros_for(const ContainerHeader& header) {
+  return std::vector<std::byte>(header.stored_bytes() - header.header_bytes - header.data_bytes);
+}
+
 Error damaged_padding() { return {ErrorCode::kCorrupt, "the padding is damaged"}; }
 
 // Memory for one compressed frame. Each thread keeps its own.
@@ -139,6 +143,15 @@ class SealedFrameCodec final : public PlainFrameCodec {
     return damaged_padding();
   }
 
+  [[nodiscard]] Result<std::vector<std::byte>> padding_of(
+      const ContainerHeader& header) const override {
+    VARVE_ASSERT(header.seal.has_value());
+    VARVE_TRY_ASSIGN(const auto key, keys_->key_of(header.seal->salt));
+    auto padding = zeros_for(header);
+    seal_padding(header, key, padding);
+    return padding;
+  }
+
   [[nodiscard]] const ContainerKeys* keys() const override { return keys_.get(); }
 
  private:
@@ -173,6 +186,10 @@ Result<void> FrameCodec::verify_padding(const ContainerHeader& /*header*/,
                                         std::span<const std::byte> padding) const {
   const bool zero = std::ranges::all_of(padding, [](std::byte b) { return b == std::byte{0}; });
   return zero ? Result<void>() : damaged_padding();
+}
+
+Result<std::vector<std::byte>> FrameCodec::padding_of(const ContainerHeader& header) const {
+  return zeros_for(header);
 }
 
 std::unique_ptr<const FrameCodec> make_sealed_frame_codec(

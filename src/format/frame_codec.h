@@ -86,6 +86,10 @@ class FrameCodec {
   /// Errors: kCorrupt if a byte of it is damaged; kIo without memory.
   [[nodiscard]] virtual Result<void> verify_padding(const ContainerHeader& header,
                                                     std::span<const std::byte> padding) const;
+  /// Returns the padding that the container has behind its data, to write damaged padding again.
+  /// Errors: kIo without memory.
+  [[nodiscard]] virtual Result<std::vector<std::byte>> padding_of(
+      const ContainerHeader& header) const;
 };
 
 /// Returns the codec of a repository without a key: its frames do not depend on their places.

@@ -300,7 +300,11 @@ void Checker::check_container(
     // Chunks without a location here are stored elsewhere or unused; arranging will drop them.
     const auto touched = base::IdRuns::from(fault.chunks).intersect(in_use);
     if (!fault.chunks.empty() && touched.size() == 0) continue;
-    damage(store, reader.describe(record), fault.what, touched.runs());
+    const char* const advice =
+        fault.is_padding && !fault.may_pass
+            ? " (it has no data: no file is affected, and `varve repair` writes it again)"
+            : "";
+    damage(store, reader.describe(record), fault.what + advice, touched.runs());
   }
 }
 

@@ -55,7 +55,8 @@ void verify_padding(const format::FrameCodec& codec, store::SegmentReader& reade
   if (!verified && verified.error().code() == ErrorCode::kUnavailable) {
     verdict.unavailable = verified.error();
   } else if (!verified) {
-    verdict.faults.push_back({verified.error().message(), {}, !base::is_damage(verified.error())});
+    verdict.faults.push_back(
+        {verified.error().message(), {}, !base::is_damage(verified.error()), true});
   }
 }
 

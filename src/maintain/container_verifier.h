@@ -38,6 +38,8 @@ struct ContainerVerdict {
     std::vector<base::IdRun> chunks;
     /// True if the error shows no damage: a newer format, or a failure that may pass.
     bool may_pass = false;
+    /// True if the fault is in the padding, which has no data and follows from the header.
+    bool is_padding = false;
   };
   std::vector<Fault> faults;
   std::uint64_t bytes_read = 0;

@@ -95,6 +95,11 @@ Result<void> DataRepairer::note(const format::ContainerRecord& record,
   const auto in_use = base::IdRuns::from(std::move(here));
   std::set<ChunkId> bad;
   for (const auto& fault : verdict.faults) {
+    if (fault.is_padding && !fault.may_pass) {
+      auto& faulty = faulty_[record.number];
+      faulty.record = record;
+      faulty.has_bad_padding = true;
+    }
     for (const auto& run : fault.chunks) {
       for (std::uint32_t i = 0; i < run.count; ++i) bad.insert(run.first.plus(i));
     }
@@ -203,6 +208,10 @@ std::vector<RepairStep> DataRepairer::steps() const {
       steps.push_back({RepairStep::Kind::kHeader, where,
                        fmt::format("the byte at offset {} is corrected", fix.offset)});
     }
+    if (faulty.has_bad_padding) {
+      steps.push_back(
+          {RepairStep::Kind::kPadding, where, "the padding, which has no data, is written again"});
+    }
     const auto rehomed =
         std::count_if(faulty.lost.begin(), faulty.lost.end(),
                       [this](const Lost& lost) { return sources_.contains(lost.fingerprint); });
@@ -257,16 +266,30 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
   return bytes;
 }
 
-Result<void> DataRepairer::execute(RepairReport& report) {
+Result<store::Correction> DataRepairer::padding_of(const format::ContainerRecord& record) {
+  store::SegmentReader reader(store_, codecs_.frames().keys());
+  VARVE_TRY_ASSIGN(const auto header, reader.read_header(store_id_, record));
+  VARVE_TRY_ASSIGN(auto padding, codecs_.frames().padding_of(header));
+  return store::Correction{record.end() - padding.size(), std::move(padding)};
+}
+
+// O24. A file that was cut at its end gets its length back, with zeros in place of lost frames.
+Result<void> DataRepairer::correct_files() {
   std::map<SegmentNumber, std::vector<store::Correction>> corrections;
   for (const auto& [container, faulty] : faulty_) {
     for (const auto& fix : faulty.fixes) {
       corrections[faulty.record.segment].push_back({fix.offset, {fix.value}});
     }
+    if (!faulty.has_bad_padding) continue;
+    VARVE_TRY_ASSIGN(auto padding, padding_of(faulty.record));
+    corrections[faulty.record.segment].push_back(std::move(padding));
   }
-  for (const auto& [segment, bytes] : corrections) {
-    VARVE_TRY(store_.correct(segment, bytes));  // O24
-  }
+  for (const auto& [segment, bytes] : corrections) VARVE_TRY(store_.correct(segment, bytes));
+  return {};
+}
+
+Result<void> DataRepairer::execute(RepairReport& report) {
+  VARVE_TRY(correct_files());
   if (!sources_.empty()) VARVE_TRY(store_again(report));
   const auto lost = quarantine();
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repairs the damaged chunks of a series or of the pool: stores them again from equal content, or
-// quarantines them.
+// quarantines them. Writes damaged padding again.
 #pragma once
 
 #include <cstdint>
@@ -86,12 +86,15 @@ class DataRepairer {
     /// Damaged chunks located in this container; empty if its header is damaged.
     std::vector<Lost> lost;
     std::vector<HeaderFix> fixes;
+    bool has_bad_padding = false;
     std::uint64_t unknown = 0;  ///< Chunks lost because the header cannot be read.
   };
   [[nodiscard]] Result<void> note(const format::ContainerRecord& record,
                                   const ContainerVerdict& verdict,
                                   const std::vector<catalog::LocationRecord>& located);
   void found(const Fingerprint& fingerprint, const Source& source);
+  [[nodiscard]] Result<void> correct_files();
+  [[nodiscard]] Result<store::Correction> padding_of(const format::ContainerRecord& record);
   [[nodiscard]] base::IdRuns quarantine() const;
   [[nodiscard]] Result<std::vector<std::byte>> content_of(const Lost& lost);
   [[nodiscard]] Result<format::BirthMarks> marks_of_lost() const;

@@ -242,6 +242,17 @@ TEST_P(SealedStore, PaddingOfAnotherContainerAndACutAreTold) {
   EXPECT_NE(verdict.faults[0].what.find("ends inside the padding"), std::string::npos);
 }
 
+TEST_P(SealedStore, PaddingFollowsFromTheHeader) {
+  for (const auto& record : records_) {
+    const auto verdict = verify(record);
+    ASSERT_TRUE(verdict.header);
+    const auto padding = must(codecs_.frames().padding_of(*verdict.header));
+    const auto begin = record.offset + record.header_bytes + record.data_bytes;
+    ASSERT_EQ(begin + padding.size(), record.end());
+    EXPECT_TRUE(std::ranges::equal(padding, base::as_bytes(image_).subspan(begin, padding.size())));
+  }
+}
+
 TEST_P(SealedStore, SwappedContainersAreRefused) {
   const auto& one = records_[1];
   const auto& other = records_[4];
