@@ -227,6 +227,7 @@ Result<series::Pool*> RepositoryImpl::pool() {
     host.compressors = compressors_.get();
     host.fingerprinter = &codecs_.fingerprinter();
     host.open_files = &open_files_;
+    host.space = &space_;
     host.metrics = &series_metrics_.layout;
     host.stream_metrics = &series_metrics_.streams;
     host.read_only = options_.read_only;

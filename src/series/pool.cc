@@ -60,17 +60,23 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
   std::unique_ptr<Pool> pool(new Pool(host));
   layout::PoolParts parts{*host.catalog, *host.codec,    host.compressors, host.open_files,
                           host.metrics,  host.read_only, host.settled};
-  VARVE_TRY_ASSIGN(pool->store_,
-                   layout::PoolStore::open(
-                       parts, open_segments(host.segments, *host.files, host.paths->pool())));
+  // Removes the rests of a crash. On a disk that copies on write, that takes new blocks.
+  VARVE_TRY(host.space->with_reserve([&]() -> Result<void> {
+    auto segments = open_segments(host.segments, *host.files, host.paths->pool());
+    VARVE_TRY_ASSIGN(pool->store_, layout::PoolStore::open(parts, std::move(segments)));
+    return {};
+  }));
   VARVE_TRY(pool->note_quarantine());
   if (host.read_only) return pool;
   VARVE_TRY_ASSIGN(const bool is_any_open, pool->pin_open_versions());
-  VARVE_TRY(pool->raise_birth());
+  VARVE_TRY(host.space->with_reserve([&] { return pool->raise_birth(); }));
   // A version may leave containers that it pinned and that a deletion has taken all users from.
   if (host.settled && !is_any_open) return pool;
   VARVE_TRY_ASSIGN(const auto unused, pool->store_->unused());
-  const auto swept = pool->store_->sweep(unused);
+  const auto swept = host.space->with_reserve([&]() -> Result<void> {
+    VARVE_TRY(pool->store_->sweep(unused));
+    return {};
+  });
   if (!swept) {
     base::log(base::LogLevel::kWarning, "pool: " + swept.error().message());
     pool->store_->note_left_behind();

@@ -28,6 +28,7 @@
 #include "series/series_parts.h"
 #include "store/open_files.h"
 #include "store/repository_paths.h"
+#include "store/space_guard.h"
 #include "varve/arrange.h"
 #include "varve/result.h"
 
@@ -42,6 +43,7 @@ struct PoolHost {
   const format::FrameCodec* codec = nullptr;
   base::ThreadPool* compressors = nullptr;  ///< Null if the repository is read-only.
   store::OpenFiles* open_files = nullptr;
+  store::SpaceGuard* space = nullptr;
   const format::Fingerprinter* fingerprinter = nullptr;  ///< Null if the repository is read-only.
   const layout::LayoutMetrics* metrics = nullptr;
   const index::StreamMetrics* stream_metrics = nullptr;  ///< May be null.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "series/series_parts.h"
 
-#include <utility>
-
 #include "store/folder_store.h"
 
 namespace varve::series {
@@ -23,13 +21,7 @@ Result<void> SeriesParts::check_writable() const {
 }
 
 Result<void> SeriesParts::with_reserve(const std::function<Result<void>()>& work) const {
-  auto done = work();
-  if (done || done.error().code() != ErrorCode::kNoSpace) return done;
-  // Another program filled the disk. The reserve exists for this case.
-  if (!space->give_up_reserve()) return done;
-  done = work();
-  space->renew_reserve();
-  return done;
+  return space->with_reserve(work);
 }
 
 }  // namespace varve::series

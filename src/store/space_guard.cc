@@ -178,4 +178,14 @@ void SpaceGuard::renew_reserve() {
   if (!make()) static_cast<void>(files_.remove(directory_ + kReserveName));
 }
 
+Result<void> SpaceGuard::with_reserve(const std::function<Result<void>()>& work) {
+  auto done = work();
+  if (done || done.error().code() != ErrorCode::kNoSpace) return done;
+  // Another program filled the disk. The reserve exists for this case.
+  if (!give_up_reserve()) return done;
+  done = work();
+  renew_reserve();
+  return done;
+}
+
 }  // namespace varve::store

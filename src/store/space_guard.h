@@ -97,6 +97,9 @@ class SpaceGuard {
   /// Creates a smaller reserve of what give_up_reserve() released and nothing needed, so that a
   /// disk that stays full has a reserve for the next seal or deletion. Having none is no error.
   void renew_reserve();
+  /// Does `work`, which changes nothing if the disk is full. If the disk is full, gives the reserve
+  /// up and does `work` again.
+  [[nodiscard]] Result<void> with_reserve(const std::function<Result<void>()>& work);
 
  private:
   /// Returns the size of the reserve on a disk with plenty of room.

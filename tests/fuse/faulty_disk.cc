@@ -4,6 +4,7 @@
 //   DISK_KILLS_AT=N          the N-th call that changes the disk ends the program instead
 //   DISK_KILLS_ONCE=FILE     … counted only from the creation of FILE on
 //   DISK_FULL_AT=N          the N-th such call and all later ones that write get ENOSPC
+//   DISK_FULL_WHILE=FILE     calls that write, and cuts, get ENOSPC as long as FILE exists
 //   DISK_CALLS_IN=FILE       each call appends one byte to FILE
 //   DISK_IGNORES_SYNCS=1     a sync returns at once and does nothing
 // Reads always work.
@@ -59,6 +60,10 @@ bool count_change() {
   if (const char* at = std::getenv("DISK_KILLS_AT"); at != nullptr && now == std::atol(at)) {
     ::kill(::getpid(), SIGKILL);
     ::pause();
+  }
+  if (const char* flag = std::getenv("DISK_FULL_WHILE"); flag && ::access(flag, F_OK) == 0) {
+    errno = ENOSPC;
+    return true;
   }
   const char* full = std::getenv("DISK_FULL_AT");
   if (full == nullptr || now < std::atol(full)) return false;
@@ -146,8 +151,9 @@ ssize_t faulty_writev(int fd, const iovec* parts, int count) {
   return call(fd, parts, count);
 }
 
+// A disk that copies on write needs blocks for a cut.
 int faulty_ftruncate(int fd, off64_t bytes) {
-  before_change(fd);
+  if (before_change(fd) && std::getenv("DISK_FULL_WHILE") != nullptr) return -1;
   static const auto call = real<decltype(&faulty_ftruncate)>("ftruncate");
   return call(fd, bytes);
 }

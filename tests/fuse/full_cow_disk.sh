@@ -4,7 +4,7 @@
 # and each command that reads or frees works, with and without the daemon.
 limit_s=180
 . "$(dirname "$0")/lib.sh"
-
+: "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
 
 # Writes files of 4 MB until the disk is full. Removes the file that met an error, and remembers the
 # sums of the others.
@@ -51,15 +51,31 @@ reads_work() {
   "$VARVE" -q check "$repo"
 }
 
+# A disk that takes nothing as long as the reserve exists, in an opening that has a crash's rests to
+# cut off.
+reserve_is_used() {  # PLACEMENT
+  repo=$work/repo-$1
+  "$VARVE" -q init --placement "$1" --compression none "$repo"
+  for name in one two; do "$VARVE" -q store "$repo" s/$name "$work/$name"; done
+  [ -e "$repo/reserve" ] || fail "there is no reserve"
+  rm "$repo/settled"
+  head -c 300000 /dev/urandom >>"$(find "$repo" -name '*.seg' | sort | tail -1)"
+  LD_PRELOAD=$VARVE_FAULTY_DISK DISK_BELOW=$repo DISK_FULL_WHILE=$repo/reserve "$VARVE" -q rm "$repo" s/one
+  "$VARVE" ls "$repo" >"$work/listed"
+  if grep -q s/one "$work/listed"; then fail "the version is still there"; fi
+  "$VARVE" -q check --read-data "$repo"
+  ok "$1: the opening of a repository takes the reserve of a full disk, and a deletion works"
+}
+
 for name in one two; do
   mkdir "$work/$name"
   for n in 1 2 3 4; do head -c 4000000 /dev/urandom >"$work/$name/$n"; done
 done
 
-exercise() {  # KIND: the disk is mounted at $disk
+exercise() {  # KIND [PLACEMENT]: the disk is mounted at $disk
   local v
   repo=$disk/repo
-  "$VARVE" -q init --compression none "$repo"
+  "$VARVE" -q init --placement "${2:-lineage}" --compression none "$repo"
   mount_repo
   mkdir "$mnt/s"
   for name in one two; do cp -r "$work/$name" "$mnt/s/$name.partial" && mv -T "$mnt/s/$name.partial" "$mnt/s/$name"; done
@@ -104,7 +120,7 @@ exercise() {  # KIND: the disk is mounted at $disk
   fill "$v"
   kill_daemon
   # A container that was written, but not located: cutting it off takes new blocks.
-  head -c 300000 "$work/piece" >>"$(find "$repo/series" -name '*.seg' | sort | tail -1)" 2>/dev/null || true
+  head -c 300000 "$work/piece" >>"$(find "$repo" -name '*.seg' | sort | tail -1)" 2>/dev/null || true
   take_the_last_byte
   "$VARVE" -q rm "$repo" s/open.partial
   ok "$1: full, and the daemon was killed: the open version is dropped"
@@ -125,12 +141,16 @@ btrfs_disk() {  # MIB
   mkfs.btrfs -q "$work/image" >/dev/null 2>&1 && mount_image
 }
 
+for placement in lineage pool; do reserve_is_used $placement; done
+
 if ! command -v mkfs.btrfs >/dev/null; then
   skip_part "no btrfs-progs"
 elif ! btrfs_disk 500; then
   skip_part "cannot mount Btrfs: $(cat "$work/mount.log")"
 else
   exercise "Btrfs"
+  btrfs_disk 500
+  exercise "Btrfs with a pool" pool
   btrfs_disk 1000
   btrfs quota enable "$disk"
   btrfs qgroup limit 250M "$disk"
