@@ -2,7 +2,6 @@
 #include "crypto/aead.h"
 
 #include <openssl/core_names.h>
-#include <openssl/crypto.h>
 #include <openssl/params.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "crypto/authentic.h"
 #include "crypto/context_pool.h"
 #include "crypto/evp.h"
 #include "crypto/gcm_library.h"
@@ -125,8 +125,7 @@ bool Aead::Keyed::open(const Nonce& nonce, std::span<const std::byte> associated
     return false;
   };
   if (fast) {
-    const Tag right = fast->open(nonce, associated, sealed, out);
-    return CRYPTO_memcmp(right.data(), tag.data(), tag.size()) == 0 || refuse();
+    return is_authentic(tag, fast->open(nonce, associated, sealed, out)) || refuse();
   }
   const Use use(*this);
   auto expected = tag;

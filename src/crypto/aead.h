@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "crypto/authentic.h"
 #include "crypto/secret_key.h"
 
 namespace varve::crypto {
@@ -23,7 +24,7 @@ enum class Cipher : std::uint8_t {
 inline constexpr std::size_t kNonceBytes = 12;
 inline constexpr std::size_t kTagBytes = 16;
 using Nonce = std::array<std::byte, kNonceBytes>;
-using Tag = std::array<std::byte, kTagBytes>;
+using Tag = AuthenticationCode<kTagBytes>;
 
 /// Returns the nonce that holds `number` as a little-endian integer.
 [[nodiscard]] Nonce nonce_of(std::uint64_t number);

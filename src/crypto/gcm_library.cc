@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "base/assert.h"
+#include "crypto/authentic.h"
 #endif
 
 namespace varve::crypto {
@@ -58,9 +59,11 @@ class TextState {
   gcm_context_data data_;
 };
 
-Tag transform(aes_gcm_enc_dec_t function, const gcm_key_data& key, const Nonce& nonce,
-              std::span<const std::byte> associated, const std::byte* in,
-              std::span<std::byte> out) {
+// Returns nullopt if the library refuses its arguments: it then writes no tag, and says so in a
+// variable that all threads share. A tag of zeros has a probability of 2^-128.
+std::optional<Tag> transform(aes_gcm_enc_dec_t function, const gcm_key_data& key,
+                             const Nonce& nonce, std::span<const std::byte> associated,
+                             const std::byte* in, std::span<std::byte> out) {
   VARVE_ASSERT(associated.size() <= kTextBytesMax && out.size() <= kTextBytesMax);
   TextState state;
   Tag tag{};
@@ -70,7 +73,7 @@ Tag transform(aes_gcm_enc_dec_t function, const gcm_key_data& key, const Nonce& 
            out.empty() ? no_bytes : octets(in), out.size(), octets(nonce.data()),
            associated.empty() ? no_bytes : octets(associated.data()), associated.size(),
            octets(tag.data()), tag.size());
-  return tag;
+  return std::ranges::count(tag, std::byte{0}) == kTagBytes ? std::nullopt : std::optional(tag);
 }
 
 /// The library, loaded and started.
@@ -151,9 +154,11 @@ bool Library::gives_published_answer(const IMB_MGR& manager) {
   gcm_key_data key;
   manager.gcm256_pre(kKey.data(), &key);
   auto out = text;
-  return transform(manager.gcm256_enc, key, nonce, associated, out.data(), out) == tag &&
+  return is_authentic(tag,
+                      transform(manager.gcm256_enc, key, nonce, associated, out.data(), out)) &&
          out == sealed &&
-         transform(manager.gcm256_dec, key, nonce, associated, sealed.data(), out) == tag &&
+         is_authentic(tag,
+                      transform(manager.gcm256_dec, key, nonce, associated, sealed.data(), out)) &&
          out == text;
 }
 
@@ -177,11 +182,14 @@ std::unique_ptr<const GcmKey> GcmKey::expand(const SecretKey& key) {
 
 Tag GcmKey::seal(const Nonce& nonce, std::span<const std::byte> associated,
                  std::span<std::byte> text) const {
-  return transform(manager()->gcm256_enc, expanded_->data, nonce, associated, text.data(), text);
+  const auto tag =
+      transform(manager()->gcm256_enc, expanded_->data, nonce, associated, text.data(), text);
+  VARVE_ASSERT(tag.has_value());
+  return *tag;
 }
 
-Tag GcmKey::open(const Nonce& nonce, std::span<const std::byte> associated, const std::byte* sealed,
-                 std::span<std::byte> out) const {
+std::optional<Tag> GcmKey::open(const Nonce& nonce, std::span<const std::byte> associated,
+                                const std::byte* sealed, std::span<std::byte> out) const {
   return transform(manager()->gcm256_dec, expanded_->data, nonce, associated, sealed, out);
 }
 
@@ -210,9 +218,9 @@ Tag GcmKey::seal(const Nonce& /*nonce*/, std::span<const std::byte> /*associated
                  std::span<std::byte> /*text*/) const {
   return {};
 }
-Tag GcmKey::open(const Nonce& /*nonce*/, std::span<const std::byte> /*associated*/,
-                 const std::byte* /*sealed*/, std::span<std::byte> /*out*/) const {
-  return {};
+std::optional<Tag> GcmKey::open(const Nonce& /*nonce*/, std::span<const std::byte> /*associated*/,
+                                const std::byte* /*sealed*/, std::span<std::byte> /*out*/) const {
+  return std::nullopt;
 }
 struct GcmStream::State {};
 GcmStream::GcmStream(const GcmKey& key, const Nonce& /*nonce*/) : key_(key) {}

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "crypto/aead.h"
@@ -25,10 +26,10 @@ class GcmKey {
   /// Encrypts `text` in place, and returns its tag.
   [[nodiscard]] Tag seal(const Nonce& nonce, std::span<const std::byte> associated,
                          std::span<std::byte> text) const;
-  /// Decrypts `sealed`, which may be `out` itself, and returns the tag that it should have. The
-  /// caller compares this tag, and wipes `out` if it differs.
-  [[nodiscard]] Tag open(const Nonce& nonce, std::span<const std::byte> associated,
-                         const std::byte* sealed, std::span<std::byte> out) const;
+  /// Decrypts `sealed`, which may be `out` itself, and returns the tag that it should have; nullopt
+  /// if the library computed none. The caller compares this tag, and wipes `out` if it differs.
+  [[nodiscard]] std::optional<Tag> open(const Nonce& nonce, std::span<const std::byte> associated,
+                                        const std::byte* sealed, std::span<std::byte> out) const;
 
  private:
   friend class GcmStream;

@@ -8,11 +8,12 @@
 #include <memory>
 #include <span>
 
+#include "crypto/authentic.h"
 #include "crypto/secret_key.h"
 
 namespace varve::crypto {
 
-using Mac = std::array<std::byte, 32>;
+using Mac = AuthenticationCode<32>;
 
 /// Computes HMAC-SHA-256 under one key. Copies share the key and its contexts. Immutable and
 /// thread-safe.

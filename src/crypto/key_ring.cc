@@ -9,9 +9,9 @@ namespace {
 
 // The info of each purpose's derivation, by purpose. FORMAT.md has the same words,
 // and those of NonceHedge.
-constexpr std::array<std::string_view, 8> kInfos = {
-    "varve containers", "varve catalog", "varve overlay", "varve names",
-    "varve files",      "varve staging", "varve slots",   "varve chunker"};
+constexpr std::array<std::string_view, 9> kInfos = {
+    "varve containers", "varve catalog", "varve overlay", "varve names", "varve files",
+    "varve staging",    "varve slots",   "varve chunker", "varve heads"};
 constexpr std::string_view kSaltedInfo = "varve salted";
 
 }  // namespace

@@ -31,6 +31,7 @@ enum class Purpose : std::uint8_t {
   kStaging,     ///< Contents of open versions; each file derives its own.
   kSlots,       ///< Authentication of the key slots.
   kChunker,     ///< Tables of the keyed chunkers.
+  kHeads,       ///< Authentication of the heads in an object store.
 };
 
 /// The keys of one repository, derived from its master key. Immutable and thread-safe. A plain

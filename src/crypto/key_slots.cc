@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/coding.h"
+#include "crypto/authentic.h"
 
 namespace varve {
 
@@ -76,8 +77,7 @@ Result<SlotKeys> slot_keys(const KeySlot& slot, std::span<const std::byte> secre
 Result<std::optional<SecretKey>> open_slot(const KeySlot& slot, std::span<const std::byte> secret,
                                            std::string_view repository_id) {
   VARVE_TRY_ASSIGN(auto keys, slot_keys(slot, secret, repository_id));
-  VARVE_TRY_ASSIGN(const auto commitment, SecretKey::copy_of(slot.commitment));
-  if (!keys.commitment.equals(commitment)) return std::optional<SecretKey>();
+  if (!is_authentic(slot.commitment, keys.commitment.bytes())) return std::optional<SecretKey>();
   std::array<std::byte, kKeyBytes> text = slot.sealed;
   const auto associated = associated_with("varve slot", slot, repository_id);
   const bool opened = Aead(Cipher::kAes256Gcm, std::move(keys.sealing))

@@ -21,7 +21,7 @@ struct KeySlot {
   KeySlotInfo info;
   Salt salt{};
   /// Names the slot's key: a key that gives another value is refused before it opens anything.
-  std::array<std::byte, kKeyBytes> commitment{};
+  AuthenticationCode<kKeyBytes> commitment{};
   std::array<std::byte, kKeyBytes> sealed{};  ///< The master key.
   Tag tag{};
 };

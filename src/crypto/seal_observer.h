@@ -2,6 +2,8 @@
 // Lets a test see which keys and nonces a program uses.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <span>
 
 #include "crypto/aead.h"
@@ -11,7 +13,8 @@ namespace varve::crypto {
 
 /// A text that is sealed.
 struct SealedText {
-  Mac key{};  ///< HMAC of a fixed text under the key: equal keys have equal ones.
+  std::array<std::byte, sizeof(Mac)>
+      key{};  ///< HMAC of a fixed text under the key: equal keys have equal ones.
   Nonce nonce{};
   std::span<const std::byte> associated{};
   std::span<const std::byte> text{};  ///< The text before it is sealed.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/random_bytes.h"
+#include "crypto/authentic.h"
 #include "crypto/secure_memory.h"
 
 namespace varve::crypto {
@@ -27,7 +28,7 @@ std::span<const std::byte, kKeyBytes> SecretKey::bytes() const {
 }
 
 bool SecretKey::equals(const SecretKey& other) const {
-  return CRYPTO_memcmp(bytes_.get(), other.bytes_.get(), kKeyBytes) == 0;
+  return is_authentic(other.bytes(), bytes());
 }
 
 void wipe(std::span<std::byte> bytes) { OPENSSL_cleanse(bytes.data(), bytes.size()); }

@@ -10,6 +10,7 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "crypto/authentic.h"
 #include "format/compression.h"
 #include "format/container.h"
 #include "format/key_slot_text.h"
@@ -288,7 +289,10 @@ Result<Superblock> decode_superblock(std::string_view text) {
 Result<void> authenticate_superblock(std::string_view text, const crypto::KeyRing& keys) {
   const std::string_view signed_text = text.substr(0, text.size() - kChecksumLineBytes);
   const auto line = signed_text.rfind('\n', signed_text.size() - 2) + 1;
-  if (signed_text.substr(line) == authentication_line(signed_text.substr(0, line), keys)) return {};
+  const auto expected = authentication_line(signed_text.substr(0, line), keys);
+  if (crypto::is_authentic(base::as_bytes(signed_text.substr(line)), base::as_bytes(expected))) {
+    return {};
+  }
   return damaged_superblock("a program without the keys of the repository has changed it");
 }
 

@@ -9,8 +9,10 @@
 #include <charconv>
 #include <system_error>
 
+#include "base/assert.h"
 #include "base/coding.h"
-#include "crypto/aead.h"
+#include "crypto/authentic.h"
+#include "crypto/hmac.h"
 
 namespace varve::replica {
 
@@ -34,12 +36,10 @@ Error head_damaged(const std::string& what) {
   return {ErrorCode::kCorrupt, "the head of the object store is damaged: " + what};
 }
 
-// Without memory for the key there is no valid authentication.
-crypto::Mac mac_of(std::string_view text, const crypto::KeyRing& keys) {
-  const auto key =
-      crypto::derive_key(keys.master(), base::as_bytes(keys.repository_id()), "varve heads");
-  if (!key) return {};
-  return crypto::hmac_sha256(*key, base::as_bytes(text));
+// Returns the MAC of a head's text; zeros in a plain repository.
+crypto::Mac mac_of(std::string_view text, const crypto::KeyRing* keys) {
+  if (keys == nullptr) return {};
+  return crypto::hmac_sha256(keys->key(crypto::Purpose::kHeads), base::as_bytes(text));
 }
 
 Digest read_digest(base::ByteReader& reader) {
@@ -53,8 +53,9 @@ Digest read_digest(base::ByteReader& reader) {
 
 Digest digest_of(std::string_view text) {
   Digest digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-         reinterpret_cast<unsigned char*>(digest.data()));
+  const bool ok = SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+                         reinterpret_cast<unsigned char*>(digest.data())) != nullptr;
+  VARVE_ASSERT(ok);
   return digest;
 }
 
@@ -79,7 +80,7 @@ std::string encode_head(const Head& head, const crypto::KeyRing* keys) {
     writer.varint(object.bytes);
     writer.bytes(object.digest);
   }
-  writer.bytes(keys == nullptr ? crypto::Mac{} : mac_of(out, *keys));
+  writer.bytes(mac_of(out, keys));
   writer.u64(XXH3_64bits(out.data(), out.size()));
   return out;
 }
@@ -128,13 +129,7 @@ Result<void> authenticate_head(std::string_view text, const crypto::KeyRing* key
   if (text.size() < kMacBytes + kHeadSumBytes) return head_damaged("its length is wrong");
   const auto body = text.substr(0, text.size() - kMacBytes - kHeadSumBytes);
   const auto stored = base::as_bytes(text.substr(body.size(), kMacBytes));
-  const auto expected = keys == nullptr ? crypto::Mac{} : mac_of(body, *keys);
-  // Takes the same time wherever the bytes differ.
-  unsigned differences = 0;
-  for (std::size_t i = 0; i < kMacBytes; ++i) {
-    differences |= std::to_integer<unsigned>(stored[i] ^ expected[i]);
-  }
-  if (differences == 0) return {};
+  if (crypto::is_authentic(stored, mac_of(body, keys))) return {};
   return head_damaged("a program without the keys of the repository has written it");
 }
 

@@ -92,7 +92,7 @@ TEST_P(AeadVector, SealsAndOpensAsPublished) {
   auto text = from_hex(vector.text);
   const auto tag = aead.seal(nonce, associated, text);
   EXPECT_EQ(text, from_hex(vector.sealed));
-  EXPECT_EQ(tag, array_of<Tag>(vector.tag));
+  EXPECT_TRUE(is_authentic(tag, array_of<Tag>(vector.tag)));
   Bytes out(text.size());
   EXPECT_TRUE(aead.open(nonce, associated, text, tag, out));
   EXPECT_EQ(out, from_hex(vector.text));
@@ -184,8 +184,9 @@ TEST(DeriveKey, EqualsAnIndependentHkdf) {  // Python's hmac, by the two steps o
 
 TEST(HmacSha256, EqualsRfc4231) {  // Case 1. HMAC fills its key of 20 bytes with zeros.
   const auto key = key_of("0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b000000000000000000000000");
-  EXPECT_EQ(hmac_sha256(key, from_text("Hi There")),
-            array_of<Mac>("b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"));
+  EXPECT_TRUE(is_authentic(
+      hmac_sha256(key, from_text("Hi There")),
+      array_of<Mac>("b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7")));
 }
 
 }  // namespace

@@ -38,7 +38,9 @@ SecretKey random_key(std::uint64_t seed) {
 struct SealedSample {
   Octets text;
   Tag tag{};
-  bool operator==(const SealedSample&) const = default;
+  bool operator==(const SealedSample& other) const {
+    return text == other.text && is_authentic(tag, other.tag);
+  }
 };
 
 /// A text with its place, by a seed.
@@ -135,7 +137,7 @@ TEST_P(Contexts, ManyThreadsUseOneKeyAtATime) {
         const Sample sample(i);
         wrong[t] += static_cast<std::size_t>(sample.seal(copy) != expected[i]);
         wrong[t] += static_cast<std::size_t>(!sample.opens(copy, expected[i]));
-        wrong[t] += static_cast<std::size_t>(hmac.of({sample.text}) != macs[i]);
+        wrong[t] += static_cast<std::size_t>(!is_authentic(hmac.of({sample.text}), macs[i]));
       }
     });
   }
@@ -152,7 +154,7 @@ TEST_P(Contexts, AChildOfAForkSealsAndOpens) {
   ASSERT_EQ(sample.seal(*aead), expected);
   const auto works = [&] {
     return sample.seal(*aead) == expected && sample.opens(*aead, expected) &&
-           hmac.of({sample.text}) == mac;
+           is_authentic(hmac.of({sample.text}), mac);
   };
   const pid_t child = ::fork();
   if (child == 0) {
@@ -189,12 +191,12 @@ TEST(Hmac, PartsAreOneText) {
   const Hmac hmac(random_key(3));
   const auto text = octets(4, 300);
   const auto whole = hmac.of({text});
-  EXPECT_EQ(whole, hmac_sha256(random_key(3), text));
+  EXPECT_TRUE(is_authentic(whole, hmac_sha256(random_key(3), text)));
   for (const std::size_t cut : {0, 1, 63, 64, 65, 299, 300}) {
     const std::span<const std::byte> bytes(text);
-    EXPECT_EQ(hmac.of({bytes.first(cut), bytes.subspan(cut)}), whole) << cut;
+    EXPECT_TRUE(is_authentic(hmac.of({bytes.first(cut), bytes.subspan(cut)}), whole)) << cut;
   }
-  EXPECT_NE(hmac.of({}), whole);
+  EXPECT_FALSE(is_authentic(hmac.of({}), whole));
 }
 
 /// Counts the places of a process's writable memory that have these bytes.

@@ -89,7 +89,7 @@ TEST_F(GcmLibrary, SealsAndOpensAsOpenSsl) {
     auto expected = text;
     const auto of = [&](TextBytes& bytes) { return std::span(bytes).subspan(shift); };
     const auto tag = fast.seal(nonce, associated, of(sealed));
-    ASSERT_EQ(tag, slow.seal(nonce, associated, of(expected))) << length;
+    ASSERT_TRUE(is_authentic(tag, slow.seal(nonce, associated, of(expected)))) << length;
     ASSERT_EQ(sealed, expected) << length;
     TextBytes out(length, std::byte{7});
     ASSERT_TRUE(fast.open(nonce, associated, of(sealed), tag, out)) << length;

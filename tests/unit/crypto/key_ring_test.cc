@@ -31,7 +31,7 @@ TEST(KeyRing, EachPurposeMasterAndRepositoryHasItsOwnKey) {
   for (const int master : {1, 2}) {
     for (const std::string id : {"00", "01"}) {
       const auto keys = ring(master, id);
-      for (int i = 0; i <= static_cast<int>(Purpose::kChunker); ++i) {
+      for (int i = 0; i <= static_cast<int>(Purpose::kHeads); ++i) {
         EXPECT_TRUE(seen.insert(text_of(keys->key(static_cast<Purpose>(i)))).second);
       }
     }
@@ -39,7 +39,7 @@ TEST(KeyRing, EachPurposeMasterAndRepositoryHasItsOwnKey) {
 }
 
 TEST(KeyRing, SameInputsGiveTheSameKeys) {
-  for (int i = 0; i <= static_cast<int>(Purpose::kChunker); ++i) {
+  for (int i = 0; i <= static_cast<int>(Purpose::kHeads); ++i) {
     EXPECT_TRUE(ring(1, "00")
                     ->key(static_cast<Purpose>(i))
                     .equals(ring(1, "00")->key(static_cast<Purpose>(i))));

@@ -11,7 +11,7 @@ namespace varve::crypto {
 namespace {
 
 // An observer is a plain function, so what it sees is in a variable of the file.
-std::set<std::pair<Mac, Nonce>> seen;
+std::set<std::pair<decltype(SealedText::key), Nonce>> seen;
 std::size_t texts = 0;
 
 void see(const SealedText& sealed) {

@@ -2,8 +2,15 @@
 #include "replica/head.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "support/temp_repository.h"
 #include "support/test_keys.h"
@@ -56,6 +63,38 @@ TEST(Head, OfAnEncryptedRepositoryNeedsItsKeys) {
   EXPECT_FALSE(authenticate_head(text, nullptr));
   EXPECT_FALSE(authenticate_head(encode_head(sample(), nullptr), keys.get()));
   EXPECT_TRUE(authenticate_head(encode_head(sample(), nullptr), nullptr));
+}
+
+/// Ends the growth of this process's address space, but leaves free blocks in the ordinary heap.
+void stop_growth() {
+  std::vector<std::string> blocks(4000, std::string(1000, ' '));
+  static const auto pin = std::make_unique<char[]>(1000);  // Keeps the blocks from being returned.
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t pages = 0;
+  statm >> pages;
+  const rlim_t bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const struct rlimit limit = {bytes, bytes};
+  EXPECT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+TEST(Head, WithZerosIsRefusedWithoutMemoryForKeys) {
+  const auto keys = test::test_keys();
+  const auto sound = encode_head(sample(), keys.get());
+  const auto zeros = encode_head(sample(), nullptr);
+  const auto is_right = [&] {
+    constexpr std::size_t kMost = 200'000;
+    std::vector<crypto::SecretKey> all;
+    all.reserve(kMost);
+    stop_growth();
+    while (all.size() < kMost) {
+      auto key = crypto::SecretKey::random();
+      if (!key) break;
+      all.push_back(*std::move(key));
+    }
+    return all.size() < kMost && !authenticate_head(zeros, keys.get()) &&
+           authenticate_head(sound, keys.get()) && encode_head(sample(), keys.get()) == sound;
+  };
+  EXPECT_EXIT(std::_Exit(is_right() ? 0 : 1), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
