@@ -2,9 +2,12 @@
 #include "web/gate.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include "base/coding.h"
 #include "base/random_bytes.h"
+#include "crypto/authentic.h"
 
 namespace varve::web {
 namespace {
@@ -24,39 +27,49 @@ bool names_loopback(std::string_view host) {
   return name == "127.0.0.1" || name == "localhost" || name == "[::1]";
 }
 
-}  // namespace
-
-Result<std::string> make_token() {
+Result<std::string> make_secret() {
   constexpr std::string_view kDigits = "0123456789abcdef";
   VARVE_TRY_ASSIGN(const auto random, base::random_bytes<32>());
-  std::string token;
+  std::string secret;
   for (const std::byte byte : random) {
-    token += kDigits[std::to_integer<std::size_t>(byte >> 4)];
-    token += kDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
+    secret += kDigits[std::to_integer<std::size_t>(byte >> 4)];
+    secret += kDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
   }
-  return token;
+  return secret;
 }
 
-bool equal_in_constant_time(std::string_view given, std::string_view secret) {
-  unsigned difference = given.size() == secret.size() ? 0 : 1;
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const char other = secret.empty() ? '\0' : secret[i % secret.size()];
-    difference |= static_cast<unsigned char>(given[i] ^ other);
-  }
-  return difference == 0;
+bool is_secret(std::string_view given, std::string_view secret) {
+  return crypto::is_authentic(base::as_bytes(given), base::as_bytes(secret));
 }
 
-Gate::Gate(std::string token, std::uint16_t port)
-    : token_(std::move(token)), cookie_name_("varve-" + std::to_string(port)) {}
+}  // namespace
+
+Result<GateSecrets> make_secrets() {
+  GateSecrets secrets;
+  VARVE_TRY_ASSIGN(secrets.token, make_secret());
+  VARVE_TRY_ASSIGN(secrets.folder, make_secret());
+  VARVE_TRY_ASSIGN(secrets.session, make_secret());
+  return secrets;
+}
+
+Gate::Gate(GateSecrets secrets, std::uint16_t port)
+    : secrets_(std::move(secrets)),
+      home_("/" + secrets_.folder + "/"),
+      cookie_name_("varve-" + std::to_string(port)) {}
 
 Gate::Verdict Gate::judge(const Request& request) const {
   if (!names_loopback(request.host)) return Verdict::kForeignHost;
   const std::string* const given = request.find("token");
   if (given != nullptr) {
-    return equal_in_constant_time(*given, token_) ? Verdict::kExchange : Verdict::kNoToken;
+    return is_secret(*given, secrets_.token) ? Verdict::kExchange : Verdict::kRefused;
   }
+  const bool is_inside = is_secret(std::string_view(request.path).substr(0, home_.size()), home_);
+  return is_inside && has_cookie(request) ? Verdict::kAdmitted : Verdict::kRefused;
+}
+
+bool Gate::has_cookie(const Request& request) const {
   std::string_view rest = request.cookies;
-  bool admitted = false;
+  bool found = false;
   while (!rest.empty()) {
     std::string_view cookie = rest.substr(0, rest.find(';'));
     rest.remove_prefix(std::min(cookie.size() + 1, rest.size()));
@@ -64,13 +77,18 @@ Gate::Verdict Gate::judge(const Request& request) const {
     if (!cookie.starts_with(cookie_name_)) continue;
     cookie.remove_prefix(cookie_name_.size());
     if (!cookie.starts_with('=')) continue;
-    admitted |= equal_in_constant_time(cookie.substr(1), token_);
+    found |= is_secret(cookie.substr(1), secrets_.session);
   }
-  return admitted ? Verdict::kAdmitted : Verdict::kNoToken;
+  return found;
+}
+
+Request Gate::inside(Request admitted) const {
+  admitted.path.erase(0, home_.size() - 1);
+  return admitted;
 }
 
 std::string Gate::cookie() const {
-  return cookie_name_ + "=" + token_ + "; Path=/; HttpOnly; SameSite=Strict";
+  return cookie_name_ + "=" + secrets_.session + "; Path=" + home_ + "; HttpOnly; SameSite=Strict";
 }
 
 }  // namespace varve::web

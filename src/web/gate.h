@@ -4,45 +4,56 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "varve/result.h"
 #include "web/request.h"
 
 namespace varve::web {
 
-/// Returns 32 random bytes as hexadecimal digits.
-/// Errors: kIo if the system has no random numbers.
-[[nodiscard]] Result<std::string> make_token();
+/// The secrets of one run of the server: 32 random bytes each, as hexadecimal digits.
+struct GateSecrets {
+  std::string token;    ///< Part of the printed address.
+  std::string folder;   ///< First part of the path of each page.
+  std::string session;  ///< Value of the cookie.
+};
+/// Returns new secrets. Errors: kIo if the system has no random numbers.
+[[nodiscard]] Result<GateSecrets> make_secrets();
 
-/// Returns true if both texts are equal. The time depends on the length of `given` alone.
-[[nodiscard]] bool equal_in_constant_time(std::string_view given, std::string_view secret);
-
-/// Admits requests of this machine that know the token. Thread-safe.
+/// Admits requests of this machine that know the secrets. Thread-safe.
 ///
-/// The printed address has the token in its query. The first request exchanges it for a cookie that
-/// no script reads and no other site's page sends, so the token stays in no history and no link.
+/// The printed address has the token in its query. The first request exchanges the token for two
+/// other secrets: a cookie that no script reads and no other site's page sends, and a folder that
+/// all pages are in. A request needs both. Browsers send a cookie to every port of a host, but this
+/// cookie only to paths in the folder, and the server of another port does not know the folder. The
+/// address of a page, which a history or a link may keep, opens nothing without the cookie.
 /// The header Host must name the loopback interface: a foreign name that is made to resolve to it
 /// gets no answer.
 class Gate {
  public:
-  Gate(std::string token, std::uint16_t port);
+  Gate(GateSecrets secrets, std::uint16_t port);
 
   enum class Verdict {
     kAdmitted,
-    kExchange,     ///< Answer with the cookie, and send the browser to the same page without token.
+    kExchange,     ///< Answer with the cookie, and send the browser to home().
     kForeignHost,  ///< The header Host names another machine.
-    kNoToken,      ///< Neither the query nor a cookie has the token.
+    kRefused,      ///< The request has neither the token nor the folder and the cookie.
   };
   [[nodiscard]] Verdict judge(const Request& request) const;
+  /// Returns an admitted request with its path in the folder: "/" for home().
+  [[nodiscard]] Request inside(Request admitted) const;
 
   /// Returns the value of the header Set-Cookie.
   [[nodiscard]] std::string cookie() const;
-  [[nodiscard]] const std::string& token() const { return token_; }
+  /// Returns the path of the first page.
+  [[nodiscard]] const std::string& home() const { return home_; }
+  [[nodiscard]] const std::string& token() const { return secrets_.token; }
 
  private:
-  const std::string token_;
-  const std::string cookie_name_;  // Has the port: browsers share cookies between ports.
+  [[nodiscard]] bool has_cookie(const Request& request) const;
+
+  const GateSecrets secrets_;
+  const std::string home_;
+  const std::string cookie_name_;
 };
 
 }  // namespace varve::web

@@ -109,10 +109,10 @@ Refusal refusal_of(const ParsedRequest& parsed, const Gate& gate) {
   switch (gate.judge(*parsed.request)) {
     case Gate::Verdict::kForeignHost:
       return {421, "Open the address that `varve web` printed."};
-    case Gate::Verdict::kNoToken:
+    case Gate::Verdict::kRefused:
       return {401, "Open the address that `varve web` printed: it has a token."};
     case Gate::Verdict::kExchange:
-      return {303, "", {{"Location", "/"}, {"Set-Cookie", gate.cookie()}}};
+      return {303, "", {{"Location", gate.home()}, {"Set-Cookie", gate.cookie()}}};
     case Gate::Verdict::kAdmitted:
       break;
   }
@@ -122,7 +122,7 @@ Refusal refusal_of(const ParsedRequest& parsed, const Gate& gate) {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::listen(std::uint16_t port) {
-  VARVE_TRY_ASSIGN(std::string token, make_token());
+  VARVE_TRY_ASSIGN(auto secrets, make_secrets());
   base::UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return base::io_error("cannot make an event", errno);
   VARVE_TRY_ASSIGN(auto ipv4, listen_ipv4(port));
@@ -133,7 +133,7 @@ Result<std::unique_ptr<Server>> Server::listen(std::uint16_t port) {
   // printed is that of IPv4.
   if (auto ipv6 = listen_ipv6(chosen)) listeners.push_back(std::move(*ipv6));
   return std::unique_ptr<Server>(
-      new Server(std::move(listeners), std::move(wake), chosen, std::move(token)));
+      new Server(std::move(listeners), std::move(wake), chosen, std::move(secrets)));
 }
 
 std::string Server::address() const {
@@ -193,9 +193,8 @@ bool Server::admit(Received& received, base::ThreadPool& workers, const Handler&
     connections_.insert(received.socket.get());
   }
   const int socket = received.socket.release();
-  workers.run([this, socket, request = std::move(*received.parsed.request), &handler] {
-    serve(socket, request, handler);
-  });
+  workers.run([this, socket, request = gate_.inside(std::move(*received.parsed.request)),
+               &handler] { serve(socket, request, handler); });
   return true;
 }
 

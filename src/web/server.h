@@ -26,11 +26,12 @@ inline constexpr std::size_t kServerThreads = 16;
 inline constexpr std::size_t kWaitingMax = 64;
 
 /// Listens on 127.0.0.1, and on ::1 where the machine has it. Answers one request for each
-/// connection. A browser has ten seconds to send its request. Requests without the token are
-/// refused by the thread of run(), so they hold no thread that answers.
+/// connection. A browser has ten seconds to send its request. Requests that the gate does not admit
+/// are refused by the thread of run(), so they hold no thread that answers.
 class Server {
  public:
-  /// Answers an admitted request. Called from several threads.
+  /// Answers an admitted request, whose path is that below Gate::home(). Called from several
+  /// threads.
   using Handler = std::function<void(const Request&, Exchange&)>;
 
   /// Begins to listen. Port 0: one that is free.
@@ -50,11 +51,11 @@ class Server {
 
  private:
   Server(std::vector<base::UniqueFd> listeners, base::UniqueFd wake, std::uint16_t port,
-         std::string token)
+         GateSecrets secrets)
       : listeners_(std::move(listeners)),
         wake_(std::move(wake)),
         port_(port),
-        gate_(std::move(token), port) {}
+        gate_(std::move(secrets), port) {}
   void accept_connections(Reception& reception) const;
   /// Takes a request to a thread. Returns false if too many wait.
   [[nodiscard]] bool admit(Received& received, base::ThreadPool& workers, const Handler& handler);

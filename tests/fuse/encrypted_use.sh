@@ -132,9 +132,8 @@ if command -v curl >/dev/null; then
   "$VARVE" -q web "$repo" >"$work/url" 2>"$work/web.log" &
   web=$!
   wait_until "the address is printed" test -s "$work/url"
-  url=$(cat "$work/url")
-  port=$(sed 's/.*:\([0-9]*\).*/\1/' <<<"${url%/\?*}")
-  curl -sS --fail -m 20 -H "Cookie: varve-$port=${url#*token=}" "${url%/\?*}/" >"$work/page"
+  curl -sS --fail -m 20 -L -c "$work/jar" "$(cat "$work/url")" >"$work/page"
+  grep -q 'elements.js' "$work/page" || fail "no page"
   kill -TERM "$web"
   wait "$web" || true
   web=

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `varve web` answers who has the token, from this machine alone, and sends nothing of a version as
+# `varve web` answers a browser that has the token, from this machine alone, and sends nothing of a version as
 # a page. It works beside a daemon, and clients that misbehave cost it nothing.
 . "$(dirname "$0")/lib.sh"
 trap '[ -z "${web:-}" ] || kill "$web" 2>/dev/null || true' EXIT  # After a failure, too.
@@ -28,10 +28,15 @@ start_web() {
   web=$!
   wait_until "the address is printed" test -s "$work/url"
   url=$(cat "$work/url")
-  base=${url%/\?*}
+  origin=${url%/\?*}
   token=${url#*token=}
-  port=${base##*:}
-  cookie="varve-$port=$token"
+  port=${origin##*:}
+  # The token is exchanged for a cookie and for the folder of all pages.
+  rm -f "$work/jar"
+  curl -sS -m 20 -c "$work/jar" -D "$work/head" -o "$work/body" "$url"
+  folder=$(sed -n 's|^Location: /\(.*\)/.$|\1|p' "$work/head")
+  cookie=$(sed -n 's|^Set-Cookie: \([^;]*\);.*|\1|p' "$work/head")
+  base=$origin/$folder
 }
 stop_web() {
   kill -TERM "$web"
@@ -72,13 +77,15 @@ awk -v port=":$(printf '%04X' "$port")" '$4 == "0A" && $2 ~ port "$" { print $2 
 grep -q '^0100007F:' "$work/listeners"
 ! grep -vE '^(0100007F|0{24}01000000):' "$work/listeners" || fail "it listens elsewhere"
 [ "$(stat -c %a "$repo")" = 700 ]
+session=${cookie#*=}
 for page in / /app.js /api/overview "/file?series=1&version=1&path=random" /nothing; do
   is_status 401 "$base$page"
-  is_status 401 -H "Cookie: varve-$port=${token%?}x" "$base$page"
-  is_status 401 -H "Cookie: varve-$port=$token$token; varve-1=$token" "$base$page"
+  is_status 401 -H "Cookie: varve-$port=${session%?}x" "$base$page"
+  is_status 401 -H "Cookie: varve-$port=$token; varve-$port=$folder" "$base$page"
+  is_status 401 -H "Cookie: varve-$port=$session$session; varve-1=$session" "$base$page"
 done
-is_status 401 "$base/?token=${token%?}0x"
-is_status 401 "$base/?token="
+is_status 401 "$origin/?token=${token%?}0x"
+is_status 401 "$origin/?token="
 for host in example.org "example.org:$port" "127.0.0.1.example.org:$port" "localhost:x" "[::1" \
   "localhost@example.org" 0.0.0.0; do
   is_status 421 -H "Cookie: $cookie" -H "Host: $host" "$base/"
@@ -89,9 +96,45 @@ for host in "localhost:$port" "[::1]:$port" "localhost:9" 127.0.0.1; do
 done
 ok "without the token, or under a foreign name, there is no answer"
 
+# A server on another port of this host, which notes the cookies that it gets. curl sends cookies as
+# browsers do: to each port of a host.
+python3 - "$work/other" <<'PY' &
+import http.server, os, sys
+class Other(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        with open(sys.argv[1] + ".cookies", "a") as file:
+            file.write(self.headers.get("Cookie", "") + "\n")
+        self.send_response(204)
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Other)
+with open(sys.argv[1] + ".new", "w") as file:
+    file.write(str(server.server_port))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+server.serve_forever()
+PY
+other=$!
+wait_until "the other server listens" test -s "$work/other"
+for page in / /api/overview /index.html; do
+  is_status 204 -b "$work/jar" "http://127.0.0.1:$(cat "$work/other")$page"
+done
+kill "$other"
+wait "$other" || true
+# The cookie is of no use to that server, nor to a program that has the cookie in another way.
+for got in "$(tr -d '\n' <"$work/other.cookies")" "$cookie"; do
+  for page in / /api/overview "/?token=${got#*=}" "/${got#*=}/"; do
+    is_status 401 -H "Cookie: $got" "$origin$page"
+  done
+done
+[ -z "$(tr -d '\n' <"$work/other.cookies")" ] || fail "the cookie went to another port"
+is_status 200 -b "$work/jar" "$base/api/overview"
+ok "the cookie opens nothing for the server of another port"
+
 is_status 303 -D "$work/head" "$url"
-grep -qi "^Set-Cookie: $cookie; Path=/; HttpOnly; SameSite=Strict" "$work/head"
-grep -qi '^Location: /.\?$' "$work/head"
+grep -qi "^Set-Cookie: $cookie; Path=/$folder/; HttpOnly; SameSite=Strict" "$work/head"
+grep -qi "^Location: /$folder/.\?\$" "$work/head"
+[ "$token" != "$session" ] && [ "$token" != "$folder" ] && [ "$session" != "$folder" ]
 is_status 200 -D "$work/head" -H "Cookie: other=1; $cookie" "$base/"
 for header in "Content-Security-Policy: default-src 'none'; script-src 'self'" \
   "X-Content-Type-Options: nosniff" "Cache-Control: no-store" "X-Frame-Options: DENY"; do
@@ -292,9 +335,9 @@ ok "it shows what a daemon opens, seals and deletes meanwhile"
 wait "$slow"
 # More connections than it takes, which send no request, a part of one or one without the token, and
 # downloads that nothing reads: a browser with the token gets its page meanwhile.
-python3 - "$port" "$cookie" "$at" "$work/crowded" <<'PY' &
+python3 - "$port" "$cookie" "$folder/tar?$at" "$work/crowded" <<'PY' &
 import socket, sys, time
-port, cookie, at, crowded = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+port, cookie, tar, crowded = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
 def connect(text):
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -303,7 +346,7 @@ def connect(text):
     one.sendall(text)
     return one
 head = b" HTTP/1.1\r\nHost: localhost\r\n"
-wanted = f"GET /tar?{at}&path=".encode() + head + f"Cookie: {cookie}\r\n\r\n".encode()
+wanted = f"GET /{tar}&path=".encode() + head + f"Cookie: {cookie}\r\n\r\n".encode()
 downloads = [connect(wanted) for _ in range(20)]
 refused = sum(one.recv(12) == b"HTTP/1.1 503" for one in downloads)
 assert refused == 8, refused

@@ -10,12 +10,16 @@ VARVE_TEST_SCREENSHOTS=FOLDER, leaves a screenshot of each view there.
 """
 
 import base64
+import http.server
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import urllib.error
+import urllib.request
 
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -206,28 +210,74 @@ def use_keyboard(browser, base):
     print("ok - names are searched, and versions chosen")
 
 
+class OtherPort(http.server.BaseHTTPRequestHandler):
+    """The server of another port of 127.0.0.1, which keeps the cookies that browsers send it."""
+
+    cookies = []
+
+    def do_GET(self):
+        self.cookies.append(self.headers.get("Cookie", ""))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<title>other</title>")
+
+    def log_message(self, *_):
+        pass
+
+
+def status_of(address, cookie):
+    request = urllib.request.Request(address, headers={"Cookie": cookie})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def visit_other_port(browser, origin, home):
+    """The browser visits another port, whose server then tries what it got."""
+    server = http.server.HTTPServer(("127.0.0.1", 0), OtherPort)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for page in "/", "/api/overview":
+        browser.call("Page.navigate", url="http://127.0.0.1:%d%s" % (server.server_port, page))
+        check(browser.value("new Promise((done) => setTimeout(() => done(document.title), 300))") == "other",
+              "the other port does not answer")
+    server.shutdown()
+    check(len(OtherPort.cookies) >= 2, "the browser did not come")
+    for cookie in OtherPort.cookies:
+        for page in "/", "/api/overview":
+            check(status_of(origin + page, cookie) == 401, "another port's server gets in with %r" % cookie)
+    check(not any(OtherPort.cookies), "another port gets cookies: %s" % OtherPort.cookies)
+    browser.go(home + "/#/")  # The browser itself is still let in.
+    browser.problems.clear()
+    print("ok - another port of this machine gets no cookie")
+
+
 def main():
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if not program:
         print("skipped: there is no Chromium")
         sys.exit(77)
     address = sys.argv[1]
-    base = address.partition("/?")[0]
+    origin = address.partition("/?")[0]
     shots = os.environ.get("VARVE_TEST_SCREENSHOTS")
     folder = tempfile.mkdtemp(prefix="varve-browser.", dir=os.environ.get("VARVE_TEST_TMP", "/var/tmp"))
     browser = Browser(program, folder)
     try:
-        browser.call("Page.navigate", url=base)
+        browser.call("Page.navigate", url=origin)
         said = browser.value("new Promise((done) => setTimeout(() => done(document.body.innerText), 300))")
         check("it has a token" in said, "without the token, the page says %r" % said)
         browser.problems.clear()
         browser.go(address)
         check("token" not in browser.value("location.href"), "the token stays in the address")
+        base = browser.value("location.href").partition("#")[0].rstrip("/")
+        check(base != origin, "the pages are not in a folder")
         check(browser.value("document.cookie") == "", "scripts can read the token")
         grounds = {scheme: [look(browser, base, width, scheme, shots) for width in (1400, 360)]
                    for scheme in ("light", "dark")}
         check(grounds["light"] != grounds["dark"], "light and dark are the same")
         use_keyboard(browser, base)
+        visit_other_port(browser, origin, base)
     finally:
         browser.close()
         shutil.rmtree(folder, ignore_errors=True)

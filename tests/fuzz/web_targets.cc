@@ -13,6 +13,8 @@ namespace varve::fuzz {
 namespace {
 
 const std::string kSecretToken(64, 'a');
+const std::string kSecretFolder(64, 'b');
+const std::string kSecretSession(64, 'c');
 
 bool is_same_range(const std::optional<web::WantedRange>& a,
                    const std::optional<web::WantedRange>& b) {
@@ -57,13 +59,16 @@ void web_request(Bytes input) {
           "a request has a limit");
   if (parsed.request) {
     require_sound(*parsed.request);
-    const web::Gate gate(kSecretToken, 8080);
-    const bool knows = text.find(kSecretToken.substr(0, 8)) != std::string_view::npos ||
+    const web::Gate gate({kSecretToken, kSecretFolder, kSecretSession}, 8080);
+    const auto has = [&](const std::string& secret) {
+      return text.find(secret.substr(0, 8)) != std::string_view::npos;
+    };
+    const bool knows = has(kSecretToken) || (has(kSecretFolder) && has(kSecretSession)) ||
                        text.find('%') != std::string_view::npos;
     const auto verdict = gate.judge(*parsed.request);
     const bool is_admitted =
         verdict == web::Gate::Verdict::kAdmitted || verdict == web::Gate::Verdict::kExchange;
-    require(!is_admitted || knows, "only a request with the token is admitted");
+    require(!is_admitted || knows, "only a request with secrets is admitted");
   }
   // A part of the bytes is a request that goes on, or has the result of all bytes.
   const auto step = std::max<std::size_t>(1, text.size() / 12);
@@ -83,8 +88,8 @@ void web_request(Bytes input) {
 std::vector<std::string> web_request_seeds() {
   const std::string host = "Host: 127.0.0.1:8080\r\n";
   return {"GET /?token=" + kSecretToken + " HTTP/1.1\r\n" + host + "\r\n",
-          "HEAD /api/list?series=a%20b&version=latest#top HTTP/1.1\r\n" + host +
-              "Cookie: a=b\r\nCookie: varve-8080=" + kSecretToken + "\r\n\r\n",
+          "HEAD /" + kSecretFolder + "/api/list?series=a%20b&version=latest#top HTTP/1.1\r\n" +
+              host + "Cookie: a=b\r\nCookie: varve-8080=" + kSecretSession + "\r\n\r\n",
           "GET /file/a%2Fb%C3%A9 HTTP/1.1\r\nhost: [::1]\r\nRange: bytes=5-99\r\n\r\n",
           "GET / HTTP/1.1\r\n" + host + "Range: bytes=-5\r\nContent-Length: 0\r\n\r\n",
           "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",

@@ -8,7 +8,7 @@ const where = document.getElementById("where");
 // ---- Data and routes. ----
 
 async function get(path, values) {
-  const answer = await fetch("/api/" + path + query(values || {}), { credentials: "same-origin" });
+  const answer = await fetch("api/" + path + query(values || {}), { credentials: "same-origin" });
   if (answer.status === 401) throw new Error("This page has no token. Open the address that `varve web` printed.");
   const value = await answer.json();
   if (!answer.ok) throw new Error(value.error || "The answer is missing.");
@@ -137,8 +137,8 @@ async function tree(id, number, path) {
   const downloads = el("div", { class: "actions" });
   const place = query(values);
   const isDirectory = data.self.type === "directory";
-  if (isDirectory) downloads.append(button("/tar" + place, "Download as tar"), button("/zip" + place, "Download as zip"));
-  if (data.self.type === "file") downloads.append(button("/file" + place, "Download (" + size(data.self.size) + ")"));
+  if (isDirectory) downloads.append(button("tar" + place, "Download as tar"), button("zip" + place, "Download as zip"));
+  if (data.self.type === "file") downloads.append(button("file" + place, "Download (" + size(data.self.size) + ")"));
   if (path) downloads.append(button("#" + historyHash(id, path), "History"));
   const head = [crumbs(id, series.name, data.version, path),
     el("h1", {}, name(path ? data.self.name : series.name + "/" + data.version.name)),
@@ -156,7 +156,7 @@ async function tree(id, number, path) {
         entry.target !== undefined ? " → " : "", entry.target !== undefined ? name(entry.target) : ""],
         entry.type === "file" ? size(entry.size) : entry.type, when(entry.mtime), entry.mode,
         el("span", { class: "links" },
-          entry.type === "file" ? el("a", { href: "/file" + query({ ...values, path: raw }) }, "Download") : null,
+          entry.type === "file" ? el("a", { href: "file" + query({ ...values, path: raw }) }, "Download") : null,
           link(historyHash(id, raw), "History"))];
     });
     const parts = [entries.length ? table(plural(entries.length, "entry", "entries") + (more ? " so far" : ""),
@@ -182,7 +182,7 @@ async function history(id, path) {
   const words = { new: "appeared", changed: "changed", metadata: "other owner, mode or time", same: "unchanged" };
   const rows = data.versions.map((version, i) => {
     const before = data.versions[i + 1];
-    const links = [el("a", { href: "/file" + query({ series: id, version: version.number, path }) }, "Download")];
+    const links = [el("a", { href: "file" + query({ series: id, version: version.number, path }) }, "Download")];
     if (version.entry.type !== "file") links.length = 0;
     if (version.change === "changed" && before) links.push(link(diffHash(id, before.number, version.number, path), "Compare"));
     return [link(treeHash(id, version.number, path), name(version.name)), when(version.sealed),
@@ -278,7 +278,7 @@ async function search(id, text) {
       [link(treeHash(one.series, one.version.number, one.raw), name(one.path), one.type === "directory" ? "/" : "")],
       el("span", {}, name(one.series_name), " / ", name(one.version.name)),
       one.type === "file" ? size(one.size) : one.type, when(one.mtime),
-      el("span", { class: "links" }, one.type === "file" ? el("a", { href: "/file" +
+      el("span", { class: "links" }, one.type === "file" ? el("a", { href: "file" +
         query({ series: one.series, version: one.version.number, path: one.raw }) }, "Download") : null,
         link(historyHash(one.series, one.raw), "History"))])));
   const shown = decoded(text);
