@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bucket/bucket.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace varve::bucket {
@@ -92,12 +94,20 @@ Result<void> check_copied_name(std::string_view prefix, std::string_view name) {
 }
 
 Result<void> list_all(Bucket& bucket, const std::string& prefix, const std::string& after,
-                      const std::function<Result<void>(const ObjectInfo&)>& found) {
+                      const std::function<Result<void>(const ObjectInfo&)>& found,
+                      std::uint64_t objects_max) {
   std::string last = after;
+  std::uint64_t objects = 0;
   while (true) {
     VARVE_TRY_ASSIGN(const auto page, bucket.list(prefix, last, kListMax));
     for (const auto& object : page.objects) VARVE_TRY(found(object));
     if (page.is_last) return {};
+    objects += page.objects.size();
+    if (objects >= objects_max) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{} lists more than {} objects below {}, and does not end",
+                               bucket.describe(), objects_max, prefix));
+    }
     if (page.objects.empty()) {
       return Error(ErrorCode::kCorrupt, bucket.describe() + " lists an empty page before the last");
     }

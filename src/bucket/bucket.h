@@ -24,6 +24,8 @@ inline constexpr std::size_t kNameBytesMax = 1024;
 /// Limit for the body of one put(), in bytes. A bucket holds a body in memory only once: its parts
 /// are the caller's.
 inline constexpr std::uint64_t kPutBytesMax = std::uint64_t{5} << 30;
+/// Limit for the interrupted copies that remove_unfinished() removes.
+inline constexpr std::size_t kUnfinishedMax = 100000;
 /// Limit for the objects of one page of list().
 inline constexpr std::size_t kListMax = 1000;
 
@@ -153,6 +155,8 @@ class Bucket {
                                                  const PutOptions& options) = 0;
   /// Removes what interrupted calls of copy_prefix() left under names that begin with `prefix`.
   /// The caller is the only writer of these names, and no copy_prefix() to them is in progress.
+  /// Removes each once, also if the store goes on listing it. Errors: kCorrupt if the store lists
+  /// more than kUnfinishedMax.
   [[nodiscard]] virtual Result<void> remove_unfinished(const std::string& prefix) = 0;
 
   /// Ends all waiting calls, and all later ones, with kInterrupted.
@@ -183,10 +187,16 @@ class Bucket {
 /// Returns the error of copy_prefix() for names with a "%". Errors: kUnsupported.
 [[nodiscard]] Result<void> check_copied_name(std::string_view prefix, std::string_view name);
 
+/// Limit for the objects of one list: 512 TiB in segments of 8 MiB. A hostile store may list new
+/// names without end.
+inline constexpr std::uint64_t kListedObjectsMax = std::uint64_t{1} << 26;
+
 /// Calls `found` for each object whose name begins with `prefix` and comes after `after`,
-/// ascending by name, until it returns an error. Errors: those of list() and of `found`.
+/// ascending by name, until `found` returns an error. Errors: those of list() and of `found`;
+/// kCorrupt after `objects_max` objects if the list goes on.
 [[nodiscard]] Result<void> list_all(Bucket& bucket, const std::string& prefix,
                                     const std::string& after,
-                                    const std::function<Result<void>(const ObjectInfo&)>& found);
+                                    const std::function<Result<void>(const ObjectInfo&)>& found,
+                                    std::uint64_t objects_max = kListedObjectsMax);
 
 }  // namespace varve::bucket

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "bucket/s3_answers.h"
@@ -105,7 +107,9 @@ Result<void> S3Bucket::abort_upload(const std::string& name, const std::string& 
 }
 
 Result<void> S3Bucket::remove_unfinished(const std::string& prefix) {
-  while (true) {
+  // A store may list an upload for some time after its end, and a hostile one without end.
+  std::set<std::pair<std::string, std::string>> removed;
+  while (removed.size() <= kUnfinishedMax) {
     auto list = request(RequestKind::kList, "GET", {});
     list.key.clear();
     list.query = {{"uploads", ""}, {"prefix", location_.prefix + prefix}, {"encoding-type", "url"}};
@@ -117,13 +121,18 @@ Result<void> S3Bucket::remove_unfinished(const std::string& prefix) {
     };
     VARVE_TRY(drop_answer(client_->call(std::move(list))));
     std::erase_if(uploads, [&](const UnfinishedUpload& upload) {
-      return !upload.key.starts_with(location_.prefix + prefix);
+      return !upload.key.starts_with(location_.prefix + prefix) ||
+             removed.contains({upload.key, upload.upload_id});
     });
     if (uploads.empty()) return {};
     for (const auto& upload : uploads) {
       VARVE_TRY(abort_upload(upload.key.substr(location_.prefix.size()), upload.upload_id));
+      removed.emplace(upload.key, upload.upload_id);
     }
   }
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("{} lists more than {} unfinished uploads, and does not end", describe(),
+                           kUnfinishedMax));
 }
 
 }  // namespace varve::bucket

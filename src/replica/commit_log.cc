@@ -49,7 +49,8 @@ Result<std::string> CommitLog::read(std::uint64_t number) {
 // Another process may remove the commit between the list and the read, and then there are later
 // ones.
 Result<std::optional<Commit>> CommitLog::later_than(std::uint64_t number) {
-  while (true) {
+  constexpr int kTriesMax = 64;
+  for (int tries = 0; tries < kTriesMax; ++tries) {
     VARVE_TRY_ASSIGN(const auto newest, this->newest(number));
     if (!newest) return std::optional<Commit>();
     auto text = read(*newest);
@@ -57,6 +58,7 @@ Result<std::optional<Commit>> CommitLog::later_than(std::uint64_t number) {
     if (text.error().code() != ErrorCode::kNotFound) return std::move(text).error();
     number = *newest;
   }
+  return Error(ErrorCode::kCorrupt, describe() + " lists heads again and again that are not there");
 }
 
 Result<std::optional<std::uint64_t>> CommitLog::newest(std::uint64_t after) {

@@ -17,6 +17,9 @@ namespace varve::replica {
 namespace {
 
 constexpr std::size_t kRemovedAtOnce = 1000;
+// Limits for the names and heads of one list that are kept in memory. The next pass takes others.
+constexpr std::size_t kOrphansMax = std::size_t{1} << 20;
+constexpr std::size_t kOldHeadsMax = std::size_t{1} << 20;
 // If the store refuses so many objects, and removes none, the key may not remove any.
 constexpr std::size_t kRefusedMax = 16;
 constexpr std::array<const char*, 4> kDataFolders = {"cat", "other", "seg", "vol"};
@@ -89,7 +92,8 @@ Result<std::uint64_t> note_orphans(const GarbagePlace& place, const IsNamed& is_
     const auto prefix = place.repository_id + "/" + folder + "/";
     VARVE_TRY(bucket::list_all(*place.bucket, prefix, "",
                                [&](const bucket::ObjectInfo& object) -> Result<void> {
-                                 if (is_data_name(object.name, prefix) && !is_named(object.name)) {
+                                 if (found.size() < kOrphansMax &&
+                                     is_data_name(object.name, prefix) && !is_named(object.name)) {
                                    found.push_back(object.name);
                                  }
                                  return {};
@@ -142,12 +146,13 @@ Result<std::uint64_t> remove_old_heads(const GarbagePlace& place, const HeadRete
     std::int64_t created_s = 0;
   };
   std::vector<Known> heads;
+  Known newest;
   CommitLog log(*place.bucket, place.repository_id);
   VARVE_TRY(log.list(0, [&](std::uint64_t number, Timestamp created) {
-    heads.push_back({number, created.seconds});
+    newest = {number, created.seconds};
+    if (heads.size() < kOldHeadsMax) heads.push_back(newest);
   }));
   if (heads.empty()) return std::uint64_t{0};
-  const auto newest = heads.back();
   std::uint64_t guard = 0;
   for (const auto& head : heads) {
     const bool is_behind = head.number < newest.number - std::min(newest.number, retention.heads);

@@ -17,6 +17,8 @@ namespace varve::repo {
 namespace {
 
 constexpr const char* kProbes = "probe/";
+// Limit for one pass: the next one removes more.
+constexpr std::size_t kOldProbesMax = 10000;
 constexpr std::int64_t kProbeSeconds = std::int64_t{24} * 60 * 60;
 constexpr std::string_view kProbeKey = "abilities";  // In the state.
 
@@ -43,7 +45,7 @@ Result<void> remove_old_probes(bucket::Bucket& bucket, std::int64_t now_s) {
   std::vector<std::string> old;
   VARVE_TRY(
       bucket::list_all(bucket, kProbes, "", [&](const bucket::ObjectInfo& object) -> Result<void> {
-        if (now_s - object.modified.seconds > kProbeSeconds) {
+        if (old.size() < kOldProbesMax && now_s - object.modified.seconds > kProbeSeconds) {
           old.push_back(object.name);
         }
         return {};

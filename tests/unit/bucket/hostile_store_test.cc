@@ -133,6 +133,63 @@ TEST(HostileStore, CannotMoveTheBucketWithoutEnd) {
   EXPECT_EQ(server.requests().size(), 5);
 }
 
+// A page that names more to come. Its names follow `start-after` of the request in some way.
+std::string page_of(const std::vector<std::string>& names, bool is_last = false) {
+  std::string page = "<ListBucketResult><IsTruncated>" + std::string(is_last ? "false" : "true") +
+                     "</IsTruncated>";
+  for (const auto& name : names) {
+    page += "<Contents><Key>p/" + name +
+            "</Key><Size>1</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>";
+  }
+  return page + "</ListBucketResult>";
+}
+
+Result<void> list_100(Bucket& bucket) {
+  return list_all(
+      bucket, "", "", [](const ObjectInfo&) { return Result<void>(); }, 100);
+}
+
+TEST(HostileStore, CannotListNewNamesWithoutEnd) {
+  int pages = 0;
+  RawHttpServer server([&](const std::string&) -> RawHttpServer::Answer {
+    const auto name = std::to_string(10000 + ++pages);
+    return {http_answer(200, page_of({name + "a", name + "b"}, pages == 1000)), {}};
+  });
+  const auto bucket = bucket_of(server);
+  const auto listed = list_100(*bucket);
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(server.requests().size(), 50U);
+}
+
+TEST(HostileStore, CannotListTheSameNamesWithoutEnd) {
+  for (const auto& names :
+       std::vector<std::vector<std::string>>{{"a"}, {"a", "a"}, {"b", "a"}, {}}) {
+    RawHttpServer server([&](const std::string&) -> RawHttpServer::Answer {
+      return {http_answer(200, page_of(names)), {}};
+    });
+    const auto bucket = bucket_of(server);
+    const auto listed = list_100(*bucket);
+    ASSERT_FALSE(listed);
+    EXPECT_EQ(listed.error().code(), ErrorCode::kCorrupt);
+    EXPECT_LE(server.requests().size(), 5U);  // A wrong answer is asked for four times.
+  }
+}
+
+TEST(HostileStore, CannotHaveUploadsAbortedWithoutEnd) {
+  int lists = 0;
+  RawHttpServer server([&](const std::string& request) -> RawHttpServer::Answer {
+    if (request.starts_with("DELETE")) return {http_answer(204, ""), {}};
+    const auto upload =
+        ++lists == 20 ? std::string() : "<Upload><Key>p/a</Key><UploadId>1</UploadId></Upload>";
+    return {
+        http_answer(200, "<ListMultipartUploadsResult>" + upload + "</ListMultipartUploadsResult>"),
+        {}};
+  });
+  EXPECT_TRUE(bucket_of(server)->remove_unfinished(""));
+  EXPECT_EQ(server.requests().size(), 3U);  // A list, the removal, and a list with nothing new.
+}
+
 TEST(HostileStore, CannotExpandEntities) {
   RawHttpServer server([](const std::string&) -> RawHttpServer::Answer {
     return {http_answer(200,
