@@ -17,6 +17,7 @@
 #include "transfer/libarchive.h"
 #include "transfer/pax_check.h"
 #include "transfer/transfer_error.h"
+#include "transfer/xz_stream.h"
 #include "transfer/zip_names.h"
 
 namespace varve::transfer {
@@ -95,6 +96,10 @@ Result<void> ArchiveInput::choose_input() {
   };
   if (begins_with(kGzipMagic)) {
     decompressor_ = std::make_unique<GzipStream>();
+    return {};
+  }
+  if (XzStream::begins(ahead_)) {
+    VARVE_TRY_ASSIGN(decompressor_, XzStream::open());
     return {};
   }
   const bool is_zip_stream = begins_with(kZipMagic);
@@ -192,6 +197,20 @@ Result<void> ArchiveInput::check_cpio_end() {
                            end));
 }
 
+// libarchive decodes members of the other methods with as much memory as they ask for.
+Result<void> ArchiveInput::check_method() const {
+  if (!is_zip(handle_)) return {};
+  constexpr std::array<std::string_view, 4> kBounded{"(uncompressed)", "(deflation)", "(bzip)",
+                                                     "(zstd)"};
+  const std::string_view name = libarchive().archive_format_name(handle_);
+  const auto is_method = [&](std::string_view method) { return name.ends_with(method); };
+  if (std::ranges::any_of(kBounded, is_method)) return {};
+  return Error(ErrorCode::kInvalid,
+               fmt::format("Varve has no bound of memory for a member of the archive, {}; pack the "
+                           "files again, by `zip -r` or `tar`",
+                           name));
+}
+
 Result<void> ArchiveInput::check_headers() const {
   if (!is_tar(handle_)) return {};
   const std::int64_t begin = libarchive().archive_read_header_position(handle_);
@@ -263,6 +282,7 @@ Result<archive_entry*> ArchiveInput::next() {
     warning_ = "part of the ACL not stored: it is damaged";
   }
   VARVE_TRY(check_headers());
+  VARVE_TRY(check_method());
   VARVE_TRY(take_name(entry));
   has_data_ = true;
   return entry;

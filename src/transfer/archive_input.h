@@ -27,8 +27,8 @@ namespace varve::transfer {
 
 /// A tar, cpio or zip archive in a stream. A zip archive must be a regular file: types and modes of
 /// its members are at its end. Not thread-safe.
-/// Errors of each function: kInvalid if the archive is damaged or truncated; those of
-/// read_stream().
+/// Errors of each function: kInvalid if the archive is damaged or truncated; kTooLarge if it takes
+/// too much memory to be decompressed; those of read_stream().
 class ArchiveInput {
  public:
   /// Lifetime: `fd` and `goes_on` must outlive the object. The object moves the descriptor's
@@ -63,6 +63,8 @@ class ArchiveInput {
   [[nodiscard]] Error failure();
   /// Checks the headers of a tar member that libarchive has read.
   [[nodiscard]] Result<void> check_headers() const;
+  /// Checks that the memory to decompress a member of a zip archive is bounded.
+  [[nodiscard]] Result<void> check_method() const;
   /// Sets name_. Corrects the type of a member whose name libarchive altered.
   [[nodiscard]] Result<void> take_name(archive_entry* entry);
   /// Checks that an uncompressed tar did not end before its end mark.

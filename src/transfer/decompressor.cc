@@ -61,9 +61,8 @@ Result<std::unique_ptr<FilterStream>> FilterStream::open(const Refill& refill) {
     return Error(ErrorCode::kIo, "no memory for reading the archive");
   }
   // Only filters of libraries: others would run programs. Not those of gzip and lz4, because they
-  // ignore the checksums.
+  // ignore the checksums, and not that of xz, because it takes 1 GiB.
   libarchive().archive_read_support_filter_bzip2(stream->handle_);
-  libarchive().archive_read_support_filter_xz(stream->handle_);
   libarchive().archive_read_support_filter_lzma(stream->handle_);
   libarchive().archive_read_support_filter_zstd(stream->handle_);
   libarchive().archive_read_support_filter_compress(stream->handle_);
@@ -74,6 +73,12 @@ Result<std::unique_ptr<FilterStream>> FilterStream::open(const Refill& refill) {
   libarchive().archive_read_set_callback_data(stream->handle_, stream.get());
   stream->refill_ = &refill;
   if (libarchive().archive_read_open1(stream->handle_) < ARCHIVE_WARN) return stream->failure();
+  // One of them is that of the data as they are.
+  constexpr int kFiltersMax = 2;
+  if (libarchive().archive_filter_count(stream->handle_) > kFiltersMax) {
+    return Error(ErrorCode::kInvalid,
+                 "the archive is compressed twice; decompress it once, and store the result");
+  }
   return stream;
 }
 

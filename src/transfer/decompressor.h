@@ -18,6 +18,10 @@ namespace varve::transfer {
 /// Bytes of one part of an archive at most, compressed or not.
 inline constexpr std::size_t kArchivePartBytes = std::size_t{1} << 20;
 
+/// Limit for the memory of one decoder. xz and zstd need 65 and 128 MiB for the largest data that
+/// they make without an option for larger ones.
+inline constexpr std::size_t kDecoderBytesMax = std::size_t{129} << 20;
+
 /// Decompresses a stream. Not thread-safe.
 class Decompressor {
  public:
@@ -47,12 +51,14 @@ class GzipStream : public Decompressor {
   bool is_inside_ = true;  // A member has begun and has not ended.
 };
 
-/// Decompresses what bzip2, xz, lzma, zstd or compress made, by libarchive. Other data come out as
-/// they are.
+/// Decompresses what bzip2, lzma, zstd or compress made, by libarchive. Other data come out as they
+/// are. The memory is bounded: libarchive takes data of lzma with dictionaries of up to 128 MiB
+/// only, and libzstd windows of up to 128 MiB.
 class FilterStream : public Decompressor {
  public:
   /// Reads the beginning of the data to know what made them.
-  /// Errors: kIo without memory; kInvalid; those of `refill`.
+  /// Errors: kIo without memory; kInvalid, also for data that were compressed twice, which would
+  /// take a decoder for each time; those of `refill`.
   [[nodiscard]] static Result<std::unique_ptr<FilterStream>> open(const Refill& refill);
   ~FilterStream() override;
   FilterStream(const FilterStream&) = delete;

@@ -43,6 +43,7 @@
   F(archive_filter_bytes)                     \
   F(archive_filter_count)                     \
   F(archive_format)                           \
+  F(archive_format_name)                      \
   F(archive_read_data_block)                  \
   F(archive_read_free)                        \
   F(archive_read_header_position)             \
@@ -56,7 +57,6 @@
   F(archive_read_support_filter_bzip2)        \
   F(archive_read_support_filter_compress)     \
   F(archive_read_support_filter_lzma)         \
-  F(archive_read_support_filter_xz)           \
   F(archive_read_support_filter_zstd)         \
   F(archive_read_support_format_cpio)         \
   F(archive_read_support_format_empty)        \

@@ -10,9 +10,11 @@ import gzip
 import io
 import lzma
 import os
+import struct
 import sys
 import tarfile
 import zipfile
+import zlib
 
 APART = "cafe\u0301"  # The same text as the next, but other bytes.
 TOGETHER = "caf\u00e9"
@@ -57,6 +59,50 @@ def write_acls(folder):
     write(folder, "odd-mtime.tar", [member("file", b"x", pax_headers={"mtime": "9" * 30})])
 
 
+def xz_with(data, dictionary):
+    """An .xz file whose header asks for a dictionary of 2 ** dictionary bytes."""
+    packed = bytearray(lzma.compress(data, preset=0))
+    header, size = 12, 4 * (packed[12] + 1)
+    assert packed[header + 1:header + 4] == b"\0\x21\1", "the header has one filter, LZMA2"
+    packed[header + 4] = 2 * (dictionary - 12)
+    end = header + size - 4
+    packed[end:end + 4] = struct.pack("<I", zlib.crc32(packed[header:end]))
+    return bytes(packed)
+
+
+def lzma_with(data, dictionary):
+    packed = bytearray(lzma.compress(data, format=lzma.FORMAT_ALONE, preset=0))
+    packed[1:5] = struct.pack("<I", 1 << dictionary)
+    return bytes(packed)
+
+
+def zstd_with(data, window):
+    """A frame of zstd with raw blocks and a window of 2 ** window bytes."""
+    parts = [data[at:at + 100000] for at in range(0, len(data), 100000)]
+    frame = b"\x28\xb5\x2f\xfd\0" + bytes([(window - 10) << 3])
+    for number, part in enumerate(parts):
+        frame += struct.pack("<I", len(part) << 3 | (number == len(parts) - 1))[:3] + part
+    return frame
+
+
+def write_windows(folder):
+    """Archives whose decoders take much memory."""
+    data = write(folder, "good-plain.tar", [member("file", b"content" * 1000)])
+    for name, packed in (
+            ("good-window.tar.xz", xz_with(data, 27)), ("bad-window.tar.xz", xz_with(data, 30)),
+            ("bad-second-window.tar.xz", xz_with(data, 20) + xz_with(data, 30)),
+            ("good-window.tar.lzma", lzma_with(data, 27)), ("bad-window.tar.lzma", lzma_with(data, 29)),
+            ("good-window.tar.zst", zstd_with(data, 27)), ("bad-window.tar.zst", zstd_with(data, 31)),
+            ("bad-second-window.tar.zst", zstd_with(data, 20) + zstd_with(data, 31)),
+            ("bad-twice.tar.zst", zstd_with(zstd_with(data, 27), 27)),
+            ("bad-twice.tar.bz2", bz2.compress(bz2.compress(data)))):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(packed)
+    for name, method in ("good", zipfile.ZIP_BZIP2), ("bad", zipfile.ZIP_LZMA):
+        with zipfile.ZipFile(os.path.join(folder, f"{name}-method.zip"), "w", method) as archive:
+            archive.writestr("file", b"content" * 1000)
+
+
 def member(name, data=b"", kind=tarfile.REGTYPE, target="", **more):
     info = tarfile.TarInfo(name)
     info.type = kind
@@ -81,6 +127,7 @@ def main(folder):
     os.makedirs(folder)
     write_names(folder)
     write_acls(folder)
+    write_windows(folder)
     for kind in ("", "gz", "bz2", "xz"):
         with tarfile.open(os.path.join(folder, f"bad-zero-{kind}.tar"), f"w:{kind}",
                           format=tarfile.PAX_FORMAT) as archive:

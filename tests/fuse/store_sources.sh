@@ -230,6 +230,14 @@ done
 [ "$("$VARVE" dump "$repo" good/good-absolute.tar/etc/passwd)" = mine ]
 [ "$("$VARVE" dump "$repo" good/good-twice.tar/file)" = second ]
 ok "hostile archives are refused, and leave no version"
+for kind in xz lzma zst; do
+  [ "$("$VARVE" dump "$repo" "good/good-window.tar.$kind/file" | wc -c)" -eq 7000 ] || fail "$kind: another content"
+done
+expect_status 1 "$VARVE" store --from-tar "$work/hostile/bad-window.tar.xz" "$repo" hostile/1
+message_says "needs 1024 MiB of memory to be decompressed"
+expect_status 1 "$VARVE" store --from-tar "$work/hostile/bad-method.zip" "$repo" hostile/1
+message_says "no bound of memory"
+ok "no archive takes more memory than 129 MiB for its decoder"
 apart=$(printf 'cafe\314\201') together=$(printf 'caf\303\251')
 for archive in tar zip; do
   [ "$("$VARVE" dump "$repo" "good/good-names.$archive/$apart")" = apart ] || fail "$archive: a name was altered"

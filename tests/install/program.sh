@@ -12,7 +12,7 @@ ok() { echo "ok - $*"; }
 # Each command loads all of them: those that few commands use are loaded by dlopen().
 libraries=$(ldd "$VARVE" | wc -l)
 [ "$libraries" -le 20 ] || { ldd "$VARVE" && exit 1; }
-for name in libarchive libcurl libClp libIPSec_MB; do
+for name in libarchive liblzma libcurl libClp libIPSec_MB; do
   ! readelf -d "$VARVE" | grep -q "NEEDED.*$name" || exit 1
 done
 ok "a command loads $libraries libraries, 20 at most"
