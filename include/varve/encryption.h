@@ -56,6 +56,7 @@ enum class KeyKind : std::uint8_t {
 struct UserKey {
   KeyKind kind = KeyKind::kPassphrase;
   Secret secret;
+  std::uint32_t slot{};  ///< Number of the only key slot to try; 0 for all that the key may open.
 };
 
 /// Returns the user's key. A repository calls it once, and only if it is encrypted.

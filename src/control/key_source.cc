@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -103,6 +105,18 @@ Result<UserKey> read_from(const KeyPlace& place) {
   return key;
 }
 
+/// Returns the number of the only key slot to try; 0 without one.
+Result<std::uint32_t> slot_of_environment() {
+  const std::string text = variable("VARVE_KEY_SLOT");
+  if (text.empty()) return std::uint32_t{0};
+  std::uint32_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && stop == end && number != 0) return number;
+  return Error(ErrorCode::kUsage,
+               "VARVE_KEY_SLOT is not the number of a key; `varve key list` shows the numbers");
+}
+
 Result<UserKey> ask(const base::UniqueFd& terminal, const std::string& prompt) {
   UserKey key;
   VARVE_TRY_ASSIGN(key.secret, ask_terminal(terminal, prompt));
@@ -156,12 +170,18 @@ KeyPlace key_place_of_environment() {
 
 Result<UserKey> read_key(const KeyPlace& place, const AskedRepository& repository) {
   hide_memory();
-  if (!place.empty()) return read_from(place);
+  VARVE_TRY_ASSIGN(const auto slot, slot_of_environment());
+  if (!place.empty()) {
+    VARVE_TRY_ASSIGN(auto key, read_from(place));
+    key.slot = slot;
+    return key;
+  }
   const auto terminal = open_terminal();
   if (!terminal.valid()) return no_key(repository.name);
   for (int tries = 1;; ++tries) {
     const std::string again = tries == 1 ? "" : "This passphrase opens no key slot. ";
     VARVE_TRY_ASSIGN(auto key, ask(terminal, again + "Passphrase of " + repository.name + ": "));
+    key.slot = slot;
     if (tries == kTriesMax) return key;
     const auto fits = check_key(repository.path, key, repository.trust_owner);
     // The opening reports any other error.

@@ -41,13 +41,15 @@ struct AskedRepository {
 
 /// Reads the key from the place. Without a place, asks for the passphrase of the repository on a
 /// terminal; see open_terminal(). Asks three times at most, while no key slot takes the answer.
+/// VARVE_KEY_SLOT in the environment names the only key slot to try.
 /// From then on, the process and its children write no core dumps, and other processes of its user
 /// cannot read its memory.
 /// A file must belong to the process's user or to root, and be closed to all others; the service
 /// manager may open a credential to the group. Pipes and files without a name are taken as they
 /// are. Errors: kWrongKey without a place and a terminal; kInterrupted if the user gives up;
 /// kInvalid for a file that others may read or change, and for an empty or too large key; kUsage if
-/// the environment names two places; kIo if the command fails; those of opening the file.
+/// the environment names two places or no number of a slot; kIo if the command fails; those of
+/// opening the file.
 [[nodiscard]] Result<UserKey> read_key(const KeyPlace& place, const AskedRepository& repository);
 /// As read_key(), for a key that a repository gets: asks for a passphrase twice. `options` begins
 /// the names of the options that name the key, such as "new-".

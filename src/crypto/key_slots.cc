@@ -89,6 +89,19 @@ Result<std::optional<SecretKey>> open_slot(const KeySlot& slot, std::span<const 
   return std::optional(*std::move(master));
 }
 
+/// Returns what a try of the slot costs, in KiB of memory times passes.
+std::uint64_t cost_of(const KeySlot* slot) {
+  return std::uint64_t{slot->info.cost.memory_kib} * slot->info.cost.passes;
+}
+
+std::vector<const KeySlot*> slots_of(const std::vector<KeySlot>& slots, KeyKind kind) {
+  std::vector<const KeySlot*> found;
+  for (const auto& slot : slots) {
+    if (slot.info.kind == kind) found.push_back(&slot);
+  }
+  return found;
+}
+
 }  // namespace
 
 bool is_guessable(KeyKind kind) {
@@ -185,34 +198,72 @@ Result<KeySlot> seal_slot(const NewKey& key, std::uint32_t number, std::int64_t 
   return slot;
 }
 
-Result<SecretKey> open_slots(const std::vector<KeySlot>& slots, const UserKey& key,
-                             std::string_view repository_id) {
-  std::optional<Secret> code;
-  if (is_guessable(key.kind) || key.kind == KeyKind::kRecovery) {
-    VARVE_TRY_ASSIGN(code, parse_recovery_code(key.secret.bytes()));
+SlotTries slots_to_try(const std::vector<KeySlot>& slots, std::uint64_t cost_max) {
+  SlotTries tries;
+  for (const auto& slot : slots) {
+    if (is_guessable(slot.info.kind)) tries.slots.push_back(&slot);
   }
-  const auto try_slots = [&](const auto& fits,
-                             const Secret& secret) -> Result<std::optional<SecretKey>> {
-    for (const auto& slot : slots) {
-      if (!fits(slot.info.kind)) continue;
-      VARVE_TRY_ASSIGN(auto master, open_slot(slot, secret.bytes(), repository_id));
+  std::ranges::stable_sort(tries.slots, {}, cost_of);
+  std::uint64_t cost = 0;
+  const auto first_out = std::ranges::find_if(tries.slots, [&](const KeySlot* slot) {
+    cost += cost_of(slot);
+    return cost > cost_max;
+  });
+  tries.left_out = static_cast<std::size_t>(tries.slots.end() - first_out);
+  tries.slots.erase(first_out, tries.slots.end());
+  return tries;
+}
+
+Result<void> check_total_cost(const std::vector<KeySlot>& slots) {
+  if (slots_to_try(slots, kTriedCostMax).left_out == 0) return {};
+  constexpr std::uint64_t kKibOfGib = std::uint64_t{1} << 20;
+  return Error(ErrorCode::kInvalid,
+               fmt::format("the passphrases of a repository cost {} GiB together at most, memory "
+                           "times passes; give this one or another one a lower cost",
+                           kTriedCostMax / kKibOfGib));
+}
+
+Result<SecretKey> open_slots(const std::vector<KeySlot>& all, const UserKey& key,
+                             std::string_view repository_id, std::uint64_t cost_max) {
+  auto slots = all;
+  if (key.slot != 0) {
+    std::erase_if(slots, [&](const KeySlot& slot) { return slot.info.number != key.slot; });
+    if (slots.empty()) {
+      return Error(ErrorCode::kWrongKey,
+                   fmt::format("the repository has no key {}; see `varve key list`", key.slot));
+    }
+    cost_max = kTriedCostMax;
+  }
+  const auto open_one = [&](const std::vector<const KeySlot*>& tried,
+                            const Secret& secret) -> Result<std::optional<SecretKey>> {
+    for (const auto* const slot : tried) {
+      VARVE_TRY_ASSIGN(auto master, open_slot(*slot, secret.bytes(), repository_id));
       if (master) return master;
     }
     return std::optional<SecretKey>();
   };
-  if (code) {
-    VARVE_TRY_ASSIGN(auto master,
-                     try_slots([](KeyKind kind) { return kind == KeyKind::kRecovery; }, *code));
-    if (master) return *std::move(master);
+  if (is_guessable(key.kind) || key.kind == KeyKind::kRecovery) {
+    VARVE_TRY_ASSIGN(const auto code, parse_recovery_code(key.secret.bytes()));
+    if (code) {
+      VARVE_TRY_ASSIGN(auto master, open_one(slots_of(slots, KeyKind::kRecovery), *code));
+      if (master) return *std::move(master);
+    }
   }
-  const auto fits = [&](KeyKind kind) {
-    return is_guessable(key.kind) ? is_guessable(kind)
-                                  : kind == KeyKind::kKeyFile && key.kind == kind;
-  };
-  VARVE_TRY_ASSIGN(auto master, try_slots(fits, key.secret));
+  SlotTries tries;
+  if (is_guessable(key.kind)) tries = slots_to_try(slots, cost_max);
+  if (key.kind == KeyKind::kKeyFile) tries.slots = slots_of(slots, key.kind);
+  VARVE_TRY_ASSIGN(auto master, open_one(tries.slots, key.secret));
   if (master) return *std::move(master);
-  return Error(ErrorCode::kWrongKey,
-               fmt::format("the {} opens no key slot of this repository", key_kind_name(key.kind)));
+  const auto* const kind =
+      key.slot == 0 ? "opens no key slot of this repository" : "does not open this key slot";
+  std::string refusal = fmt::format("the {} {}", key_kind_name(key.kind), kind);
+  if (tries.left_out != 0) {
+    refusal += fmt::format(
+        " that was tried; {} more would cost too much. If you know that one of them is yours, "
+        "VARVE_KEY_SLOT=NUMBER has only that one tried (`varve key list` shows the numbers)",
+        tries.left_out);
+  }
+  return Error(ErrorCode::kWrongKey, std::move(refusal));
 }
 
 }  // namespace crypto

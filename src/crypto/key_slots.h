@@ -45,11 +45,29 @@ struct KeySlot {
                                         std::int64_t created_s, const SecretKey& master,
                                         std::string_view repository_id);
 
+/// Limit for the cost of all tries of one opening, in KiB of memory times passes: the cost of the
+/// most expensive slot that check_cost() allows. Forged slots cost no more.
+inline constexpr std::uint64_t kTriedCostMax = std::uint64_t{16} << 20;
+
+/// The slots of passphrases and commands that an opening tries.
+struct SlotTries {
+  std::vector<const KeySlot*> slots{};  ///< The cheapest first.
+  std::size_t left_out = 0;             ///< Number of slots that would exceed the limit.
+};
+/// Returns the tries of an opening. The cheapest slots come first, so a right key costs at most
+/// kKeySlotsMax times what its own slot costs, whatever slots were forged beside it.
+/// Lifetime: the result points to `slots`.
+[[nodiscard]] SlotTries slots_to_try(const std::vector<KeySlot>& slots, std::uint64_t cost_max);
+/// Checks that an opening would try all of these slots. Errors: kInvalid.
+[[nodiscard]] Result<void> check_total_cost(const std::vector<KeySlot>& slots);
+
 /// Returns the master key from the first slot that `key` opens. A passphrase and the text of a
-/// command open slots of either kind, and of a recovery code if they have its form.
+/// command open slots of either kind, and of a recovery code if they have its form. Tries the slots
+/// of slots_to_try(), or the one that `key` names.
 /// Errors: kWrongKey; kIo without memory.
 [[nodiscard]] Result<SecretKey> open_slots(const std::vector<KeySlot>& slots, const UserKey& key,
-                                           std::string_view repository_id);
+                                           std::string_view repository_id,
+                                           std::uint64_t cost_max = kTriedCostMax);
 
 /// Returns the 20 bytes that a recovery code stands for, or nullopt for a text that is none. Takes
 /// lower-case letters, and the letters that look like 0 and 1, and skips spaces and hyphens.

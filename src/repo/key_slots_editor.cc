@@ -59,6 +59,12 @@ Result<KeySlotInfo> KeySlotsEditor::put(const NewKey& key, std::optional<std::ui
                                "with `varve key rm`",
                                kKeySlotsMax));
     }
+    if (crypto::is_guessable(key.key.kind)) {
+      VARVE_TRY(crypto::check_cost(key.cost));
+      auto costs = lines.slots;
+      costs.emplace_back().info = {.kind = key.key.kind, .cost = key.cost};
+      VARVE_TRY(crypto::check_total_cost(costs));
+    }
     VARVE_TRY_ASSIGN(auto slot, seal(key, number));
     made = slot.info;
     lines.slots.push_back(std::move(slot));

@@ -180,6 +180,12 @@ import json, sys
 keys = [json.loads(line) for line in sys.stdin]
 assert [key["kind"] for key in keys] == ["passphrase", "key-file", "recovery"], keys
 assert keys[0]["passes"] == 1 and "passes" not in keys[1], keys'
+VARVE_KEY_SLOT=1 "$VARVE" ls "${pass[@]}" "$repo" | cmp - "$work/list"
+for number in 2 9; do expect_status 12 env VARVE_KEY_SLOT=$number "$VARVE" ls "${pass[@]}" "$repo"; done
+expect_status 2 env VARVE_KEY_SLOT=one "$VARVE" ls "${pass[@]}" "$repo"
+expect_status 1 "$VARVE" "${pass[@]}" key add --new-passphrase-file "$work/wrong" --key-cost 1G:16:4 "$repo"
+message_says '16 GiB together'
+ok "VARVE_KEY_SLOT names the key to try, and passphrases cost 16 GiB together at most"
 "$VARVE" "${pass[@]}" stats "$repo" | grep -cE '^encryption +aes-256-gcm|chacha20-poly1305, 3 keys$' >/dev/null ||
   fail "stats says nothing of the encryption"
 ok "key add and key recovery add keys that open the repository; key list needs none"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bitset>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -210,6 +211,73 @@ TEST_F(KeySlotsTest, ASlotForTwoPassphrasesOpensOnlyWithTheOneThatItCommitsTo) {
   EXPECT_FALSE(opens(passphrase("second guess")));
   slots_.front().commitment.fill(std::byte{0});
   EXPECT_EQ(refusal("first guess"), refusal("no guess"));
+}
+
+KeySlot slot_of_cost(std::uint32_t number, std::uint32_t memory_kib, std::uint32_t passes) {
+  KeySlot slot;
+  slot.info = {.number = number, .cost = {memory_kib, passes, 4}};
+  return slot;
+}
+
+std::vector<std::uint32_t> numbers_of(const SlotTries& tries) {
+  std::vector<std::uint32_t> numbers;
+  for (const auto* const slot : tries.slots) numbers.push_back(slot->info.number);
+  return numbers;
+}
+
+TEST(SlotTries, OfEightForgedSlotsCostNoMoreThanOne) {
+  std::vector<KeySlot> forged;
+  for (std::uint32_t i = 1; i <= kKeySlotsMax; ++i) {
+    forged.push_back(slot_of_cost(i, 1U << 20, 16));
+  }
+  ASSERT_TRUE(check_cost(forged.front().info.cost));
+  const auto tries = slots_to_try(forged, kTriedCostMax);
+  EXPECT_EQ(numbers_of(tries), std::vector<std::uint32_t>{1});
+  EXPECT_EQ(tries.left_out, 7U);
+  EXPECT_FALSE(check_total_cost(forged));
+  for (auto& slot : forged) slot.info.cost.passes = 2;
+  EXPECT_EQ(slots_to_try(forged, kTriedCostMax).left_out, 0U);
+  EXPECT_TRUE(check_total_cost(forged));
+}
+
+TEST(SlotTries, BeginWithTheCheapest) {
+  std::vector<KeySlot> slots = {slot_of_cost(1, 1024, 9), slot_of_cost(2, 4096, 2),
+                                slot_of_cost(3, 64, 1), slot_of_cost(4, 8192, 1),
+                                slot_of_cost(5, 0, 0)};
+  slots.back().info.kind = KeyKind::kKeyFile;
+  EXPECT_EQ(numbers_of(slots_to_try(slots, kTriedCostMax)),
+            (std::vector<std::uint32_t>{3, 2, 4, 1}));
+  const auto tries = slots_to_try(slots, 64 + 8192);
+  EXPECT_EQ(numbers_of(tries), (std::vector<std::uint32_t>{3, 2}));
+  EXPECT_EQ(tries.left_out, 2U);
+}
+
+TEST_F(KeySlotsTest, TriesEndWhereTheyWouldCostTooMuch) {
+  const auto costing = [](std::string_view text, std::uint32_t memory_kib) {
+    return NewKey{.key = passphrase(text), .cost = {memory_kib, 1, 1}};
+  };
+  add(costing("dear", 64));
+  add(costing("cheap", 16));
+  add(costing("middling", 32));
+  const auto opens_within = [&](UserKey key, std::uint64_t cost_max) {
+    return open_slots(slots_, key, kId, cost_max).has_value();
+  };
+  EXPECT_TRUE(opens_within(passphrase("cheap"), 16));
+  EXPECT_FALSE(opens_within(passphrase("middling"), 47));
+  EXPECT_TRUE(opens_within(passphrase("middling"), 48));
+  EXPECT_TRUE(opens_within(passphrase("dear"), 112));
+  const auto refused = open_slots(slots_, passphrase("dear"), kId, 111);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kWrongKey);
+  EXPECT_NE(refused.error().message().find("VARVE_KEY_SLOT"), std::string::npos);
+
+  auto named = passphrase("dear");
+  named.slot = 1;
+  EXPECT_TRUE(opens_within(named, 0));
+  for (const std::uint32_t other : {2U, 3U, 4U}) {
+    named.slot = other;
+    EXPECT_FALSE(opens(named)) << other;
+  }
 }
 
 TEST_F(KeySlotsTest, AnAbsurdCostIsRefusedBeforeItTakesMemory) {

@@ -179,6 +179,18 @@ TEST_F(KeySlotsOfRepository, AKeyIsAddedReplacedAndRemoved) {
   EXPECT_EQ(text_of(path_ + "/varve.keys"), text_of(path_ + "/varve.repo"));
 }
 
+TEST_F(KeySlotsOfRepository, PassphrasesCostNoMoreTogetherThanAnOpeningTries) {
+  const auto keys = slots();
+  auto dear = passphrase("dear");
+  dear.cost = {.memory_kib = 1U << 10, .passes = 16, .lanes = 1};
+  must(keys->add(dear));
+  dear.cost.memory_kib = 1U << 20;  // Alone, this is what an opening tries at most.
+  const auto before = text_of(path_ + "/varve.repo");
+  EXPECT_EQ(code_of(keys->add(dear)), ErrorCode::kInvalid);
+  EXPECT_EQ(text_of(path_ + "/varve.repo"), before);
+  must(keys->close());
+}
+
 TEST_F(KeySlotsOfRepository, ARecoveryCodeAloneIsNotEnough) {
   const auto keys = slots();
   NewKey code;
