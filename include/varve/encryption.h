@@ -105,7 +105,8 @@ struct EncryptionInfo {
 inline constexpr std::size_t kKeySlotsMax = 8;
 
 /// Returns what a repository's superblock says about its encryption, or nullopt if it is plain.
-/// Needs no key, and so does not notice altered slots: opening the repository does.
+/// Needs no key, and so does not notice altered slots or labels: opening the repository does, and
+/// read_authentic_encryption().
 /// Errors: those of Repository::open().
 [[nodiscard]] Result<std::optional<EncryptionInfo>> read_encryption(const std::string& path,
                                                                     bool trust_owner = false);

@@ -22,6 +22,15 @@ namespace varve {
 [[nodiscard]] Result<void> check_key(const std::string& path, const UserKey& key,
                                      bool trust_owner = false);
 
+/// Returns what the superblock says about the encryption, if a program with the keys of the
+/// repository wrote it: labels, kinds, times and costs of the slots are then as that program gave
+/// them. Calls `key` once.
+/// Errors: kWrongKey, also if the repository is plain; kCorrupt if the superblock was changed
+/// without the keys; those of read_encryption() and of `key`.
+[[nodiscard]] Result<EncryptionInfo> read_authentic_encryption(const std::string& path,
+                                                               const KeySource& key,
+                                                               bool trust_owner = false);
+
 /// Hands the changed text of `varve.repo` to the process that writes to the repository; see
 /// Repository::adopt_keys().
 using AdoptKeys = std::function<Result<void>(const std::string& superblock)>;

@@ -38,11 +38,13 @@ std::string cost_text(const KeySlotInfo& slot) {
                      slot.cost.lanes);
 }
 
-void print_slot_json(const KeySlotInfo& slot) {
+/// `is_authentic`: a key has shown that a program with the keys of the repository wrote the slot.
+void print_slot_json(const KeySlotInfo& slot, bool is_authentic) {
   Json object;
   object["number"] = slot.number;
   object["kind"] = std::string(key_kind_name(slot.kind));
   object["label"] = slot.label;
+  object["authenticated"] = is_authentic;
   put_time(object, "created", {.seconds = slot.created_s});
   if (slot.cost.passes != 0) {
     object["memory_bytes"] = std::uint64_t{slot.cost.memory_kib} << 10;
@@ -56,28 +58,45 @@ Error is_plain(const std::string& path) {
   return {ErrorCode::kInvalid, path + " is not encrypted, and has no keys"};
 }
 
-Result<void> list(const KeyArguments& options) {
-  VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kLook));
-  VARVE_TRY_ASSIGN(const auto info, read_encryption(path, is_trusted(path)));
-  if (!info) return is_plain(path);
-  if (options.json) {
-    for (const auto& slot : info->slots) print_slot_json(slot);
-    return {};
+void print_slots(const EncryptionInfo& info, bool json, bool is_authentic) {
+  if (json) {
+    for (const auto& slot : info.slots) print_slot_json(slot, is_authentic);
+    return;
   }
   std::vector<std::vector<std::string>> rows = {{"KEY", "KIND", "CREATED", "COST", "LABEL"}};
-  for (const auto& slot : info->slots) {
+  for (const auto& slot : info.slots) {
     rows.push_back({std::to_string(slot.number), std::string(key_kind_name(slot.kind)),
                     time_text({.seconds = slot.created_s}), cost_text(slot),
                     printable(slot.label)});
   }
   print(table(rows, "rllll"));
+}
+
+/// Prints the keys, and checks with a key, if the user names one, that they are authentic.
+Result<void> list(const KeyArguments& options, const Context& context) {
+  VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kLook));
+  VARVE_TRY_ASSIGN(const auto info, read_encryption(path, is_trusted(path)));
+  if (!info) return is_plain(path);
+  Result<EncryptionInfo> authentic = *info;
+  const auto place = control::key_place_of_environment();
+  if (!place.empty()) {
+    const auto key = control::key_source(place, {path, printable(path), is_trusted(path)});
+    authentic = read_authentic_encryption(path, key, is_trusted(path));
+  }
+  print_slots(authentic ? *authentic : *info, options.json, authentic && !place.empty());
+  if (!authentic) return Error(authentic.error()).with_more("; the list is not authentic");
+  if (place.empty()) {
+    note(context,
+         "nothing has checked these lines: anyone who can write to the repository can change them. "
+         "Name a key, as for other commands, to have them checked");
+  }
   return {};
 }
 
 void tell(const KeyArguments& options, const Context& context, const KeySlotInfo& slot,
           const char* done) {
   if (options.json) {
-    print_slot_json(slot);
+    print_slot_json(slot, true);
   } else {
     note(context, fmt::format("{} key {} ({})", done, slot.number, key_kind_name(slot.kind)));
   }
@@ -160,7 +179,7 @@ Result<std::unique_ptr<KeySlots>> change_keys(const KeyArguments& options, const
     VARVE_TRY(add_recovery(*keys, options, context));
   } else {
     NewKey key;
-    key.label = number && options.label.empty() ? label_of(*info, *number) : options.label;
+    key.label = number && options.label.empty() ? label_of(keys->info(), *number) : options.label;
     key.cost = cost;
     VARVE_TRY_ASSIGN(key.key, control::read_new_key(options.new_key, "new-"));
     VARVE_TRY_ASSIGN(const auto slot, number ? keys->replace(*number, key) : keys->add(key));
@@ -200,7 +219,7 @@ int run_key(KeyArguments options, const Context& context) {
           ? take_repository({{"REPO", &options.repository}, {"NUMBER", &options.number}}, purpose)
           : take_repository({{"REPO", &options.repository}}, purpose);
   if (!given) return fail(given.error());
-  const auto done = options.action == "list" ? list(options) : change(options, context);
+  const auto done = options.action == "list" ? list(options, context) : change(options, context);
   return done ? kExitOk : fail(done.error());
 }
 

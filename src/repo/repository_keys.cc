@@ -140,24 +140,38 @@ Result<std::unique_ptr<KeySlots>> KeySlots::open(const std::string& path,
 
 namespace {
 
-Result<format::Superblock> read_superblock_of(const std::string& path, bool trust_owner) {
+struct SuperblockOfFolder {
+  std::string text;
+  format::Superblock superblock;
+};
+
+Result<SuperblockOfFolder> read_superblock_of(const std::string& path, bool trust_owner) {
   VARVE_TRY_ASSIGN(const auto files, repo::open_folder(path, trust_owner));
-  VARVE_TRY_ASSIGN(const auto text, repo::read_superblock_text(*files, path));
+  VARVE_TRY_ASSIGN(auto text, repo::read_superblock_text(*files, path));
   auto superblock = ingest::read_superblock(text);
-  if (superblock) return superblock;
+  if (superblock) return SuperblockOfFolder{std::move(text), *std::move(superblock)};
   return std::move(superblock).error().with_context(store::RepositoryPaths(path).superblock());
 }
 
 }  // namespace
 
 Result<std::optional<EncryptionInfo>> read_encryption(const std::string& path, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto superblock, read_superblock_of(path, trust_owner));
-  if (!superblock.encryption) return std::optional<EncryptionInfo>();
-  return std::optional(repo::info_of(*superblock.encryption));
+  VARVE_TRY_ASSIGN(const auto read, read_superblock_of(path, trust_owner));
+  if (!read.superblock.encryption) return std::optional<EncryptionInfo>();
+  return std::optional(repo::info_of(*read.superblock.encryption));
+}
+
+Result<EncryptionInfo> read_authentic_encryption(const std::string& path, const KeySource& key,
+                                                 bool trust_owner) {
+  VARVE_TRY_ASSIGN(const auto read, read_superblock_of(path, trust_owner));
+  const auto keys = format::unlock_superblock(read.superblock, read.text, key, true);
+  if (!keys) return Error(keys.error()).with_context(path);
+  return repo::info_of(*read.superblock.encryption);
 }
 
 Result<void> check_key(const std::string& path, const UserKey& key, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto superblock, read_superblock_of(path, trust_owner));
+  VARVE_TRY_ASSIGN(const auto read, read_superblock_of(path, trust_owner));
+  const auto& superblock = read.superblock;
   if (!superblock.encryption) {
     return Error(ErrorCode::kInvalid, path + " is not encrypted, and has no keys");
   }

@@ -180,6 +180,28 @@ import json, sys
 keys = [json.loads(line) for line in sys.stdin]
 assert [key["kind"] for key in keys] == ["passphrase", "key-file", "recovery"], keys
 assert keys[0]["passes"] == 1 and "passes" not in keys[1], keys'
+"$VARVE" "${pass[@]}" key list --json "$repo" | grep -c '"authenticated":true' | grep -qx 3
+"$VARVE" key list --json "$repo" 2>"$work/stderr" | grep -c '"authenticated":false' | grep -qx 3
+grep -q 'nothing has checked these lines' "$work/stderr" || fail "a list without a key does not say that it is unchecked"
+# A label that the storage changed, with the right checksum of the file.
+cp "$repo/varve.repo" "$work/sound.repo"
+python3 - "$repo/varve.repo" <<'PY'
+import ctypes, sys
+hashing = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+hashing.restype = ctypes.c_uint64
+hashing.argtypes = ctypes.c_char_p, ctypes.c_size_t
+with open(sys.argv[1], "rb") as file:
+    body = file.read().rpartition(b"checksum = ")[0].replace(b" the laptop\n", b" the office\n")
+with open(sys.argv[1], "wb") as file:
+    file.write(body + b"checksum = %016x\n" % hashing(body, len(body)))
+PY
+"$VARVE" key list "$repo" >"$work/keys"
+grep -q 'the office' "$work/keys" || fail "the label is not shown"
+expect_status 1 "$VARVE" "${pass[@]}" key list "$repo"
+message_says 'a program without the keys'
+message_says 'not authentic'
+cp "$work/sound.repo" "$repo/varve.repo"
+ok "key list says whether labels are authentic"
 VARVE_KEY_SLOT=1 "$VARVE" ls "${pass[@]}" "$repo" | cmp - "$work/list"
 for number in 2 9; do expect_status 12 env VARVE_KEY_SLOT=$number "$VARVE" ls "${pass[@]}" "$repo"; done
 expect_status 2 env VARVE_KEY_SLOT=one "$VARVE" ls "${pass[@]}" "$repo"

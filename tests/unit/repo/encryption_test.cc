@@ -179,6 +179,25 @@ TEST_F(KeySlotsOfRepository, AKeyIsAddedReplacedAndRemoved) {
   EXPECT_EQ(text_of(path_ + "/varve.keys"), text_of(path_ + "/varve.repo"));
 }
 
+TEST_F(KeySlotsOfRepository, LabelsAreAuthenticWithAKeyOnly) {
+  {
+    const auto keys = slots();
+    must(keys->add(passphrase("one")));
+    must(keys->close());
+  }
+  const auto key = with_key(quiet_options()).key;
+  EXPECT_EQ(must(read_authentic_encryption(path_, key)).slots.at(1).label, "test");
+  EXPECT_EQ(code_of(read_authentic_encryption(path_, keyed(passphrase("two").key).key)),
+            ErrorCode::kWrongKey);
+  auto text = text_of(path_ + "/varve.repo");
+  text.erase(text.rfind("checksum = "));
+  text.replace(text.find(" test\n"), 6, " tess\n");
+  write("/varve.repo",
+        text + fmt::format("checksum = {:016x}\n", base::checksum64(base::as_bytes(text))));
+  EXPECT_EQ(must(read_encryption(path_))->slots.at(1).label, "tess");
+  EXPECT_EQ(code_of(read_authentic_encryption(path_, key)), ErrorCode::kCorrupt);
+}
+
 TEST_F(KeySlotsOfRepository, PassphrasesCostNoMoreTogetherThanAnOpeningTries) {
   const auto keys = slots();
   auto dear = passphrase("dear");
