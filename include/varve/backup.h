@@ -314,6 +314,13 @@ struct StoreRequest {
   /// Repository::open_version() and clone_version(). May be empty. A mount uses it.
   std::function<Result<VersionInfo>(SeriesId series, VersionNumber source, const NewFile& root)>
       open{};
+  /// Drops a refused version, in place of Repository::abandon_version(). May be empty.
+  std::function<Result<void>(SeriesId series, VersionNumber number)> drop{};
+  /// Refuses a directory that is empty, or that has lost more than half of the names and of the
+  /// bytes of the newest version that is no incomplete copy, unless UpkeepSettings says not to.
+  /// Only for `seals`, and without StoreOptions::only: a list may name few files. A refused store
+  /// leaves no version that store_version() began, and is noted for Repository::refused_store().
+  bool guard = false;
 };
 
 /// The result of store_version().
@@ -331,7 +338,8 @@ struct StoredVersion {
 /// Repository::open_version() does, which refuses the version of an interrupted store. Stores the
 /// repository's own folder as an empty directory. Calls `progress` as store_tree() does.
 /// Errors: those of Repository::open_version() and store_tree(); kInvalid if the directory is in
-/// the repository; kNotDirectory; kIo if the directory cannot be found.
+/// the repository; kNotDirectory; kIo if the directory cannot be found; kRefused as
+/// StoreRequest::guard says.
 [[nodiscard]] Result<StoredVersion> store_version(
     Repository& repository, const StoreRequest& request,
     const std::function<bool(const TransferProgress&)>& progress);

@@ -52,6 +52,8 @@ struct ScrubOptions;       // varve/check.h
 struct ScrubReport;        // varve/check.h
 struct EarlierCheck;       // varve/check.h
 struct LostFiles;          // varve/check.h
+struct RefusedStore;       // varve/refused_store.h
+enum class RefusalReason : std::uint8_t;
 
 /// Called while a check runs.
 using CheckObserver = std::function<void(const CheckProgress&)>;
@@ -180,6 +182,13 @@ class Repository {
   /// another rate from its next arranging on.
   /// Errors: the common ones.
   [[nodiscard]] virtual Result<void> set_upkeep_settings(const UpkeepSettings& settings) = 0;
+  /// Returns the last refused store into a series; nullopt if there was none, or if a newer version
+  /// was sealed since then.
+  /// Errors: the common ones.
+  [[nodiscard]] virtual Result<std::optional<RefusedStore>> refused_store(SeriesId series) = 0;
+  /// Notes that a store into a series was refused now.
+  /// Errors: the common ones.
+  [[nodiscard]] virtual Result<void> note_refused_store(SeriesId series, RefusalReason reason) = 0;
   /// Replaces the key slots of an encrypted repository by those of a changed text of `varve.repo`.
   /// KeySlots::open_beside() makes such texts.
   /// Errors: kCorrupt for a text that no program with the keys wrote, and for that of another

@@ -40,6 +40,7 @@ enum class ErrorCode : std::uint8_t {
   kUnavailable,        ///< The storage or the daemon does not answer now, but may later.
   kUsage,              ///< The command line is wrong. Only front ends report this.
   kWrongKey,           ///< No key was given for an encrypted repository, or it opens no key slot.
+  kRefused,            ///< The source of a store is empty, or lost most of its content.
 };
 
 /// An error. Its message tells the user what happened and what to do.

@@ -58,6 +58,9 @@ struct StreamRequest {
   std::function<Result<void>(SeriesId series, VersionNumber number)> drop{};
   /// Called once the whole stream is stored. An error is one of the stream. May be empty.
   std::function<Result<void>()> confirm{};
+  /// Refuses a stream without a byte, and an archive without a member, after `confirm`. The refused
+  /// store is noted for Repository::refused_store().
+  bool refuses_empty = false;
 };
 
 /// Stores all bytes of the descriptor `fd`, or the members of the archive in it, as a version, and
@@ -69,7 +72,8 @@ struct StreamRequest {
 /// the archive. The report lists metadata that a version cannot have.
 /// Errors: those of Repository::open_version(); kInvalid for a file's path, an archive that is
 /// truncated or damaged, a member with .. in its name, one below a member that is no directory, and
-/// a hard link to no member; kIo if `fd` cannot be read; kInterrupted if `progress` returned false.
+/// a hard link to no member; kIo if `fd` cannot be read; kInterrupted if `progress` returned false;
+/// kRefused as StreamRequest::refuses_empty says.
 [[nodiscard]] Result<StoredVersion> store_stream(
     Repository& repository, const StreamRequest& request, int fd,
     const std::function<bool(const TransferProgress&)>& progress);

@@ -148,8 +148,9 @@ struct TransferProgress {
 
 /// The outcome of a tree that was copied into or out of a repository.
 struct TransferReport {
-  std::uint64_t entries = 0;    ///< Entries created or already present.
-  std::uint64_t unchanged = 0;  ///< Entries that are files whose content was already present.
+  std::uint64_t entries = 0;          ///< Entries created or already present.
+  std::uint64_t unchanged = 0;        ///< Entries that are files whose content was already present.
+  std::uint64_t unchanged_bytes = 0;  ///< Data of these files. Only set by a store.
   std::uint64_t removed = 0;
   std::uint64_t bytes = 0;
   bool resumed = false;  ///< An interrupted restore was continued.

@@ -10,7 +10,7 @@
 
 namespace varve {
 
-/// Defaults for arranging and pruning; see `varve config`.
+/// Defaults for arranging, pruning and storing; see `varve config`.
 struct UpkeepSettings {
   /// Limit on the bytes that arranging reads and writes each second; 0 = no limit. nullopt: the
   /// limit of the program, which is 64 MiB in the background and none otherwise.
@@ -18,6 +18,8 @@ struct UpkeepSettings {
   KeepRules keep;  ///< The rules of a prune without rules; none unless set.
   /// The lock of the objects of a repository in an object store; none unless set.
   ObjectLock object_lock{};
+  /// Whether `varve store` refuses a directory that is empty or has lost most of its content.
+  bool guards_sources = true;
 
   friend bool operator==(const UpkeepSettings&, const UpkeepSettings&) = default;
 };

@@ -15,13 +15,15 @@ namespace {
 
 constexpr std::string_view kUpkeepSetting = "upkeep";
 
-// The first varint says which optional values follow.
+// The first varint says which optional values follow, and has the settings of two values.
 constexpr std::uint64_t kHasRate = 1;
 constexpr std::uint64_t kHasWithin = 2;
 constexpr std::uint64_t kByClaimed = 4;  // For earlier programs. Nothing depends on its absence.
 constexpr std::uint64_t kHasLock = 8;
 constexpr std::uint64_t kBySealed = 16;
-constexpr std::uint64_t kFlags = kHasRate | kHasWithin | kByClaimed | kHasLock | kBySealed;
+constexpr std::uint64_t kNoGuard = 32;
+constexpr std::uint64_t kFlags =
+    kHasRate | kHasWithin | kByClaimed | kHasLock | kBySealed | kNoGuard;
 
 constexpr auto kLockModeMax = static_cast<std::uint64_t>(LockMode::kGovernance);
 
@@ -55,6 +57,7 @@ Result<UpkeepSettings> find_upkeep_settings(const meta::Txn& txn) {
   }
   if ((flags & kHasWithin) != 0) settings.keep.within_seconds = r.varint();
   settings.keep.by_claimed = (flags & kBySealed) == 0;
+  settings.guards_sources = (flags & kNoGuard) == 0;
   if ((flags & kHasLock) != 0) {
     const std::uint64_t days = r.varint();
     const std::uint64_t mode = r.varint();
@@ -72,7 +75,7 @@ Result<void> put_upkeep_settings(meta::WriteTxn& txn, const UpkeepSettings& sett
   const KeepRules& keep = settings.keep;
   w.varint((settings.arrange_bytes_per_second ? kHasRate : 0) |
            (keep.within_seconds ? kHasWithin : 0) | (keep.by_claimed ? kByClaimed : kBySealed) |
-           (settings.object_lock.on() ? kHasLock : 0));
+           (settings.object_lock.on() ? kHasLock : 0) | (settings.guards_sources ? 0 : kNoGuard));
   if (settings.arrange_bytes_per_second) w.varint(*settings.arrange_bytes_per_second);
   for (const Count count : kCounts) w.varint(keep.*count);
   if (keep.within_seconds) w.varint(*keep.within_seconds);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stored defaults for arranging and pruning (docs/FORMAT.md §7).
+// The stored defaults for arranging, pruning and storing (docs/FORMAT.md §7).
 #pragma once
 
 #include "meta/lmdb.h"

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "control/socket.h"
@@ -215,6 +216,15 @@ Result<void> Client::rename(const RenameRequest& request) {
   return {};
 }
 
+/// Ends a store whose stream must not become a version. Returns `reason` once the daemon has
+/// dropped the version.
+Error Client::refuse_end(Error reason, int stop) {
+  ::shutdown(socket_.get(), SHUT_WR);  // In place of the answer.
+  if (reason.code() == ErrorCode::kInterrupted) return reason;
+  for (auto reply = receive_any(stop); reply && !reply->error; reply = receive_any(stop)) continue;
+  return reason;
+}
+
 Result<StoreTaskReply> Client::store(const StoreTask& task, int stop,
                                      const std::function<void(const TransferProgress&)>& progress) {
   Request asked = request_for(task.stream ? Operation::kStoreStream : Operation::kStore);
@@ -235,6 +245,10 @@ Result<StoreTaskReply> Client::store(const StoreTask& task, int stop,
       pollfd stopped = {.fd = stop, .events = POLLIN, .revents = 0};
       if (::poll(&stopped, 1, kStopPauseMs) > 0)
         return Error(ErrorCode::kInterrupted, "interrupted");
+      if (task.stream->check_end) {
+        auto ended = task.stream->check_end();
+        if (!ended) return refuse_end(std::move(ended).error(), stop);
+      }
       VARVE_TRY(send_line(socket_.get(), encode(request_for(Operation::kGoOn)), patience_.silence));
       continue;
     }

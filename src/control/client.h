@@ -100,6 +100,7 @@ class Client {
   [[nodiscard]] Result<Reply> ask_new(const Request& request, const char* what);
   /// Returns the next reply that is more than a sign of life. It may be an error of the daemon.
   [[nodiscard]] Result<Reply> receive_any(int stop);
+  [[nodiscard]] Error refuse_end(Error reason, int stop);
   /// As receive_any(), but returns an error of the daemon as an error.
   [[nodiscard]] Result<Reply> receive(int stop);
   [[nodiscard]] Result<std::string> receive_sign_of_life(int stop);

@@ -11,7 +11,7 @@
 
 namespace varve::control {
 
-inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 27> kCodes = {{
+inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 28> kCodes = {{
     {ErrorCode::kIo, "io"},
     {ErrorCode::kCorrupt, "corrupt"},
     {ErrorCode::kNotFound, "not_found"},
@@ -39,11 +39,13 @@ inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 27> kCodes =
     {ErrorCode::kBadHandle, "invalid"},
     {ErrorCode::kUsage, "invalid"},
     {ErrorCode::kWrongKey, "wrong_key"},
+    {ErrorCode::kRefused, "refused"},
 }};
 
 /// Returns the exit code of a command that ends with such an error.
 inline int exit_code_of(ErrorCode code) {
   if (code == ErrorCode::kNoRepository) return 10;
+  if (code == ErrorCode::kRefused) return 13;
   return code == ErrorCode::kLocked ? 11 : 1;
 }
 

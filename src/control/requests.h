@@ -76,6 +76,9 @@ struct StreamSource {
   /// Called once the whole stream is stored. Returns false if the command is gone: then its stream
   /// may have ended too early, and the version is dropped. Unset in the command's own process.
   std::function<bool()> confirm{};
+  /// Called in the command's process before it confirms the end of the stream. An error drops the
+  /// version, and ends the request. May be empty.
+  std::function<Result<void>()> check_end{};
 };
 
 /// A directory or a stream to store as a version. The process that stores it reads the files.
@@ -93,8 +96,10 @@ struct StoreTask {
   bool one_file_system = false;
   bool seals = false;
   bool read_all = false;
+  /// See StoreRequest::guard, and StreamRequest::refuses_empty for a stream.
+  bool guard = false;
   std::optional<Timestamp> time{};  ///< Claimed time.
-  /// The stream, in place of a directory. Only `version`, `seals` and `time` apply then.
+  /// The stream, in place of a directory. Only `version`, `seals`, `guard` and `time` apply then.
   std::optional<StreamSource> stream{};
 };
 

@@ -48,17 +48,29 @@ bool take_texts(const Json& object, const char* name, std::vector<std::string>& 
   return true;
 }
 
+/// Reads the members that both kinds of stores may have. Returns false if one is not valid. Older
+/// clients know no guard.
+bool take_choices(const Json& object, Fields& fields, StoreTask& task) {
+  if (fields.has("guard")) task.guard = fields.flag("guard");
+  if (object.find("time") != nullptr) {
+    task.time = time_from_json(object, "time");
+    if (!task.time) return false;
+  }
+  return fields.ok();
+}
+
+void put_choices(const StoreTask& task, Json& object) {
+  if (task.guard) object["guard"] = true;
+  if (task.time) object["time"] = time_to_json(*task.time);
+}
+
 std::optional<StoreTask> stream_from_json(const Json& object) {
   Fields fields(object);
   StoreTask task;
   task.version = fields.text("version");
   task.seals = fields.flag("seals");
   task.stream.emplace().file = fields.text("file");
-  if (!fields.ok()) return std::nullopt;
-  if (object.find("time") != nullptr) {
-    task.time = time_from_json(object, "time");
-    if (!task.time) return std::nullopt;
-  }
+  if (!take_choices(object, fields, task)) return std::nullopt;
   return task;
 }
 
@@ -88,10 +100,7 @@ std::optional<StoreTask> store_from_json(const Json& object) {
   if (object.find("only") != nullptr && !take_texts(object, "only", task.only.emplace())) {
     return std::nullopt;
   }
-  if (object.find("time") != nullptr) {
-    task.time = time_from_json(object, "time");
-    if (!task.time) return std::nullopt;
-  }
+  if (!take_choices(object, fields, task)) return std::nullopt;
   return task;
 }
 
@@ -139,7 +148,7 @@ Json stream_to_json(const StoreTask& task) {
   Json object = {{"version", text_to_json(task.version)},
                  {"file", text_to_json(task.stream->file)},
                  {"seals", task.seals}};
-  if (task.time) object["time"] = time_to_json(*task.time);
+  put_choices(task, object);
   return object;
 }
 
@@ -166,7 +175,7 @@ Json store_to_json(const StoreTask& task) {
     object["without_entries"].push_back(identity_of(one));
   }
   if (task.only) object["only"] = texts_to_json(*task.only);
-  if (task.time) object["time"] = time_to_json(*task.time);
+  put_choices(task, object);
   return object;
 }
 

@@ -64,6 +64,7 @@ Result<StoreTask> store_task(const std::string& version, const StoreRequest& req
   task.one_file_system = request.options.one_file_system;
   task.seals = request.seals;
   task.read_all = request.read_all;
+  task.guard = request.guard;
   return task;
 }
 
@@ -170,6 +171,7 @@ Result<StoreTaskReply> LocalControl::store_stream_alone(
   request.version = name.version;
   request.file = task.stream->file;
   request.seals = task.seals;
+  request.refuses_empty = task.guard;
   request.open = [&](SeriesId id, VersionNumber source, const NewFile& root) {
     return open_to_store(name, id, source, root);
   };
@@ -204,9 +206,11 @@ Result<StoreTaskReply> LocalControl::store_alone(
   request.options.left_out = [&](const std::string& path) { reply.left_out.push_back(path); };
   request.seals = task.seals;
   request.read_all = task.read_all;
+  request.guard = task.guard;
   request.open = [&](SeriesId id, VersionNumber source, const NewFile& root) {
     return open_to_store(name, id, source, root);
   };
+  request.drop = [&](SeriesId id, VersionNumber number) { return discard_version(id, number); };
   VARVE_TRY_ASSIGN(StoredVersion stored,
                    store_version(repository_, request, [&](const TransferProgress& done) {
                      if (progress) progress(done);

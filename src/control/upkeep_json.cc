@@ -28,6 +28,7 @@ Json upkeep_to_json(const UpkeepSettings& settings) {
   if (settings.arrange_bytes_per_second) {
     object["arrange_bytes_per_second"] = *settings.arrange_bytes_per_second;
   }
+  if (!settings.guards_sources) object["guards_sources"] = false;
   if (settings.object_lock.on()) {
     object["object_lock_days"] = settings.object_lock.days;
     object["object_lock_governance"] = settings.object_lock.mode == LockMode::kGovernance;
@@ -44,6 +45,7 @@ std::optional<UpkeepSettings> upkeep_from_json(const Json& object) {
   if (fields.has("arrange_bytes_per_second")) {
     settings.arrange_bytes_per_second = fields.count("arrange_bytes_per_second");
   }
+  if (fields.has("guards_sources")) settings.guards_sources = fields.flag("guards_sources");
   if (fields.has("object_lock_days")) {
     settings.object_lock.days = fields.u32("object_lock_days");
     settings.object_lock.mode =

@@ -58,6 +58,8 @@ int errno_of(const Error& error) {
       return EINTR;
     case ErrorCode::kWrongKey:
       return ENOKEY;
+    case ErrorCode::kRefused:
+      return EPERM;
     // EAGAIN would make programs call again at once, as on a descriptor that does not block.
     case ErrorCode::kUnavailable:
     case ErrorCode::kLocked:

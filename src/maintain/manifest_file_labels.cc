@@ -9,6 +9,7 @@
 #include "catalog/clock_record.h"
 #include "catalog/disk_record.h"
 #include "catalog/pool_records.h"
+#include "catalog/refused_record.h"
 #include "catalog/sequence_record.h"
 #include "catalog/series_catalog.h"
 #include "catalog/series_sequences.h"
@@ -90,7 +91,7 @@ Result<bool> has_update_after(io::File& file, std::uint64_t offset, std::uint64_
 
 bool is_labelled_setting(std::string_view key) {
   return key != catalog::kDiskSetting && key != catalog::kPoolMergingSetting &&
-         key != catalog::kPostPassSetting;
+         key != catalog::kPostPassSetting && !key.starts_with(catalog::kRefusedSetting);
 }
 
 Result<void> for_each_label(const meta::Txn& txn, SeriesId series, const std::string& superblock,

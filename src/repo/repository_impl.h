@@ -88,6 +88,8 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] Result<void> set_pool_index(const PoolIndexChoice& choice) override;
   [[nodiscard]] Result<UpkeepSettings> upkeep_settings() override;
   [[nodiscard]] Result<void> set_upkeep_settings(const UpkeepSettings& settings) override;
+  [[nodiscard]] Result<std::optional<RefusedStore>> refused_store(SeriesId series) override;
+  [[nodiscard]] Result<void> note_refused_store(SeriesId series, RefusalReason reason) override;
   [[nodiscard]] Result<void> adopt_keys(std::string_view superblock) override;
   [[nodiscard]] Result<std::shared_ptr<BesideFiles>> beside(SeriesId series) override;
   [[nodiscard]] Result<std::vector<PoolStream>> pool_streams() override;

@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <ctime>
+#include <string>
 #include <utility>
 
-#include "base/log.h"
 #include "repo/incomplete_mark.h"
 #include "repo/open_store.h"
+#include "repo/source_guard.h"
 #include "repo/source_memory.h"
 #include "transfer/archive_importer.h"
 #include "transfer/version_names.h"
@@ -25,24 +25,14 @@ Result<TransferReport> import_into(VersionWriter& writer, const StreamRequest& r
                               : transfer::import_stream(writer, request.file, fd, progress);
 }
 
-/// Returns whether the series has an open version with the requested name.
-bool has_version(Repository& repository, const StreamRequest& request) {
-  const auto series = repository.find_series(request.series);
-  if (!series) return false;
-  const auto writer = repository.writer(series->id);
-  return writer && (*writer)->info().name == request.version;
-}
-
-/// Drops an incomplete version, and its series if that is new.
-void drop(Repository& repository, const StreamRequest& request, const VersionInfo& version,
-          bool new_series) {
-  auto dropped = request.drop ? request.drop(version.series, version.number)
-                              : repository.abandon_version(version.series, version.number, true);
-  if (dropped && new_series) dropped = repository.remove_series(version.series_name);
-  if (!dropped) {
-    base::log(base::LogLevel::kWarning, version.name + " is incomplete and could not be dropped: " +
-                                            dropped.error().message());
-  }
+/// Errors: kRefused for a stream without a byte, and an archive without a member.
+Result<void> check_has_content(const StreamRequest& request, const TransferReport& report) {
+  const bool is_archive = request.file.empty();
+  if (!request.refuses_empty || (is_archive ? report.entries > 1 : report.bytes != 0)) return {};
+  return Error(ErrorCode::kRefused,
+               std::string(is_archive ? "the archive has no members" : "the stream is empty") +
+                   "; nothing was stored. Check the program that writes it; --allow-empty stores "
+                   "an empty one");
 }
 
 }  // namespace
@@ -64,7 +54,7 @@ Result<StoredVersion> store_stream(Repository& repository, const StreamRequest& 
   root.uid = ::geteuid();
   root.gid = ::getegid();
   const bool had_series = repository.find_series(request.series).has_value();
-  const bool had_version = has_version(repository, request);
+  const bool had_version = repo::has_open_version(repository, request.series, request.version);
   StoredVersion stored;
   VARVE_TRY_ASSIGN(stored.info, repo::open_or_continue(repository, store, memory, root));
   const bool own = memory.tracking() != nullptr;
@@ -75,10 +65,16 @@ Result<StoredVersion> store_stream(Repository& repository, const StreamRequest& 
     VARVE_TRY(repo::mark_problems(*writer, imported.problems.size()));
     VARVE_TRY(writer->sync());
     if (request.confirm) VARVE_TRY(request.confirm());
+    VARVE_TRY(check_has_content(request, imported));
     return imported;
   }();
   if (!report) {
-    if (own || !had_version) drop(repository, request, stored.info, !had_series);
+    if (own || !had_version) {
+      repo::drop_version(repository, request.drop, stored.info, !had_series);
+    }
+    if (report.error().code() == ErrorCode::kRefused) {
+      repo::note_refused(repository, request.series, RefusalReason::kEmpty);
+    }
     return std::move(report).error();
   }
   stored.report = std::move(*report);

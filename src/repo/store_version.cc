@@ -13,6 +13,7 @@
 #include "catalog/claimed_time.h"
 #include "repo/incomplete_mark.h"
 #include "repo/open_store.h"
+#include "repo/source_guard.h"
 #include "repo/source_memory.h"
 #include "transfer/source_filter.h"
 #include "transfer/tree_importer.h"
@@ -113,14 +114,30 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
   if (error) return base::io_error(request.directory, error.value());
   VARVE_TRY_ASSIGN(const NewFile root, root_like(request.directory));
   VARVE_TRY(transfer::check_listed(request.directory, options));
+  VARVE_TRY_ASSIGN(auto guard, repo::SourceGuard::create(repository, request));
+  VARVE_TRY(guard.check_before_opening());
+  const bool had_series = repository.find_series(request.series).has_value();
+  const bool had_version = repo::has_open_version(repository, request.series, request.version);
   repo::SourceMemory memory(repository, request, source.string());
   StoredVersion stored;
   VARVE_TRY_ASSIGN(stored.info, repo::open_or_continue(repository, request, memory, root));
-  VARVE_TRY_ASSIGN(const auto writer, repository.writer(stored.info.series));
-  VARVE_TRY_ASSIGN(stored.report, transfer::import_tree(*writer, request.directory, progress,
+  const auto import = [&]() -> Result<TransferReport> {
+    VARVE_TRY_ASSIGN(const auto writer, repository.writer(stored.info.series));
+    VARVE_TRY_ASSIGN(auto report, transfer::import_tree(*writer, request.directory, progress,
                                                         options, memory.tracking()));
-  VARVE_TRY(repo::mark_problems(*writer, stored.report.problems.size()));
-  VARVE_TRY(writer->sync());
+    // The version of another command may have more than the source.
+    if (memory.tracking() != nullptr || !had_version) VARVE_TRY(guard.check_stored(report));
+    VARVE_TRY(repo::mark_problems(*writer, report.problems.size()));
+    VARVE_TRY(writer->sync());
+    return report;
+  };
+  auto report = import();
+  if (!report && report.error().code() == ErrorCode::kRefused) {
+    repo::drop_version(repository, request.drop, stored.info, !had_series);
+    repo::note_refused(repository, request.series, RefusalReason::kShrunk);
+  }
+  if (!report) return std::move(report).error();
+  stored.report = std::move(*report);
   VARVE_TRY(memory.finish());
   stored.sources = memory.states();
   return stored;

@@ -34,6 +34,16 @@ bool is_cache(int directory_fd) {
          std::string_view(head.data(), head.size()) == kCacheSignature;
 }
 
+/// Returns whether the entry is a directory lost+found without names that this user may see.
+bool is_empty_lost_and_found(int directory_fd, const std::string& name) {
+  if (name != "lost+found") return false;
+  const base::UniqueFd fd(
+      ::openat(directory_fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return errno == EACCES;
+  const auto names = list_names(fd.get());
+  return names && names->empty();
+}
+
 /// Errors: kInvalid unless every component can be a name.
 Result<void> check_relative(const std::string& path) {
   for (std::size_t at = 0; at <= path.size();) {
@@ -76,6 +86,23 @@ Result<void> check_listed(const std::string& directory, const StoreOptions& opti
   return Error(ErrorCode::kNotFound, "the list names nothing that exists below " + directory +
                                          "; its first path is \"" + options.only->front() +
                                          "\". Nothing was stored");
+}
+
+Result<bool> is_empty_source(const std::string& directory, const StoreOptions& options) {
+  StoreOptions quiet = options;
+  quiet.left_out = {};  // The store itself reports these directories.
+  VARVE_TRY_ASSIGN(SourceFilter filter, SourceFilter::create(quiet));
+  const base::UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return system_error("cannot open " + directory, errno);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return system_error("fstat", errno);
+  VARVE_TRY_ASSIGN(const auto names, filter.list(fd.get(), status, {}));
+  return std::ranges::all_of(names, [&](const std::string& name) {
+    struct stat entry {};
+    const bool seen = ::fstatat(fd.get(), name.c_str(), &entry, AT_SYMLINK_NOFOLLOW) == 0;
+    return filter.leaves_out(name, seen ? std::optional(entry.st_mode) : std::nullopt) ||
+           is_empty_lost_and_found(fd.get(), name);
+  });
 }
 
 Result<SourceFilter> SourceFilter::create(const StoreOptions& options) {

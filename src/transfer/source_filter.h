@@ -51,4 +51,10 @@ class SourceFilter {
 /// Errors: kNotFound if no listed path exists; those of opening the source.
 [[nodiscard]] Result<void> check_listed(const std::string& directory, const StoreOptions& options);
 
+/// Returns whether nothing of the source would be stored: it has no entries but excluded ones, and
+/// perhaps an empty directory lost+found, as a disk without files has. Reads only its own names.
+/// Errors: those of opening and listing the source.
+[[nodiscard]] Result<bool> is_empty_source(const std::string& directory,
+                                           const StoreOptions& options);
+
 }  // namespace varve::transfer

@@ -263,6 +263,7 @@ Result<void> TreeImporter::store_entry(const std::string& name, const struct sta
     remember_link(status, existing_->ino);
     count(state_of(status));
     ++report_.unchanged;
+    report_.unchanged_bytes += existing_->attributes.data_bytes;
     return {};
   }
   if (existing_ && S_ISDIR(existing_->attributes.mode)) {

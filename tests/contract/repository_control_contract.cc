@@ -286,6 +286,7 @@ TEST_P(RepositoryControlContract, DefaultsOfUpkeepAreReadAndChanged) {
   wanted.keep.daily = 30;
   wanted.keep.within_seconds = 3600;
   wanted.keep.by_claimed = false;
+  wanted.guards_sources = false;
   EXPECT_EQ(must(control_.upkeep({wanted})), wanted);
   EXPECT_EQ(must(control_.upkeep({})), wanted);
   EXPECT_EQ(must(controlled_.repository().upkeep_settings()), wanted);

@@ -28,6 +28,7 @@
 #include "support/kernel_tick.h"
 #include "support/temp_repository.h"
 #include "support/test_encryption.h"
+#include "varve/refused_store.h"
 
 namespace varve::control {
 namespace {
@@ -285,6 +286,40 @@ TEST_P(StoreControlContract, CommandThatIsGoneAtTheEndLeavesNothing) {
     connected.socket.reset();
   }
   EXPECT_TRUE(nothing_is_left());
+}
+
+// The program that writes the stream may fail after it has closed the stream.
+TEST_P(StoreControlContract, FailedWriterOfTheStreamLeavesNothing) {
+  StoreTask what = stream_of("s/v", "f", "half of a dump");
+  const Error failed(ErrorCode::kIo, "the dump failed");
+  if (GetParam()) {
+    what.stream->check_end = [&]() -> Result<void> { return failed; };
+    const auto stored = store(what);
+    ASSERT_FALSE(stored);
+    EXPECT_EQ(stored.error().message(), "the dump failed");
+  } else {
+    what.stream->confirm = [] { return false; };
+    EXPECT_FALSE(store(what));
+  }
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_P(StoreControlContract, EmptySourcesAreRefusedIfTheTaskSaysSo) {
+  StoreTask empty = stream_of("s/v", "f", "");
+  empty.guard = true;
+  EXPECT_EQ(code_of(store(empty)), ErrorCode::kRefused);
+  must(store(task("s/one")));
+  std::filesystem::remove_all(source_);
+  std::filesystem::create_directories(source_ + "/a");
+  StoreTask shrunk = task("s/two");
+  shrunk.guard = true;
+  const auto series = must(repository_->find_series("s")).id;
+  EXPECT_EQ(code_of(store(shrunk)), ErrorCode::kRefused);
+  EXPECT_TRUE(must(repository_->open_versions(series)).empty());
+  EXPECT_TRUE(must(repository_->refused_store(series)));
+  shrunk.guard = false;
+  must(store(shrunk));
+  EXPECT_FALSE(must(repository_->refused_store(series)));
 }
 
 TEST_P(StoreControlContract, StreamMustBeAFileOrAPipeForReading) {

@@ -91,6 +91,8 @@ json stats repo pooled/one
 json check repo
 json check --read-data repo
 json scrub repo
+mkdir hollow
+expect_status 13 "$VARVE" store repo s/hollow hollow
 allowed=2 json status --max-age 1h repo
 touch repo/series/00000001/active/strange
 echo damage | tee -a repo/series/00000001/labels >repo/series/00000001/beside

@@ -12,6 +12,7 @@ memory=$home/.local/state/varve
 mkdir -p "$home/backup" "$home/user" "$home/ram" "$home/mnt" "$memory" "$work/plain/user"
 echo content | tee "$home/user/file" >"$work/plain/user/file"
 "$VARVE" init "$repo" >/dev/null
+"$VARVE" -q config "$repo" guard=off  # Its versions are of different trees.
 "$VARVE" init "$second" >/dev/null
 "$VARVE" -q store "$second" t/one "$home/user" >/dev/null
 mount -t tmpfs -o size=1m none "$home/ram"

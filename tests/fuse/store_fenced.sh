@@ -32,7 +32,7 @@ printf 'before' >"$work/source/open"
 mkdir "$mnt/t/one.partial"
 
 "$VARVE" -q attach --write "$place" "$work/second"
-"$VARVE" -q store "$work/second" s/other "$work/source/dir"
+"$VARVE" -q store --allow-shrunk "$work/second" s/other "$work/source/dir"
 
 mv -T "$mnt/t/one.partial" "$mnt/t/one"
 wait_until "the daemon notices" grep -q 'another folder writes' "$work/daemon.log"

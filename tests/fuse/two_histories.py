@@ -97,7 +97,7 @@ class Pair:
             os.makedirs(os.path.dirname(os.path.join(tree, name)), exist_ok=True)
             with open(os.path.join(tree, name), "wb") as file:
                 file.write(self.rand.randbytes(FILE_BYTES))
-        must("store", repository, "roots/v2", tree)
+        must("store", "--allow-shrunk", repository, "roots/v2", tree)
         self.trees.setdefault("roots/v2", []).append(content(tree))
 
     # Adds files to an open version. Both histories go on with it, as after a roll-back of a running machine.

@@ -27,6 +27,7 @@ UpkeepSettings some_settings() {
   settings.keep.yearly = 7;
   settings.keep.within_seconds = 86400;
   settings.keep.by_claimed = false;
+  settings.guards_sources = false;
   return settings;
 }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The notes of refused stores. A note needs no removal: a newer version than its own makes it void.
+#include <optional>
+
+#include "catalog/refused_record.h"
+#include "catalog/series_catalog.h"
+#include "meta/lmdb.h"
+#include "repo/repository_impl.h"
+#include "series/series_parts.h"
+#include "varve/refused_store.h"
+
+namespace varve::repo {
+namespace {
+
+/// Returns the number of the series' newest sealed version; 0 if it has none.
+Result<VersionNumber> newest_sealed(const meta::Txn& txn, SeriesId series) {
+  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
+  VersionNumber newest{};
+  for (const catalog::VersionRecord& version : versions) {
+    if (version.state == VersionState::kSealed) newest = version.number;
+  }
+  return newest;
+}
+
+}  // namespace
+
+Result<std::optional<RefusedStore>> RepositoryImpl::refused_store(SeriesId series) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto record, catalog::find_refused(txn, series));
+  if (!record) return std::optional<RefusedStore>();
+  VARVE_TRY_ASSIGN(const auto newest, newest_sealed(txn, series));
+  return newest > record->newest ? std::nullopt : std::optional(record->store);
+}
+
+Result<void> RepositoryImpl::note_refused_store(SeriesId series, RefusalReason reason) {
+  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto newest, newest_sealed(txn, series));
+  VARVE_TRY(catalog::put_refused(txn, series, {newest, {reason, clock_.now()}}));
+  VARVE_TRY(txn.commit());
+  replicate_soon();
+  return {};
+}
+
+}  // namespace varve::repo

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "repo/source_guard.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "base/log.h"
+#include "io/file_system.h"
+#include "store/repository_names.h"
+#include "store/repository_paths.h"
+#include "transfer/source_filter.h"
+#include "varve/upkeep.h"
+
+namespace varve::repo {
+namespace {
+
+constexpr const char* kAdvice =
+    "nothing was stored. Check that the directory is mounted and complete; --allow-shrunk stores "
+    "it as it is";
+
+/// Returns the part of `before` that is missing from `now`, in percent, rounded down.
+std::uint64_t lost_percent(std::uint64_t before, std::uint64_t now) {
+  if (before <= now) return 0;
+  // Sizes up to 2^64 would overflow in integers.
+  return static_cast<std::uint64_t>(100.0 * static_cast<double>(before - now) /
+                                    static_cast<double>(before));
+}
+
+bool lost_more_than_half(std::uint64_t before, std::uint64_t now) {
+  return now < before - before / 2;
+}
+
+/// Returns a sentence about the entries that the store could not read; "" if it read all.
+std::string problems_text(const TransferReport& report) {
+  if (report.problems.empty()) return {};
+  return fmt::format(". There were {} problems; the first is: {}", report.problems.size(),
+                     report.problems.front());
+}
+
+}  // namespace
+
+Result<SourceGuard> SourceGuard::create(Repository& repository, const StoreRequest& request) {
+  bool is_on = request.guard && request.seals && !request.options.only;
+  if (is_on) {
+    VARVE_TRY_ASSIGN(const UpkeepSettings settings, repository.upkeep_settings());
+    is_on = settings.guards_sources;
+  }
+  return SourceGuard(repository, request, is_on);
+}
+
+Result<std::optional<VersionInfo>> SourceGuard::newest_whole() {
+  std::optional<VersionInfo> newest;
+  const auto series = repository_.find_series(request_.series);
+  if (!series) return newest;
+  VARVE_TRY_ASSIGN(auto versions, repository_.versions(series->id));
+  for (VersionInfo& version : versions) {
+    const bool is_whole = !version.origin || version.origin->whole;
+    if (version.state == VersionState::kSealed && is_whole) newest = std::move(version);
+  }
+  return newest;
+}
+
+Result<void> SourceGuard::refuse_empty() {
+  VARVE_TRY_ASSIGN(const auto newest, newest_whole());
+  const std::string names = newest ? fmt::format(", and {}/{} has {} names", request_.series,
+                                                 newest->name, newest->entries)
+                                   : std::string();
+  return Error(ErrorCode::kRefused,
+               fmt::format("{} is empty{}; {}", request_.directory, names, kAdvice));
+}
+
+Result<void> SourceGuard::check_before_opening() {
+  if (!is_on_) return {};
+  VARVE_TRY_ASSIGN(const bool is_empty,
+                   transfer::is_empty_source(request_.directory, request_.options));
+  if (!is_empty) return {};
+  note_refused(repository_, request_.series, RefusalReason::kEmpty);
+  return refuse_empty();
+}
+
+// The walk has counted names and bytes anyway, so that this comparison reads nothing.
+Result<void> SourceGuard::check_stored(const TransferReport& report) {
+  if (!is_on_) return {};
+  const std::uint64_t names = report.entries - 1;  // The root has no name.
+  if (names == 0) {
+    auto refused = refuse_empty();
+    return std::move(refused).error().with_more(problems_text(report));
+  }
+  VARVE_TRY_ASSIGN(const auto newest, newest_whole());
+  if (!newest) return {};
+  const std::uint64_t bytes = report.bytes + report.unchanged_bytes;
+  const bool lost_bytes =
+      newest->logical_bytes == 0 || lost_more_than_half(newest->logical_bytes, bytes);
+  if (!lost_bytes || !lost_more_than_half(newest->entries, names)) return {};
+  return Error(ErrorCode::kRefused,
+               fmt::format("{} has lost {} % of the names and {} % of the bytes of {}/{}; {}",
+                           request_.directory, lost_percent(newest->entries, names),
+                           lost_percent(newest->logical_bytes, bytes), request_.series,
+                           newest->name, kAdvice))
+      .with_more(problems_text(report));
+}
+
+void note_refused(Repository& repository, const std::string& series, RefusalReason reason) {
+  const auto found = repository.find_series(series);
+  if (!found) return;
+  const auto noted = repository.note_refused_store(found->id, reason);
+  if (!noted) {
+    base::log(base::LogLevel::kWarning,
+              "the refused store is not noted: " + noted.error().message());
+  }
+}
+
+bool has_open_version(Repository& repository, const std::string& series,
+                      const std::string& version) {
+  const auto found = repository.find_series(series);
+  if (!found) return false;
+  const auto writer = repository.writer(found->id);
+  return writer && (*writer)->info().name == version;
+}
+
+void drop_version(Repository& repository, const DropVersion& drop, const VersionInfo& version,
+                  bool new_series) {
+  auto dropped = drop ? drop(version.series, version.number)
+                      : repository.abandon_version(version.series, version.number, true);
+  if (dropped) {
+    const auto folder = store::RepositoryPaths(repository.path()).series(version.series);
+    (void)repository.file_system().remove(folder + "/" +
+                                          store::unfinished_sources_name(version.number));
+  }
+  if (dropped && new_series) dropped = repository.remove_series(version.series_name);
+  if (!dropped) {
+    base::log(base::LogLevel::kWarning, version.name + " is incomplete and could not be dropped: " +
+                                            dropped.error().message());
+  }
+}
+
+}  // namespace varve::repo
