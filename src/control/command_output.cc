@@ -4,61 +4,22 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <thread>
+#include <utility>
 
 #include "base/system_error.h"
 #include "base/unique_fd.h"
+#include "control/child_process.h"
 
 namespace varve::control {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookEvery{20};
-// A command that is ended has so long for that.
-constexpr int kLooksAtEnd = 50;
-
-/// A child process. Its destructor ends it, and waits for that.
-class Child {
- public:
-  explicit Child(pid_t pid) : pid_(pid) {}
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    if (pid_ == 0) return;
-    ::kill(pid_, SIGTERM);
-    for (int looks = 0; looks < kLooksAtEnd && !has_ended(); ++looks) {
-      std::this_thread::sleep_for(kLookEvery);
-    }
-    if (!has_ended()) ::kill(pid_, SIGKILL);
-    static_cast<void>(wait());
-  }
-  /// Returns whether the child has ended.
-  bool has_ended() {
-    if (pid_ == 0) return true;
-    const auto got = ::waitpid(pid_, &status_, WNOHANG);
-    // A process that ignores SIGCHLD has no child to wait for.
-    if (got == pid_ || (got < 0 && errno != EINTR)) pid_ = 0;
-    return pid_ == 0;
-  }
-  /// Waits for the end. Returns the exit code, or 128 and the signal that ended the child.
-  int wait() {
-    while (pid_ != 0 && ::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) continue;
-    pid_ = 0;
-    return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
-  }
-
- private:
-  pid_t pid_;
-  int status_ = 0;
-};
 
 Error too_long(const std::string& name, std::size_t bytes) {
   return {ErrorCode::kInvalid, fmt::format("{}: a key has less than {} bytes", name, bytes)};
@@ -86,7 +47,7 @@ class Limit {
 
 /// Reads what the child writes, until it closes the pipe or ends. A process that the child left in
 /// the background may keep the pipe open for ever.
-Result<std::size_t> read_while_runs(int fd, Child& child, const std::string& name,
+Result<std::size_t> read_while_runs(int fd, ChildProcess& child, const std::string& name,
                                     const Limit& limit, std::span<std::byte> out) {
   std::size_t have = 0;
   for (bool ended = false; have < out.size();) {
@@ -131,28 +92,11 @@ Result<Secret> output_of_command(const std::string& command, const std::string& 
   if (::pipe2(ends, O_CLOEXEC) != 0) return base::system_error("pipe", errno);
   const base::UniqueFd read_end(ends[0]);
   base::UniqueFd write_end(ends[1]);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
-  // Signals may be blocked here; Ctrl-C is to end the command.
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  std::string shell = "/bin/sh";
-  std::string option = "-c";
-  std::string text = command;
-  const std::array<char*, 4> words{shell.data(), option.data(), text.data(), nullptr};
-  pid_t pid = 0;
-  const int failed =
-      ::posix_spawn(&pid, shell.c_str(), &actions, &attributes, words.data(), ::environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return base::system_error("cannot run " + name, failed);
+  auto started =
+      ChildProcess::start({"/bin/sh", "-c", command}, write_end.get(), ChildInput::kInherited);
+  if (!started) return Error(started.error()).with_context(name);
   write_end.reset();
-  Child child(pid);
+  ChildProcess child = std::move(*started);
   const Limit time(name, limit);
   auto secret = Secret::fill_with(Secret::kBytesMax, [&](std::span<std::byte> out) {
     return read_while_runs(read_end.get(), child, name, time, out);
