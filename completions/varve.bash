@@ -86,6 +86,12 @@ _varve() {
   local stores
   stores=$(_varve_stores)
   for ((i = 1; i < COMP_CWORD; ++i)); do
+    if [[ ${COMP_WORDS[i]} == -- && " ${COMP_WORDS[*]:0:i} " == *" --stdin-from-command"[\ =]* ]]; then
+      # Behind the dashes is a command of its own.
+      ((i + 1 < COMP_CWORD)) || mapfile -t COMPREPLY < <(compgen -c -- "$word")
+      compopt -o default
+      return
+    fi
     if [[ -z $command && ${COMP_WORDS[i]} == -R ]]; then
       _varve_program+=(-R "${COMP_WORDS[++i]}")
       continue

@@ -91,7 +91,22 @@ function __varve_places
     printf '%s\n' $names | sed -n 's|/.*|/latest|p' | sort -u
 end
 
+# Behind the dashes of --stdin-from-command is a command of its own.
+function __varve_in_stored_command
+    set -l words (commandline -opc)
+    set -l dashes (contains -i -- -- $words); or return
+    string match -q -- '--stdin-from-command*' $words[1..$dashes]
+end
+
+function __varve_stored_command
+    set -l words (commandline -opc) (commandline -ct)
+    set -l dashes (contains -i -- -- $words)
+    set -l first (math $dashes + 1)
+    complete -C (string join ' ' -- $words[$first..-1])
+end
+
+complete -c varve -n __varve_in_stored_command -f -a '(__varve_stored_command)'
 complete -c varve -n __varve_needs_instance -f -a '(__varve_instances)'
 complete -c varve -n __varve_needs_command -f -a '(__varve_commands)'
-complete -c varve -n 'not __varve_needs_command; and string match -q -- "-*" (commandline -ct)' -f -a '(__varve_options)'
-complete -c varve -n 'not __varve_needs_command; and not __varve_needs_instance' -a '(__varve_places)'
+complete -c varve -n 'not __varve_in_stored_command; and not __varve_needs_command; and string match -q -- "-*" (commandline -ct)' -f -a '(__varve_options)'
+complete -c varve -n 'not __varve_in_stored_command; and not __varve_needs_command; and not __varve_needs_instance' -a '(__varve_places)'

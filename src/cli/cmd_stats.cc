@@ -57,6 +57,7 @@ Result<Figures> collect(Repository& repository) {
     VARVE_TRY_ASSIGN(one.versions, repository.versions(series.id));
     VARVE_TRY_ASSIGN(one.open, open_versions.of(series));
     VARVE_TRY_ASSIGN(one.debt, repository.arranging_debt(series.id));
+    VARVE_TRY_ASSIGN(one.refused, repository.refused_store(series.id));
     one.series = std::move(series);
     figures.debt.active_bytes += one.debt.active_bytes;
     figures.debt.dead_bytes += one.debt.dead_bytes;

@@ -65,6 +65,7 @@ Result<SeriesStatus> look_at_series(Repository& repository, control::OpenVersion
   VARVE_TRY_ASSIGN(status.open, open_versions.of(series));
   VARVE_TRY_ASSIGN(status.debt, repository.arranging_debt(series.id));
   VARVE_TRY(look_at_losses(repository, series.id, status));
+  VARVE_TRY_ASSIGN(status.refused, repository.refused_store(series.id));
   return status;
 }
 
@@ -168,6 +169,10 @@ Json series_json(const SeriesStatus& series, const Timestamp& now) {
     object["lost"] = lost_files_json(series.lost);
     object["lost"]["versions"] = series.versions_with_losses;
     put_name(object["lost"], "version", series.lost_version);
+  }
+  if (series.refused) {
+    object["refused"] = {{"reason", name_of(series.refused->reason)}};
+    put_time(object["refused"], "at", series.refused->at);
   }
   auto& open = object["open"] = Json::array();
   for (const VersionInfo& version : series.open) {

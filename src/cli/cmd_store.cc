@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -18,8 +13,6 @@
 
 #include "base/clock.h"
 #include "base/interruption.h"
-#include "base/system_error.h"
-#include "base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/known_damage.h"
 #include "cli/options.h"
@@ -31,11 +24,11 @@
 #include "cli/replication.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
+#include "cli/store_planning.h"
 #include "cli/store_source.h"
+#include "cli/stream_input.h"
 #include "cli/version_path.h"
-#include "control/key_source.h"
 #include "control/local_control.h"
-#include "control/mounted_path.h"
 #include "control/repository_control.h"
 #include "control/stop_request.h"
 #include "control/store_task.h"
@@ -51,8 +44,7 @@ struct StoreArguments {
   std::string version;
   std::string directory;
   std::string index_memory;
-  std::string stdin_name;
-  std::string tar;
+  StreamArguments stream;
   std::string time;
   SourceArguments source;
   bool dry_run = false;
@@ -61,6 +53,7 @@ struct StoreArguments {
   bool no_arrange = false;
   bool no_wait = false;
   bool checksum = false;
+  bool allow_shrunk = false;
   bool progress = false;
   bool json = false;
 };
@@ -78,10 +71,6 @@ void print_stored(const VersionInfo& version, const TransferReport& report,
   } else if (version.state == VersionState::kSealed && !context.quiet) {
     print(version_summary(version));
   }
-}
-
-bool is_stream(const StoreArguments& options) {
-  return !options.stdin_name.empty() || !options.tar.empty();
 }
 
 /// Returns true if the version is to stay open after the store.
@@ -103,6 +92,7 @@ Result<StoreRequest> directory_request(const VersionPath& path, const StoreArgum
   request.directory = options.directory;
   request.seals = !stays_open(path, options);
   request.read_all = options.checksum;
+  request.guard = !options.allow_shrunk;
   VARVE_TRY_ASSIGN(const std::string repository,
                    repository_at(options.repository, control::Purpose::kLook));
   request.options.without_entries = find_own_mounts(repository, options.directory);
@@ -117,37 +107,21 @@ using OnProgress = std::function<bool(const TransferProgress&)>;
 /// Stores the source that the options name.
 using Storing = std::function<Result<StoredVersion>(Repository&, const OnProgress&)>;
 
-using Stream = std::shared_ptr<const base::UniqueFd>;
-
-/// Opens the stream that the options name.
-Result<Stream> open_stream(const StoreArguments& options) {
-  const auto key = control::key_place_of_environment();
-  const bool is_input = options.tar.empty() || options.tar == "-";
-  if (is_input && (key.passphrase_file == "-" || key.key_file == "-")) {
-    return usage_error(
-        "standard input cannot be both the key and the data; name a file of the key");
-  }
-  auto input = std::make_shared<const base::UniqueFd>(
-      is_input ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-               : ::open(options.tar.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!input->valid()) {
-    return base::system_error(options.tar.empty() ? "standard input" : options.tar, errno);
-  }
-  if (::isatty(input->get()) == 1) {
-    return usage_error("standard input is a terminal; connect it to a file or a pipe");
-  }
-  return Stream(std::move(input));
-}
-
-Storing stream_storing(const StoreArguments& options, const VersionPath& path,
-                       const Stream& stream) {
+/// Lifetime: `stream` and `stop` outlive the result.
+Storing stream_storing(const StoreArguments& options, const VersionPath& path, StreamInput& stream,
+                       const control::StopRequest& stop) {
   StreamRequest request;
   request.series = path.series;
   request.version = path.version;
-  request.file = options.stdin_name;
+  request.file = options.stream.file();
   request.seals = !stays_open(path, options);
-  return [request, stream](Repository& repository, const OnProgress& on_progress) {
-    auto stored = store_stream(repository, request, stream->get(), on_progress);
+  request.refuses_empty = !options.stream.allow_empty;
+  request.confirm = [&stream, &stop] { return stream.finish(stop); };
+  return [request, &stream](Repository& repository, const OnProgress& on_progress) {
+    if (auto started = stream.start(); !started) {
+      return Result<StoredVersion>(std::move(started).error());
+    }
+    auto stored = store_stream(repository, request, stream.descriptor()->get(), on_progress);
     return request.file.empty() ? std::move(stored) : as_usage(std::move(stored));
   };
 }
@@ -182,20 +156,6 @@ Result<TransferReport> store_and_seal(Repository& repository, const VersionPath&
   return std::move(stored.report);
 }
 
-const char* word_of(StoreChange change) {
-  switch (change) {
-    case StoreChange::kAdded:
-      return "added";
-    case StoreChange::kChanged:
-      return "changed";
-    case StoreChange::kMetadata:
-      return "metadata";
-    case StoreChange::kRemoved:
-      return "removed";
-  }
-  return "";
-}
-
 StoreWaits waits_of(const StoreArguments& options, const Context& context,
                     const control::StopRequest& stop) {
   return {.wanted = !options.no_wait, .shows_progress = !context.quiet, .stopped = [&stop] {
@@ -216,7 +176,7 @@ Result<TransferReport> store_in_daemon(const StoreArguments& options, control::S
     progress.update(done.bytes_done, done.bytes_total, done.files_done);
   });
   progress.clear();
-  if (!options.stdin_name.empty()) stored = as_usage(std::move(stored));
+  if (!options.stream.file().empty()) stored = as_usage(std::move(stored));
   if (stored) {
     for (const std::string& folder : stored->left_out) report_left_out(folder);
     print_stored(stored->version, stored->report, options, context);
@@ -239,50 +199,20 @@ Result<control::StoreTask> directory_task(const StoreArguments& options, const V
   return task;
 }
 
+/// Lifetime: `stream` and `stop` outlive the result.
 Result<control::StoreTask> stream_task(const StoreArguments& options, const VersionPath& path,
-                                       const Stream& stream) {
-  VARVE_TRY(check_outside_mounts(options.repository, stream->get()));
+                                       StreamInput& stream, const control::StopRequest& stop) {
+  VARVE_TRY(stream.start());
+  VARVE_TRY(check_outside_mounts(options.repository, stream.descriptor()->get()));
   control::StoreTask task;
   task.version = path.series + "/" + path.version;
   task.seals = !stays_open(path, options);
-  task.stream = control::StreamSource{options.stdin_name, stream, {}};
+  task.guard = !options.stream.allow_empty;
+  task.stream =
+      control::StreamSource{options.stream.file(), stream.descriptor(), {}, [&stream, &stop] {
+                              return stream.finish(stop);
+                            }};
   return task;
-}
-
-/// Prints the changes that a store would make.
-Result<TransferReport> plan(const StoreArguments& options, const StoreRequest& request,
-                            Progress& progress, const control::StopRequest& stop) {
-  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
-  const auto print_change = [&](StoreChange change, const std::string& path) {
-    progress.clear();
-    if (options.json) {
-      Json object{{"change", word_of(change)}};
-      put_name(object, "path", path);
-      print_json("change", std::move(object));
-    } else {
-      print(fmt::format("{} {}\n", static_cast<char>(change), name_text(path)));
-    }
-  };
-  VARVE_TRY_ASSIGN(const StorePlan planned, plan_store(*repository, request, print_change,
-                                                       [&](const TransferProgress& done) {
-                                                         progress.update(0, 0, done.files_done);
-                                                         return !stop.stopped();
-                                                       }));
-  progress.clear();
-  TransferReport report;
-  report.entries = planned.entries;
-  report.unchanged = planned.unchanged;
-  report.removed = planned.removed;
-  report.bytes = planned.bytes;
-  report.problems = planned.problems;
-  if (options.json) {
-    print_json("store_plan", {{"entries", report.entries},
-                              {"unchanged", report.unchanged},
-                              {"removed", report.removed},
-                              {"read_bytes", report.bytes},
-                              {"problems", report.problems.size()}});
-  }
-  return report;
 }
 
 // Sets `begun` once the repository is open, and to false again once the version is complete.
@@ -300,13 +230,15 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
                              .report = [&] { progress.print_line(); }});
   Storing storing;
   StoreRequest request;
-  Stream stream;
-  if (is_stream(options)) {
-    VARVE_TRY_ASSIGN(stream, open_stream(options));
-    storing = stream_storing(options, path, stream);
+  std::optional<StreamInput> stream;
+  if (options.stream.any()) {
+    VARVE_TRY_ASSIGN(auto opened, StreamInput::open(options.stream));
+    storing = stream_storing(options, path, stream.emplace(std::move(opened)), stop);
   } else {
     VARVE_TRY_ASSIGN(request, directory_request(path, options, progress));
-    if (options.dry_run) return plan(options, request, progress, stop);
+    if (options.dry_run) {
+      return print_plan(options.repository, request, options.json, progress, stop);
+    }
     storing = [request](Repository& repository, const OnProgress& on_progress) {
       return store_version(repository, request, on_progress);
     };
@@ -319,7 +251,7 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
   const bool is_locked = !repository && repository.error().code() == ErrorCode::kLocked;
   begun = repository || is_locked;
   if (is_locked) {
-    VARVE_TRY_ASSIGN(control::StoreTask task, stream ? stream_task(options, path, stream)
+    VARVE_TRY_ASSIGN(control::StoreTask task, stream ? stream_task(options, path, *stream, stop)
                                                      : directory_task(options, path, request));
     return store_in_daemon(options, std::move(task), context, progress, stop, begun);
   }
@@ -345,7 +277,11 @@ std::string version_of(const Instance& instance) {
 }
 
 Result<void> take_arguments(StoreArguments& options, const Instance& instance) {
-  if (!is_stream(options)) {
+  if (!options.stream.any()) {
+    if (options.stream.allow_empty) {
+      return usage_error(
+          "--allow-empty is about streams and archives; an empty directory needs --allow-shrunk");
+    }
     VARVE_TRY(take_repository({{"REPO", &options.repository},
                                {"VERSION", &options.version, version_of(instance)},
                                {"DIR", &options.directory, instance.value("VARVE_SOURCE")}}));
@@ -362,11 +298,11 @@ Result<void> take_arguments(StoreArguments& options, const Instance& instance) {
   if (chooses_entries(options.source) || options.checksum) {
     return usage_error(
         "--checksum and the options that choose files of a directory have no effect on "
-        "--stdin and --from-tar; leave them out");
+        "--stdin, --stdin-from-command and --from-tar; leave them out");
   }
   if (options.directory.empty()) return {};
   return usage_error(
-      "a directory cannot be stored together with --stdin or "
+      "a directory cannot be stored together with --stdin, --stdin-from-command or "
       "--from-tar; give REPO and SERIES/VERSION only");
 }
 
@@ -376,7 +312,7 @@ int run_store(StoreArguments options, const Context& context) {
   bool begun = false;
   const auto report = store(options, context, begun);
   if (!report) {
-    if (begun && !is_stream(options) && !options.dry_run &&
+    if (begun && !options.stream.any() && !options.dry_run &&
         (report.error().code() == ErrorCode::kInterrupted ||
          report.error().code() == ErrorCode::kNoSpace)) {
       note(context, "the version stays open; the same command continues it");
@@ -408,23 +344,13 @@ void add_store_command(CommandLine& line, const Context& context) {
       "VERSION", options->version,
       "SERIES/VERSION; creates the series if needed, and continues an open version of this name");
   command.add_option("DIR", options->directory, "Directory to store");
-  auto name = command
-                  .add_option("--stdin", options->stdin_name,
-                              "Store standard input as the only file of the version, in place of "
-                              "a directory")
-                  .not_empty()
-                  .type_name("NAME");
-  auto tar = command
-                 .add_option("--from-tar", options->tar,
-                             "Store the members of a tar, pax, cpio or zip archive, in place of a "
-                             "directory; - is standard input")
-                 .type_name("FILE")
-                 .excludes(name);
-  command
-      .add_flag("-n,--dry-run", options->dry_run,
-                "Store nothing; print the changes of the directory")
-      .excludes(name)
-      .excludes(tar);
+  auto dry_run = command.add_flag("-n,--dry-run", options->dry_run,
+                                  "Store nothing; print the changes of the directory");
+  auto allow_shrunk =
+      command.add_flag("--allow-shrunk", options->allow_shrunk,
+                       "Store the directory even if it is empty, or has lost more than half of its "
+                       "names and bytes since the newest version");
+  add_stream_options(command, options->stream, {dry_run, allow_shrunk});
   command
       .add_option("--time", options->time,
                   "Time of the data, which the version shows beside the time of its seal: "
@@ -443,7 +369,10 @@ void add_store_command(CommandLine& line, const Context& context) {
   command.add_json_flag(options->json, "one for the version");
   command.add_progress_flag(options->progress);
   command.add_alias("backup");
-  command.run([options, &context] { return run_store(*options, context); });
+  command.run([options, &context] {
+    options->stream.command = context.stored_command;
+    return run_store(*options, context);
+  });
 }
 
 }  // namespace varve::cli

@@ -30,6 +30,8 @@ int exit_code(const Error& error) {
       return kExitLocked;
     case ErrorCode::kWrongKey:
       return kExitWrongKey;
+    case ErrorCode::kRefused:
+      return kExitRefused;
     case ErrorCode::kInterrupted:
       return kExitInterrupted;
     default:

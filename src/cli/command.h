@@ -42,14 +42,17 @@ inline constexpr int kExitIncomplete = 3;
 inline constexpr int kExitNoRepository = 10;  ///< The folder is not a repository.
 inline constexpr int kExitLocked = 11;        ///< Another process writes to it.
 inline constexpr int kExitWrongKey = 12;  ///< No key, or a wrong one, of an encrypted repository.
+/// The source of a store is empty, or has lost most of its content; nothing was stored.
+inline constexpr int kExitRefused = 13;
 inline constexpr int kExitInterrupted = 130;  ///< The user asked to stop.
 
 /// Options common to all commands.
 struct Context {
-  bool quiet = false;    ///< -q: errors only.
-  int verbosity = 0;     ///< Number of -v options.
-  bool has_key = false;  ///< The command line names a key.
-  Instance instance{};   ///< -R: what the file says; empty without it.
+  bool quiet = false;                         ///< -q: errors only.
+  int verbosity = 0;                          ///< Number of -v options.
+  bool has_key = false;                       ///< The command line names a key.
+  Instance instance{};                        ///< -R: what the file says; empty without it.
+  std::vector<std::string> stored_command{};  ///< See take_stored_command().
 };
 
 /// Returns the exit code for `error`.

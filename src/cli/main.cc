@@ -16,6 +16,7 @@
 #include "cli/key_options.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/stream_input.h"
 #include "control/client_state.h"
 #include "fs/mount_main.h"
 
@@ -25,7 +26,7 @@ namespace {
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 error or damage, 2 wrong command line, 3 done but not for all files,\n"
     "10 no repository, 11 another process writes to the repository, 12 no key or a wrong one,\n"
-    "130 interrupted.\n"
+    "13 the source of a store is empty or shrank, 130 interrupted.\n"
     "VARVE_REPO names the repository if the command line names none.\n"
     "`varve help COMMAND` prints the options of a command; varve(1) tells more.";
 
@@ -108,6 +109,7 @@ int run(int argc, char** argv) {
   auto instance = take_instance(words);
   if (!instance) return fail(instance.error());
   context.instance = *std::move(instance);
+  context.stored_command = take_stored_command(words);
   take_help(words, line);
   if (const auto ended = line.parse(words)) {
     if (*ended != kExitOk && !context.instance.path.empty()) {

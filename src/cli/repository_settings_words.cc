@@ -116,6 +116,13 @@ Result<bool> parse_upkeep(std::string_view key, std::string_view value,
     return add(changes, &RepositoryChanges::keep_rules,
                [claimed = value == "claimed"](auto& all) { all.upkeep.keep.by_claimed = claimed; });
   }
+  if (key == "guard") {
+    if (value != "on" && value != "off") {
+      return usage_error(fmt::format("guard={}: choose on or off", value));
+    }
+    return add(changes, &RepositoryChanges::upkeep,
+               [on = value == "on"](auto& all) { all.upkeep.guards_sources = on; });
+  }
   if (key == "object-lock") {
     VARVE_TRY_ASSIGN(const auto lock, parse_object_lock(value));
     return add(changes, &RepositoryChanges::object_lock,
@@ -136,7 +143,8 @@ Result<bool> parse_upkeep(std::string_view key, std::string_view value,
 
 std::string repository_setting_names() {
   return "policy, batch, dead, fan, window, parity, arrange-rate, keep-last, keep-hourly, "
-         "keep-daily, keep-weekly, keep-monthly, keep-yearly, keep-within, keep-by, object-lock";
+         "keep-daily, keep-weekly, keep-monthly, keep-yearly, keep-within, keep-by, guard, "
+         "object-lock";
 }
 
 Result<ObjectLock> parse_object_lock(std::string_view text) {
@@ -196,6 +204,7 @@ std::vector<std::pair<std::string, std::string>> repository_setting_texts(
   texts.emplace_back("keep-within",
                      keep.within_seconds ? duration_text(*keep.within_seconds) : "none");
   texts.emplace_back("keep-by", keep.by_claimed ? "claimed" : "sealed");
+  texts.emplace_back("guard", settings.upkeep.guards_sources ? "on" : "off");
   texts.emplace_back("object-lock", object_lock_text(settings.upkeep.object_lock));
   return texts;
 }
@@ -220,6 +229,7 @@ void put_repository_settings(Json& object, const RepositorySettings& settings) {
   object["keep_yearly"] = keep.yearly;
   if (keep.within_seconds) object["keep_within_seconds"] = *keep.within_seconds;
   object["keep_by"] = keep.by_claimed ? "claimed" : "sealed";
+  object["guard"] = settings.upkeep.guards_sources ? "on" : "off";
   if (settings.upkeep.object_lock.on()) {
     object["object_lock_days"] = settings.upkeep.object_lock.days;
     object["object_lock_mode"] =

@@ -49,6 +49,19 @@ void add_age_concerns(const SeriesStatus& series, const Timestamp& now, const St
   }
 }
 
+// The series gets no new versions until the user looks at the source.
+void add_refusal_concern(const SeriesStatus& series, std::vector<Concern>& concerns) {
+  if (!series.refused) return;
+  concerns.push_back(
+      {Health::kCritical,
+       fmt::format("the store into {} was refused on {}, because the source {}; check that the "
+                   "source is mounted and complete, then store again",
+                   printable(series.name), time_text(series.refused->at),
+                   series.refused->reason == RefusalReason::kEmpty
+                       ? "was empty"
+                       : "had lost more than half of its names and bytes")});
+}
+
 void add_debt_concern(const SeriesStatus& series, std::vector<Concern>& concerns) {
   const std::uint64_t owed = series.debt.dead_bytes + series.debt.departing_bytes;
   if (owed < kDebtBytesMin || owed <= series.debt.active_bytes / 2) return;
@@ -108,6 +121,10 @@ void add_space_concern(const SpaceInfo& space, const StatusLimits& limits,
 const char* name_of(Health health) {
   if (health == Health::kOk) return "OK";
   return health == Health::kWarning ? "WARNING" : "CRITICAL";
+}
+
+const char* name_of(RefusalReason reason) {
+  return reason == RefusalReason::kEmpty ? "empty" : "shrunk";
 }
 
 std::uint64_t seconds_since(const Timestamp& time, const Timestamp& now) {
@@ -263,6 +280,7 @@ std::vector<Concern> find_concerns(const RepositoryStatus& status, const StatusL
   add_check_concerns(status, limits, concerns);
   for (const SeriesStatus& series : status.series) {
     add_age_concerns(series, status.now, limits, concerns);
+    add_refusal_concern(series, concerns);
     add_debt_concern(series, concerns);
     add_loss_concern(series, concerns);
     add_incomplete_concern(series, concerns);

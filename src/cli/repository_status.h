@@ -9,6 +9,7 @@
 
 #include "varve/arrange.h"
 #include "varve/check.h"
+#include "varve/refused_store.h"
 #include "varve/replication.h"
 #include "varve/repository.h"
 #include "varve/result.h"
@@ -34,6 +35,7 @@ struct SeriesStatus {
   std::uint64_t versions_with_losses = 0;  ///< Sealed versions with lost files.
   std::string lost_version{};              ///< The newest of them.
   LostFiles lost{};                        ///< Its lost files.
+  std::optional<RefusedStore> refused{};   ///< As Repository::refused_store() returns it.
 };
 
 /// A repository, as `varve status` sees it.
@@ -72,6 +74,9 @@ struct Concern {
 /// Errors: the common ones.
 [[nodiscard]] Result<void> look_at_losses(Repository& repository, SeriesId series,
                                           SeriesStatus& status);
+
+/// Returns the word for the reason in JSON and metrics: "empty" or "shrunk".
+[[nodiscard]] const char* name_of(RefusalReason reason);
 
 /// Returns how many seconds ago the time was; 0 if it is in the future.
 [[nodiscard]] std::uint64_t seconds_since(const Timestamp& time, const Timestamp& now);

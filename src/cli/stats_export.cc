@@ -76,6 +76,21 @@ std::vector<SeriesGauge> series_gauges() {
   };
 }
 
+/// Adds a sample for each series whose last store was refused.
+void add_refused_stores(std::string& text, const std::string& repository,
+                        const std::vector<SeriesFigures>& series) {
+  constexpr const char* kGauge = "varve_store_refused_timestamp_seconds";
+  add_prometheus_header(text, kGauge,
+                        "When a store was refused, if no version was sealed since then.", "gauge");
+  for (const SeriesFigures& one : series) {
+    if (!one.refused) continue;
+    text += fmt::format("{}{{repository=\"{}\",series=\"{}\",reason=\"{}\"}} {}\n", kGauge,
+                        repository, prometheus_label(one.series.name),
+                        one.refused->reason == RefusalReason::kEmpty ? "empty" : "shrunk",
+                        one.refused->at.seconds);
+  }
+}
+
 }  // namespace
 
 std::string prometheus_label(std::string_view value) {
@@ -151,6 +166,7 @@ std::string prometheus_text(std::string_view repository, const RepositoryFigures
            });
   add_open("varve_open_version_entries", "Names in the open version.",
            [](const VersionInfo& version) { return version.entries; });
+  add_refused_stores(text, name, series);
   for (const SeriesGauge& gauge : series_gauges()) {
     add_prometheus_header(text, gauge.name, gauge.help, "gauge");
     for (const SeriesFigures& one : series) {

@@ -2,12 +2,14 @@
 // Statistics of a repository in the text format of Prometheus.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "varve/arrange.h"
 #include "varve/check.h"
+#include "varve/refused_store.h"
 #include "varve/repository.h"
 
 namespace varve::cli {
@@ -17,6 +19,7 @@ struct SeriesFigures {
   std::vector<VersionInfo> versions;
   ArrangingDebt debt;
   std::vector<VersionInfo> open;
+  std::optional<RefusedStore> refused{};
 };
 
 /// Figures of a whole repository.

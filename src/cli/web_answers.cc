@@ -41,6 +41,7 @@ Result<RepositoryStatus> look_at(Repository& repository) {
     VARVE_TRY_ASSIGN(one.open, open_versions.of(series));
     VARVE_TRY_ASSIGN(one.debt, repository.arranging_debt(series.id));
     VARVE_TRY(look_at_losses(repository, series.id, one));
+    VARVE_TRY_ASSIGN(one.refused, repository.refused_store(series.id));
     status.series.push_back(std::move(one));
   }
   status.checks = repository.earlier_checks();

@@ -10,6 +10,7 @@ export PATH=$work/bin:$PATH HOME=$work XDG_CONFIG_HOME=$work/config
 echo content-of-file >src/dir/file && echo content-with-blank >"src/with blank/file"
 ln -s dir/file src/link && mknod src/null c 1 3
 touch "src/\$(touch pwned)" 'src/`touch pwned`'
+printf '#!/bin/sh\nexec cat "$1"\n' >bin/own-program && chmod +x bin/own-program
 "$VARVE" -q init repo
 "$VARVE" -q store repo series/one src
 "$VARVE" -q store repo series/2027-01-31T18:30:00 src
@@ -19,7 +20,7 @@ mkdir -p -m 755 config/varve && echo "VARVE_REPO=$work/repo" >config/varve/insta
 shows() {  # FILE: each file's content appears once for each line that ends with it
   local blank
   blank=$(grep -c '^content-with-blank$' "$1" || true)
-  [ "$(grep -c '^content-of-file$' "$1")" -eq 5 ] && [ "$blank" -eq 1 ] ||
+  [ "$(grep -c '^content-of-file$' "$1")" -eq 6 ] && [ "$blank" -eq 1 ] ||
     fail "$shell does not complete: $(cat "$1")"
   grep -q '^VERSION  *SEALED' "$1" || fail "$shell completes no command or version: $(cat "$1")"
   [ ! -e pwned ] || fail "$shell runs the name of a file"
@@ -36,6 +37,8 @@ export VARVE_REPO=repo
 varve dump oth\ton\t/dir/fi\t
 unset VARVE_REPO
 varve dump s3://buc\tser\ton\t/dir/fi\t
+varve store --stdin-from-command f repo stored/one -- own-prog\t src/dir/fi\t
+varve dump repo stored/one/f
 END
 # A completed version is followed by a blank, which the slash has to replace.
 sed -i 's|\\t/|\\t\x7f/|g; s|KILL|\x15|' lines
@@ -84,6 +87,8 @@ if command -v fish >/dev/null; then
   offers 'varve dump repo series/one/dir/f' series/one/dir/file
   offers 'varve ls s3://b' s3://bucket/way
   offers 'varve ls s3://bucket/way series/o' series/one
+  offers 'varve store --stdin-from-command f repo s/v -- own-p' own-program
+  offers 'varve store --stdin-from-command f repo s/v -- own-program src/di' src/dir/
   offers 'varve -R ' instance
   offers 'varve -R instance sta' stat
   offers 'varve -R instance dump series/one/d' series/one/dir/

@@ -63,7 +63,7 @@ def make_pair(histories, kind, folder):
             for name, data in files.items():
                 with open(os.path.join(source, name), "wb") as file:
                     file.write(data)
-            histories.must("store", repository, version, source)
+            histories.must("store", "--allow-shrunk", repository, version, source)
             pair.trees.setdefault(version, []).append(files)
         source = tempfile.mkdtemp(dir=folder)
         os.mkdir(os.path.join(source, "kept"))
@@ -71,7 +71,7 @@ def make_pair(histories, kind, folder):
             with open(os.path.join(source, name + os.path.basename(repository)), "wb") as file:
                 file.write(pair.rand.randbytes(histories.FILE_BYTES))
         for version, gone in ("s/v5", "first"), ("s/v6", "second"):
-            histories.must("store", repository, version, source)
+            histories.must("store", "--allow-shrunk", repository, version, source)
             pair.trees.setdefault(version, []).append(histories.content(source))
             os.remove(os.path.join(source, gone + os.path.basename(repository)))
     return pair

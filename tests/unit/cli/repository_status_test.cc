@@ -57,6 +57,15 @@ TEST(RepositoryStatus, AnOldOrMissingVersionIsCriticalOnlyWithALimit) {
   EXPECT_EQ(only_concern(status, strict(), "no sealed version"), Health::kCritical);
 }
 
+TEST(RepositoryStatus, ARefusedStoreIsCritical) {
+  auto status = sound();
+  status.series[0].refused = RefusedStore{RefusalReason::kEmpty, {kNow, 0}};
+  EXPECT_EQ(only_concern(status, {}, "into home was refused"), Health::kCritical);
+  EXPECT_EQ(only_concern(status, {}, "was empty"), Health::kCritical);
+  status.series[0].refused->reason = RefusalReason::kShrunk;
+  EXPECT_EQ(only_concern(status, strict(), "lost more than half"), Health::kCritical);
+}
+
 TEST(RepositoryStatus, AVersionThatStaysOpenIsAWarning) {
   auto status = sound();
   VersionInfo open;

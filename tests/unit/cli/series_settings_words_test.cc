@@ -53,9 +53,9 @@ TEST(SeriesSettingsWords, IndexOfThePoolIsParsed) {
 }
 
 TEST(SeriesSettingsWords, SettingsOfTheRepositoryAreParsedAndShown) {
-  const SettingWords words{"policy=batched", "batch=3",          "dead=7.5",
-                           "parity=10",      "arrange-rate=50M", "keep-daily=30",
-                           "keep-yearly=2",  "keep-within=1y6m", "keep-by=sealed"};
+  const SettingWords words{"policy=batched",   "batch=3",       "dead=7.5",      "parity=10",
+                           "arrange-rate=50M", "keep-daily=30", "keep-yearly=2", "keep-within=1y6m",
+                           "keep-by=sealed",   "guard=off"};
   const auto changes = must(parse_setting_words(words));
   EXPECT_TRUE(changes.repository.arrange && changes.repository.upkeep);
   RepositorySettings settings;
@@ -68,6 +68,7 @@ TEST(SeriesSettingsWords, SettingsOfTheRepositoryAreParsedAndShown) {
   EXPECT_EQ(settings.upkeep.arrange_bytes_per_second, 50U << 20);
   EXPECT_EQ(rules_text(settings.upkeep.keep),
             "--keep-last 5 --keep-daily 30 --keep-yearly 2 --keep-within 552d --by sealed");
+  EXPECT_FALSE(settings.upkeep.guards_sources);
   // config takes what it prints.
   SettingWords printed;
   for (const auto& [name, text] : repository_setting_texts(settings)) {

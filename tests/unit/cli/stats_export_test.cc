@@ -40,6 +40,18 @@ TEST(PrometheusText, TellsOfTheNewestSealedVersion) {
   }
 }
 
+TEST(PrometheusText, TellsOfARefusedStore) {
+  auto figures = laptop();
+  const std::string gauge = "\nvarve_store_refused_timestamp_seconds{";
+  EXPECT_EQ(prometheus_text("/backup", {}, {figures}).find(gauge), std::string::npos);
+  figures.refused = RefusedStore{RefusalReason::kShrunk, {1700000100, 0}};
+  const std::string text = prometheus_text("/backup", {}, {figures});
+  EXPECT_NE(text.find(gauge + "repository=\"/backup\",series=\"lap\\\"top\\\\\",reason=\"shrunk\"} "
+                              "1700000100\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(PrometheusText, TellsOfTheDiskAndOfChecks) {
   RepositoryFigures figures;
   figures.space = {.block_bytes = 4096, .blocks = 10, .blocks_available = 3};
