@@ -75,14 +75,43 @@ ok "the units that prune and check take the repository and options from the file
 # The commands of the unit that backs up, with the defaults that it sets.
 printf '%s\n' "VARVE_REPO=$repo" VARVE_SERIES=s "VARVE_SOURCE=$work/tree" VARVE_STORE=--no-arrange \
   'VARVE_KEEP=--keep-last 1' >"$work/config/varve/varve-backup.conf"
-sed -n 's/^ExecStart=//p' "$units/varve-backup@varve-backup.service" >"$work/commands"
-[ "$(wc -l <"$work/commands")" -eq 3 ] || fail "the unit has other commands"
-while read -r command; do
-  within varve-backup env VARVE_STATUS="--max-age 1h" sh -c "${command//%i/varve-backup}" >/dev/null
-done <"$work/commands"
+unit_command() {  # UNIT INSTANCE: its command as systemd reads it, for a shell
+  sed -e ':more' -e '/\\$/{' -e N -e 's/\\\n *//' -e 'b more' -e '}' "$units/$1@$1.service" |
+    sed -n 's/^ExecStart=//p' | sed "s/\\\$\\\$/\$/g; s/%i/$2/g"
+}
+backs_up() {  # [STATUS-OPTION…]: runs the unit's command; its standard output goes to $work/stdout
+  within varve-backup env VARVE_STATUS="${*:---max-age 1h}" sh -c "$(unit_command varve-backup varve-backup)"
+}
+[ "$(grep -c '^ExecStart=' "$units/varve-backup@varve-backup.service")" -eq 1 ] || fail "the unit has other commands"
+expect_status 0 backs_up
 "$VARVE" ls "$repo" | grep -q '^s/20[0-9-]*T[0-9]*Z$' || fail "the version has no time as its name"
 [ "$("$VARVE" ls "$repo" | wc -l)" -eq 1 ] || fail "nothing was pruned"
+grep -q '^OK - ' "$work/stdout" || fail "the status is: $(cat "$work/stdout")"
 ok "the unit that backs up stores a version, prunes, and looks at the status"
+
+# A file that vanished, a warning, and a source that is not mounted.
+conf=$work/config/varve/varve-backup.conf
+printf 'file\nvanished\n' >"$work/list"
+sed -i "s|^VARVE_STORE=.*|VARVE_STORE=--no-arrange --files-from $work/list|" "$conf"
+next_second
+expect_status 1 backs_up
+message_says 'vanished'
+grep -q '^WARNING - the newest version of s, .*, is incomplete' "$work/stdout" ||
+  fail "no status after an incomplete store: $(cat "$work/stdout")"
+[ "$("$VARVE" ls "$repo" | wc -l)" -eq 2 ] || fail "the newest complete version was pruned"
+next_second
+expect_status 1 backs_up --min-free 1000T
+sed -i "s|^VARVE_STORE=.*|VARVE_STORE=--no-arrange|" "$conf"
+"$VARVE" -q store --no-arrange "$repo" s/second "$work/tree"
+mv "$work/tree" "$work/aside" && mkdir "$work/tree"
+next_second
+expect_status 13 backs_up
+grep -q '^CRITICAL - the store into s was refused' "$work/stdout" || fail "the status is: $(cat "$work/stdout")"
+[ "$("$VARVE" ls "$repo" | wc -l)" -eq 3 ] || fail "a refused store is pruned"
+rmdir "$work/tree" && mv "$work/aside" "$work/tree"
+next_second
+expect_status 0 backs_up
+ok "all steps of the unit run; it ends with the worst result, and prunes nothing for an empty source"
 
 # The unit that mounts an instance.
 printf '%s\n' "VARVE_REPO=$repo" "VARVE_MOUNT=$work/shown" VARVE_OPTIONS=series=s >"$work/config/varve/varve-mount.conf"
@@ -105,9 +134,7 @@ for unit in varve varve-mount varve-prune varve-scrub varve-backup; do
   [ "$(setting "$unit" LoadCredential | xargs)" = "varve.passphrase varve.key-file" ] || fail "$unit loads no key"
 done
 unit_runs() {  # UNIT: the commands of the unit for the instance
-  while read -r command; do
-    within "$1" env VARVE_STATUS="--max-age 1h" sh -c "${command//%i/secret}" >/dev/null || return
-  done < <(setting "$1" ExecStart)
+  within "$1" env VARVE_STATUS="--max-age 1h" sh -c "$(unit_command "$1" secret)" >/dev/null
 }
 unit_runs varve-backup 2>"$work/stderr" && fail "a backup needs no key"
 grep -q 'is encrypted' "$work/stderr" || fail "a missing key is: $(cat "$work/stderr")"
