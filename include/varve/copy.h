@@ -137,7 +137,7 @@ using OpenTarget = std::function<Result<Repository*>(const TargetSetup& setup, b
 
 /// Copies the sealed versions that the target lacks, oldest first. Reads the source, which another
 /// process may be using, and changes nothing in it. A version appears in the target once all of it
-/// is there and was read back. It keeps its name, the time of its seal and its claimed time; its
+/// is there and was read back. It keeps its name, its times, and the mark of an incomplete one; its
 /// lock is at least as long. The next call continues an interrupted copy. `target` may be null for
 /// a dry run: the target has no repository yet.
 /// Errors: kInvalid if the target is the source, or holds copies of another repository; kNotFound

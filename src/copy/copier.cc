@@ -323,7 +323,8 @@ Result<bool> Copier::copy_one(Job& job, const VersionInfo& original) {
 Result<TargetVersion> Copier::seal_one(const Job& job, const VersionInfo& original,
                                        const VersionSender& sender) {
   const bool whole = sender.problems().empty();
-  VARVE_TRY_ASSIGN(auto copy, target_->seal({original.name, original.claimed_at, whole}));
+  VARVE_TRY_ASSIGN(auto copy,
+                   target_->seal({original.name, original.claimed_at, whole, original.problems}));
   if (whole && copy.entries != original.entries) {
     const auto dropped = target_->delete_versions(*job.target, {copy.number});
     return Error(

@@ -279,6 +279,11 @@ Result<TargetVersion> LocalTarget::seal(const CopySeal& copy) {
   VARVE_TRY(to->applier->close_file());
   checker_.reset();
   if (copy.claimed_at != Timestamp{}) VARVE_TRY(claim_time(repository_, to->info, copy.claimed_at));
+  if (copy.problems != 0) {
+    VARVE_TRY(to->writer->set_xattr(kRootIno, catalog::kIncompleteAttribute,
+                                    catalog::encode_incomplete(to->info.number, copy.problems),
+                                    XattrMode::kAny));
+  }
   // Only from here on does a seal make it a copy: the source has compared the content.
   to->origin.whole = copy.whole;
   VARVE_TRY(set_origin(catalog::encode_origin(to->info.number, to->origin)));

@@ -49,6 +49,7 @@ struct CopySeal {
   std::string name;
   Timestamp claimed_at;  ///< Zero if the source's user gave none.
   bool whole = true;
+  std::uint64_t problems = 0;  ///< VersionInfo::problems of the original.
   bool operator==(const CopySeal&) const = default;
 };
 

@@ -177,7 +177,7 @@ TEST_F(ConfinedSource, PermittedDeletionSparesLockedVersionsAndOthers) {
 TEST_F(ConfinedSource, VersionOfTheSameConnectionCanBeDeleted) {
   const auto source = connect();
   source->expect<NumberAnswer>(begin_in(own_, kSource, 3));
-  const auto sealed = source->expect<TargetVersion>(CopySeal{"v3", {}, true});
+  const auto sealed = source->expect<TargetVersion>(CopySeal{"v3", {}, true, 0});
   EXPECT_EQ(source->refusal(DeleteRequest{own_, {sealed.number, kFirst}}),
             ErrorCode::kNotPermitted);
   EXPECT_TRUE(source->expect<ReasonsAnswer>(DeleteRequest{own_, {sealed.number}}).reasons.empty());
@@ -188,9 +188,9 @@ TEST_F(ConfinedSource, ReservedNamesAreNotSealed) {
   const auto source = connect();
   source->expect<NumberAnswer>(begin_in(own_, kSource, 3));
   for (const char* const name : {"latest", "v3.partial", "", ".", "..", "a/b"}) {
-    EXPECT_TRUE(source->refusal(CopySeal{name, {}, true})) << name;
+    EXPECT_TRUE(source->refusal(CopySeal{name, {}, true, 0})) << name;
   }
-  source->expect<TargetVersion>(CopySeal{"v3", {}, true});
+  source->expect<TargetVersion>(CopySeal{"v3", {}, true, 0});
 }
 
 TEST_F(ConfinedSource, TheFirstCopyDecidesWhoseCopiesFollow) {

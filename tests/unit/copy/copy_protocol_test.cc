@@ -158,8 +158,8 @@ TEST_F(HostileSource, SealedVersionStaysAsItIs) {
   EXPECT_EQ(error_of({change(ChangeKind::kMake, "f"), data("f", kBytes)}, {std::string(kBytes)})
                 .message(),
             "no error");
-  source_->expect<TargetVersion>(CopySeal{"v", {}, true});
-  EXPECT_TRUE(std::holds_alternative<Error>(source_->ask(CopySeal{"w", {}, true})));
+  source_->expect<TargetVersion>(CopySeal{"v", {}, true, 0});
+  EXPECT_TRUE(std::holds_alternative<Error>(source_->ask(CopySeal{"w", {}, true, 0})));
   EXPECT_TRUE(
       std::holds_alternative<Error>(source_->ask(ChangeBatch{{change(ChangeKind::kRemove, "f")}})));
   const auto version = must(repository_->find_version(series_, "v"));
@@ -178,7 +178,7 @@ TEST_F(HostileSource, OffersWithoutDataAreBounded) {
 
 TEST_F(HostileSource, NoRequestBeforeTheOneThatBegins) {
   for (const Request& request :
-       {Request(SettleRequest()), Request(CopySeal{"v", {}, true}), Request(DropRequest()),
+       {Request(SettleRequest()), Request(CopySeal{"v", {}, true, 0}), Request(DropRequest()),
         Request(ChangeBatch()), Request(CheckRequest{series_, {}, true, {}}),
         Request(CheckRequest{series_, {}, false, {}})}) {
     EXPECT_TRUE(std::holds_alternative<Error>(source_->ask(request))) << request.index();
@@ -224,7 +224,7 @@ TEST(HostileTarget, OtherProgramsAreRecognised) {
   EXPECT_EQ(code_of_connecting([](int, int) {}), ErrorCode::kUnavailable);
   EXPECT_EQ(code_of_connecting([](int, int out) { say(out, "Welcome to this machine!\n"); }),
             ErrorCode::kUnavailable);
-  EXPECT_EQ(code_of_connecting([](int, int out) { say(out, "varve-copy 3\n"); }),
+  EXPECT_EQ(code_of_connecting([](int, int out) { say(out, "varve-copy 4\n"); }),
             ErrorCode::kUnsupported);
   EXPECT_EQ(code_of_connecting([](int, int out) { say(out, std::string(5000, 'x')); }),
             ErrorCode::kUnavailable);

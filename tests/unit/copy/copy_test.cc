@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "catalog/version_origin.h"
 #include "copy/copy_fixture.h"
 #include "varve/beside.h"
 #include "varve/check.h"
@@ -53,6 +54,9 @@ TEST_F(CopyTest, CopyIsTheSameTreeWithTheSameTimes) {
   time.mtime = Timestamp{99, 9};
   must(writer->set_attributes(kRootIno, time));
   must(claim_time(*source_, writer->info(), {1000, 5}));
+  const auto number = writer->info().number;
+  must(writer->set_xattr(kRootIno, catalog::kIncompleteAttribute,
+                         catalog::encode_incomplete(number, 3), XattrMode::kAny));
   const auto sealed = seal();
   const auto report = copy();
   EXPECT_EQ(report.copied, 1U);
@@ -60,6 +64,7 @@ TEST_F(CopyTest, CopyIsTheSameTreeWithTheSameTimes) {
   const auto copied = must(target_->find_version(series(*target_), "one"));
   EXPECT_EQ(copied.sealed_at, sealed.sealed_at);
   EXPECT_EQ(copied.claimed_at, (Timestamp{1000, 5}));
+  EXPECT_EQ(copied.problems, 3U);
   EXPECT_EQ(copied.entries, sealed.entries);
   EXPECT_EQ(copied.logical_bytes, sealed.logical_bytes);
   ASSERT_TRUE(copied.origin);
