@@ -5,7 +5,7 @@
 # the command for the credentials fails, so an attached folder offers no series.
 
 _varve_commands() {
-  command varve --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/ s/^  \([a-z][a-z-]*\) .*/\1/p'
+  command varve --help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p'
 }
 
 _varve_options() {  # COMMAND

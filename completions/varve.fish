@@ -23,7 +23,7 @@ function __varve_needs_instance
 end
 
 function __varve_commands
-    command varve --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/ s/^  \([a-z][a-z-]*\) *\(.*\)/\1\t\2/p'
+    command varve --help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\) *\(.*\)/\1\t\2/p'
 end
 
 function __varve_options

@@ -16,6 +16,7 @@
 #include "cli/repository_access.h"
 #include "cli/tree_compare.h"
 #include "control/named_version.h"
+#include "varve/version_name.h"
 
 namespace varve::cli {
 namespace {
@@ -54,24 +55,22 @@ Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
   }
   if (file.path.empty()) {
     return usage_error(
-        "no file is named; give SERIES/PATH without a version, or a path in a mount");
+        "no file is named; give SERIES/PATH or SERIES/VERSION/PATH, or a path in a mount");
   }
   return file;
 }
 
-Result<std::vector<Occurrence>> find_occurrences(const HistoryArguments& options,
-                                                 FileOfSeries& file) {
-  VARVE_TRY_ASSIGN(file, find_file(options.words));
-  VARVE_TRY_ASSIGN(const auto repository, open_to_read(file.repository));
-  VARVE_TRY_ASSIGN(const SeriesInfo series, control::find_series(*repository, file.series));
-  VARVE_TRY_ASSIGN(const auto versions, repository->versions(series.id));
+/// Returns what the sealed versions among `versions` have at a path.
+Result<std::vector<Occurrence>> occurrences_in(Repository& repository,
+                                               const std::vector<VersionInfo>& versions,
+                                               const std::string& path, DataCheck check) {
   std::vector<Occurrence> occurrences;
   // Null if the version before did not have the path.
   std::shared_ptr<VersionReader> reader_before;
   for (const VersionInfo& version : versions) {
     if (version.state != VersionState::kSealed) continue;
-    VARVE_TRY_ASSIGN(auto reader, repository->reader(series.id, version.number));
-    const auto entry = find_entry(*reader, file.path);
+    VARVE_TRY_ASSIGN(auto reader, repository.reader(version.series, version.number));
+    const auto entry = find_entry(*reader, path);
     if (!entry) {
       if (entry.error().code() != ErrorCode::kNotFound) return entry.error();
       reader_before = nullptr;
@@ -83,8 +82,7 @@ Result<std::vector<Occurrence>> find_occurrences(const HistoryArguments& options
       Difference difference = Difference::kContent;
       if ((before.attributes.mode & S_IFMT) == (entry->attributes.mode & S_IFMT)) {
         VARVE_TRY_ASSIGN(difference,
-                         compare_entries({*reader_before, before}, {*reader, *entry},
-                                         options.read_data ? DataCheck::kRead : DataCheck::kTimes));
+                         compare_entries({*reader_before, before}, {*reader, *entry}, check));
       }
       occurrence.change = difference == Difference::kContent    ? "changed"
                           : difference == Difference::kMetadata ? "metadata"
@@ -93,18 +91,42 @@ Result<std::vector<Occurrence>> find_occurrences(const HistoryArguments& options
     occurrences.push_back(std::move(occurrence));
     reader_before = std::move(reader);
   }
-  if (occurrences.empty()) {
-    const auto first = file.path.substr(0, file.path.find('/'));
-    const auto open = repository->open_versions(series.id);
-    const auto has_first = [&](const std::vector<VersionInfo>& some) {
-      return std::ranges::find(some, first, &VersionInfo::name) != some.end();
-    };
-    const bool is_version = has_first(versions) || (open && has_first(*open));
-    return Error(ErrorCode::kNotFound,
-                 "no sealed version of series \"" + file.series + "\" has \"" + file.path + "\"" +
-                     (is_version ? "; write SERIES/PATH, without a version" : ""));
-  }
   return occurrences;
+}
+
+/// Removes the name of a version before the path, as other commands take it. Returns whether the
+/// path had one.
+Result<bool> drop_version(Repository& repository, const std::vector<VersionInfo>& sealed,
+                          SeriesId series, std::string& path) {
+  const auto end = path.find('/');
+  if (end == std::string::npos) return false;
+  const std::string first = path.substr(0, end);
+  VARVE_TRY_ASSIGN(const auto open, repository.open_versions(series));
+  const auto has_first = [&](const std::vector<VersionInfo>& some) {
+    return std::ranges::find(some, first, &VersionInfo::name) != some.end();
+  };
+  if (first != kLatestName && !has_first(sealed) && !has_first(open)) return false;
+  path.erase(0, end + 1);
+  return true;
+}
+
+Result<std::vector<Occurrence>> find_occurrences(const HistoryArguments& options,
+                                                 FileOfSeries& file) {
+  VARVE_TRY_ASSIGN(file, find_file(options.words));
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(file.repository));
+  VARVE_TRY_ASSIGN(const SeriesInfo series, control::find_series(*repository, file.series));
+  VARVE_TRY_ASSIGN(const auto versions, repository->versions(series.id));
+  const DataCheck check = options.read_data ? DataCheck::kRead : DataCheck::kTimes;
+  VARVE_TRY_ASSIGN(auto found, occurrences_in(*repository, versions, file.path, check));
+  if (!found.empty()) return found;
+  VARVE_TRY_ASSIGN(const bool had_version,
+                   drop_version(*repository, versions, series.id, file.path));
+  if (had_version) {
+    VARVE_TRY_ASSIGN(found, occurrences_in(*repository, versions, file.path, check));
+    if (!found.empty()) return found;
+  }
+  return Error(ErrorCode::kNotFound,
+               "no sealed version of series \"" + file.series + "\" has \"" + file.path + "\"");
 }
 
 void print_as_json(const Occurrence& occurrence, const FileOfSeries& file) {
@@ -140,7 +162,8 @@ void add_history_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<HistoryArguments>();
   auto command = line.add_command(
       "history", "List the sealed versions that have a file, and where it changed");
-  command.add_places(options->words, "SERIES/PATH, without a version");
+  command.add_places(options->words,
+                     "SERIES/PATH, or SERIES/VERSION/PATH, which lists all versions, too");
   command.add_flag("--read-data", options->read_data,
                    "Compare the data even if size and time are the same");
   command.add_json_flag(options->json, "one for each version that has the file");

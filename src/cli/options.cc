@@ -237,6 +237,7 @@ Option CommandLine::add_flag(const std::string& names, int& value, const std::st
 
 Command CommandLine::add_command(const std::string& name, const std::string& help) {
   CLI::App* const command = app_->add_subcommand(name, help);
+  command->group(group_);
   command->footer(app_->get_name() + "-" + name + "(1) tells more, with examples.");
   return Command(*command, chosen_, usage_codes_);
 }
@@ -256,7 +257,9 @@ std::optional<int> CommandLine::parse(const std::vector<std::string>& words) {
     // The library takes the words from the end.
     app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) {
+    // A request for help does not make a wrong word a command.
+    const bool is_unknown = app_->get_subcommands().empty() && !app_->remaining().empty();
+    if (error.get_exit_code() != 0 || is_unknown) {
       print_usage_error(*app_, error);
       return usage_code(*app_, usage_codes_);
     }

@@ -120,6 +120,8 @@ class CommandLine {
   template <typename Value>
   Option add_flag(const std::string& names, Value& value, const std::string& help);
 
+  /// Puts the commands that follow under this title in the program's help.
+  void begin_group(const std::string& title) { group_ = title; }
   Command add_command(const std::string& name, const std::string& help);
   /// Returns true for the name of a command, or another name of one.
   [[nodiscard]] bool has_command(const std::string& name) const;
@@ -136,6 +138,7 @@ class CommandLine {
  private:
   std::unique_ptr<CLI::App> app_;
   std::function<int()> chosen_;
+  std::string group_ = "Commands";
   std::map<std::string, int> usage_codes_;  // By command; kExitUsage for the others.
 };
 

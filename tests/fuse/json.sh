@@ -135,7 +135,7 @@ allowed=2 json status lossy
 allowed=3 json repair --yes lossy
 python3 "$here/json_page.py" "$page" lines/*
 missing=
-for command in $("$VARVE" --help | sed -n '/^Subcommands:/,/^$/ s/^  \([a-z][a-z-]*\).*/\1/p'); do
+for command in $("$VARVE" --help | sed -n 's/^  \([a-z][a-z-]*\).*/\1/p'); do
   "$VARVE" "$command" --help >help
   if grep -q -- '--json' help && [[ $covered != *" $command "* ]]; then missing+=" $command"; fi
 done

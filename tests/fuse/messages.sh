@@ -65,7 +65,10 @@ for how in alone mounted; do
     # shellcheck disable=SC2086
     says 1 's/three.partial is open: seal it first with `varve seal`, or copy its files from a mount' $line
   done
-  says 1 'write SERIES/PATH, without a version' history repo s/three.partial/a
+  "$VARVE" history repo s/a >listed
+  "$VARVE" history repo s/three.partial/a | cmp - listed
+  "$VARVE" history repo s/one/a | cmp - listed
+  says 1 'no sealed version of series "s" has "none"' history repo s/one/none
   says 1 'there is no version "s/thre.partial"; did you mean "three.partial"' restore repo s/thre.partial dest
 done
 for line in "restore mnt/s/three.partial dest" "dump mnt/s/three.partial/a" "ls mnt/s/three.partial" \
@@ -108,6 +111,7 @@ says 1 'one is locked until 2099-12-31 00:00:00' rm repo s/one
 "$VARVE" prune -n --keep-last 1 repo c >said
 grep -q "^keep .*$(date +%F).* last$" said || fail "$(cat said)"
 "$VARVE" -q rm repo c/one
+says 2 'there is no command "nosuch"' nosuch --help
 ok "the end of a lock is a date; a time that is claimed to be after the seal does not count"
 
 "$VARVE" -q init many

@@ -71,7 +71,7 @@ varve unmount mnt
 ok "messages name what was meant or is missing; a mount stands for its repository; aliases work"
 
 # Help and manual.
-for command in $(varve --help | sed -n '/^Subcommands:/,/^$/ s/^  \([a-z][a-z-]*\).*/\1/p'); do
+for command in $(varve --help | sed -n 's/^  \([a-z][a-z-]*\).*/\1/p'); do
   varve help "$command" >"$work/help"
   varve "$command" --help | cmp - "$work/help" || fail "varve help $command differs"
   grep -qF "varve-$command(1)" "$work/help" || fail "$command names no page"

@@ -21,7 +21,7 @@ meson install -C "$VARVE_BUILD" --no-rebuild --destdir "$work/installed" >instal
 (cd installed && find . ! -type d | sort) >files.txt
 for name in bin/varve bin/varve-rm sbin/mount.varve sbin/mount.fuse.varve system/varve@.service \
   system/varve-backup@.timer man1/varve.1 man8/mount.varve.8 libvarve.a pkgconfig/varve.pc \
-  varve/browse.h completions/varve vendor-completions/_varve varve.fish rescue/varve-read.py rescue/varve-read-encrypted.py; do
+  varve/browse.h completions/varve site-functions/_varve varve.fish rescue/varve-read.py rescue/varve-read-encrypted.py; do
   grep -qF "/$name" files.txt || { echo "not ok - $name is not installed" && exit 1; }
 done
 ok "$(wc -l <files.txt) files are installed"
