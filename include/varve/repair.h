@@ -29,9 +29,9 @@ struct RepairOptions {
   /// finds, or give them up? They may be parts of stored files that are repositories themselves.
   /// nullopt: execute() fails with kInvalid, and changes nothing, if there are any.
   std::optional<bool> take_found{};
-  /// While the catalog is rebuilt: leave out versions and containers of another history of the
-  /// repository than most of the data. If false, execute() fails with kInvalid, and changes
-  /// nothing, if there are any.
+  /// Leave out versions, manifests, labels and containers of another history of the repository
+  /// than most of the data. If false, plan() or execute() fails with kInvalid, and changes nothing,
+  /// if there are any.
   bool skip_mixed = false;
   /// Skip the check of the catalog, because it was just rebuilt.
   bool trust_catalog = false;
@@ -75,6 +75,8 @@ struct RepairReport {
   std::uint64_t bytes_read = 0;
   /// Things that could not be restored to their former state.
   std::vector<std::string> problems;
+  /// Other things that the user should know.
+  std::vector<std::string> notes;
   /// New path of the catalog that was replaced; "" if there was none.
   std::string old_catalog;
 };
@@ -87,7 +89,8 @@ class Repair {
 
   /// Finds the repair steps. With `scan_only`, the caller must not call execute().
   /// Errors: kLocked if a process writes to the repository; kNoRepository if the folder has no
-  /// trace of a repository; kCorrupt if an encrypted one is older than this machine remembers.
+  /// trace of a repository; kCorrupt if an encrypted one is older than this machine remembers;
+  /// kInvalid if it has files of two histories (RepairOptions::skip_mixed).
   [[nodiscard]] static Result<std::unique_ptr<Repair>> plan(
       const std::string& path, const RepairOptions& options, bool scan_only,
       const std::function<void(const CheckProgress&)>& progress);
@@ -98,6 +101,9 @@ class Repair {
   /// Returns how many chunks stay lost after execute(): no copy of their content was found. Those
   /// that an earlier repair or a check has quarantined count, but are no step.
   [[nodiscard]] virtual std::uint64_t lost_chunks() const = 0;
+  /// Returns what earlier repairs have left out because it belongs to another history of the
+  /// repository. Each text names a file that such a repair kept. These are no steps.
+  [[nodiscard]] virtual const std::vector<std::string>& left_out() const = 0;
   /// Executes the steps. After a crash during execution, the repository can be repaired again.
   /// Errors: kNoSpace; kIo; kCorrupt if a step meets new damage.
   [[nodiscard]] virtual Result<RepairReport> execute(

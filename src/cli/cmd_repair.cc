@@ -93,15 +93,20 @@ bool agreed(const RepairArguments& options) {
   return answer == 'y' || answer == 'Y';
 }
 
-void print_report(const RepairReport& report, const RepairArguments& options,
-                  const Context& context) {
-  for (const std::string& problem : report.problems) {
-    if (options.json) {
+void print_problems(const std::vector<std::string>& problems, bool json) {
+  for (const std::string& problem : problems) {
+    if (json) {
       print_json("problem", {{"what", printable(problem)}});
     } else {
       print("lost: " + printable(problem) + "\n");
     }
   }
+}
+
+void print_report(const RepairReport& report, const RepairArguments& options,
+                  const Context& context) {
+  print_problems(report.problems, options.json);
+  for (const std::string& what : report.notes) note(context, printable(what));
   if (options.json) {
     Json object{{"versions", report.versions},
                 {"containers_restored", report.containers_restored},
@@ -172,6 +177,11 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     // With -q, the steps are listed only where the user has to decide about them.
     const bool lists = options.json || !context.quiet || options.dry_run || !options.yes;
     if (lists) print_steps(planned->steps(), options.json);
+    // A later plan also finds what this command leaves out.
+    if (rounds == 1) {
+      print_problems(planned->left_out(), options.json);
+      lost = !planned->left_out().empty();
+    }
     if (planned->steps().empty() || options.dry_run) {
       print_lost_chunks(planned->lost_chunks(), options, context);
       lost = lost || planned->lost_chunks() != 0;
@@ -238,8 +248,7 @@ void add_repair_command(CommandLine& line, const Context& context) {
       .type_name("use|skip");
   command
       .add_option("--mixed", options->mixed,
-                  "While the catalog is rebuilt: skip what belongs to another history of the "
-                  "repository than most of the data")
+                  "Skip what belongs to another history of the repository than most of the data")
       .one_of({"skip"})
       .type_name("skip");
   command.add_flag("--rebuild-catalog", options->how.rebuild_catalog,

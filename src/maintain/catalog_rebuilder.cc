@@ -291,7 +291,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
         if (!going_on) version.record = std::move(record);
       } else if (what == ManifestRecord::kVersion) {
         const auto record = catalog::decode_version(series, file.number, value);
-        version.of_other_seal = record && !is_same_seal(*record, *version.record);
+        if (record && !is_same_seal(*record, *version.record)) version.of_other_seal = *record;
       } else if (what == ManifestRecord::kRetention &&
                  (!labelled || locks_longer(value, version.retention))) {
         version.retention = value;
@@ -339,7 +339,7 @@ Result<void> CatalogRebuilder::choose_versions(SeriesId series) {
     owner_->next_number = std::max(owner_->next_number, next);
     const bool alive = version.record && (version.labelled || !labelled_ || newer);
     if (!alive) {
-      if (version.labelled) report_lost_lock(number, version);
+      version.labelled ? report_lost_lock(number, version) : note_deleted(number, version);
       it = versions_.erase(it);
       continue;
     }

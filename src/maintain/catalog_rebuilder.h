@@ -31,9 +31,13 @@ struct RebuildReport {
   std::uint64_t bytes_read = 0;
   /// Things that could not be restored, or not to their former state.
   std::vector<std::string> problems;
+  /// Other things that the user should know.
+  std::vector<std::string> notes;
   /// Manifests of versions that were left out. The caller puts them away: otherwise the next writer
   /// removes them.
   std::vector<std::string> left_out;
+  /// Series whose labels list versions of another history. The caller keeps a copy of them.
+  std::set<SeriesId> other_labels;
 };
 
 /// The caller's choices about files that may not belong to the repository.
@@ -75,7 +79,8 @@ class CatalogRebuilder {
     std::optional<format::Births> births;  ///< Those that the manifest names.
     bool damaged = false;                  ///< Its manifest is damaged or missing.
     bool labelled = false;                 ///< The labels list it.
-    bool of_other_seal = false;  ///< Its manifest is not that of the seal that the labels list.
+    /// The manifest's record, if it is of another seal than the labels list.
+    std::optional<catalog::VersionRecord> of_other_seal;
   };
 
   [[nodiscard]] Result<void> rebuild_series(SeriesId series);
@@ -90,8 +95,15 @@ class CatalogRebuilder {
   /// numbers that the new catalog needs.
   [[nodiscard]] Result<void> put_series_sequences();
   void report_lost_lock(VersionNumber number, const Version& version);
+  /// Notes that a version with a manifest counts as deleted, because the labels do not list it.
+  void note_deleted(VersionNumber number, const Version& version);
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
+  /// Returns how a version differs from the history of most data; "" if it does not. Its manifest
+  /// prevails over labels of another seal, if its births are those of the containers.
+  [[nodiscard]] Result<std::string> history_fault(SeriesId series, VersionNumber number,
+                                                  Version& version, const ScannedStore& own,
+                                                  const ScannedStore& pool);
   /// Drops the versions whose chunks are not those of the containers.
   [[nodiscard]] Result<void> drop_other_history(SeriesId series, const ScannedStore& own);
   /// Notes that something is left out because it belongs to another history.

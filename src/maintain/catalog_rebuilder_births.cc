@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "maintain/catalog_rebuilder.h"
+#include "maintain/history_check.h"
 #include "maintain/owners.h"
 #include "meta/schema.h"
 #include "store/folder_store.h"
@@ -14,38 +15,39 @@ namespace varve::maintain {
 using format::ManifestRecord;
 
 Result<void> CatalogRebuilder::leave_out(const std::string& where, const std::string& fault) {
-  if (!choices_.skip_mixed) {
-    return Error(ErrorCode::kInvalid,
-                 fmt::format("{}: {}. The folder has files of two histories of the repository, as "
-                             "an interrupted copy of one state over another leaves them. Nothing "
-                             "was changed. Complete that copy, so that all files are of one state, "
-                             "and repair again; or repair with --mixed=skip, which leaves out what "
-                             "does not fit most of the data",
-                             where, fault));
-  }
+  if (!choices_.skip_mixed) return mixed_histories(where, fault);
   whole_ = false;
   problem(fmt::format("{}: {}; they are left out", where, fault));
   return {};
+}
+
+Result<std::string> CatalogRebuilder::history_fault(SeriesId series, VersionNumber number,
+                                                    Version& version, const ScannedStore& own,
+                                                    const ScannedStore& pool) {
+  const std::string other_seal =
+      "the labels list another version under this number than the manifest has";
+  if (version.of_other_seal) {
+    VARVE_TRY(leave_out(name_of(number) + " of the labels", other_seal));
+    report_.other_labels.insert(series);
+    if (!version.births || !version.chunks) return other_seal;
+    version.record = std::move(version.of_other_seal);
+  }
+  const bool sealed = version.record && version.record->state == VersionState::kSealed;
+  if (!version.births || (version.record && (!sealed || !version.chunks))) return std::string();
+  // Without a record, it is the manifest of a deleted version, which has pages that others may use.
+  VersionBirths one{series, number, *version.births, {}};
+  if (version.record) {
+    VARVE_TRY_ASSIGN(one.chunks, base::IdRuns::decode(*version.chunks));
+  }
+  return check_births(codecs_.frames().keys(), one, own, pool);
 }
 
 Result<void> CatalogRebuilder::drop_other_history(SeriesId series, const ScannedStore& own) {
   store::FolderStore shared(files_, series_directory(kPoolOwner));
   const ScannedStore pool{shared, kPoolStore, pool_.runs, pool_.births};
   for (auto it = versions_.begin(); it != versions_.end();) {
-    const auto& [number, version] = *it;
-    std::string fault;
-    const bool sealed = version.record && version.record->state == VersionState::kSealed;
-    if (version.of_other_seal) {
-      fault = "the labels list another version under this number than the manifest has";
-    } else if (version.births && (!version.record || (sealed && version.chunks))) {
-      // Without a record, it is the manifest of a deleted version, which has pages that others may
-      // use.
-      VersionBirths one{series, number, *version.births, {}};
-      if (version.record) {
-        VARVE_TRY_ASSIGN(one.chunks, base::IdRuns::decode(*version.chunks));
-      }
-      VARVE_TRY_ASSIGN(fault, check_births(codecs_.frames().keys(), one, own, pool));
-    }
+    auto& [number, version] = *it;
+    VARVE_TRY_ASSIGN(const auto fault, history_fault(series, number, version, own, pool));
     if (fault.empty()) {
       ++it;
       continue;

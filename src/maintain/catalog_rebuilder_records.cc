@@ -91,4 +91,12 @@ void CatalogRebuilder::report_lost_lock(VersionNumber number, const Version& ver
   }
 }
 
+// Deleted versions keep their manifests while later ones refer to their pages.
+void CatalogRebuilder::note_deleted(VersionNumber number, const Version& version) {
+  if (!version.record || version.record->state != VersionState::kSealed) return;
+  report_.notes.push_back(
+      name_of(number) +
+      " counts as deleted: it has a manifest, but the labels of the series do not list it");
+}
+
 }  // namespace varve::maintain

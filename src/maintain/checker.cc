@@ -286,12 +286,16 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
   for (const auto& file : *present) {
     found.insert(file.number);
     const auto path = manifest_path(directory, file.number);
-    const auto fault =
-        fault_of_manifest(files_, codecs_.frames(), path, catalog_, series.id, file.number);
+    const auto state =
+        state_of_manifest(files_, codecs_.frames(), path, catalog_, series.id, file.number);
     report_.bytes_read += file.bytes;
     // Deleted in the meantime.
-    if (!fault && fault.error().code() == ErrorCode::kNotFound) continue;
-    if (!fault || !fault->empty()) damage(path, fault ? *fault : fault.error().message());
+    if (!state && state.error().code() == ErrorCode::kNotFound) continue;
+    if (!state) {
+      damage(path, state.error().message());
+    } else if (!state->fault.empty()) {
+      damage(path, state->fault);
+    }
   }
   for (const auto& version : versions) {
     if (!labels || version.state != VersionState::kSealed || found.contains(version.number)) {

@@ -25,6 +25,7 @@ namespace varve::maintain {
 
 inline constexpr const char* kManifestFolder = "manifests";
 inline constexpr const char* kLabelsName = "labels";
+inline constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
 /// Key in `settings` of the random bytes that distinguish a catalog from a rebuilt one.
 inline constexpr const char* kCatalogIdSetting = "catalog_id";
 
@@ -147,15 +148,27 @@ struct ManifestBounds {
 /// Returns whether two records are of one seal. Compares what never changes afterwards, as the name
 /// does.
 [[nodiscard]] bool is_same_seal(const catalog::VersionRecord& a, const catalog::VersionRecord& b);
+/// Returns whether two records of one number may be states of one version: they have the same time
+/// of opening, and the same seal if both are sealed.
+[[nodiscard]] bool may_be_same_version(const catalog::VersionRecord& a,
+                                       const catalog::VersionRecord& b);
 
-/// Returns the defect of a version's manifest; "" if it is sound. A manifest with another tree than
-/// the catalog has for the version, of another seal, or with other births, is a defect.
+/// How a manifest compares with the catalog.
+struct ManifestState {
+  std::string fault;         ///< Its defect; "" if it is sound.
+  std::string version_name;  ///< Name of its version, as far as it can be read.
+  /// True if it has another seal or other births than the catalog: its version belongs to another
+  /// history of the repository. Damaged blocks do not hide that.
+  bool of_other_history = false;
+  bool is_unknown = false;  ///< True if the catalog has no version of this number.
+};
+/// Compares a version's manifest with the catalog.
 /// Errors: as read_manifest(); those of the catalog.
-[[nodiscard]] Result<std::string> fault_of_manifest(io::FileSystem& files,
-                                                    const format::FrameCodec& codec,
-                                                    const std::string& path,
-                                                    const meta::Env& catalog, SeriesId series,
-                                                    VersionNumber number);
+[[nodiscard]] Result<ManifestState> state_of_manifest(io::FileSystem& files,
+                                                      const format::FrameCodec& codec,
+                                                      const std::string& path,
+                                                      const meta::Env& catalog, SeriesId series,
+                                                      VersionNumber number);
 
 /// A labels file with its updates.
 struct Labels {

@@ -22,8 +22,6 @@ using format::ManifestRecord;
 
 namespace {
 
-constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
-
 Error damaged_labels(const std::string& path) {
   return {ErrorCode::kCorrupt, path + ": the labels are damaged"};
 }
@@ -355,11 +353,11 @@ std::optional<std::uint32_t> last_manifest(io::FileSystem& files, const std::str
   return last;
 }
 
-// Returns whether labels show that the series has given a version this number.
-bool has_given(const Result<Labels>& labels, SeriesId series, std::uint32_t number) {
-  if (!labels) return false;
+// Returns the number after the last one that the series has given a version, as labels show it.
+std::uint32_t next_number_in(const Result<Labels>& labels, SeriesId series) {
+  if (!labels) return 0;
   const auto record = catalog::decode_series(series, labels->series);
-  return record && number < record->next_number;
+  return record ? record->next_number : 0;
 }
 
 }  // namespace
@@ -373,7 +371,7 @@ Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& c
     std::uint64_t stamp = 0;
   };
   std::vector<Mirrored> states;
-  std::vector<std::pair<SeriesId, std::uint32_t>> manifests;  // The highest number of each series.
+  std::vector<std::pair<SeriesId, std::uint32_t>> given;  // The highest number of each series.
   VARVE_TRY_ASSIGN(const auto names, files.list(repository_path + "/series"));
   for (const auto& name : names) {
     const auto series = series_of_folder(name);
@@ -381,7 +379,9 @@ Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& c
     const auto directory = std::string(repository_path).append("/series/" + name);
     const auto last = last_manifest(files, directory);
     auto labels = read_labels(files, codec, directory, *series);
-    if (last && !has_given(labels, *series, *last)) manifests.emplace_back(*series, *last);
+    const auto of_labels = next_number_in(labels, *series);
+    const auto highest = std::max(last.value_or(0), of_labels == 0 ? 0 : of_labels - 1);
+    if (highest != 0) given.emplace_back(*series, highest);
     VARVE_TRY(refuse_unsupported(labels));
     if (!labels || labels->catalog_id.empty()) continue;
     states.push_back({std::move(labels->catalog_id), labels->header.stamp});
@@ -390,9 +390,9 @@ Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& c
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
   const std::string id(known ? known->view() : "");
-  // A version's number is committed before its manifest is written. The folder of a series without
-  // a record is what a crash left of a removed one.
-  for (const auto& [series, last] : manifests) {
+  // A version's number is committed before its manifest and labels are written, whatever their
+  // stamp. The folder of a series without a record is what a crash left of a removed one.
+  for (const auto& [series, last] : given) {
     const auto record = catalog::find_series(txn, series);
     if (!record || !*record || last < (*record)->next_number) continue;
     const auto newest = catalog::last_version_number(txn, series);  // The counter may be damaged.

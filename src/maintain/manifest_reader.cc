@@ -116,12 +116,13 @@ class RecordAssembler {
 };
 
 // Returns whether the catalog has no other births under these numbers. It forgets births whose
-// chunks are gone, and may have been rebuilt without a digest.
-bool has_births_of(const meta::Txn& txn, SeriesId series, std::string_view value) {
-  const auto births = format::decode_births(value);
-  if (!births) return false;
-  for (const auto& [number, birth] : *births) {
+// chunks are gone, and may have been rebuilt without a digest. `with_pool`: also compares births of
+// the pool, whose numbers a catalog that was rebuilt without labels may have given again.
+bool has_births_of(const meta::Txn& txn, SeriesId series, const format::Births& births,
+                   bool with_pool) {
+  for (const auto& [number, birth] : births) {
     const auto store = catalog::store_of_birth(catalog::store_of(series), number);
+    if (store == kPoolStore && !with_pool) continue;
     const auto known = catalog::find_birth(txn, store, number);
     if (!known || !*known) continue;
     const bool is_same_digest =
@@ -198,20 +199,27 @@ bool is_same_seal(const catalog::VersionRecord& a, const catalog::VersionRecord&
          a.root.child == b.root.child && a.root.subtree_entries == b.root.subtree_entries;
 }
 
-Result<std::string> fault_of_manifest(io::FileSystem& files, const format::FrameCodec& codec,
-                                      const std::string& path, const meta::Env& catalog,
-                                      SeriesId series, VersionNumber number) {
+bool may_be_same_version(const catalog::VersionRecord& a, const catalog::VersionRecord& b) {
+  const bool both_sealed = a.state == VersionState::kSealed && b.state == VersionState::kSealed;
+  return a.opened_at == b.opened_at && (!both_sealed || is_same_seal(a, b));
+}
+
+Result<ManifestState> state_of_manifest(io::FileSystem& files, const format::FrameCodec& codec,
+                                        const std::string& path, const meta::Env& catalog,
+                                        SeriesId series, VersionNumber number) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto recorded, catalog::find_version(txn, series, number));
-  std::string fault;
+  ManifestState state;
+  state.is_unknown = !recorded;
   const bool is_compared = recorded && recorded->state == VersionState::kSealed;
-  bool is_same = !is_compared;
+  bool has_record = false;
+  bool is_same = true;
   bool has_same_births = true;
   const auto note_name = [&](const auto& record) {
     if (!record) {
-      fault = record.error().message();
+      state.fault = record.error().message();
     } else if (!record->name_fault.empty()) {
-      fault = "it holds a name that is not allowed (" + record->name_fault + ")";
+      state.fault = "it holds a name that is not allowed (" + record->name_fault + ")";
     }
   };
   ManifestBounds bounds;
@@ -223,33 +231,44 @@ Result<std::string> fault_of_manifest(io::FileSystem& files, const format::Frame
         if (what == ManifestRecord::kVersion) {
           const auto version = catalog::decode_version(series, number, value);
           note_name(version);
-          if (is_compared) is_same = version && is_same_seal(*version, *recorded);
+          has_record = version.has_value();
+          if (version) state.version_name = version->name;
+          if (version && recorded) is_same = may_be_same_version(*version, *recorded);
         }
-        if (what == ManifestRecord::kBirths && is_compared) {
-          has_same_births = has_births_of(txn, series, value);
+        if (what == ManifestRecord::kBirths) {
+          const auto births = format::decode_births(value);
+          if (!births) state.fault = births.error().message();
+          if (births) has_same_births = has_births_of(txn, series, *births, is_compared);
         }
         return Result<void>();
       },
       bounds);
   if (!read) return read.error();
-  if (read->damaged_blocks != 0) return fmt::format("{} damaged blocks", read->damaged_blocks);
   if (read->header.series != series || read->header.number != number ||
       read->header.kind != format::ManifestKind::kVersion) {
-    return std::string("this is the manifest of another version");
+    state.fault = "this is the manifest of another version";
+    return state;
   }
-  if (!is_same && fault.empty()) fault = "it has another state of this version than the catalog";
-  if (!has_same_births && fault.empty()) {
-    fault = "its version belongs to another history of the repository than the catalog";
+  state.of_other_history = !is_same || !has_same_births;
+  if (read->damaged_blocks != 0) {
+    state.fault = fmt::format("{} damaged blocks", read->damaged_blocks);
+  } else if (state.fault.empty() && !is_same) {
+    state.fault = "it has another state of this version than the catalog";
+  } else if (state.fault.empty() && !has_same_births) {
+    state.fault = "its version belongs to another history of the repository than the catalog";
+  } else if (state.fault.empty() && is_compared && !has_record) {
+    state.fault = "it lacks the version's record";
   }
+  if (!state.fault.empty()) return state;
   // A sealed file leaves out what is too short for a block, as a crash leaves it in other files. A
   // manifest is renamed into place as a whole.
   VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
   VARVE_TRY_ASSIGN(const auto bytes, file->size());
   VARVE_TRY_ASSIGN(const auto stored, files.tree_bytes(path));
   if (stored != files.stored_bytes(path, bytes)) {
-    return std::string("bytes that belong to no block follow its end");
+    state.fault = "bytes that belong to no block follow its end";
   }
-  return fault;
+  return state;
 }
 
 }  // namespace varve::maintain

@@ -25,24 +25,6 @@
 
 namespace varve::maintain {
 
-namespace {
-
-constexpr const char* kNewCatalog = "/catalog.new";
-
-meta::EnvOptions catalog_options(const std::string& path, bool read_only,
-                                 const format::DataCodecs& codecs) {
-  meta::EnvOptions options;
-  options.tables = meta::catalog::kTables;
-  options.optional_tables = meta::catalog::kTablesOptional;
-  options.read_only = read_only;
-  options.must_exist = read_only;
-  options.writer_lock = path + "/lock";
-  options.keys.ring = codecs.keys();
-  return options;
-}
-
-}  // namespace
-
 Repairer::Repairer(const std::string& path, const RepairOptions& options,
                    std::unique_ptr<io::WatchedFileSystem> files)
     : path_(path), options_(options), watch_(*files), outside_(io::make_posix_file_system()) {
@@ -72,6 +54,7 @@ Result<void> Repairer::scan(bool scan_only, const Progress& progress,
   VARVE_TRY(scan_superblock());
   if (!scan_only) VARVE_TRY(lock());
   VARVE_TRY(scan_catalog());
+  VARVE_TRY(scan_left_out());
   VARVE_TRY(compare_sequence(helpers.compare_sequence));
   if (!scan_only) VARVE_TRY(remove_settled());
   if (catalog_lost_) {
@@ -80,6 +63,7 @@ Result<void> Repairer::scan(bool scan_only, const Progress& progress,
     return scan_parity(progress);
   }
   VARVE_TRY(open_catalog());
+  if (options_.trust_catalog) VARVE_TRY(compare_histories(*catalog_));
   VARVE_TRY(scan_key_counter());
   VARVE_TRY(scan_open_versions());
   VARVE_TRY(scan_manifests());
@@ -119,7 +103,7 @@ Result<void> Repairer::compare_sequence(const CompareSequence& compare) {
 
 Result<std::uint64_t> Repairer::present_sequence() {
   if (!catalog_lost_) {
-    auto options = catalog_options(path_, true, *codecs_);
+    auto options = catalog_options(true);
     if (lock_) options.writer_lock.clear();  // This process holds the lock.
     VARVE_TRY_ASSIGN(const auto env, meta::Env::open(*files_, path_ + "/catalog", options));
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(env));
@@ -139,7 +123,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   const auto catalog_path = path_ + "/catalog";
   VARVE_TRY_ASSIGN(const bool present, files_->exists(catalog_path + "/data.mdb"));
   if (!present) return std::optional<std::string>("it is missing");
-  auto options = catalog_options(path_, true, *codecs_);
+  auto options = catalog_options(true);
   if (lock_) options.writer_lock.clear();  // This process holds the lock.
   // Errors that may pass are no fault of the catalog.
   const auto fault_of = [](const Error& error) -> Result<std::optional<std::string>> {
@@ -155,13 +139,25 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   if (!probed) return fault_of(probed.error());
   const auto env = meta::Env::open(*files, options);
   if (!env) return fault_of(env.error());
-  VARVE_TRY_ASSIGN(const bool older, is_older_catalog(*files_, codecs_->frames(), path_, *env));
-  if (older) return std::optional<std::string>("it is older than the rest of the repository");
+  VARVE_TRY(compare_histories(*env));
+  std::optional<std::string> fault;
+  if (!mixed_.empty()) {
+    // All that makes the catalog look older is among the mixed files.
+    const auto fits =
+        fits_most_data(*codecs_, *env, mixed_,
+                       [&](SeriesId owner) -> store::SegmentStore& { return store_of(owner); });
+    if (!fits) return fault_of(fits.error());
+    if (!*fits) fault = "it belongs to another history than most of the data";
+  } else {
+    VARVE_TRY_ASSIGN(catalog_is_older_, is_older_catalog(*files_, codecs_->frames(), path_, *env));
+    if (catalog_is_older_) fault = "it is older than the rest of the repository";
+  }
+  if (fault) return fault;
   auto faults = faults_in(*env);
   VARVE_TRY(refuse_unsupported(faults));
   if (!faults) return fault_of(faults.error());
   faults_ = std::move(*faults);
-  return faults_.empty() ? std::optional<std::string>() : std::optional(faults_.front());
+  return faults_.empty() ? fault : std::optional(faults_.front());
 }
 
 Result<std::vector<std::string>> Repairer::faults_in(const meta::Env& catalog) {
@@ -193,6 +189,12 @@ Result<void> Repairer::scan_catalog() {
 
 // Plans the removal of damaged manifests. The next opening writes them again from the catalog.
 Result<void> Repairer::scan_manifests() {
+  for (const auto& file : mixed_) {
+    step(RepairStep::Kind::kManifest, file.path,
+         fmt::format("{}: {}; the repair keeps the file under another name, and writes it again "
+                     "from the catalog",
+                     file.versions, file.fault));
+  }
   VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
   for (const auto series : folders) {
     const auto directory = store::RepositoryPaths(path_).series(series);
@@ -205,13 +207,16 @@ Result<void> Repairer::scan_manifests() {
     bool any = false;
     for (const auto& file : present) {
       const auto path = manifest_path(directory, file.number);
-      const auto fault =
-          fault_of_manifest(*files_, codecs_->frames(), path, *catalog_, series, file.number);
-      if (fault && fault->empty()) continue;
-      VARVE_TRY(refuse_unsupported(fault));
+      any = any || is_mixed(path);
+      if (is_mixed(path)) continue;
+      const auto state =
+          state_of_manifest(*files_, codecs_->frames(), path, *catalog_, series, file.number);
+      if (state && state->fault.empty()) continue;
+      VARVE_TRY(refuse_unsupported(state));
       drop(path);
       any = true;
     }
+    if (is_mixed(directory + "/" + kLabelsName)) continue;
     // Without labels, the next opening also looks for objects of deleted versions.
     const auto labels = read_labels(*files_, codecs_->frames(), directory, series);
     VARVE_TRY(refuse_unsupported(labels));
@@ -286,8 +291,8 @@ Result<void> Repairer::put_beside_away(RepairReport& report) {
 }
 
 Result<void> Repairer::open_catalog() {
-  VARVE_TRY_ASSIGN(auto opened, meta::Env::open(*files_, path_ + "/catalog",
-                                                catalog_options(path_, !lock_, *codecs_)));
+  VARVE_TRY_ASSIGN(auto opened,
+                   meta::Env::open(*files_, path_ + "/catalog", catalog_options(!lock_)));
   catalog_.emplace(std::move(opened));
   return {};
 }
@@ -329,6 +334,7 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
 }
 
 Result<void> Repairer::repair(const Progress& progress, RepairReport& report) {
+  if (catalog_lost_) VARVE_TRY(try_rebuild(progress));
   if (superblock_lost_) {
     const auto text =
         encrypted_ ? format::encode_superblock(*encrypted_, codecs_->keys().get()) : superblock_;
@@ -342,6 +348,7 @@ Result<void> Repairer::repair(const Progress& progress, RepairReport& report) {
     VARVE_TRY(repair_data(report));
     VARVE_TRY(put_beside_away(report));
     if (aliases_lost_) VARVE_TRY(write_aliases());
+    VARVE_TRY(put_mixed_files_away(report));
     VARVE_TRY(remove_files(manifests_));
     VARVE_TRY(remove_files(derived_));
   }
@@ -354,88 +361,6 @@ Result<void> Repairer::remove_files(const std::vector<std::string>& paths) {
     if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();
   }
   return {};
-}
-
-// Follows docs/ORDERING.md O23.
-Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& report) {
-  const auto fresh = path_ + kNewCatalog;
-  // An interrupted attempt may have left this folder.
-  VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
-  VARVE_TRY(files_->make_directory(fresh));
-  CheckProgress done;
-  std::vector<std::string> left_out;
-  const store::RepositoryPaths paths(path_);
-  VARVE_TRY_ASSIGN(const auto owners, owner_folders(*files_, paths));
-  for (const auto owner : owners) {
-    VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(owner_folder(paths, owner)));
-    done.bytes_total += bytes;
-  }
-  {
-    VARVE_TRY_ASSIGN(const auto env,
-                     meta::Env::open(*files_, fresh, catalog_options(path_, false, *codecs_)));
-    RebuildChoices choices;
-    choices.skip_mixed = options_.skip_mixed;
-    if (options_.take_found) {
-      choices.found = *options_.take_found ? FoundBySearch::kTake : FoundBySearch::kLeave;
-    }
-    CatalogRebuilder rebuilder(*codecs_, *files_, path_, env, choices, [&](std::uint64_t bytes) {
-      done.bytes_done += bytes;
-      if (progress) progress(done);
-    });
-    VARVE_TRY_ASSIGN(auto built, rebuilder.run());
-    report.versions = built.versions;
-    report.bytes_read += built.bytes_read;
-    report.problems = std::move(built.problems);
-    left_out = std::move(built.left_out);
-    // Data that no manifest has stays lost. If the new catalog has the same faults, keep the old
-    // one with its labels.
-    const auto faults = faults_in(env);
-    // A rebuild that could not read everything lacks more than what is lost.
-    VARVE_TRY(watch_.conclusive());
-    if (!options_.rebuild_catalog && !faults_.empty() && faults && *faults == faults_) {
-      report.versions = 0;
-      if (report.problems.empty()) report.problems = faults_;
-      return store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment);
-    }
-    VARVE_TRY_ASSIGN(const auto labels, rebuilder.labels(superblock_));
-    for (const auto& [series, image] : labels) {
-      VARVE_TRY(write_labels(*files_, store::RepositoryPaths(path_).series(series), image));
-    }
-  }
-  VARVE_TRY(files_->sync_directory(fresh));
-  VARVE_TRY_ASSIGN(report.old_catalog, put_old_catalog_away());
-  VARVE_TRY(files_->rename(fresh, path_ + "/catalog"));
-  VARVE_TRY(files_->sync_directory(path_));
-  for (const auto& path : left_out) {
-    VARVE_TRY_ASSIGN(const auto name, rename_to_free_name(path));
-    report.problems.push_back("the manifest of a version that was left out is kept as " + name);
-  }
-  return {};
-}
-
-Result<std::string> Repairer::put_old_catalog_away() {
-  const auto catalog_path = path_ + "/catalog";
-  VARVE_TRY_ASSIGN(const bool present, files_->exists(catalog_path));
-  if (!present) return std::string();
-  VARVE_TRY_ASSIGN(const bool any, files_->exists(catalog_path + "/data.mdb"));
-  if (!any) {
-    VARVE_TRY(store::remove_folder(*files_, catalog_path, store::FolderKind::kEnvironment));
-    // A file that is not Varve's keeps the folder, which then gets another name.
-    VARVE_TRY_ASSIGN(const bool kept, files_->exists(catalog_path));
-    if (!kept) return std::string();
-  }
-  return rename_to_free_name(catalog_path);
-}
-
-// Returns the new path.
-Result<std::string> Repairer::rename_to_free_name(const std::string& path) {
-  for (int i = 1;; ++i) {
-    auto name = fmt::format("{}.damaged-{}", path, i);
-    VARVE_TRY_ASSIGN(const bool taken, files_->exists(name));
-    if (taken) continue;
-    VARVE_TRY(files_->rename(path, name));
-    return name;
-  }
 }
 
 }  // namespace varve::maintain

@@ -15,6 +15,7 @@
 #include "format/superblock.h"
 #include "io/watched_file_system.h"
 #include "maintain/data_repairer.h"
+#include "maintain/history_check.h"
 #include "maintain/manifest_file.h"
 #include "maintain/parity_repairer.h"
 #include "maintain/repair_helpers.h"
@@ -40,6 +41,7 @@ class Repairer final : public Repair {
 
   [[nodiscard]] const std::vector<RepairStep>& steps() const override { return steps_; }
   [[nodiscard]] std::uint64_t lost_chunks() const override { return lost_chunks_; }
+  [[nodiscard]] const std::vector<std::string>& left_out() const override { return left_out_; }
   [[nodiscard]] Result<RepairReport> execute(const Progress& progress) override;
 
  private:
@@ -73,6 +75,20 @@ class Repairer final : public Repair {
   [[nodiscard]] Result<std::optional<std::string>> fault_of_catalog();
   /// Returns the faults of a readable catalog, with the files that they affect.
   [[nodiscard]] Result<std::vector<std::string>> faults_in(const meta::Env& catalog);
+  /// Compares a readable catalog with labels and manifests.
+  /// Errors: kInvalid if they are of two histories, and the caller did not choose.
+  [[nodiscard]] Result<void> compare_histories(const meta::Env& catalog);
+  [[nodiscard]] bool is_mixed(const std::string& path) const;
+  /// Finds the files that earlier repairs have left out.
+  [[nodiscard]] Result<void> scan_left_out();
+  /// Keeps the labels and manifests of another history than the catalog under other names.
+  [[nodiscard]] Result<void> put_mixed_files_away(RepairReport& report);
+  /// Builds the new catalog on trial, if other steps come first: none is done if it has to stop.
+  [[nodiscard]] Result<void> try_rebuild(const Progress& progress);
+  /// Reports the versions of the old catalog that the new one lacks.
+  [[nodiscard]] Result<void> name_missing(const meta::Env& fresh, RepairReport& report) const;
+  /// Keeps a copy of the labels of another history than the new catalog.
+  [[nodiscard]] Result<void> copy_labels(SeriesId series, RepairReport& report);
   [[nodiscard]] Result<void> scan_manifests();
   /// Returns whether labels lack changes that the catalog has.
   [[nodiscard]] Result<bool> lacks_changes(SeriesId series, const Result<Labels>& labels);
@@ -99,8 +115,13 @@ class Repairer final : public Repair {
   [[nodiscard]] store::SegmentStore& store_of(SeriesId owner);
   [[nodiscard]] Result<void> repair_data(RepairReport& report);
   [[nodiscard]] Result<void> repair(const Progress& progress, RepairReport& report);
+  [[nodiscard]] meta::EnvOptions catalog_options(bool read_only) const;
+  /// Makes an empty folder for a new catalog, and returns its path.
+  [[nodiscard]] Result<std::string> make_fresh_folder();
   [[nodiscard]] Result<void> rebuild_catalog(const Progress& progress, RepairReport& report);
   [[nodiscard]] Result<std::string> put_old_catalog_away();
+  /// Returns the path of no file: `stem`, and a number behind it.
+  [[nodiscard]] Result<std::string> free_name(const std::string& stem) const;
   [[nodiscard]] Result<std::string> rename_to_free_name(const std::string& path);
   void step(RepairStep::Kind kind, std::string where, std::string what);
 
@@ -130,6 +151,10 @@ class Repairer final : public Repair {
       repairers_;  // They use `catalog_`.
   std::vector<std::unique_ptr<ParityRepairer>> parity_repairers_;
   std::uint64_t lost_chunks_ = 0;
+  std::vector<MixedFile> mixed_;
+  std::vector<ListedVersion> listed_;  // Of the catalog, if it can be read.
+  std::vector<std::string> left_out_;
+  bool catalog_is_older_ = false;  // Than labels or manifests, which have the same history.
 };
 
 }  // namespace varve::maintain

@@ -62,9 +62,10 @@ std::optional<KnownName> in_repository(std::string_view name) {
   if (name == "series") return KnownName{FolderKind::kAllSeries};
   if (name == "pool") return KnownName{FolderKind::kPool};
   if (name == "staging") return KnownName{FolderKind::kStaging};
-  constexpr std::string_view kOldCatalog = "catalog.damaged-";
-  if (name.starts_with(kOldCatalog) && is_number(name.substr(kOldCatalog.size()))) {
-    return KnownName{FolderKind::kEnvironment};
+  for (const std::string_view old : {"catalog.damaged-", "catalog.mixed-"}) {
+    if (name.starts_with(old) && is_number(name.substr(old.size()))) {
+      return KnownName{FolderKind::kEnvironment};
+    }
   }
   // Of a repository in an object store. No walk over the folders looks into these.
   if (name == "replica" || name == "cache") return KnownName{};
@@ -76,8 +77,9 @@ std::optional<KnownName> in_series(std::string_view name) {
   if (name == "volumes") return KnownName{FolderKind::kVolumes};
   if (name == "manifests") return KnownName{FolderKind::kManifests};
   if (name == "parity") return KnownName{FolderKind::kParity};
-  constexpr std::string_view kOldBeside = "beside.damaged-";
-  if (name.starts_with(kOldBeside) && is_number(name.substr(kOldBeside.size()))) return KnownName{};
+  for (const std::string_view old : {"beside.damaged-", "labels.damaged-"}) {
+    if (name.starts_with(old) && is_number(name.substr(old.size()))) return KnownName{};
+  }
   const auto file = without(name, kTemporarySuffix);
   return file_if(file == "labels" || file == kBesideName || parse_snapshot_name(file).has_value() ||
                  parse_index_run_name(name).has_value() || parse_sources_name(file).has_value());

@@ -71,7 +71,9 @@ std::optional<std::uint32_t> number_in(std::string_view name, std::string_view p
 // The files of series/ID/.
 crypto::SealedPlace place_in_series(std::uint32_t series, std::string_view name) {
   const auto file = final_name(name);
-  if (file == "labels") return place_of(SealedKind::kLabels, series);
+  if (file == "labels" || file.starts_with("labels.damaged-")) {
+    return place_of(SealedKind::kLabels, series);
+  }
   if (file == kBesideName || file.starts_with("beside.damaged-")) {
     return place_of(SealedKind::kBeside, series);
   }

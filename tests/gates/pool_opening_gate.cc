@@ -132,7 +132,7 @@ TEST_F(PoolOpeningGate, CostsTheSameForAnyNumberOfContainers) {
   const auto versions = measure("versions", {120, 60});
   for (const auto& many : {containers, versions}) {
     EXPECT_EQ(many.open, few.open);
-    EXPECT_LE(many.open, 10U);
+    EXPECT_LE(many.open, 11U);  // With the record of the series, which its labels must not pass.
     EXPECT_EQ(many.read, few.read);
     EXPECT_GT(many.after_crash, few.after_crash + 100) << "all is looked at after a crash";
   }

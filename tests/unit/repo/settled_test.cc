@@ -196,7 +196,7 @@ TEST_F(Settled, ASeriesOfTheListThatWasArrangedIsTakenOut) {
   store("v2");
   close();
   repository_ = reopen(path_);
-  EXPECT_LE(metric(*repository_, "varve_catalog_records_read_total"), 4U) << "the list counts";
+  EXPECT_LE(metric(*repository_, "varve_catalog_records_read_total"), 5U) << "the list counts";
   must(repository_->arrange(series_, {}));
   close();
   EXPECT_EQ(note().size(), 48U);
@@ -204,7 +204,7 @@ TEST_F(Settled, ASeriesOfTheListThatWasArrangedIsTakenOut) {
 }
 
 // Opening and closing cost records by the number of series, but not for each of their versions, and
-// read only the labels of a series.
+// read only the labels of a series, whose next number is compared with its record.
 TEST_F(Settled, ASettledRepositoryIsOpenedWithoutALookAtItsVersions) {
   for (int i = 2; i < 12; ++i) store("v" + std::to_string(i));
   close();
@@ -214,7 +214,7 @@ TEST_F(Settled, ASettledRepositoryIsOpenedWithoutALookAtItsVersions) {
   fs::remove(path_ + "/settled");
   repository_ = reopen(path_);
   const auto unsettled = metric(*repository_, "varve_catalog_records_read_total");
-  EXPECT_LE(settled, 4U);
+  EXPECT_LE(settled, 5U);
   EXPECT_GT(unsettled, 40U);
 }
 

@@ -16,6 +16,9 @@ bool is_known(FolderKind kind, std::string_view name) { return known_name(kind, 
 TEST(RepositoryNames, OnlyExactFormsAreKnown) {
   EXPECT_TRUE(is_known(FolderKind::kRepository, "varve.repo"));
   EXPECT_TRUE(is_known(FolderKind::kRepository, "catalog.damaged-12"));
+  EXPECT_TRUE(is_known(FolderKind::kRepository, "catalog.mixed-1"));
+  EXPECT_TRUE(is_known(FolderKind::kSeries, "labels.damaged-1"));
+  EXPECT_FALSE(is_known(FolderKind::kSeries, "labels.damaged-"));
   EXPECT_TRUE(is_known(FolderKind::kAllSeries, "0000001f"));
   EXPECT_TRUE(is_known(FolderKind::kSeries, "index-00000002.snap.tmp"));
   EXPECT_TRUE(is_known(FolderKind::kSeries, "index-00000002.run"));

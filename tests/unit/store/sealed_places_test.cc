@@ -62,6 +62,8 @@ TEST(SealedPlaces, TemporaryFilesHaveThePlaceOfTheFinalOnes) {
   }
   EXPECT_EQ(sealed_place("/repo", "/repo/series/0000000a/beside.damaged-1"),
             sealed_place("/repo", "/repo/series/0000000a/beside"));
+  EXPECT_EQ(sealed_place("/repo", "/repo/series/0000000a/labels.damaged-1"),
+            sealed_place("/repo", "/repo/series/0000000a/labels"));
 }
 
 TEST(SealedPlaces, OtherSealersAndClearFilesAreLeftAlone) {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares a catalog with the files of another history of the repository, before a repair changes
+// anything.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "format/data_codecs.h"
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "store/segment_store.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::maintain {
+
+/// Labels or a manifest of another history of the repository than the catalog.
+struct MixedFile {
+  SeriesId series{};
+  VersionNumber number{};  ///< Lowest number under which the file and the catalog differ.
+  std::string path;
+  std::string versions;  ///< Names of the differing versions of the file, with their series.
+  std::string fault;
+};
+
+/// Returns the error of a repair that stops because of files of two histories.
+[[nodiscard]] Error mixed_histories(const std::string& where, const std::string& fault);
+
+/// Finds the labels and manifests that belong to another history than the catalog, as far as the
+/// seals and the births of versions tell.
+/// Errors: kUnsupported for files of a newer format; those of the catalog.
+[[nodiscard]] Result<std::vector<MixedFile>> find_mixed_files(io::FileSystem& files,
+                                                              const format::FrameCodec& codec,
+                                                              const std::string& repository_path,
+                                                              const meta::Env& catalog);
+
+/// Returns the store of a series or of the pool.
+using StoreOf = std::function<store::SegmentStore&(SeriesId owner)>;
+/// Returns whether the catalog fits at least half of the data from the first differing version of
+/// each series on: of the containers that it lists, and the files that it does not list.
+/// Errors: those of the catalog and of the disk.
+[[nodiscard]] Result<bool> fits_most_data(const format::DataCodecs& codecs,
+                                          const meta::Env& catalog,
+                                          const std::vector<MixedFile>& mixed,
+                                          const StoreOf& store_of);
+
+/// A version that a catalog lists.
+struct ListedVersion {
+  std::string name;  ///< With its series.
+  SeriesId series{};
+  VersionNumber number{};
+  bool sealed = false;
+  Timestamp sealed_at{};
+};
+[[nodiscard]] Result<std::vector<ListedVersion>> list_versions_of(const meta::Env& catalog);
+/// Returns those of the versions that the catalog does not have, or has with another seal. The open
+/// versions among them may be sealed in the catalog.
+[[nodiscard]] Result<std::vector<ListedVersion>> missing_in(
+    const meta::Env& catalog, const std::vector<ListedVersion>& versions);
+
+}  // namespace varve::maintain

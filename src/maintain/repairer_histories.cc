@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares the catalog with the files of another history, and keeps these under other names.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "maintain/manifest_file.h"
+#include "maintain/repairer.h"
+#include "store/repository_names.h"
+#include "store/repository_paths.h"
+
+namespace varve::maintain {
+
+namespace {
+
+// Adds the files with a number behind `stem` in their names.
+Result<void> add_kept(io::FileSystem& files, const std::string& folder, std::string_view stem,
+                      store::FolderKind kind, std::vector<std::string>& found) {
+  VARVE_TRY_ASSIGN(const bool present, files.exists(folder));
+  if (!present) return {};
+  VARVE_TRY_ASSIGN(auto names, files.list(folder));
+  std::sort(names.begin(), names.end());
+  for (const auto& name : names) {
+    const bool is_kept = name.find(stem) != std::string::npos && store::known_name(kind, name);
+    if (!is_kept) continue;
+    found.push_back(fmt::format(
+        "{}/{} is of another history of the repository; an earlier repair left it out and kept it: "
+        "remove it if nothing of it is needed",
+        folder, name));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> Repairer::scan_left_out() {
+  VARVE_TRY(add_kept(*files_, path_, "catalog.mixed-", store::FolderKind::kRepository, left_out_));
+  VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
+  for (const auto series : folders) {
+    const auto folder = store::RepositoryPaths(path_).series(series);
+    VARVE_TRY(add_kept(*files_, folder, "labels.damaged-", store::FolderKind::kSeries, left_out_));
+    VARVE_TRY(add_kept(*files_, folder + "/" + kManifestFolder, ".man.damaged-",
+                       store::FolderKind::kManifests, left_out_));
+  }
+  return {};
+}
+
+// A catalog with faults may be unreadable in part. Its faults then tell what to do.
+Result<void> Repairer::compare_histories(const meta::Env& catalog) {
+  auto found = find_mixed_files(*files_, codecs_->frames(), path_, catalog);
+  VARVE_TRY(refuse_unsupported(found));
+  if (found) mixed_ = *std::move(found);
+  auto listed = list_versions_of(catalog);
+  if (listed) listed_ = *std::move(listed);
+  if (mixed_.empty() || options_.skip_mixed) return {};
+  const auto& first = mixed_.front();
+  return mixed_histories(first.versions + " (" + first.path + ")", first.fault);
+}
+
+bool Repairer::is_mixed(const std::string& path) const {
+  return std::ranges::any_of(mixed_, [&](const MixedFile& file) { return file.path == path; });
+}
+
+// The next opening writes the files again from the catalog.
+Result<void> Repairer::put_mixed_files_away(RepairReport& report) {
+  for (const auto& file : mixed_) {
+    VARVE_TRY_ASSIGN(const auto name, rename_to_free_name(file.path));
+    VARVE_TRY(files_->sync_directory(file.path.substr(0, file.path.rfind('/'))));
+    report.problems.push_back(fmt::format("{} of another history ({}): {}; the file is kept as {}",
+                                          file.versions, file.path, file.fault, name));
+  }
+  return {};
+}
+
+Result<void> Repairer::name_missing(const meta::Env& fresh, RepairReport& report) const {
+  VARVE_TRY_ASSIGN(const auto missing, missing_in(fresh, listed_));
+  for (const auto& version : missing) {
+    const auto is_about = [&](const std::string& text) {
+      return text.starts_with(version.name + " ") || text.starts_with(version.name + ":");
+    };
+    if (std::ranges::any_of(report.problems, is_about)) continue;
+    if (!mixed_.empty()) {
+      report.problems.push_back(version.name +
+                                " as the old catalog lists it: most of the data belongs to another "
+                                "history");
+    } else if (!catalog_is_older_ && version.sealed) {
+      report.problems.push_back(version.name + ": the old catalog lists it, and the labels do not");
+    } else if (!std::ranges::any_of(report.notes, is_about)) {
+      report.notes.push_back(version.name +
+                             " is only in the old catalog; it was deleted since, as far as the "
+                             "rest of the repository tells");
+    }
+  }
+  return {};
+}
+
+Result<void> Repairer::copy_labels(SeriesId series, RepairReport& report) {
+  const auto folder = store::RepositoryPaths(path_).series(series);
+  VARVE_TRY_ASSIGN(const auto text, files_->read_file(folder + "/" + kLabelsName, kLabelsBytesMax));
+  VARVE_TRY_ASSIGN(const auto path, free_name(folder + "/" + kLabelsName + ".damaged"));
+  VARVE_TRY(
+      files_->write_file_atomically(folder, path.substr(folder.size() + 1), base::as_bytes(text)));
+  report.problems.push_back("the labels of another history are kept as " + path);
+  return {};
+}
+
+}  // namespace varve::maintain

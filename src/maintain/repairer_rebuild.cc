@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds a new catalog, which replaces the old one.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "maintain/catalog_rebuilder.h"
+#include "maintain/manifest_file.h"
+#include "maintain/owners.h"
+#include "maintain/repairer.h"
+#include "meta/schema.h"
+#include "store/repository_names.h"
+#include "store/repository_paths.h"
+
+namespace varve::maintain {
+
+namespace {
+
+constexpr const char* kNewCatalog = "/catalog.new";
+
+}  // namespace
+
+meta::EnvOptions Repairer::catalog_options(bool read_only) const {
+  meta::EnvOptions options;
+  options.tables = meta::catalog::kTables;
+  options.optional_tables = meta::catalog::kTablesOptional;
+  options.read_only = read_only;
+  options.must_exist = read_only;
+  options.writer_lock = path_ + "/lock";
+  options.keys.ring = codecs_->keys();
+  return options;
+}
+
+Result<std::string> Repairer::make_fresh_folder() {
+  const auto fresh = path_ + kNewCatalog;
+  // An interrupted attempt may have left this folder.
+  VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
+  VARVE_TRY(files_->make_directory(fresh));
+  return fresh;
+}
+
+Result<void> Repairer::try_rebuild(const Progress& progress) {
+  const bool has_earlier_steps = superblock_lost_ || !parity_repairers_.empty();
+  if (options_.skip_mixed || !has_earlier_steps) return {};
+  VARVE_TRY_ASSIGN(const auto fresh, make_fresh_folder());
+  Result<void> tried;
+  {
+    VARVE_TRY_ASSIGN(const auto env, meta::Env::open(*files_, fresh, catalog_options(false)));
+    RebuildChoices choices;
+    choices.found = FoundBySearch::kLeave;  // Parity may restore the damaged headers.
+    CheckProgress done;
+    CatalogRebuilder trial(*codecs_, *files_, path_, env, choices, [&](std::uint64_t bytes) {
+      done.bytes_done += bytes;
+      if (progress) progress(done);
+    });
+    const auto built = trial.run();
+    if (!built && built.error().code() == ErrorCode::kInvalid) tried = built.error();
+  }
+  VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
+  return tried;
+}
+
+// Follows docs/ORDERING.md O23.
+Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& report) {
+  VARVE_TRY_ASSIGN(const auto fresh, make_fresh_folder());
+  CheckProgress done;
+  std::vector<std::string> left_out;
+  const store::RepositoryPaths paths(path_);
+  VARVE_TRY_ASSIGN(const auto owners, owner_folders(*files_, paths));
+  for (const auto owner : owners) {
+    VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(owner_folder(paths, owner)));
+    done.bytes_total += bytes;
+  }
+  {
+    VARVE_TRY_ASSIGN(const auto env, meta::Env::open(*files_, fresh, catalog_options(false)));
+    RebuildChoices choices;
+    choices.skip_mixed = options_.skip_mixed;
+    if (options_.take_found) {
+      choices.found = *options_.take_found ? FoundBySearch::kTake : FoundBySearch::kLeave;
+    }
+    CatalogRebuilder rebuilder(*codecs_, *files_, path_, env, choices, [&](std::uint64_t bytes) {
+      done.bytes_done += bytes;
+      if (progress) progress(done);
+    });
+    auto built = rebuilder.run();
+    if (!built) {
+      // The repair stops, and leaves the folder as it was.
+      VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
+      return std::move(built).error();
+    }
+    report.versions = built->versions;
+    report.bytes_read += built->bytes_read;
+    report.problems = std::move(built->problems);
+    report.notes = std::move(built->notes);
+    left_out = std::move(built->left_out);
+    // Data that no manifest has stays lost. If the new catalog has the same faults, keep the old
+    // one with its labels.
+    const auto faults = faults_in(env);
+    // A rebuild that could not read everything lacks more than what is lost.
+    VARVE_TRY(watch_.conclusive());
+    const bool is_same = !faults_.empty() && faults && *faults == faults_;
+    if (!options_.rebuild_catalog && mixed_.empty() && is_same) {
+      report.versions = 0;
+      if (report.problems.empty()) report.problems = faults_;
+      return store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment);
+    }
+    VARVE_TRY(name_missing(env, report));
+    for (const auto series : built->other_labels) VARVE_TRY(copy_labels(series, report));
+    VARVE_TRY_ASSIGN(const auto labels, rebuilder.labels(superblock_));
+    for (const auto& [series, image] : labels) {
+      VARVE_TRY(write_labels(*files_, paths.series(series), image));
+    }
+  }
+  VARVE_TRY(files_->sync_directory(fresh));
+  VARVE_TRY_ASSIGN(report.old_catalog, put_old_catalog_away());
+  VARVE_TRY(files_->rename(fresh, path_ + "/catalog"));
+  VARVE_TRY(files_->sync_directory(path_));
+  for (const auto& path : left_out) {
+    VARVE_TRY_ASSIGN(const auto name, rename_to_free_name(path));
+    report.problems.push_back("the manifest of a version that was left out is kept as " + name);
+  }
+  return {};
+}
+
+Result<std::string> Repairer::put_old_catalog_away() {
+  const auto catalog_path = path_ + "/catalog";
+  VARVE_TRY_ASSIGN(const bool present, files_->exists(catalog_path));
+  if (!present) return std::string();
+  VARVE_TRY_ASSIGN(const bool any, files_->exists(catalog_path + "/data.mdb"));
+  if (!any) {
+    VARVE_TRY(store::remove_folder(*files_, catalog_path, store::FolderKind::kEnvironment));
+    // A file that is not Varve's keeps the folder, which then gets another name.
+    VARVE_TRY_ASSIGN(const bool kept, files_->exists(catalog_path));
+    if (!kept) return std::string();
+  }
+  if (mixed_.empty()) return rename_to_free_name(catalog_path);
+  VARVE_TRY_ASSIGN(auto name, free_name(catalog_path + ".mixed"));
+  VARVE_TRY(files_->rename(catalog_path, name));
+  return name;
+}
+
+Result<std::string> Repairer::free_name(const std::string& stem) const {
+  for (int i = 1;; ++i) {
+    auto name = fmt::format("{}-{}", stem, i);
+    VARVE_TRY_ASSIGN(const bool taken, files_->exists(name));
+    if (!taken) return name;
+  }
+}
+
+// Returns the new path.
+Result<std::string> Repairer::rename_to_free_name(const std::string& path) {
+  VARVE_TRY_ASSIGN(auto name, free_name(path + ".damaged"));
+  VARVE_TRY(files_->rename(path, name));
+  return name;
+}
+
+}  // namespace varve::maintain

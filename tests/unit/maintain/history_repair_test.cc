@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests the repair of folders with files of two histories of one repository.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "repair_fixture.h"
+
+namespace varve::test {
+namespace {
+
+class HistoryRepairTest : public RepairTest {
+ protected:
+  // Returns the path of a copy of the repository, which goes on in another way.
+  std::string fork() {
+    repository_.reset();
+    auto other = directory_.path() + "/other";
+    fs::copy(path_, other, fs::copy_options::recursive);
+    return other;
+  }
+  // Adds a version with one new file to a repository with the series "s".
+  static void add_small(const std::string& path, const std::string& name, std::uint64_t seed) {
+    const auto repository = reopen(path);
+    const auto series = must(repository->find_series("s")).id;
+    const auto number = must(repository->open_version(series, name, folder())).number;
+    const auto version = must(repository->writer(series));
+    write_file(*version, kRootIno, "new", noise(1500, seed));
+    must(repository->seal(series, number, ""));
+  }
+  // Replaces a file or folder of the series with that of another repository.
+  void take(const std::string& other, const std::string& name) {
+    fs::remove_all(in_series(name));
+    fs::copy(other + "/series/00000001/" + name, in_series(name), fs::copy_options::recursive);
+  }
+  [[nodiscard]] std::map<std::string, std::string> bytes() const {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::recursive_directory_iterator(path_)) {
+      const auto name = entry.path().filename();
+      if (!entry.is_regular_file() || name == "settled" || name == "lock.mdb") continue;
+      std::ifstream stream(entry.path(), std::ios::binary);
+      all[entry.path()] = {std::istreambuf_iterator<char>(stream), {}};
+    }
+    return all;
+  }
+  [[nodiscard]] Result<std::unique_ptr<Repair>> plan(bool skip_mixed) const {
+    RepairOptions options;
+    options.skip_mixed = skip_mixed;
+    return Repair::plan(path_, options, false, {});
+  }
+  static bool names(const std::vector<std::string>& problems, const std::string& what) {
+    return std::any_of(problems.begin(), problems.end(), [&](const std::string& problem) {
+      return problem.find(what) != std::string::npos;
+    });
+  }
+};
+
+TEST_P(HistoryRepairTest, SoundManifestOfAnotherHistoryStopsARepair) {
+  const auto other = fork();
+  add_small(path_, "v5", 1);
+  add_small(other, "v5", 2);
+  take(other, "manifests");
+  const auto before = bytes();
+  const auto stopped = plan(false);
+  ASSERT_EQ(code_of(stopped), ErrorCode::kInvalid);
+  EXPECT_NE(stopped.error().message().find("s/v5"), std::string::npos);
+  EXPECT_NE(stopped.error().message().find("Complete that copy"), std::string::npos);
+  EXPECT_EQ(bytes(), before);
+
+  const auto skipped = must(must(plan(true))->execute({}));
+  EXPECT_TRUE(names(skipped.problems, "s/v5 of another history"));
+  EXPECT_TRUE(fs::exists(in_series("manifests/00000005.man.damaged-1")));
+  contents_["v5"] = {{"new", noise(1500, 1)}};
+  reopen(path_);
+  const auto again = must(plan(false));
+  EXPECT_TRUE(again->steps().empty());
+  EXPECT_TRUE(names(again->left_out(), "00000005.man.damaged-1"));
+}
+
+TEST_P(HistoryRepairTest, CatalogOfAnotherHistoryThanTheDataIsReplaced) {
+  const auto other = fork();
+  add_small(path_, "v5", 1);
+  add_small(other, "v5", 2);
+  for (const auto* const name : {"manifests", "active", "volumes"}) take(other, name);
+  EXPECT_EQ(code_of(plan(false)), ErrorCode::kInvalid);
+  const auto report = must(must(plan(true))->execute({}));
+  EXPECT_TRUE(names(report.problems, "s/v5"));
+  EXPECT_EQ(report.old_catalog, path_ + "/catalog.mixed-1");
+  EXPECT_TRUE(fs::exists(in_series("labels.damaged-1")));
+  const auto repository = reopen(path_);
+  const auto info = must(repository->find_version(series_, "v5"));
+  EXPECT_TRUE(read_sealed(*must(repository->reader(series_, info.number)), "new") ==
+              noise(1500, 2));
+}
+
+// The labels have a lower stamp than the catalog, and a version that the catalog never had.
+TEST_P(HistoryRepairTest, OlderLabelsWithMoreVersionsStopARepair) {
+  const auto other = fork();
+  add_small(other, "v5", 2);
+  {
+    const auto repository = reopen(path_);
+    for (int i = 0; i < 40; ++i) {
+      must(repository->set_arrange_settings(must(repository->arrange_settings())));
+    }
+  }
+  for (const auto* const name : {"labels", "manifests"}) take(other, name);
+  const auto before = bytes();
+  EXPECT_EQ(code_of(plan(false)), ErrorCode::kInvalid);
+  EXPECT_EQ(bytes(), before);
+  const auto report = must(must(plan(true))->execute({}));
+  EXPECT_TRUE(names(report.problems, "s/v5") || names(report.problems, "s/version 5"));
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+// The superblock is written only if the rebuild of the catalog does not stop.
+TEST_P(HistoryRepairTest, StoppedRebuildLeavesTheFolderAsItWas) {
+  const auto other = fork();
+  add_small(path_, "v5", 1);
+  add_small(other, "v5", 2);
+  take(other, "manifests");
+  lose_catalog();
+  fs::remove(path_ + "/varve.repo");
+  const auto before = bytes();
+  const auto planned = must(plan(false));
+  EXPECT_EQ(code_of(planned->execute({})), ErrorCode::kInvalid);
+  EXPECT_EQ(bytes(), before);
+}
+
+// It cannot be told from a deleted version's manifest, which stays for its pages.
+TEST_P(HistoryRepairTest, RebuildNamesManifestsThatLabelsDoNotList) {
+  const auto other = fork();
+  {
+    const auto repository = reopen(other);
+    must(repository->delete_versions(series_, {VersionNumber{4}}));
+  }
+  take(other, "labels");
+  lose_catalog();
+  const auto report = must(must(plan(false))->execute({}));
+  EXPECT_TRUE(names(report.notes, "s/v4 counts as deleted"));
+  expect_whole({"v1", "v2", "v3"});
+}
+
+TEST_P(HistoryRepairTest, ParityWithoutACatalogLeavesSoundContainersOfAnotherHistory) {
+  auto settings = must(repository_->arrange_settings());
+  settings.parity_percent = 25;
+  must(repository_->set_arrange_settings(settings));
+  const auto other = fork();
+  std::uint64_t seed = 0;
+  for (const auto& path : {path_, other}) {
+    add_small(path, "v5", ++seed);
+    must(reopen(path)->arrange(series_, {}));
+  }
+  for (const auto* const name : {"active", "volumes", "manifests", "labels"}) take(other, name);
+  lose_catalog();
+  auto planned = must(plan(false));
+  for (const auto& step : planned->steps()) EXPECT_NE(step.kind, RepairStep::Kind::kParity);
+  EXPECT_EQ(must(planned->execute({})).containers_restored, 0U);
+  planned.reset();
+  const auto repository = reopen(path_);
+  const auto info = must(repository->find_version(series_, "v5"));
+  EXPECT_TRUE(read_sealed(*must(repository->reader(series_, info.number)), "new") ==
+              noise(1500, 2));
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, HistoryRepairTest, testing::Values(Codec::kZstd));
+
+}  // namespace
+}  // namespace varve::test
