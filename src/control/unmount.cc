@@ -18,9 +18,11 @@
 #include <cstring>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/system_error.h"
 #include "base/unique_fd.h"
@@ -43,6 +45,8 @@ constexpr std::chrono::milliseconds kBusyPause{50};
 /// reason.
 constexpr std::chrono::milliseconds kLongWait{3'000};
 constexpr std::chrono::milliseconds kLookAgain{1'000};
+/// Bytes of what fusermount3 says that count.
+constexpr std::size_t kTextMax = 1024;
 
 Error busy(const std::string& mount_point) {
   return {ErrorCode::kBusy,
@@ -51,17 +55,35 @@ Error busy(const std::string& mount_point) {
                       mount_point, mount_point)};
 }
 
+/// Reads the start of what a child process writes, until it closes the pipe.
+std::string read_text(int pipe) {
+  std::string text;
+  char part[512];
+  for (ssize_t got = 0; (got = ::read(pipe, part, sizeof part)) != 0;) {
+    if (got < 0 && errno != EINTR) break;
+    if (got > 0 && text.size() < kTextMax) text.append(part, static_cast<std::size_t>(got));
+  }
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
 /// Runs fusermount3, which can unmount the caller's own mounts.
 Result<void> run_fusermount(const std::string& mount_point, bool lazy) {
-  const char* arguments[] = {"fusermount3",       "-u",   lazy ? "-z" : "-q", "--",
-                             mount_point.c_str(), nullptr};
+  std::vector<const char*> arguments{"fusermount3", "-u"};
+  if (lazy) arguments.push_back("-z");
+  arguments.insert(arguments.end(), {"--", mount_point.c_str(), nullptr});
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return base::system_error("pipe", errno);
+  const base::UniqueFd messages(ends[0]);
+  base::UniqueFd writer(ends[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, writer.get(), STDERR_FILENO);
   pid_t child = 0;
   const int error = ::posix_spawnp(&child, arguments[0], &actions, nullptr,
-                                   const_cast<char* const*>(arguments), environ);
+                                   const_cast<char* const*>(arguments.data()), environ);
   posix_spawn_file_actions_destroy(&actions);
+  writer.reset();
   if (error != 0) {
     return Error(
         ErrorCode::kIo,
@@ -69,11 +91,15 @@ Result<void> run_fusermount(const std::string& mount_point, bool lazy) {
                     "root",
                     std::strerror(error)));
   }
+  const std::string text = read_text(messages.get());
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  // fusermount3 reports the reason only as text; the usual one is that the mount is in use.
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return busy(mount_point);
-  return {};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  // fusermount3 reports the reason only as text.
+  if (text.ends_with(std::strerror(EBUSY))) return busy(mount_point);
+  return Error(ErrorCode::kIo,
+               fmt::format("{} is not unmounted: {}", mount_point,
+                           text.empty() ? "fusermount3 ended without a message" : text));
 }
 
 Result<void> detach_once(const std::string& mount_point, bool lazy) {
