@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/tree_compare.h"
 #include "cli/version_path.h"
+#include "varve/retention.h"
 
 namespace varve::cli {
 
@@ -49,7 +50,7 @@ Json version_value(const VersionInfo& version) {
               {"logical", version.logical_bytes},
               {"new", version.unique_bytes},
               {"stored", version.stored_bytes}};
-  if (version.claimed_at != Timestamp{}) object["claimed"] = version.claimed_at.seconds;
+  object["time"] = data_time(version).seconds;
   if (version.problems != 0) object["problems"] = version.problems;
   return object;
 }

@@ -233,6 +233,7 @@ assert all(ord(c) >= 32 for name in entries for c in name), entries
 assert load("overview")["series"][0]["versions"] == 2 and load("overview")["health"]
 versions = load("versions")["versions"]
 assert [version["name"] for version in versions] == ["two", "one"], versions
+assert all(version["time"] == version["sealed"] for version in versions), versions
 assert versions[0]["logical_change"] == 14 and versions[0]["entries_change"] == 0, versions
 space = load("space")
 assert len(space["versions"]) == 2 and space["categories"], space

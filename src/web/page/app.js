@@ -43,7 +43,7 @@ async function overview() {
     link("/series/" + series.id, name(series.name)),
     count(series.versions),
     series.newest ? link(treeHash(series.id, series.newest.number, ""), name(series.newest.name)) : "none yet",
-    series.newest ? age(data.now - series.newest.sealed) : "",
+    series.newest ? age(data.now - series.newest.time) : "",
     series.newest ? size(series.newest.logical) : "",
     series.open.map((open) => name(open.name)),
   ]);
@@ -65,7 +65,7 @@ async function timeline(id) {
   const largest = () => Math.max(1, ...data.versions.map((version) => version.logical));
   const row = (version) => [
     [link(treeHash(id, version.number, ""), name(version.name)), version.problems ? " (incomplete)" : ""],
-    when(version.sealed),
+    when(version.time),
     [size(version.logical), bar(size(version.new) + " of " + size(version.logical) + " new",
       [100 * Math.min(version.new, version.logical) / largest(), "new"],
       [100 * Math.max(0, version.logical - version.new) / largest(), "old"])],
@@ -76,12 +76,13 @@ async function timeline(id) {
       signed(version.entries_change, count) + ")",
   ];
   const draw = () => {
-    const parts = [table(plural(data.count, "version") + ", newest first", [["Version", "head"], ["Sealed", "nowrap"],
-      ["Size", "number"], ["Change", "number"], ["New data", "number"], ["Entries", "number"]], data.versions.map(row))];
+    data.versions.sort((a, b) => b.time - a.time || b.number - a.number);
+    const parts = [table(plural(data.count, "version") + ", newest first", [["Version", "head"], ["Time", "nowrap"],
+      ["Size", "number"], ["Growth", "number"], ["New data", "number"], ["Entries", "number"]], data.versions.map(row))];
     if (data.more) {
       const more = el("button", { type: "button" }, "Show older versions");
       more.addEventListener("click", async () => {
-        const next = await get("versions", { series: id, below: data.versions.at(-1).number });
+        const next = await get("versions", { series: id, below: Math.min(...data.versions.map((version) => version.number)) });
         data.versions.push(...next.versions);
         data.more = next.more;
         draw();
@@ -142,7 +143,7 @@ async function tree(id, number, path) {
   if (path) downloads.append(button("#" + historyHash(id, path), "History"));
   const head = [crumbs(id, series.name, data.version, path),
     el("h1", {}, name(path ? data.self.name : series.name + "/" + data.version.name)),
-    el("p", { class: "quiet" }, "As of " + date(data.version.sealed)), downloads];
+    el("p", { class: "quiet" }, "As of " + date(data.version.time)), downloads];
   if (!isDirectory) {
     return [data.self.name, [...head, facts(["Type", data.self.type], ["Size", size(data.self.size)],
       ["Modified", date(data.self.mtime)], ["Mode", data.self.mode], ["Owner", data.self.uid + ":" + data.self.gid])]];
@@ -185,14 +186,14 @@ async function history(id, path) {
     const links = [el("a", { href: "file" + query({ series: id, version: version.number, path }) }, "Download")];
     if (version.entry.type !== "file") links.length = 0;
     if (version.change === "changed" && before) links.push(link(diffHash(id, before.number, version.number, path), "Compare"));
-    return [link(treeHash(id, version.number, path), name(version.name)), when(version.sealed),
+    return [link(treeHash(id, version.number, path), name(version.name)), when(version.time),
       size(version.entry.size), when(version.entry.mtime), words[version.change], el("span", { class: "links" }, ...links)];
   });
   return ["History of " + data.path, [
     el("nav", { class: "path", "aria-label": "Path" }, link("/series/" + id, name(data.name))),
     el("h1", {}, "History of ", name(data.path)),
     rows.length ? table(plural(rows.length, "version has", "versions have") + " it, newest first",
-      [["Version", "head"], ["Sealed", "nowrap"], ["Size", "number"], ["Modified", "nowrap"], ["Against the one before"], ["", "nowrap"]], rows)
+      [["Version", "head"], ["Time", "nowrap"], ["Size", "number"], ["Modified", "nowrap"], ["Against the one before"], ["", "nowrap"]], rows)
       : el("p", {}, "No version has it."),
     data.more ? el("p", { class: "quiet" }, "Only the newest versions were searched; `varve history` searches all.") : null]];
 }
