@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -145,6 +146,19 @@ void print_lost_chunks(std::uint64_t chunks, const RepairArguments& options,
   }
 }
 
+bool has_step(const Repair& repair, std::initializer_list<RepairStep::Kind> kinds) {
+  return std::ranges::any_of(repair.steps(), [&](const RepairStep& step) {
+    return std::ranges::find(kinds, step.kind) != kinds.end();
+  });
+}
+
+// Opening the repository for writing completes the manifests, frees the chunks of dropped versions,
+// and shows that the repository can be opened.
+Result<void> open_once(const std::string& path) {
+  VARVE_TRY_ASSIGN(const auto repository, open_to_write(path));
+  return repository->close();
+}
+
 Result<int> repair(const RepairArguments& options, const Context& context) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("repairing", shown);
@@ -165,12 +179,15 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
   how.store_access = control::store_access_of_environment();
   how.accept_older = writing.accept_older;
   bool lost = false;
+  bool dropped = false;
   int rounds = 0;
   for (bool again = true; again;) {
     if (++rounds > kRoundsMax) {
       note(context, "repaired data is damaged again; the disk may be failing");
       return kExitIncomplete;
     }
+    // The quarantine must not keep chunks that only dropped versions needed.
+    if (dropped) VARVE_TRY(open_once(options.repository));
     VARVE_TRY_ASSIGN(const auto planned,
                      Repair::plan(options.repository, how, options.dry_run, report_progress));
     progress.clear();
@@ -202,17 +219,15 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     print_lost_chunks(chunks, options, context);
     lost = lost || !report.problems.empty() || chunks != 0;
     // These steps must be done before a plan can find all damage to the data.
-    again = std::ranges::any_of(planned->steps(), [](const RepairStep& step) {
-      return step.kind == RepairStep::Kind::kCatalog || step.kind == RepairStep::Kind::kHeader ||
-             step.kind == RepairStep::Kind::kParity;
-    });
+    again = has_step(*planned, {RepairStep::Kind::kCatalog, RepairStep::Kind::kHeader,
+                                RepairStep::Kind::kParity});
+    dropped = has_step(*planned, {RepairStep::Kind::kOpenVersion});
+    again = again || dropped;
     how.trust_catalog = true;
     how.rebuild_catalog = false;
   }
   if (options.dry_run) return lost ? kExitIncomplete : kExitOk;
-  // Opening the repository for writing completes the manifests, and shows that it can be opened.
-  VARVE_TRY_ASSIGN(const auto repository, open_to_write(options.repository));
-  VARVE_TRY(repository->close());
+  VARVE_TRY(open_once(options.repository));
   return lost ? kExitIncomplete : kExitOk;
 }
 

@@ -79,3 +79,25 @@ for placement in lineage pool; do
   done
   ok "$placement: an unchanged file whose data was lost is stored again by the next store"
 done
+
+# ---- The repair drops an open version, and the quarantine has no chunks that only this version needed. ----
+
+for placement in lineage pool; do
+  rm -rf "$repo"
+  "$VARVE" -q init --placement "$placement" --compression none "$repo"
+  "$VARVE" -q store "$repo" s/mon "$work/tree"
+  mount_repo
+  mkdir "$mnt/s/tue.partial"
+  head -c 300000 /dev/urandom >"$mnt/s/tue.partial/file"
+  sync "$mnt/s/tue.partial/file"
+  unmount_repo
+  rm -r "$repo"/staging/*
+  find "$repo" -name '*.seg' -exec truncate -s 4096 {} \;
+  expect_status 3 "$VARVE" repair --yes "$repo"
+  grep -q 'lost: the open version tue' "$work/stdout" || fail "the repair does not name the dropped version"
+  sha256sum "$repo/catalog/data.mdb" "$repo"/series/*/labels >"$work/before"
+  expect_status 3 "$VARVE" repair --yes "$repo"
+  grep -q 'nothing more to repair' "$work/stdout" || fail "a second repair does $(cat "$work/stdout")"
+  sha256sum --quiet -c "$work/before" || fail "a second repair changes the repository"
+  ok "$placement: a repair that drops an open version leaves nothing to a second one"
+done
