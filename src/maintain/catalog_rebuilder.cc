@@ -123,6 +123,7 @@ Result<RebuildReport> CatalogRebuilder::run() {
   }
   VARVE_TRY(put_pool());
   VARVE_TRY(put_series_sequences());
+  VARVE_TRY(put_replaced());
   return std::move(report_);
 }
 
@@ -226,22 +227,15 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
   VARVE_TRY_ASSIGN(owner_, catalog::decode_series(series, labels->series));
   labelled_ = true;
   note_sequences(series, *labels);
+  note_replaced(*labels);
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   for (const auto& entry : labels->records) {
-    if (entry.what == ManifestRecord::kSetting && entry.key == catalog::kClockSetting) {
-      VARVE_TRY(merge_clock(txn, entry.value));
-    } else if (entry.what == ManifestRecord::kSetting && entry.key == catalog::kSequenceSetting) {
-      VARVE_TRY(merge_sequence(txn, entry.value));
-    } else if (entry.what == ManifestRecord::kSetting && entry.key == catalog::kPoolBirthSetting) {
-      note_next_birth(entry.value);
-    } else if (entry.what == ManifestRecord::kSetting &&
-               entry.key == catalog::kSeriesSequencesSetting) {
-      continue;  // See put_series_sequences().
-    } else if (entry.what == ManifestRecord::kSetting) {
-      VARVE_TRY(txn.put(meta::catalog::kSettings, entry.key, entry.value));
+    if (entry.what == ManifestRecord::kSetting) {
+      VARVE_TRY(merge_setting(txn, entry.key, entry.value));
+      continue;
     }
     const auto number = number_in(entry.key);
-    if (entry.what == ManifestRecord::kSetting || !number) continue;
+    if (!number) continue;
     auto& version = versions_[*number];
     version.labelled = true;
     if (entry.what == ManifestRecord::kVersion) {

@@ -94,6 +94,11 @@ class CatalogRebuilder {
   /// Reports the series that are missing or older than the newest labels say, and stores the
   /// numbers that the new catalog needs.
   [[nodiscard]] Result<void> put_series_sequences();
+  /// Takes over a setting of labels.
+  [[nodiscard]] Result<void> merge_setting(meta::WriteTxn& txn, std::string_view key,
+                                           std::string_view value);
+  void note_replaced(const Labels& labels);
+  [[nodiscard]] Result<void> put_replaced();
   void report_lost_lock(VersionNumber number, const Version& version);
   /// Notes that a version with a manifest counts as deleted, because the labels do not list it.
   void note_deleted(VersionNumber number, const Version& version);
@@ -147,6 +152,7 @@ class CatalogRebuilder {
   std::map<SeriesId, std::string> names_of_series_;  ///< Names in the new catalog.
   catalog::SeriesSequences of_labels_;               ///< Sequence numbers of the labels.
   std::uint64_t newest_ = 0;                         ///< Highest of them.
+  std::vector<std::string> replaced_;                ///< Ids of catalogs, the newest last.
   catalog::SeriesSequences named_;                   ///< Numbers in the newest labels.
 
   /// The records collected for the pool.

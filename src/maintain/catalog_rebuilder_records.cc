@@ -8,12 +8,19 @@
 #include "base/clock.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
+#include "catalog/pool_records.h"
 #include "catalog/sequence_record.h"
 #include "catalog/series_sequences.h"
 #include "maintain/catalog_rebuilder.h"
 #include "meta/schema.h"
 
 namespace varve::maintain {
+
+namespace {
+
+constexpr std::size_t kReplacedCatalogsMax = 64;
+
+}  // namespace
 
 // Stores the highest clock mark. Each series' labels have the mark from the time they were written.
 Result<void> CatalogRebuilder::merge_clock(meta::WriteTxn& txn, std::string_view value) {
@@ -46,6 +53,38 @@ void CatalogRebuilder::note_sequences(SeriesId series, const Labels& labels) {
       catalog::decode_series_sequences(labels.setting(catalog::kSeriesSequencesSetting));
   if (number < newest_ || !named) return;
   for (const auto& [other, least] : *named) named_[other] = std::max(named_[other], least);
+}
+
+Result<void> CatalogRebuilder::merge_setting(meta::WriteTxn& txn, std::string_view key,
+                                             std::string_view value) {
+  if (key == catalog::kClockSetting) return merge_clock(txn, value);
+  if (key == catalog::kSequenceSetting) return merge_sequence(txn, value);
+  if (key == catalog::kPoolBirthSetting) {
+    note_next_birth(value);
+    return {};
+  }
+  // See put_series_sequences() and put_replaced().
+  if (key == catalog::kSeriesSequencesSetting || key == kReplacedCatalogsSetting) return {};
+  return txn.put(meta::catalog::kSettings, key, value);
+}
+
+// The ids of the catalogs whose labels this rebuild has read, and of those that they replaced.
+void CatalogRebuilder::note_replaced(const Labels& labels) {
+  auto ids = ids_of_catalogs(labels.setting(kReplacedCatalogsSetting));
+  if (labels.catalog_id.size() == kCatalogIdBytes) ids.push_back(labels.catalog_id);
+  for (auto& id : ids) {
+    if (std::ranges::find(replaced_, id) == replaced_.end()) replaced_.push_back(std::move(id));
+  }
+}
+
+Result<void> CatalogRebuilder::put_replaced() {
+  const auto first = replaced_.size() - std::min(replaced_.size(), kReplacedCatalogsMax);
+  std::string ids;
+  for (auto i = first; i < replaced_.size(); ++i) ids += replaced_[i];
+  if (ids.empty()) return {};
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(txn.put(meta::catalog::kSettings, kReplacedCatalogsSetting, ids));
+  return txn.commit();
 }
 
 Result<void> CatalogRebuilder::put_series_sequences() {

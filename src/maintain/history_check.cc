@@ -87,7 +87,9 @@ class SeriesComparison {
     if (!other_.empty()) return {};
     VARVE_TRY_ASSIGN(const auto id, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
     const bool is_same_catalog = id && id->view() == labels->catalog_id;
-    const bool is_later = !is_same_catalog || labels->header.stamp > txn.id();
+    VARVE_TRY_ASSIGN(const auto replaced, replaced_catalogs(txn));
+    const bool is_replaced = std::ranges::find(replaced, labels->catalog_id) != replaced.end();
+    const bool is_later = is_same_catalog ? labels->header.stamp > txn.id() : !is_replaced;
     const auto of_labels = known && owner ? owner->next_number : next;
     const auto missing = only_in_labels_.empty() ? series_name_ : only_in_labels_;
     // In one history, the numbers and the stamps ascend together.

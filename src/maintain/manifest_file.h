@@ -28,6 +28,13 @@ inline constexpr const char* kLabelsName = "labels";
 inline constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
 /// Key in `settings` of the random bytes that distinguish a catalog from a rebuilt one.
 inline constexpr const char* kCatalogIdSetting = "catalog_id";
+/// Key in `settings` of the ids of the catalogs that rebuilds have replaced, the newest one last.
+inline constexpr const char* kReplacedCatalogsSetting = "replaced_catalogs";
+inline constexpr std::size_t kCatalogIdBytes = 16;
+/// Returns the ids in the setting's value. Ignores a rest that is too short for an id.
+[[nodiscard]] std::vector<std::string> ids_of_catalogs(std::string_view value);
+/// Returns the ids of the catalogs that a catalog has replaced.
+[[nodiscard]] Result<std::vector<std::string>> replaced_catalogs(const meta::Txn& txn);
 
 /// Returns the series of a folder below series/; nullopt for any other name.
 [[nodiscard]] std::optional<SeriesId> series_of_folder(std::string_view name);
@@ -241,8 +248,9 @@ template <typename T>
 }
 
 /// Returns true if labels of a series mirror another catalog, or a later state of this catalog, or
-/// if a manifest has a number that the catalog has not given yet. Ignores unreadable labels. Reads
-/// labels and manifests before the catalog, so a writer may work meanwhile.
+/// if a manifest has a number that the catalog has not given yet. Labels of a catalog that this
+/// catalog has replaced are older. Ignores unreadable labels. Reads labels and manifests before the
+/// catalog, so a writer may work meanwhile.
 /// Errors: kUnsupported for labels of a newer format.
 [[nodiscard]] Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
                                             const std::string& repository_path,

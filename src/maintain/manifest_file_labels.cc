@@ -362,6 +362,19 @@ std::uint32_t next_number_in(const Result<Labels>& labels, SeriesId series) {
 
 }  // namespace
 
+std::vector<std::string> ids_of_catalogs(std::string_view value) {
+  std::vector<std::string> ids;
+  for (; value.size() >= kCatalogIdBytes; value.remove_prefix(kCatalogIdBytes)) {
+    ids.emplace_back(value.substr(0, kCatalogIdBytes));
+  }
+  return ids;
+}
+
+Result<std::vector<std::string>> replaced_catalogs(const meta::Txn& txn) {
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, kReplacedCatalogsSetting));
+  return ids_of_catalogs(value ? value->view() : "");
+}
+
 Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
                               const std::string& repository_path, const meta::Env& catalog) {
   VARVE_TRY_ASSIGN(const bool any, files.exists(repository_path + "/series"));
@@ -390,6 +403,11 @@ Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& c
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
   const std::string id(known ? known->view() : "");
+  std::vector<std::string> replaced;
+  const auto is_of_this = [&](const Mirrored& state) { return state.catalog_id == id; };
+  if (!std::ranges::all_of(states, is_of_this)) {
+    VARVE_TRY_ASSIGN(replaced, replaced_catalogs(txn));
+  }
   // A version's number is committed before its manifest and labels are written, whatever their
   // stamp. The folder of a series without a record is what a crash left of a removed one.
   for (const auto& [series, last] : given) {
@@ -399,7 +417,8 @@ Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& c
     if (!newest || *newest < last) return true;
   }
   return std::ranges::any_of(states, [&](const Mirrored& state) {
-    return state.catalog_id != id || state.stamp > txn.id();
+    if (is_of_this(state)) return state.stamp > txn.id();
+    return std::ranges::find(replaced, state.catalog_id) == replaced.end();
   });
 }
 

@@ -117,3 +117,36 @@ for placement in lineage pool; do
   [ $refused -gt 0 ] && [ $accepted -gt 0 ] || fail "$accepted accepted, $refused refused"
   ok "$placement: killed at each of $calls calls; an older catalog was accepted $accepted times, with all data"
 done
+
+# ---- The labels are of a catalog that a repair has replaced. ----
+
+rm -rf "$master"
+"$VARVE" -q init "$master"
+"$VARVE" -q store "$master" a/1 "$work/one" >/dev/null
+fresh
+"$VARVE" -q mv "$repo" a b
+cp "$repo/series/00000001/labels" "$work/labels"
+"$VARVE" -q mv "$repo" b c
+"$VARVE" -q store "$repo" c/2 "$work/two" >/dev/null
+"$VARVE" -q rm "$repo" c/1 >/dev/null
+for rebuilds in 1 2; do
+  "$VARVE" -q repair --yes --rebuild-catalog "$repo" >/dev/null
+  cp -a "$repo" "$work/rebuilt"
+  cp "$work/labels" "$repo/series/00000001/labels"
+  expect_status 0 "$VARVE" ls "$repo"
+  [ "$(cat "$work/stdout")" = c/2 ] && [ -z "$message" ] || fail "ls: $(cat "$work/stdout") $message"
+  expect_status 0 "$VARVE" repair --yes "$repo"
+  ! grep -qE 'catalog: |lost' "$work/stdout" || fail "the repair says $(cat "$work/stdout")"
+  [ "$("$VARVE" ls "$repo")" = c/2 ]
+  "$VARVE" -q check --read-data "$repo" >"$work/check" || fail "$(cat "$work/check")"
+  cp "$work/labels" "$repo/series/00000001/labels"
+  expect_status 0 "$VARVE" store "$repo" c/3 "$work/one"
+  "$VARVE" -q check --read-data "$repo" >"$work/check" || fail "$(cat "$work/check")"
+  rm -r "$repo"
+  mv "$work/rebuilt" "$repo"
+done
+rm -r "$repo/catalog"
+cp -a "$master/catalog" "$repo/catalog"
+expect_status 1 "$VARVE" store "$repo" c/3 "$work/one"
+message_says 'older than the rest'
+ok "labels of a catalog that a repair has replaced are older than the catalog"
