@@ -334,7 +334,14 @@ class History:
         for name in list(self.versions):
             if name.startswith(series + "/") and name not in versions_of(self.repository):
                 del self.versions[name]
-        self.set(newest, tree)
+        # A store into a reopened version leaves the files that the source does not have.
+        out = self.folder + "/reopened"
+        shutil.rmtree(out, ignore_errors=True)
+        must("restore", self.repository, newest, out)
+        found = tree_of(out)
+        if any(found.get(path, "") != content for path, content in tree.items()):
+            sys.exit(f"{newest} is not what was stored")
+        self.set(newest, found)
         return newest
 
     def do_open(self, _):
