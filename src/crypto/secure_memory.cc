@@ -1,95 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crypto/secure_memory.h"
 
-#include <openssl/crypto.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/types.h>
 #include <unistd.h>
 
-#include <cstddef>
-#include <cstdint>
+#include <array>
+#include <bit>
+#include <cstring>
 #include <mutex>
+#include <utility>
+#include <vector>
 
+#include "base/assert.h"
+#include "base/log.h"
 #include "crypto/secret_key.h"
 
 namespace varve::crypto {
 
 namespace {
 
-// Each open sealed file has a key of 32 bytes, and a daemon of many series has many open. Systems
-// let a process without rights lock 8 MiB; older ones only 64 KiB.
-constexpr std::size_t kSecureHeapBytesMax = std::size_t{512} << 10;
-constexpr std::size_t kSecureHeapBytesMin = std::size_t{64} << 10;
+constexpr std::size_t kSecureBytesMin = kKeyBytes;
+// Room for 2,048 keys. Old systems let a process without rights lock exactly this much.
+constexpr std::size_t kAreaBytes = std::size_t{64} << 10;
+constexpr std::size_t kClasses =
+    std::bit_width(kSecureBytesMax) - std::bit_width(kSecureBytesMin) + 1;
+static_assert(std::has_single_bit(kSecureBytesMax) && kSecureBytesMax <= kAreaBytes);
 
-std::size_t secure_heap_bytes() {
-  rlimit limit{};
-  const bool is_small =
-      ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur < kSecureHeapBytesMax;
-  return is_small ? kSecureHeapBytesMin : kSecureHeapBytesMax;
+// The sizes of blocks are powers of two. Class 0 has the smallest blocks.
+std::size_t class_of(std::size_t bytes) {
+  return bytes <= kSecureBytesMin ? 0
+                                  : std::bit_width(bytes - 1) - std::bit_width(kSecureBytesMin - 1);
 }
 
-Error no_memory() {
-  return {ErrorCode::kIo, "no protected memory for a key; free memory, or raise 'ulimit -l'"};
-}
-
-/// OpenSSL's secure heap: locked pages between guard pages, without core dump.
+/// A heap for secrets alone. OpenSSL's secure heap has a fixed size, and OpenSSL puts objects of
+/// its own into that heap, such as a generator of random bytes for each thread.
+///
+/// The heap consists of areas of kAreaBytes between guard pages. Areas are never returned to the
+/// system: later keys use the space of earlier ones.
 class SecureHeap {
  public:
-  SecureHeap() {
-    if (CRYPTO_secure_malloc_init(bytes_, kKeyBytes) == 0) return;
-    begin_ = find_begin();
-    process_ = ::getpid();
+  /// Returns a block of zeros. Errors: kIo without memory.
+  [[nodiscard]] Result<std::byte*> allocate(std::size_t bytes) {
+    VARVE_ASSERT(bytes > 0 && bytes <= kSecureBytesMax);
+    const std::lock_guard lock(mutex_);
+    lock_in_this_process();
+    const std::size_t size_class = class_of(bytes);
+    if (auto* const block = free_[size_class]) {
+      std::memcpy(&free_[size_class], block, sizeof block);
+      wipe({block, sizeof block});
+      return block;
+    }
+    const std::size_t block_bytes = kSecureBytesMin << size_class;
+    if (unused_bytes_ < block_bytes) VARVE_TRY(add_area());
+    auto* const block = areas_.back() + (kAreaBytes - unused_bytes_);
+    unused_bytes_ -= block_bytes;
+    return block;
   }
 
-  /// Returns memory, or null without any.
-  [[nodiscard]] void* allocate(std::size_t bytes) {
-    if (begin_ == nullptr) return nullptr;
-    lock_in_this_process();
-    return OPENSSL_secure_zalloc(bytes);
+  /// Wipes a block that allocate() returned for this number of bytes, and keeps its space.
+  void free(std::byte* block, std::size_t bytes) {
+    wipe({block, bytes});
+    const std::lock_guard lock(mutex_);
+    auto*& first = free_[class_of(bytes)];
+    std::memcpy(block, &first, sizeof first);
+    first = block;
   }
 
  private:
-  // Returns the first byte of the empty heap. Freeing a block wipes it, which takes long for one
-  // that fills the heap, so this goes down from a small one, page by page.
-  [[nodiscard]] void* find_begin() const {
-    auto* const block = static_cast<std::byte*>(OPENSSL_secure_malloc(kKeyBytes));
-    if (block == nullptr) return nullptr;
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    auto* begin = block - reinterpret_cast<std::uintptr_t>(block) % page;
-    while (CRYPTO_secure_allocated(begin - page) == 1) begin -= page;
-    const bool is_heap = CRYPTO_secure_allocated(begin) == 1 &&
-                         CRYPTO_secure_allocated(begin + bytes_ - 1) == 1 &&
-                         CRYPTO_secure_allocated(begin + bytes_) == 0;
-    OPENSSL_secure_free(block);
-    if (is_heap) return begin;
-    void* const whole = OPENSSL_secure_malloc(bytes_);
-    OPENSSL_secure_free(whole);
-    return whole;
+  [[nodiscard]] Result<void> add_area() {
+    const std::size_t mapped_bytes = kAreaBytes + 2 * page_bytes_;
+    void* const mapped =
+        ::mmap(nullptr, mapped_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) return no_memory();
+    auto* const area = static_cast<std::byte*>(mapped) + page_bytes_;
+    if (::mprotect(area, kAreaBytes, PROT_READ | PROT_WRITE) != 0) {
+      ::munmap(mapped, mapped_bytes);
+      return no_memory();
+    }
+    (void)::madvise(area, kAreaBytes, MADV_DONTDUMP);
+    lock_pages(area);
+    areas_.push_back(area);
+    unused_bytes_ = kAreaBytes;
+    return {};
   }
+
+  static Error no_memory() { return {ErrorCode::kIo, "no memory for a key; free memory"}; }
 
   void lock_in_this_process() {
-    const std::lock_guard lock(mutex_);
     if (process_ == ::getpid()) return;
     process_ = ::getpid();
-    // As at first, the heap also works unlocked where the system forbids locking.
-    (void)::mlock(begin_, bytes_);
+    for (auto* const area : areas_) lock_pages(area);
   }
 
-  const std::size_t bytes_ = secure_heap_bytes();
-  void* begin_ = nullptr;
-  std::mutex mutex_;  // Guards process_.
-  pid_t process_ = 0;
+  // Page by page, so that a small limit is used up.
+  void lock_pages(std::byte* area) {
+    for (std::size_t at = 0; at < kAreaBytes; at += page_bytes_) {
+      if (::mlock(area + at, page_bytes_) == 0) continue;
+      if (std::exchange(warned_, true)) return;
+      base::log(base::LogLevel::kWarning,
+                "the limit for locked memory is reached: the system may write further keys to its "
+                "swap space; raise 'ulimit -l', or encrypt the swap space");
+      return;
+    }
+  }
+
+  const std::size_t page_bytes_ = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::mutex mutex_;  // Guards all members below.
+  pid_t process_ = ::getpid();
+  bool warned_ = false;
+  std::vector<std::byte*> areas_;
+  std::size_t unused_bytes_ = 0;  // The end of the last area, which has had no block yet.
+  // The first free block of each class. A free block begins with the address of the next one, and
+  // is zero behind that address.
+  std::array<std::byte*, kClasses> free_{};
 };
+
+// Never destroyed: other objects that live until the end of the process have keys.
+SecureHeap& heap() {
+  static auto& heap = *new SecureHeap;
+  return heap;
+}
 
 }  // namespace
 
 Result<std::shared_ptr<std::byte>> allocate_secure(std::size_t bytes) {
-  static SecureHeap heap;
-  void* const memory = heap.allocate(bytes);
-  if (memory == nullptr) return no_memory();
-  return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory), [bytes](std::byte* secret) {
-    OPENSSL_secure_clear_free(secret, bytes);
-  });
+  VARVE_TRY_ASSIGN(auto* const block, heap().allocate(bytes));
+  return std::shared_ptr<std::byte>(block,
+                                    [bytes](std::byte* secret) { heap().free(secret, bytes); });
 }
 
 }  // namespace varve::crypto

@@ -2,7 +2,6 @@
 #include "crypto/key_ring.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <set>
@@ -68,15 +67,6 @@ TEST(SecretKey, RandomKeysDifferAndCopiesAreEqual) {
   const auto key = *SecretKey::random();
   EXPECT_FALSE(key.equals(*SecretKey::random()));
   EXPECT_TRUE(key.equals(*SecretKey::copy_of(key.bytes())));
-}
-
-TEST(SecretKey, ThousandsExistAtATime) {
-  rlimit limit{};
-  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &limit), 0);
-  if (limit.rlim_cur < std::size_t{512} << 10) GTEST_SKIP() << "this system locks little memory";
-  std::vector<SecretKey> keys;
-  for (int i = 0; i < 10000; ++i) keys.push_back(numbered_key(i));
-  EXPECT_TRUE(keys[257].equals(numbered_key(257)));
 }
 
 }  // namespace
