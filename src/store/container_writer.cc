@@ -21,22 +21,6 @@ constexpr std::size_t kSpareBytes = 8U << 20;  // Bytes of frames' buffers that 
 // A frame is the smallest unit of reading. Uncompressed data gains nothing from large frames, and
 // random reads of a few chunks are cheaper with small ones.
 constexpr std::size_t kUncompressedFrameBytes = 32U << 10;
-// The writer writes a container of very compressible data before it is full, which bounds the raw
-// frames that wait for it in memory. It does so well before append() has to wait, since nothing
-// else would then write the container.
-constexpr std::size_t kContainerRawBytesMax = 16U << 20;
-std::size_t container_raw_bytes_max(const ContainerWriterOptions& options) {
-  if (!options.readable) return kContainerRawBytesMax;  // Packed frames do not wait.
-  return std::min(kContainerRawBytesMax, options.waiting_bytes_max / 4 * 3);
-}
-
-// Returns the maximum length of a container: a file has room for one.
-std::uint64_t container_bytes_max(const ContainerWriterOptions& options) {
-  if (options.segment_bytes_max == 0) return format::kContainerBytesMax;
-  return std::clamp<std::uint64_t>(options.segment_bytes_max, kArrangedSegmentBytesMin,
-                                   format::kContainerBytesMax);
-}
-
 }  // namespace
 
 ContainerWriter::ContainerWriter(SegmentStore& store, const format::FrameCodec& codec,
@@ -49,15 +33,9 @@ ContainerWriter::ContainerWriter(SegmentStore& store, const format::FrameCodec& 
       on_written_(std::move(on_written)),
       frame_bytes_(codec_.compression().codec == Codec::kNone ? kUncompressedFrameBytes
                                                               : format::kFrameRawBytesMax),
-      form_{options_.volume, codec_.keys() != nullptr},
-      data_(format::kContainerBytesMax),
-      header_buffer_(kHeaderBufferBytes) {
+      form_{options_.volume, codec_.keys() != nullptr} {
   header_.store = options_.store;
   header_.compact = options_.volume;
-  thread_ = std::thread([this] {
-    base::name_this_thread("varve-container");
-    work();
-  });
 }
 
 ContainerWriter::~ContainerWriter() {
@@ -66,13 +44,31 @@ ContainerWriter::~ContainerWriter() {
     stopping_ = true;
   }
   work_ready_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   // After an error, the compressors may still hold frames, and these refer to this writer.
   std::unique_lock lock(mutex_);
   work_ready_.wait(lock, [&] {
     return std::all_of(unwritten_.begin(), unwritten_.end(),
                        [](const FramePtr& frame) { return frame->encoded_done; });
   });
+}
+
+ContainerWriter::Buffers::Buffers()
+    : data(format::kContainerBytesMax), header(kHeaderBufferBytes) {}
+
+void ContainerWriter::start_thread() {
+  if (running_) return;
+  if (thread_.joinable()) thread_.join();  // Has ended, or is about to without any lock.
+  buffers_ = std::make_unique<Buffers>();
+  thread_ = std::thread([this] {
+    base::name_this_thread("varve-container");
+    work();
+  });
+  running_ = true;
+}
+
+bool ContainerWriter::is_idle() const {
+  return unwritten_.empty() && !open_frame_ && header_.frames.empty();
 }
 
 Result<void> ContainerWriter::append(ChunkId id, const Fingerprint& fingerprint,
@@ -107,6 +103,7 @@ Result<void> ContainerWriter::append(ChunkId id, const Fingerprint& fingerprint,
 
 void ContainerWriter::close_frame(std::unique_lock<std::mutex>& lock) {
   VARVE_ASSERT(lock.owns_lock());
+  start_thread();  // First: without a thread, the chunks stay in the open frame.
   FramePtr frame = std::move(open_frame_);
   waiting_bytes_ += frame->raw.size();
   ++frames_closed_;
@@ -213,6 +210,12 @@ void ContainerWriter::work() {
     const auto frame_ready = [&] {
       return packed_ < unwritten_.size() && unwritten_[packed_]->encoded_done;
     };
+    if (is_idle()) {
+      buffers_.reset();
+      spare_ = {};
+      running_ = false;
+      return;
+    }
     const auto flush_due = [&] {
       return !header_.frames.empty() && frames_written_ + packed_ >= flush_to_ &&
              frames_written_ < flush_to_;
@@ -275,7 +278,7 @@ void ContainerWriter::for_each_stored(const Frame& frame, const Handle& handle) 
 
 bool ContainerWriter::fits(const Frame& frame) const {
   if (header_.frames.empty()) return true;
-  if (packed_raw_ + frame.raw.size() > container_raw_bytes_max(options_)) return false;
+  if (packed_raw_ + frame.raw.size() > options_.container_raw_bytes_max()) return false;
   std::size_t frames = header_.frames.size();
   std::size_t stored_end = data_used_;
   for_each_stored(frame, [&](auto /*chunks*/, std::span<const std::byte> stored) {
@@ -296,13 +299,13 @@ bool ContainerWriter::fits(const Frame& frame) const {
   const std::size_t header = format::container_header_bytes(
       frames, header_.chunks.size() + frame.chunks.size(), runs, form_, marks);
   return header <= kHeaderBufferBytes &&
-         format::container_bytes(header, stored_end, form_) <= container_bytes_max(options_);
+         format::container_bytes(header, stored_end, form_) <= options_.container_bytes_max();
 }
 
 void ContainerWriter::pack(Frame& frame) {
   for_each_stored(
       frame, [&](std::span<const format::ChunkEntry> chunks, std::span<const std::byte> stored) {
-        std::memcpy(data_.data() + data_used_, stored.data(), stored.size());
+        std::memcpy(buffers_->data.data() + data_used_, stored.data(), stored.size());
         data_used_ += stored.size();
         format::FrameEntry entry;
         entry.chunk_count = static_cast<std::uint32_t>(chunks.size());
@@ -392,9 +395,9 @@ Result<void> ContainerWriter::seal_container() {
   if (sealed_) return {};
   header_.number = options_.numbers->take_container();
   header_.marks = format::marks_for(births_, options_.marks);
-  VARVE_TRY_ASSIGN(const auto encoded, codec_.finish_container(header_, data_.span()));
-  VARVE_ASSERT(encoded.size() <= header_buffer_.size());
-  std::memcpy(header_buffer_.data(), encoded.data(), encoded.size());
+  VARVE_TRY_ASSIGN(const auto encoded, codec_.finish_container(header_, buffers_->data.span()));
+  VARVE_ASSERT(encoded.size() <= buffers_->header.size());
+  std::memcpy(buffers_->header.data(), encoded.data(), encoded.size());
   sealed_ = true;
   return {};
 }
@@ -406,7 +409,7 @@ Result<void> ContainerWriter::write_container_once() {
   const std::size_t data_padded = header_.stored_bytes() - header_bytes;
   VARVE_TRY(open_segment(header_bytes + data_padded));
   const std::array<std::span<const std::byte>, 2> parts = {
-      header_buffer_.span().first(header_bytes), data_.span().first(data_padded)};
+      buffers_->header.span().first(header_bytes), buffers_->data.span().first(data_padded)};
   VARVE_TRY(file_->append(parts));
 
   WrittenContainer written;

@@ -49,6 +49,12 @@ struct ContainerWriterOptions {
   /// True to keep raw bytes until they are written, for read_unwritten(). Otherwise raw bytes wait
   /// only until they are in the container being built, which then holds the only copy.
   bool readable = true;
+
+  /// Returns the raw bytes after which a container is written even if it is not full. The limit
+  /// bounds the raw frames of very compressible data that wait in memory.
+  [[nodiscard]] std::size_t container_raw_bytes_max() const;
+  /// Returns the maximum length of a container: a file has room for one.
+  [[nodiscard]] std::uint64_t container_bytes_max() const;
 };
 
 /// A container that was written, but maybe not yet synced.
@@ -63,10 +69,13 @@ struct WrittenContainer {
 ///
 /// A write error (a full disk, say) does not lose accepted chunks: the container waits in memory,
 /// append() returns the error, and each further call tries again.
+///
+/// The writer has a thread and a container's memory only while it has chunks that are not written:
+/// each open version has a writer, and most of them are idle.
 class ContainerWriter {
  public:
-  /// Starts the writer's thread. It calls `on_written` before the container's chunks cease to be
-  /// readable by read_unwritten().
+  /// The writer's thread calls `on_written` before the container's chunks cease to be readable by
+  /// read_unwritten().
   /// Lifetime: `store`, `codec` and `compressors` must outlive the writer.
   ContainerWriter(SegmentStore& store, const format::FrameCodec& codec,
                   base::ThreadPool& compressors, ContainerWriterOptions options,
@@ -101,6 +110,16 @@ class ContainerWriter {
   };
   using FramePtr = std::shared_ptr<Frame>;
 
+  /// Memory for the container that is being built.
+  struct Buffers {
+    Buffers();
+    base::AlignedBuffer data;
+    base::AlignedBuffer header;
+  };
+
+  /// Makes the buffers and starts the thread, unless the thread runs. The caller holds mutex_.
+  void start_thread();
+  [[nodiscard]] bool is_idle() const;
   void close_frame(std::unique_lock<std::mutex>& lock);
   void encode(const FramePtr& frame);
   void work();
@@ -144,6 +163,8 @@ class ContainerWriter {
   std::uint64_t attempts_ = 0;
   bool retry_wanted_ = false;
   bool stopping_ = false;
+  bool running_ = false;  // The thread has not ended, and has buffers.
+  std::thread thread_;    // A thread that has ended takes no lock any more.
   std::uint64_t stored_bytes_ = 0;
   std::vector<SegmentNumber> segments_;
   std::map<SegmentNumber, std::uint64_t> unsynced_;  // End of each segment, by its number.
@@ -151,19 +172,17 @@ class ContainerWriter {
   std::mutex sync_mutex_;             // One sync at a time; taken before mutex_.
   std::set<SegmentNumber> doubtful_;  // Segments whose sync failed. Guarded by sync_mutex_.
 
-  // Only the writer's thread touches these.
+  // Only the writer's thread touches these while it runs.
   format::ContainerHeader header_;
   bool sealed_ = false;  // The container has its number, and its frames are final.
   std::size_t id_runs_ = 0;
   std::set<VersionNumber> births_;  // Of the chunks in the container being built.
   std::size_t data_used_ = 0;
   std::size_t packed_raw_ = 0;
-  base::AlignedBuffer data_;
-  base::AlignedBuffer header_buffer_;
+  std::unique_ptr<Buffers> buffers_;
   SegmentNumber segment_{};
   std::uint64_t segment_offset_ = 0;
   std::unique_ptr<SegmentAppender> file_;
-  std::thread thread_;
 };
 
 }  // namespace varve::store

@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Measures the cost of an open version that has a small file: 500 of them in one daemon. Uses a tmpfs,
+# since the test is about memory and not about syncs.
+limit_s=120
+. "$(dirname "$0")/lib.sh"
+under_sanitizer && skip "sanitizers take memory of their own"
+
+count=${VARVE_TEST_VERSIONS:-500}
+each_kib_max=1536
+mkdir "$work/ram"
+mount -t tmpfs -o size=4g none "$work/ram"
+repo=$work/ram/repo
+"$VARVE" init "$repo" 2>/dev/null
+mount_as_job
+figure() { awk -v key="$1:" '$1 == key { print $2 }' "/proc/$daemon/status"; }
+threads_of() { cat "/proc/$daemon/task"/*/comm 2>/dev/null | grep -cx "$1" || true; }
+containers_are_written() { [ "$(find "$repo/series" -name '*.seg' -size +0 | wc -l)" -ge "$count" ]; }
+container_threads_end() { [ "$(threads_of varve-container)" -eq 0 ]; }
+before_kib=$(figure VmRSS)
+python3 - "$mnt" "$count" <<'PY'
+import os, sys
+for n in range(int(sys.argv[2])):
+    os.makedirs(f"{sys.argv[1]}/s{n}/v")
+    with open(f"{sys.argv[1]}/s{n}/v/file", "w") as file:
+        file.write(f"text {n}\n")
+        file.flush()
+        os.fsync(file.fileno())
+PY
+wait_until "each version has a container" containers_are_written
+wait_until "the writers of containers have no thread" container_threads_end
+each=$((($(figure VmRSS) - before_kib) / count))
+[ $each -le $each_kib_max ] || fail "an open version with a file takes $each KiB"
+ok "$count open versions with a file take at most $each_kib_max KiB each, and write containers without threads of their own"
+for n in 0 17 $((count - 1)); do
+  echo more >>"$mnt/s$n/v/file"
+  "$VARVE" seal "$mnt/s$n/v" >/dev/null
+  [ "$(cat "$mnt/s$n/v/file")" = "text $n"$'\nmore' ] || fail "the file of s$n differs"
+done
+ok "they are changed and sealed"
+unmount_repo
