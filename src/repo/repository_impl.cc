@@ -99,6 +99,8 @@ Result<void> RepositoryImpl::start() {
   const unsigned threads = options_.ingest_threads != 0 ? options_.ingest_threads : cores;
   compressors_ = std::make_unique<base::ThreadPool>(cores, "varve-compress");
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
+  checkpoint_tasks_ =
+      std::make_unique<base::RecurringTasks>(kCheckpointThreadsMax, "varve-checkpt");
 
   VARVE_TRY(read_note());
   // Before anything is removed: an older catalog would mistake new data for leftovers.
@@ -270,6 +272,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.chunker = chunker_.get();
   parts.compressors = compressors_.get();
   parts.fingerprint_pool = fingerprint_pool_.get();
+  parts.checkpoint_tasks = checkpoint_tasks_.get();
   parts.pool = [this] { return pool(); };
   parts.opened_pool = [this] { return opened_pool(); };
   parts.require_aliases = [this] { return require_aliases(); };

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/recurring_tasks.h"
 #include "base/thread_pool.h"
 #include "catalog/page_cache.h"
 #include "format/data_codecs.h"
@@ -271,6 +272,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
 
   // Enough for a restore that reads many segments at once, and far from the usual hard limits.
   static constexpr std::size_t kOpenFilesMax = 512;
+  static constexpr std::size_t kCheckpointThreadsMax = 8;
 
   base::Metrics metrics_;
   const meta::MetaMetrics catalog_metrics_{metrics_};
@@ -296,6 +298,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   std::unique_ptr<ingest::Chunker> chunker_;
   std::unique_ptr<base::ThreadPool> compressors_;
   std::unique_ptr<base::ThreadPool> fingerprint_pool_;
+  std::unique_ptr<base::RecurringTasks> checkpoint_tasks_;
   std::unique_ptr<restore::ReadService> read_service_;
   std::unique_ptr<DiskCosts> disk_costs_;
   std::unique_ptr<EvictedArranging> evicted_;  // Null where all data is on the disk.

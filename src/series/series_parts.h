@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/recurring_tasks.h"
 #include "base/thread_pool.h"
 #include "catalog/page_cache.h"
 #include "format/data_codecs.h"
@@ -65,6 +66,7 @@ struct SeriesParts {
   const ingest::Chunker* chunker = nullptr;
   base::ThreadPool* compressors = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;
+  base::RecurringTasks* checkpoint_tasks = nullptr;
   /// Returns the repository's pool. The first call opens it. Thread-safe.
   std::function<Result<Pool*>()> pool{};
   /// Returns the pool if pool() has opened it; else null.

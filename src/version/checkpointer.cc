@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/thread_pool.h"
 
 namespace varve::version {
 
@@ -51,11 +50,10 @@ Result<void> Checkpointer::wake_up() {
 }
 
 void Checkpointer::start_background() {
-  if (background_.joinable() || state_.stopping) return;
-  background_ = std::thread([this] {
-    base::name_this_thread("varve-checkpt");
-    run_background();
-  });
+  if (state_.background || state_.stopping) return;
+  next_checkpoint_ = std::chrono::steady_clock::now() + interval();
+  recorded_bytes_ = stored_bytes();
+  state_.background = state_.parts.checkpoint_tasks->add([this] { return run_background(); });
 }
 
 Result<void> Checkpointer::recover_root(const NewFile& root) {
@@ -224,7 +222,7 @@ void Checkpointer::estimate_sealing() {
                        : kSealedEntryBytes * made + kIndexEntryBytes * (placed + index_entries_);
 }
 
-// ---- The background thread. ----
+// ---- The background task. ----
 
 Result<void> Checkpointer::checkpoint_in_turn() {
   auto* const space = state_.parts.space;
@@ -238,48 +236,47 @@ Result<void> Checkpointer::checkpoint_in_turn() {
   return {};
 }
 
-void Checkpointer::run_background() {
-  const auto interval = std::chrono::milliseconds(state_.parts.checkpoint_interval_ms);
-  auto next = std::chrono::steady_clock::now() + interval;
-  const auto placed = [this] { return state_.parts.layout->placed().stored; };
-  auto recorded = placed();
-  const auto is_grown = [&] {
-    const auto bytes = state_.parts.checkpoint_bytes;
-    return bytes != 0 && placed() >= recorded + bytes;
-  };
-  std::unique_lock lock(state_.mutex);
-  while (!state_.stopping) {
-    state_.wake.wait_until(lock, next,
-                           [&] { return state_.stopping || staging_.has_queued() || is_grown(); });
-    if (state_.stopping) return;
-    lock.unlock();
-    auto done = ingest_.ingest_all();
-    if (is_grown()) next = std::chrono::steady_clock::now();
-    if (std::chrono::steady_clock::now() >= next) {
-      recorded = placed();
-      // A file that cannot be cut must not keep the others from being durable.
-      auto written = checkpoint_in_turn();
-      if (done) done = std::move(written);
+std::uint64_t Checkpointer::stored_bytes() const { return state_.parts.layout->placed().stored; }
+
+bool Checkpointer::is_grown() const {
+  const auto bytes = state_.parts.checkpoint_bytes;
+  return bytes != 0 && stored_bytes() >= recorded_bytes_ + bytes;
+}
+
+std::chrono::milliseconds Checkpointer::interval() const {
+  return std::chrono::milliseconds(state_.parts.checkpoint_interval_ms);
+}
+
+base::RecurringTasks::Next Checkpointer::run_background() {
+  const auto is_due = [&] { return std::chrono::steady_clock::now() >= next_checkpoint_; };
+  {
+    const std::lock_guard lock(state_.mutex);
+    if (state_.stopping || (!staging_.has_queued() && !is_grown() && !is_due())) {
+      return {next_checkpoint_};
     }
-    if (!done) {
-      base::log(base::LogLevel::kError, "open version: " + done.error().message());
-      next = std::chrono::steady_clock::now() + interval;
-    }
-    if (std::chrono::steady_clock::now() >= next) {
-      next = std::chrono::steady_clock::now() + interval;
-    }
-    lock.lock();
-    if (!done) state_.wake.wait_until(lock, next, [&] { return state_.stopping; });
   }
+  auto done = ingest_.ingest_all();
+  if (is_grown() || is_due()) {
+    recorded_bytes_ = stored_bytes();
+    // A file that cannot be cut must not keep the others from being durable.
+    auto written = checkpoint_in_turn();
+    if (done) done = std::move(written);
+    next_checkpoint_ = std::chrono::steady_clock::now() + interval();
+  }
+  if (done) return {next_checkpoint_};
+  base::log(base::LogLevel::kError, "open version: " + done.error().message());
+  next_checkpoint_ = std::chrono::steady_clock::now() + interval();
+  return {next_checkpoint_, false};
 }
 
 void Checkpointer::stop() {
+  std::shared_ptr<base::RecurringTasks::Task> task;
   {
     const std::lock_guard lock(state_.mutex);
     state_.stopping = true;
+    task = std::exchange(state_.background, nullptr);
   }
-  state_.wake.notify_all();
-  if (background_.joinable()) background_.join();
+  if (task) state_.parts.checkpoint_tasks->remove(*task);
   // A handle may keep this object while the next version places its chunks.
   state_.pipeline.give_up();
 }

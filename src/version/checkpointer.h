@@ -3,10 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 
+#include "base/recurring_tasks.h"
 #include "varve/backup.h"
 #include "varve/result.h"
 #include "version/content_streams.h"
@@ -23,8 +24,8 @@ namespace varve::version {
 /// seal. A checkpoint makes everything durable that was done before it: chunks first, then the
 /// catalog's locations, then the overlay (docs/ORDERING.md O1, O2).
 ///
-/// The first change makes the overlay and starts the background thread. Before it, the version has
-/// no files and no thread.
+/// The first change makes the overlay and adds the background task to
+/// OpenVersionParts::checkpoint_tasks. Before that change, the version has no files and no task.
 ///
 /// Unless a function says otherwise, the caller holds none of the version's locks.
 class Checkpointer {
@@ -83,7 +84,7 @@ class Checkpointer {
   // ---- The caller holds OpenState::mutex. ----
 
   [[nodiscard]] Result<void> recover_root(const NewFile& root);
-  /// Makes the overlay and starts the background thread, before the first change.
+  /// Makes the overlay and starts the background task, before the first change.
   [[nodiscard]] Result<void> wake_up();
   void start_background();
   [[nodiscard]] Result<OpenTree::Changes::Record> encode(OpenInode& inode, Extent extent);
@@ -98,7 +99,12 @@ class Checkpointer {
   [[nodiscard]] Result<void> store(const Taken& taken);
   [[nodiscard]] Result<void> come_to_rest();
   [[nodiscard]] Result<void> checkpoint_in_turn();
-  void run_background();
+  /// Cuts the staged files that are queued, and makes a checkpoint if one is due.
+  [[nodiscard]] base::RecurringTasks::Next run_background();
+  [[nodiscard]] std::chrono::milliseconds interval() const;
+  [[nodiscard]] std::uint64_t stored_bytes() const;
+  /// Returns whether OpenVersionParts::checkpoint_bytes makes a checkpoint due.
+  [[nodiscard]] bool is_grown() const;
 
   OpenState& state_;
   ContentStreams& streams_;
@@ -107,7 +113,9 @@ class Checkpointer {
   StagedIngest& ingest_;
   const std::size_t index_entries_;  // Size of the index at the start.
   std::atomic<std::uint64_t> sealing_bytes_{0};
-  std::thread background_;
+  // Only the background task touches these.
+  base::RecurringTasks::Time next_checkpoint_{};
+  std::uint64_t recorded_bytes_ = 0;  // stored_bytes() at the last checkpoint of the task.
 };
 
 }  // namespace varve::version

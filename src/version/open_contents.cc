@@ -154,30 +154,26 @@ Result<void> OpenContents::add_handle(Ino ino, bool writer) {
 }
 
 void OpenContents::release(Ino ino, bool writer) {
-  bool wake = false;
-  {
-    const std::lock_guard lock(state_.mutex);
-    if (writer) --state_.writers;
-    auto found = state_.tree.get(ino);
-    if (!found) return;
-    OpenInode& inode = **found;
-    --inode.handles;
-    if (writer) --inode.writers;
-    if (inode.nlink == 0) {
-      drop_unused(inode);
-      return;
-    }
-    if (!writer || inode.writers != 0) return;
-    if (auto finished = streams_.finish(inode); !finished) {
-      base::log(base::LogLevel::kError, "closing a file: " + finished.error().message());
-    }
-    if (inode.staging != 0) {
-      inode.staging_file.reset();
-      staging_.queue(ino);
-      wake = true;
-    }
+  const std::lock_guard lock(state_.mutex);
+  if (writer) --state_.writers;
+  auto found = state_.tree.get(ino);
+  if (!found) return;
+  OpenInode& inode = **found;
+  --inode.handles;
+  if (writer) --inode.writers;
+  if (inode.nlink == 0) {
+    drop_unused(inode);
+    return;
   }
-  if (wake) state_.wake.notify_all();
+  if (!writer || inode.writers != 0) return;
+  if (auto finished = streams_.finish(inode); !finished) {
+    base::log(base::LogLevel::kError, "closing a file: " + finished.error().message());
+  }
+  if (inode.staging != 0) {
+    inode.staging_file.reset();
+    staging_.queue(ino);
+    state_.wake_background();
+  }
 }
 
 // Reads content whose tail may still wait for room on the disk.

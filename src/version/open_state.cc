@@ -87,6 +87,10 @@ bool OpenState::count_written(std::uint64_t bytes) {
   return parts.checkpoint_bytes != 0 && written_bytes / kLookBytes != looks;
 }
 
+void OpenState::wake_background() {
+  if (background) parts.checkpoint_tasks->wake(*background);
+}
+
 Result<void> OpenState::admit_record(std::uint64_t bytes) {
   VARVE_TRY(admit(kRecordBytes + bytes));
   record_bytes += kRecordBytes + bytes;

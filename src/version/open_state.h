@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/recurring_tasks.h"
 #include "base/thread_pool.h"
 #include "crypto/key_ring.h"
 #include "format/fingerprinter.h"
@@ -51,6 +52,7 @@ struct OpenVersionParts {
   layout::Layout* layout = nullptr;
   restore::ReadService* read_service = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;
+  base::RecurringTasks* checkpoint_tasks = nullptr;  ///< Makes the checkpoints of all versions.
   const ingest::IngestMetrics* ingest_metrics = nullptr;
   std::uint32_t checkpoint_interval_ms = 4000;
   /// New containers of so many bytes are followed by a checkpoint before the interval has passed;
@@ -71,7 +73,7 @@ struct OpenVersionParts {
 ///     OpenContents     the three states of a file's content, and the changes between them
 ///     StagedIngest     from staged content to a recipe of stored chunks
 ///     CloneSources     recipes that a clone may refer to
-///     Checkpointer     durability: checkpoints, freezing, the background thread
+///     Checkpointer     durability: checkpoints, freezing, the background task
 ///     OpenNames        the tree operations
 ///     OpenAttributes   attributes and extended attributes
 ///     OpenVersionFile  a handle on one file
@@ -102,12 +104,15 @@ struct OpenState {
   [[nodiscard]] Result<void> make_overlay();
   /// Checks that the version accepts changes. Errors: kReadOnly while it is frozen.
   [[nodiscard]] Result<void> check_not_frozen() const;
-  /// Counts bytes that a program wrote. Returns whether the background thread should look whether a
+  /// Counts bytes that a program wrote. Returns whether the background task should look whether a
   /// checkpoint is due.
   [[nodiscard]] bool count_written(std::uint64_t bytes);
   /// Sets space aside for records in the overlay, which the next checkpoint writes.
   /// Errors: as admit().
   [[nodiscard]] Result<void> admit_record(std::uint64_t bytes);
+  /// Has the background task run: a staged file waits for cutting, or a checkpoint may be due by
+  /// OpenVersionParts::checkpoint_bytes.
+  void wake_background();
 
   // ---- Needs no lock. ----
 
@@ -137,11 +142,10 @@ struct OpenState {
   VersionInfo info;
   OpenTree tree;
   bool frozen = false;              ///< True while a seal or a deletion keeps changes out.
-  bool stopping = false;            ///< True once the background thread must end.
+  bool stopping = false;            ///< True once the background task must end.
   std::uint64_t written_bytes = 0;  ///< Bytes that programs wrote.
-  /// Wakes the background thread: a staged file waits for cutting, `stopping` is set, or a
-  /// checkpoint may be due by OpenVersionParts::checkpoint_bytes.
-  std::condition_variable wake;
+  /// The task that makes checkpoints. Null before the first change, and at the end.
+  std::shared_ptr<base::RecurringTasks::Task> background{};
   /// Wakes the threads that wait until a file's `consolidating` is false.
   std::condition_variable consolidated;
 

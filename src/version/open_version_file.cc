@@ -22,16 +22,14 @@ SeriesId OpenVersionFile::series() const {
 
 Result<void> OpenVersionFile::write(std::uint64_t offset, std::span<const std::byte> data) {
   bool consolidate = false;
-  bool wake = false;
   if (auto* const space = parts_.state.parts.space) VARVE_TRY(space->before_write(data.size()));
   {
     std::unique_lock lock(parts_.state.mutex);
     VARVE_TRY_ASSIGN(auto* inode, writable(lock));
     VARVE_TRY(parts_.contents.write(*inode, offset, data));
     consolidate = StagedIngest::wants_consolidating(*inode);
-    wake = parts_.state.count_written(data.size());
+    if (parts_.state.count_written(data.size())) parts_.state.wake_background();
   }
-  if (wake) parts_.state.wake.notify_all();
   if (consolidate) parts_.ingest.consolidate(ino_);
   return {};
 }
