@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "base/system_error.h"
@@ -20,9 +21,18 @@ namespace varve::cli {
 namespace {
 
 constexpr std::size_t kListBytesMax = std::size_t{1} << 30;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+/// Removes from a line the characters that editors of other systems add: the byte order mark of a
+/// file, and the carriage return before each newline.
+std::string without_marks(std::string line, bool is_first) {
+  if (is_first && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+  if (line.ends_with('\r')) line.pop_back();
+  return line;
+}
 
 /// Calls `take` with each item of a file, or of standard input for "-". The last item may lack its
-/// end.
+/// end. Items that end in NUL bytes keep all their bytes; lines go through without_marks().
 Result<void> read_items(const std::string& path, char end,
                         const std::function<Result<void>(const std::string& item)>& take) {
   base::UniqueFd fd(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
@@ -30,6 +40,12 @@ Result<void> read_items(const std::string& path, char end,
   if (!fd.valid()) return base::system_error(path, errno);
   std::array<char, 65536> buffer{};
   std::string item;
+  bool is_first = true;
+  const auto take_item = [&] {
+    const bool first = std::exchange(is_first, false);
+    std::string whole = std::exchange(item, {});
+    return take(end == '\n' ? without_marks(std::move(whole), first) : std::move(whole));
+  };
   std::size_t bytes = 0;
   while (true) {
     const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
@@ -44,12 +60,11 @@ Result<void> read_items(const std::string& path, char end,
     for (auto at = rest.find(end); at != std::string_view::npos; at = rest.find(end)) {
       item += rest.substr(0, at);
       rest.remove_prefix(at + 1);
-      VARVE_TRY(take(item));
-      item.clear();
+      VARVE_TRY(take_item());
     }
     item += rest;
   }
-  return item.empty() ? Result<void>() : take(item);
+  return item.empty() ? Result<void>() : take_item();
 }
 
 /// Returns the components of a path, without empty ones and ".".

@@ -56,5 +56,36 @@ TEST(SourceOptions, AListEndsItsNamesWithNewlinesOrNulBytes) {
   EXPECT_FALSE(read_source_options(arguments, "/d"));
 }
 
+TEST(SourceOptions, LinesLoseTheByteOrderMarkAndTheCarriageReturn) {
+  const test::TempDirectory place;
+  SourceArguments arguments;
+  arguments.files_from = place.path() + "/list";
+  arguments.exclude_files = {place.path() + "/patterns", place.path() + "/more"};
+  std::ofstream(arguments.files_from) << "\xEF\xBB\xBF"
+                                         "a b\r\n\r\nc\xEF\xBB\xBF\r\r\nlast\r";
+  std::ofstream(arguments.exclude_files[0]) << "\xEF\xBB\xBF# comment\r\n\r\n*.o\r\n";
+  std::ofstream(arguments.exclude_files[1]) << "\xEF\xBB\xBF*.tmp\r\n";
+  const auto options = read_source_options(arguments, "/d");
+  ASSERT_TRUE(options) << options.error().message();
+  EXPECT_EQ(options->only, (std::vector<std::string>{"a b", "c\xEF\xBB\xBF\r", "last"}));
+  EXPECT_EQ(options->excludes, (std::vector<std::string>{"*.o", "*.tmp"}));
+}
+
+TEST(SourceOptions, NamesThatEndInNulBytesKeepAllTheirBytes) {
+  const test::TempDirectory place;
+  SourceArguments arguments;
+  arguments.files_from = place.path() + "/list";
+  arguments.null_ends = true;
+  std::ofstream(arguments.files_from) << std::string(
+      "\xEF\xBB\xBF"
+      "a\r\0b\r\0",
+      9);
+  const auto options = read_source_options(arguments, "/d");
+  ASSERT_TRUE(options) << options.error().message();
+  EXPECT_EQ(options->only, (std::vector<std::string>{"\xEF\xBB\xBF"
+                                                     "a\r",
+                                                     "b\r"}));
+}
+
 }  // namespace
 }  // namespace varve::cli
