@@ -14,6 +14,9 @@
 
 namespace varve::transfer {
 
+/// Limit for files that state a size of 0 but have content, such as those of /proc.
+inline constexpr std::uint64_t kUnsizedBytesMax = std::uint64_t{1} << 30;
+
 /// Copies the data of files from the source into an open version. Not thread-safe.
 class DataImporter {
  public:
@@ -21,19 +24,25 @@ class DataImporter {
   using Advance = std::function<bool(std::uint64_t bytes)>;
 
   /// Lifetime: `version` and `errors` must outlive this object.
-  DataImporter(VersionWriter& version, VersionErrors& errors, Advance advance);
+  DataImporter(VersionWriter& version, VersionErrors& errors, Advance advance,
+               std::uint64_t unsized_bytes_max = kUnsizedBytesMax);
 
-  /// Stores the data of the open file `fd` in the empty file `ino`.
-  /// Errors: kInterrupted; those of the version, and of reading.
+  /// Stores the data of `fd`, which was opened with O_NONBLOCK and not read yet, in the empty file
+  /// `ino`. Reads a file with a size of 0 up to its end: the files of /proc and of some FUSE file
+  /// systems state no size.
+  /// Errors: kInterrupted; kInvalid for a file with a size of 0 but without an end; those of
+  /// the version, and of reading.
   [[nodiscard]] Result<void> store(int fd, const struct stat& status, Ino ino);
 
  private:
+  [[nodiscard]] Result<void> store_unsized(int fd, Ino ino);
   [[nodiscard]] Result<void> store_range(int fd, OpenFile& file, std::uint64_t begin,
                                          std::uint64_t& end);
 
   VersionWriter& version_;
   VersionErrors& errors_;
   const Advance advance_;
+  const std::uint64_t unsized_bytes_max_;
   std::vector<std::byte> buffer_;
 };
 
