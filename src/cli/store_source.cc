@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/system_error.h"
@@ -98,6 +99,37 @@ Result<std::vector<std::string>> read_paths(const SourceArguments& arguments,
   return paths;
 }
 
+/// Returns the path of `directory` from the root, without a slash at its end; "" for the root.
+std::string joined_path(const std::filesystem::path& directory) {
+  std::string path;
+  for (const std::string& component : components_of(directory.lexically_normal().native())) {
+    path += '/' + component;
+  }
+  return path;
+}
+
+/// Returns the pattern relative to `directory` if the pattern begins with the absolute path of the
+/// directory, as for restic, borg and tar. A pattern that can match below the directory as it is
+/// keeps its meaning: there the directory has an entry with that whole path.
+std::string relative_pattern(const std::string& pattern, const std::string& directory) {
+  const std::size_t sign = pattern.starts_with('!') ? 1 : 0;
+  const std::string_view rest = std::string_view(pattern).substr(sign);
+  std::error_code error;
+  const std::string tops[] = {joined_path(std::filesystem::absolute(directory, error)),
+                              joined_path(std::filesystem::canonical(directory, error))};
+  for (const std::string& top : tops) {
+    const bool is_below =
+        !top.empty() && rest.size() > top.size() + 1 && rest.starts_with(top + "/");
+    if (!is_below) continue;
+    if (std::filesystem::symlink_status(directory + top, error).type() !=
+        std::filesystem::file_type::not_found) {
+      continue;
+    }
+    return pattern.substr(0, sign) + std::string(rest.substr(top.size()));
+  }
+  return pattern;
+}
+
 }  // namespace
 
 bool chooses_entries(const SourceArguments& arguments) {
@@ -133,17 +165,21 @@ Result<StoreOptions> read_source_options(const SourceArguments& arguments,
   options.without_caches = arguments.exclude_caches;
   options.one_file_system = arguments.one_file_system;
   StoreOptions of_the_line;
-  of_the_line.excludes = arguments.excludes;
+  for (const std::string& pattern : arguments.excludes) {
+    of_the_line.excludes.push_back(relative_pattern(pattern, directory));
+  }
   VARVE_TRY(as_usage(check_store_options(of_the_line)));
   for (const std::string& file : arguments.exclude_files) {
     VARVE_TRY(read_items(file, '\n', [&](const std::string& line) -> Result<void> {
-      if (!line.empty() && !line.starts_with('#')) options.excludes.push_back(line);
+      if (!line.empty() && !line.starts_with('#')) {
+        options.excludes.push_back(relative_pattern(line, directory));
+      }
       return {};
     }));
   }
   // Patterns of the command line come last, so that they decide.
-  options.excludes.insert(options.excludes.end(), arguments.excludes.begin(),
-                          arguments.excludes.end());
+  options.excludes.insert(options.excludes.end(), of_the_line.excludes.begin(),
+                          of_the_line.excludes.end());
   if (!arguments.files_from.empty()) {
     VARVE_TRY_ASSIGN(options.only, read_paths(arguments, directory));
     // The directory itself stands for everything below it.

@@ -27,7 +27,9 @@ void add_source_options(Command& command, SourceArguments& arguments);
 /// Returns whether an option was given.
 [[nodiscard]] bool chooses_entries(const SourceArguments& arguments);
 
-/// Returns what the options leave out of `directory`. Reads the files that they name.
+/// Returns what the options leave out of `directory`. Reads the files that they name. A pattern
+/// that begins with the absolute path of `directory` becomes relative to the directory, unless the
+/// directory has an entry with that whole path.
 /// Errors: those of opening and reading the files; kInvalid for an absolute path outside of
 /// `directory`, and those of check_store_options().
 [[nodiscard]] Result<StoreOptions> read_source_options(const SourceArguments& arguments,

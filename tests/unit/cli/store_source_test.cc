@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "support/temp_repository.h"
 
@@ -54,6 +56,40 @@ TEST(SourceOptions, AListEndsItsNamesWithNewlinesOrNulBytes) {
   EXPECT_EQ(options->only, (std::vector<std::string>{"a\nb", "c\n"}));
   std::ofstream(arguments.files_from) << "";
   EXPECT_FALSE(read_source_options(arguments, "/d"));
+}
+
+TEST(SourceOptions, AnAbsolutePatternBelowTheDirectoryBecomesRelative) {
+  const test::TempDirectory place;
+  const std::string directory = std::filesystem::canonical(place.path()).native() + "/home";
+  std::filesystem::create_directory(directory);
+  std::filesystem::create_directory_symlink(directory, place.path() + "/link");
+  std::ofstream(place.path() + "/patterns") << directory << "/*/.cache/\n!" << directory << "/k\n";
+  SourceArguments arguments;
+  arguments.exclude_files = {place.path() + "/patterns"};
+  arguments.excludes = {directory + "/a/.cache", directory,   directory + "/",
+                        directory + "x/a",       "/a/.cache", "home/a"};
+  const std::vector<std::string> wanted = {"/*/.cache/", "!/k",           "/a/.cache",
+                                           directory,    directory + "/", directory + "x/a",
+                                           "/a/.cache",  "home/a"};
+  for (const std::string& named : {directory, directory + "/./", place.path() + "/link"}) {
+    const auto options = read_source_options(arguments, named);
+    ASSERT_TRUE(options) << options.error().message();
+    EXPECT_EQ(options->excludes, wanted) << named;
+  }
+  const auto root = read_source_options(arguments, "/");
+  ASSERT_TRUE(root) << root.error().message();
+  EXPECT_EQ(root->excludes[2], directory + "/a/.cache");
+}
+
+TEST(SourceOptions, APatternThatCanMatchBelowTheDirectoryKeepsItsMeaning) {
+  const test::TempDirectory place;
+  const std::string directory = std::filesystem::canonical(place.path()).native() + "/home";
+  std::filesystem::create_directories(directory + directory);
+  SourceArguments arguments;
+  arguments.excludes = {directory + "/a/.cache"};
+  const auto options = read_source_options(arguments, directory);
+  ASSERT_TRUE(options) << options.error().message();
+  EXPECT_EQ(options->excludes, arguments.excludes);
 }
 
 TEST(SourceOptions, LinesLoseTheByteOrderMarkAndTheCarriageReturn) {
