@@ -113,7 +113,8 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
   const auto source = std::filesystem::canonical(request.directory, error);
   if (error) return base::io_error(request.directory, error.value());
   VARVE_TRY_ASSIGN(const NewFile root, root_like(request.directory));
-  VARVE_TRY(transfer::check_listed(request.directory, options));
+  // A version must not be opened for a directory that cannot be read.
+  VARVE_TRY(transfer::check_source(request.directory, options));
   VARVE_TRY_ASSIGN(auto guard, repo::SourceGuard::create(repository, request));
   VARVE_TRY(guard.check_before_opening());
   const bool had_series = repository.find_series(request.series).has_value();
@@ -149,7 +150,7 @@ Result<StorePlan> plan_store(
     const std::function<bool(const TransferProgress&)>& progress) {
   VARVE_TRY(check_store_options(request.options));
   VARVE_TRY(root_like(request.directory));
-  VARVE_TRY(transfer::check_listed(request.directory, request.options));
+  VARVE_TRY(transfer::check_source(request.directory, request.options));
   StoreOptions options = request.options;
   VARVE_TRY_ASSIGN(const DirectoryIdentity own,
                    find_own_folder(repository.present_path(), request.directory));

@@ -76,10 +76,13 @@ bool exists_below(int directory_fd, const std::string& path) {
 
 }  // namespace
 
-Result<void> check_listed(const std::string& directory, const StoreOptions& options) {
-  if (!options.only) return {};
-  const base::UniqueFd fd(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+Result<void> check_source(const std::string& directory, const StoreOptions& options) {
+  const base::UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return system_error("cannot open " + directory, errno);
+  if (const auto names = list_names(fd.get()); !names) {
+    return Error(names.error()).with_context("cannot list " + directory);
+  }
+  if (!options.only) return {};
   const bool any = std::ranges::any_of(
       *options.only, [&](const std::string& path) { return exists_below(fd.get(), path); });
   if (any) return {};

@@ -47,9 +47,10 @@ class SourceFilter {
   std::optional<dev_t> device_;  // The source's own.
 };
 
-/// Checks that a list in StoreOptions::only names something below the source. Follows no symlinks.
-/// Errors: kNotFound if no listed path exists; those of opening the source.
-[[nodiscard]] Result<void> check_listed(const std::string& directory, const StoreOptions& options);
+/// Checks that the source can be opened and listed, and that a list in StoreOptions::only names
+/// something below the source. Follows no symlinks below the source.
+/// Errors: kNotFound if no listed path exists; those of opening and listing the source.
+[[nodiscard]] Result<void> check_source(const std::string& directory, const StoreOptions& options);
 
 /// Returns whether nothing of the source would be stored: it has no entries but excluded ones, and
 /// perhaps an empty directory lost+found, as a disk without files has. Reads only its own names.

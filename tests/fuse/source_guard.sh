@@ -63,6 +63,17 @@ expect_status 0 "$VARVE" store "$repo" home/8 "$work/nothing"
 expect_status 13 "$VARVE" store "$repo" home/9 "$work/nothing"
 ok "guard=off stores any source"
 
+# Root may open any directory, so this store runs without that capability.
+without_root_rights() { setpriv --bounding-set=-dac_override,-dac_read_search "$@"; }
+mkdir -m 0 "$work/closed"
+for how in '' --allow-shrunk --keep-open; do
+  # shellcheck disable=SC2086  # Nothing or one word.
+  expect_status 1 without_root_rights "$VARVE" store $how "$repo" closed/1 "$work/closed"
+  message_says "cannot open $work/closed: Permission denied"
+  expect_status 1 "$VARVE" ls "$repo" closed
+done
+ok "a directory that cannot be opened leaves no version and no series"
+
 # Streams.
 present=$(versions)
 : | expect_status 13 "$VARVE" store --stdin f "$repo" db/1
