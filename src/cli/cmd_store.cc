@@ -84,9 +84,9 @@ void report_left_out(const std::string& folder) {
 
 /// Returns the request for a directory. Reads the lists that the options name.
 Result<StoreRequest> directory_request(const VersionPath& path, const StoreArguments& options,
-                                       Progress& progress) {
+                                       Progress& progress, const control::StopRequest& stop) {
   StoreRequest request;
-  VARVE_TRY_ASSIGN(request.options, read_source_options(options.source, options.directory));
+  VARVE_TRY_ASSIGN(request.options, read_source_options(options.source, options.directory, stop));
   request.series = path.series;
   request.version = path.version;
   request.directory = options.directory;
@@ -235,7 +235,7 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
     VARVE_TRY_ASSIGN(auto opened, StreamInput::open(options.stream));
     storing = stream_storing(options, path, stream.emplace(std::move(opened)), stop);
   } else {
-    VARVE_TRY_ASSIGN(request, directory_request(path, options, progress));
+    VARVE_TRY_ASSIGN(request, directory_request(path, options, progress, stop));
     if (options.dry_run) {
       return print_plan(options.repository, request, options.json, progress, stop);
     }

@@ -2,6 +2,7 @@
 #include "cli/store_source.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -32,12 +34,33 @@ std::string without_marks(std::string line, bool is_first) {
   return line;
 }
 
+/// Opens a list. A FIFO without a writer opens at once; the caller waits for the data.
+base::UniqueFd open_list(const std::string& path) {
+  return base::UniqueFd(path == "-"
+                            ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                            : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+}
+
+/// Waits until a read of the list has data, an end or an error to return.
+/// Errors: kInterrupted after a stop.
+Result<void> wait_for_data(int fd, const control::StopRequest& stop) {
+  // Without a descriptor of the stop, the wait asks for the stop each second.
+  const int timeout_ms = stop.descriptor() < 0 ? 1000 : -1;
+  while (!stop.stopped()) {
+    pollfd waits[] = {{fd, POLLIN, 0}, {stop.descriptor(), POLLIN, 0}};
+    if (::poll(waits, std::size(waits), timeout_ms) < 0 && errno != EINTR) {
+      return base::system_error("poll", errno);
+    }
+    if (!stop.stopped() && waits[0].revents != 0) return {};
+  }
+  return Error(ErrorCode::kInterrupted, "interrupted");
+}
+
 /// Calls `take` with each item of a file, or of standard input for "-". The last item may lack its
 /// end. Items that end in NUL bytes keep all their bytes; lines go through without_marks().
-Result<void> read_items(const std::string& path, char end,
+Result<void> read_items(const std::string& path, char end, const control::StopRequest& stop,
                         const std::function<Result<void>(const std::string& item)>& take) {
-  base::UniqueFd fd(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-                                : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd fd = open_list(path);
   if (!fd.valid()) return base::system_error(path, errno);
   std::array<char, 65536> buffer{};
   std::string item;
@@ -49,8 +72,9 @@ Result<void> read_items(const std::string& path, char end,
   };
   std::size_t bytes = 0;
   while (true) {
+    VARVE_TRY(wait_for_data(fd.get(), stop));
     const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) return base::system_error(path, errno);
     if (got == 0) break;
     bytes += static_cast<std::size_t>(got);
@@ -81,9 +105,10 @@ std::vector<std::string> components_of(std::string_view path) {
 }
 
 Result<std::vector<std::string>> read_paths(const SourceArguments& arguments,
-                                            const std::string& directory) {
+                                            const std::string& directory,
+                                            const control::StopRequest& stop) {
   std::vector<std::string> paths;
-  VARVE_TRY(read_items(arguments.files_from, arguments.null_ends ? '\0' : '\n',
+  VARVE_TRY(read_items(arguments.files_from, arguments.null_ends ? '\0' : '\n', stop,
                        [&](const std::string& item) -> Result<void> {
                          if (item.empty()) return {};
                          VARVE_TRY_ASSIGN(auto path, as_usage(listed_path(item, directory)));
@@ -160,7 +185,8 @@ Result<std::string> listed_path(std::string_view path, const std::string& direct
 }
 
 Result<StoreOptions> read_source_options(const SourceArguments& arguments,
-                                         const std::string& directory) {
+                                         const std::string& directory,
+                                         const control::StopRequest& stop) {
   StoreOptions options;
   options.without_caches = arguments.exclude_caches;
   options.one_file_system = arguments.one_file_system;
@@ -170,7 +196,7 @@ Result<StoreOptions> read_source_options(const SourceArguments& arguments,
   }
   VARVE_TRY(as_usage(check_store_options(of_the_line)));
   for (const std::string& file : arguments.exclude_files) {
-    VARVE_TRY(read_items(file, '\n', [&](const std::string& line) -> Result<void> {
+    VARVE_TRY(read_items(file, '\n', stop, [&](const std::string& line) -> Result<void> {
       if (!line.empty() && !line.starts_with('#')) {
         options.excludes.push_back(relative_pattern(line, directory));
       }
@@ -181,7 +207,7 @@ Result<StoreOptions> read_source_options(const SourceArguments& arguments,
   options.excludes.insert(options.excludes.end(), of_the_line.excludes.begin(),
                           of_the_line.excludes.end());
   if (!arguments.files_from.empty()) {
-    VARVE_TRY_ASSIGN(options.only, read_paths(arguments, directory));
+    VARVE_TRY_ASSIGN(options.only, read_paths(arguments, directory, stop));
     // The directory itself stands for everything below it.
     if (std::ranges::any_of(*options.only, &std::string::empty)) options.only.reset();
   }

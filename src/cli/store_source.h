@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "control/stop_request.h"
 #include "varve/backup.h"
 #include "varve/result.h"
 
@@ -29,11 +30,12 @@ void add_source_options(Command& command, SourceArguments& arguments);
 
 /// Returns what the options leave out of `directory`. Reads the files that they name. A pattern
 /// that begins with the absolute path of `directory` becomes relative to the directory, unless the
-/// directory has an entry with that whole path.
-/// Errors: those of opening and reading the files; kInvalid for an absolute path outside of
-/// `directory`, and those of check_store_options().
+/// directory has an entry with that whole path. A stop ends the wait for the writer of a FIFO.
+/// Errors: kInterrupted after a stop; those of opening and reading the files; kInvalid for an
+/// absolute path outside of `directory`, and those of check_store_options().
 [[nodiscard]] Result<StoreOptions> read_source_options(const SourceArguments& arguments,
-                                                       const std::string& directory);
+                                                       const std::string& directory,
+                                                       const control::StopRequest& stop);
 
 /// Returns the path of a list relative to `directory`, which may be relative itself, without empty
 /// and "." components; "" for the directory. Both must be in the same form, absolute or not

@@ -102,6 +102,26 @@ for outside in ../etc /etc/passwd; do
 done
 ok "a list selects files; missing ones are named, an empty or outside one is refused"
 
+# A signal ends the wait for a list, before and after its writer came.
+mkfifo "$work/names"
+has_open() { find "/proc/$1/fd" -lname "$work/names" | grep -q .; }
+for option in --files-from --exclude-from; do
+  for writer in without with; do
+    "$VARVE" store $option "$work/names" "$repo" list/4 "$src" 2>"$work/stderr" &
+    job=$!
+    wait_until "the list is open" has_open $job
+    [ $writer = without ] || exec 9>"$work/names"
+    kill -TERM $job
+    code=0
+    wait $job || code=$?
+    exec 9>&-
+    [ $code -eq 130 ] || fail "$option: a stopped store ended with $code: $(cat "$work/stderr")"
+  done
+done
+rm "$work/names"
+[ "$("$VARVE" ls "$repo" list | tr '\n' ' ')" = "list/1 list/2 " ] || fail "a version was made"
+ok "a signal ends the wait for a list in a FIFO"
+
 # Streams.
 head -c 3000000 /dev/urandom >"$work/dump"
 "$VARVE" -q store --time 2020-02-29T12:30Z --stdin dir/db.sql "$repo" db/1 <"$work/dump" >/dev/null

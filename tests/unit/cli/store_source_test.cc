@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/store_source.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
+#include "control/stop_request.h"
 #include "support/temp_repository.h"
 
 namespace varve::cli {
@@ -35,12 +41,12 @@ TEST(SourceOptions, PatternsOfTheCommandLineComeLast) {
   SourceArguments arguments;
   arguments.excludes = {"#x"};
   arguments.exclude_files = {place.path() + "/patterns"};
-  const auto options = read_source_options(arguments, "/d");
+  const auto options = read_source_options(arguments, "/d", {});
   ASSERT_TRUE(options) << options.error().message();
   EXPECT_EQ(options->excludes, (std::vector<std::string>{"*.o", "!a b ", "!last", "#x"}));
   EXPECT_FALSE(options->only);
   arguments.exclude_files = {place.path() + "/missing"};
-  EXPECT_EQ(read_source_options(arguments, "/d").error().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(read_source_options(arguments, "/d", {}).error().code(), ErrorCode::kNotFound);
 }
 
 TEST(SourceOptions, AListEndsItsNamesWithNewlinesOrNulBytes) {
@@ -49,13 +55,13 @@ TEST(SourceOptions, AListEndsItsNamesWithNewlinesOrNulBytes) {
   arguments.files_from = place.path() + "/list";
   const std::string list("a\nb\0c\n", 6);
   std::ofstream(arguments.files_from) << list;
-  EXPECT_FALSE(read_source_options(arguments, "/d"));  // No name has a NUL byte.
+  EXPECT_FALSE(read_source_options(arguments, "/d", {}));  // No name has a NUL byte.
   arguments.null_ends = true;
-  const auto options = read_source_options(arguments, "/d");
+  const auto options = read_source_options(arguments, "/d", {});
   ASSERT_TRUE(options) << options.error().message();
   EXPECT_EQ(options->only, (std::vector<std::string>{"a\nb", "c\n"}));
   std::ofstream(arguments.files_from) << "";
-  EXPECT_FALSE(read_source_options(arguments, "/d"));
+  EXPECT_FALSE(read_source_options(arguments, "/d", {}));
 }
 
 TEST(SourceOptions, AnAbsolutePatternBelowTheDirectoryBecomesRelative) {
@@ -72,11 +78,11 @@ TEST(SourceOptions, AnAbsolutePatternBelowTheDirectoryBecomesRelative) {
                                            directory,    directory + "/", directory + "x/a",
                                            "/a/.cache",  "home/a"};
   for (const std::string& named : {directory, directory + "/./", place.path() + "/link"}) {
-    const auto options = read_source_options(arguments, named);
+    const auto options = read_source_options(arguments, named, {});
     ASSERT_TRUE(options) << options.error().message();
     EXPECT_EQ(options->excludes, wanted) << named;
   }
-  const auto root = read_source_options(arguments, "/");
+  const auto root = read_source_options(arguments, "/", {});
   ASSERT_TRUE(root) << root.error().message();
   EXPECT_EQ(root->excludes[2], directory + "/a/.cache");
 }
@@ -87,7 +93,7 @@ TEST(SourceOptions, APatternThatCanMatchBelowTheDirectoryKeepsItsMeaning) {
   std::filesystem::create_directories(directory + directory);
   SourceArguments arguments;
   arguments.excludes = {directory + "/a/.cache"};
-  const auto options = read_source_options(arguments, directory);
+  const auto options = read_source_options(arguments, directory, {});
   ASSERT_TRUE(options) << options.error().message();
   EXPECT_EQ(options->excludes, arguments.excludes);
 }
@@ -101,10 +107,47 @@ TEST(SourceOptions, LinesLoseTheByteOrderMarkAndTheCarriageReturn) {
                                          "a b\r\n\r\nc\xEF\xBB\xBF\r\r\nlast\r";
   std::ofstream(arguments.exclude_files[0]) << "\xEF\xBB\xBF# comment\r\n\r\n*.o\r\n";
   std::ofstream(arguments.exclude_files[1]) << "\xEF\xBB\xBF*.tmp\r\n";
-  const auto options = read_source_options(arguments, "/d");
+  const auto options = read_source_options(arguments, "/d", {});
   ASSERT_TRUE(options) << options.error().message();
   EXPECT_EQ(options->only, (std::vector<std::string>{"a b", "c\xEF\xBB\xBF\r", "last"}));
   EXPECT_EQ(options->excludes, (std::vector<std::string>{"*.o", "*.tmp"}));
+}
+
+TEST(SourceOptions, AStopEndsTheWaitForAFifo) {
+  const test::TempDirectory place;
+  const std::string fifo = place.path() + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  SourceArguments listed;
+  listed.files_from = fifo;
+  SourceArguments excluded;
+  excluded.exclude_files = {fifo};
+  for (const SourceArguments& arguments : {listed, excluded}) {
+    control::StopRequest without_writer;
+    without_writer.stop();
+    EXPECT_EQ(read_source_options(arguments, "/d", without_writer).error().code(),
+              ErrorCode::kInterrupted);
+    control::StopRequest stop;
+    base::UniqueFd writer;
+    std::thread other([&] {
+      writer = base::UniqueFd(::open(fifo.c_str(), O_WRONLY | O_CLOEXEC));
+      EXPECT_EQ(::write(writer.get(), "name", 4), 4);
+      stop.stop();
+    });
+    EXPECT_EQ(read_source_options(arguments, "/d", stop).error().code(), ErrorCode::kInterrupted);
+    other.join();
+  }
+}
+
+TEST(SourceOptions, AFifoIsReadToItsEnd) {
+  const test::TempDirectory place;
+  SourceArguments arguments;
+  arguments.files_from = place.path() + "/fifo";
+  ASSERT_EQ(::mkfifo(arguments.files_from.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(arguments.files_from) << "a\nb\n"; });
+  const auto options = read_source_options(arguments, "/d", {});
+  writer.join();
+  ASSERT_TRUE(options) << options.error().message();
+  EXPECT_EQ(options->only, (std::vector<std::string>{"a", "b"}));
 }
 
 TEST(SourceOptions, NamesThatEndInNulBytesKeepAllTheirBytes) {
@@ -116,7 +159,7 @@ TEST(SourceOptions, NamesThatEndInNulBytesKeepAllTheirBytes) {
       "\xEF\xBB\xBF"
       "a\r\0b\r\0",
       9);
-  const auto options = read_source_options(arguments, "/d");
+  const auto options = read_source_options(arguments, "/d", {});
   ASSERT_TRUE(options) << options.error().message();
   EXPECT_EQ(options->only, (std::vector<std::string>{"\xEF\xBB\xBF"
                                                      "a\r",
