@@ -90,6 +90,18 @@ Result<std::string> check_mount_point(const std::string& directory) {
   return absolute_path(directory);
 }
 
+/// Warns if the mount hides files of the mount point.
+void warn_of_hidden_files(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(directory, error);
+  if (error || entries == std::filesystem::directory_iterator()) return;
+  base::log(base::LogLevel::kWarning,
+            fmt::format("mount point {0} is not empty: until `varve umount {0}`, the mount hides "
+                        "the files there. If a program wrote them while nothing was mounted, "
+                        "they are in no version",
+                        directory));
+}
+
 Result<void> check_fuse_device() {
   if (::access("/dev/fuse", R_OK | W_OK) == 0) return {};
   if (errno == ENOENT) {
@@ -231,6 +243,7 @@ Result<void> mount(const std::string& repository, const std::string& directory,
   }
   VARVE_TRY_ASSIGN(const std::string mount_point, check_mount_point(directory));
   VARVE_TRY(check_fuse_device());
+  warn_of_hidden_files(mount_point);
   VARVE_TRY(read_key_once(*repository_path, options, std::exchange(attached, nullptr)));
   control::use_client_state(options.open);
   if (options.debug) base::set_log_level(base::LogLevel::kDebug);

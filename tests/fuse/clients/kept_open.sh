@@ -21,8 +21,8 @@ log() { "$@" >"$work/log" 2>&1 || fail "$*: $(tail -n 20 "$work/log")"; }
 # Two nights. Then each is restored from its version. Calls begin, backup and restore.
 nights() {
   local night
-  "$VARVE" open "$repo" s/current.partial >/dev/null 2>&1
   open=$mnt/s/current.partial
+  "$VARVE" open "$open" >/dev/null 2>&1
   log begin
   for night in 1 2; do
     seq "$night" >"$work/src/changing"

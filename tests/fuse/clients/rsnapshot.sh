@@ -14,7 +14,7 @@ configure() {  # LINE…
   {
     printf 'config_version\t1.2\nsnapshot_root\t%s/\nlockfile\t%s\n' "$mnt/s" "$work/pid"
     printf 'cmd_rsync\t%s\nretain\talpha\t2\nretain\tbeta\t2\n' "$(command -v rsync)"
-    printf 'verbose\t2\nlink_dest\t1\nbackup\t%s\tlocalhost/\n' "$work/src/"
+    printf 'no_create_root\t1\nverbose\t2\nlink_dest\t1\nbackup\t%s\tlocalhost/\n' "$work/src/"
     printf '%b\n' "$@"
   } >"$work/rsnapshot.conf"
 }
@@ -64,5 +64,8 @@ run
 [ "$(names)" = "alpha.0 alpha.1 beta.0 latest" ] || fail "$(names)"
 sealed "$mnt/s/alpha.1"
 unmount_repo
+expect_status 1 rsnapshot -c "$work/rsnapshot.conf" alpha
+[ -z "$(ls -A "$mnt")" ] || fail "files below the mount point: $(ls -A "$mnt")"
+ok "a run without the mount is an error, and writes nothing"
 "$VARVE" -q check "$repo"
 ok "and with varve-rm, without rm_deletes; the next run seals"

@@ -12,7 +12,7 @@ ln "$work/src/dir/random" "$work/src/dir/link"
 mount_repo
 mkdir "$mnt/s"
 tar --format=posix -C "$work" -cf "$work/d.tar" src
-mkdir "$mnt/s/v1.partial"
+"$VARVE" -q open "$mnt/s/v1.partial"
 tar -C "$mnt/s/v1.partial" -xpf "$work/d.tar"
 mv -T "$mnt/s/v1.partial" "$mnt/s/v1"
 tar -C "$mnt/s/latest" -df "$work/d.tar"
@@ -24,7 +24,7 @@ cat >"$work/backup" <<END
 #!/bin/sh -e
 m=$mnt/s v=\$(date -u +%Y-%m-%dT%H%M%SZ)
 rm -rf "\$m/"*.partial
-mkdir "\$m/\$v.partial"
+"$VARVE" -q open "\$m/\$v.partial"
 rsync -aHAX --link-dest="\$m/latest/src/" $work/src/ "\$m/\$v.partial/src/"
 mv -T "\$m/\$v.partial" "\$m/\$v"
 "$VARVE" -q prune --keep-last 2 --keep-daily 7 "\$m"
@@ -38,5 +38,21 @@ env -i HOME=/ LOGNAME=root SHELL=/bin/sh PATH=/usr/bin:/bin /bin/sh -c "$work/ba
   >"$work/mail" 2>&1 || fail "$(cat "$work/mail")"
 no_rsync_difference "$work/src/" "$mnt/s/latest/src/"
 [ "$(find "$mnt/s" -mindepth 1 -maxdepth 1 -type d | wc -l)" -eq 2 ] || fail "$(ls "$mnt/s")"
-unmount_repo
 ok "a cron job links, seals, prunes, and removes what an interrupted one left"
+
+# While nothing is mounted, also where an earlier mistake left folders below the mount point.
+unmount_repo
+mkdir "$mnt/s"
+for home in '' "$repo"; do
+  expect_status 2 env -i VARVE_REPO="$home" PATH=/usr/bin:/bin /bin/sh -c "$work/backup"
+  [ -z "$(ls -A "$mnt/s")" ] || fail "files below the mount point: $(ls -A "$mnt/s")"
+done
+message_says "$mnt/s/.*partial"
+expect_status 0 "$VARVE" mount "$repo" "$mnt"
+message_says "mount point $mnt is not empty.*hides the files"
+unmount_repo
+rmdir "$mnt/s"
+expect_status 0 "$VARVE" mount "$repo" "$mnt"
+[ -z "$message" ] || fail "$message"
+unmount_repo
+ok "without the mount, the job is an error and writes nothing; a mount that hides files warns"
