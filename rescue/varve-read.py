@@ -416,25 +416,27 @@ class Walk:
                 path = here + (entry.name,)
                 if self.paths and not any(p[:len(path)] == path[:len(p)] for p in self.paths): continue
                 self.missing.discard(path)
-                try: fd = self.visit(entry, path) or fd
+                try: fd = self.visit(entry, path, fd) or fd
                 except (Damage, OSError, ValueError, OverflowError) as error:
                     problem("%s: not restored: %s" % (show(path), error))
-                    continue
-                if entry.kind == stat.S_IFDIR: stack.append((path, entry, self.series.entries(entry), fd))
-    def visit(self, entry, path):  # lists or makes an entry; returns the descriptor of an entered directory
+                else: entry.kind != stat.S_IFDIR or stack.append((path, entry, self.series.entries(entry), fd))
+    def visit(self, entry, path, here):  # lists or makes an entry; returns the descriptor of an entered directory
         if self.lists:
             print(stat.filemode(entry.mode), entry.names, entry.uid, entry.gid, entry.size,
                   date(entry.mtime // 10**9), show(path), *["->", show(entry.target)] if entry.target else [])
         elif entry.kind == stat.S_IFDIR:
             os.mkdir(entry.name, 0o700)
-            fd = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            os.fchdir(fd)
+            os.fchdir(fd := os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
             return fd
         elif entry.names > 1 and entry.group in self.links:
-            os.link(self.links[entry.group], entry.name, src_dir_fd=self.top, follow_symlinks=False)
+            *above, first = re.findall(rb"(?s).{1,3800}(?:/|\Z)", self.links[entry.group])
+            try:  # The path of the first name may be too long for one call.
+                os.fchdir(self.top)
+                for part in above: os.chdir(part)
+                os.link(first, entry.name, dst_dir_fd=here, follow_symlinks=False)
+            finally: os.fchdir(here)
         else:
-            self.make(entry, path)
-            self.attributes(entry.name, entry, path)
+            self.make(entry, path) or self.attributes(entry.name, entry, path)
             if entry.names > 1: self.links[entry.group] = b"/".join(path)
     def make(self, entry, path):
         if entry.kind == stat.S_IFLNK: return os.symlink(entry.target, entry.name)
@@ -531,10 +533,8 @@ def main(args):
     if not rest: return
     series, version = versions.get(os.fsencode(rest[0]).strip(b"/"), (None, [0]))
     if version[0] != 2: fail(1, "there is no sealed version %s" % rest[0])
-    if not lists:
-        os.makedirs(rest[1], 0o700, exist_ok=True)
-        os.chdir(rest[1])
-        if os.listdir("."): fail(1, "%s is not empty" % rest[1])
+    if not lists and (os.makedirs(rest[1], 0o700, exist_ok=True) or os.chdir(rest[1]) or os.listdir(".")):
+        fail(1, "%s is not empty" % rest[1])
     paths = {tuple(filter(None, os.fsencode(path).split(b"/"))) for path in rest[1 if lists else 2:]} - {()}
     series.chosen = version[6]
     series.load(series.chosen, series.apply)
