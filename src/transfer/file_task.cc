@@ -133,7 +133,7 @@ Result<void> FileTask::open() {
   int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
   if (plan_.resume_offset == 0) flags |= O_CREAT | O_EXCL;
   fd_ = base::UniqueFd(::openat(plan_.directory->get(), name.c_str(), flags, 0600));
-  if (!fd_.valid()) return system_error("create", errno);
+  if (!fd_.valid()) return creation_error("create", errno);
   made_ = true;
   return {};
 }
@@ -169,11 +169,27 @@ Result<void> FileTask::complete() {
   if (lost_.ranges > 0) (void)::futimens(fd_.get(), nullptr);
   // Network filesystems report failed writes here.
   if (::close(fd_.release()) != 0) return system_error("close", errno);
-  if (!plan_.temporary.empty() && ::renameat(plan_.directory->get(), plan_.temporary.c_str(),
-                                             plan_.directory->get(), plan_.name.c_str()) != 0) {
-    return system_error("rename", errno);
-  }
+  if (!plan_.temporary.empty()) VARVE_TRY(give_name());
   shared_.entries.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+/// Renames the complete file. A new file must not replace an entry that the walk did not find: on a
+/// file system that folds case, such an entry is another file of the version.
+Result<void> FileTask::give_name() {
+  const int directory = plan_.directory->get();
+  const char* const from = plan_.temporary.c_str();
+  const char* const to = plan_.name.c_str();
+  if (!plan_.replaces) {
+    if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return {};
+    struct stat there {};
+    const bool is_unknown = errno == EINVAL || errno == ENOSYS || errno == ENOTSUP;
+    if (!is_unknown) return creation_error("rename", errno);
+    if (::fstatat(directory, to, &there, AT_SYMLINK_NOFOLLOW) == 0) {
+      return creation_error("rename", EEXIST);
+    }
+  }
+  if (::renameat(directory, from, directory, to) != 0) return system_error("rename", errno);
   return {};
 }
 

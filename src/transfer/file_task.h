@@ -116,6 +116,7 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   void release();
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> complete();
+  [[nodiscard]] Result<void> give_name();
   void end(State state);
   void remove_incomplete();
 

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 namespace varve::transfer {
 
@@ -13,6 +14,14 @@ Error system_error(const std::string& where, int errno_value) {
                          : errno_value == EROFS                         ? ErrorCode::kReadOnly
                                                                         : ErrorCode::kIo;
   return Error(code, where + ": " + errno_text(errno_value)).with_errno(errno_value);
+}
+
+Error creation_error(const std::string& where, int errno_value) {
+  Error error = system_error(where, errno_value);
+  if (errno_value != EEXIST) return error;
+  return std::move(error).with_more(
+      "; the target has an entry of this name, perhaps of a name that differs in upper and lower "
+      "case only");
 }
 
 bool ends_transfer(const Error& error) {

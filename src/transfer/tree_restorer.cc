@@ -272,7 +272,8 @@ Result<void> TreeRestorer::enter_directory(const std::string& name, const Sealed
   if (options_.dry_run && !is_there) {
     frame.absent = true;
   } else if (!is_there) {
-    if (::mkdirat(directories_.top(), name.c_str(), 0700) != 0) return system_error("mkdir", errno);
+    if (::mkdirat(directories_.top(), name.c_str(), 0700) != 0)
+      return creation_error("mkdir", errno);
     frame.fresh = true;
   }
   frame.keep_metadata = is_there && selection_.match(path_) == PathSelection::Match::kOnTheWay;

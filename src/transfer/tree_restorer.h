@@ -20,6 +20,7 @@
 #include "transfer/entry_lister.h"
 #include "transfer/file_restorer.h"
 #include "transfer/file_task.h"
+#include "transfer/folded_names.h"
 #include "transfer/path_selection.h"
 #include "transfer/protected_folders.h"
 #include "transfer/restore_log.h"
@@ -63,6 +64,7 @@ class TreeRestorer {
     EntryLister lister;
     std::shared_ptr<DirectoryEnd> end = std::make_shared<DirectoryEnd>();
     std::weak_ptr<const base::UniqueFd> held;  // For the files under way; see hold_directory().
+    FoldedNames folded;
     bool fresh = false;          // Created by this restore, so it has no entries of others.
     bool absent = false;         // Does not exist, because this is a dry run.
     bool keep_metadata = false;  // Existed already and is only on the way to a selected path.
@@ -124,8 +126,10 @@ class TreeRestorer {
   [[nodiscard]] TreeRemover remover();
   void keep(const std::string& path, const std::string& message);
   // Returns the target's entry of a name.
-  // Errors: kExists for a mounted file, which cannot be replaced.
+  // Errors: kExists for a mounted file, which cannot be replaced, and for the entry of another name
+  // of the version that differs in upper and lower case only.
   [[nodiscard]] Result<Present> find_present(const std::string& name);
+  [[nodiscard]] Result<void> check_case(const std::string& name);
   // Removes a directory that has the name of an entry of another type. In a dry run, only checks
   // that this is possible.
   [[nodiscard]] Result<void> clear_way(const std::string& name, const Present& present);

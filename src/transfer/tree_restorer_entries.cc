@@ -254,7 +254,7 @@ Result<void> TreeRestorer::place(const std::string& name, const SealedEntry& ent
     made = log_->temporary_name(entry.rank);
     if (log_->resumes()) (void)::unlinkat(directories_.top(), made.c_str(), 0);
   }
-  if (make(made.c_str()) != 0) return system_error("create", errno);
+  if (make(made.c_str()) != 0) return creation_error("create", errno);
   shared_.finish(FileRef::named(directories_.top(), made), entry, path_,
                  frames_.back().keep_metadata);
   if (replaces && ::renameat(directories_.top(), made.c_str(), directories_.top(), name.c_str())) {

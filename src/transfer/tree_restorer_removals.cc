@@ -91,7 +91,23 @@ Result<TreeRestorer::Present> TreeRestorer::find_present(const std::string& name
     if (options_.kept) options_.kept(path_, message);
     return Error(ErrorCode::kExists, message);
   }
+  if (present) VARVE_TRY(check_case(name));
   return present;
+}
+
+/// Checks that the existing entry `name` of the target is not that of another name of the version.
+Result<void> TreeRestorer::check_case(const std::string& name) {
+  Frame& frame = frames_.back();
+  if (!S_ISDIR(frame.entry.attributes.mode)) return {};  // A restore of a single file.
+  VARVE_TRY_ASSIGN(const auto other, frame.folded.other_name(directories_.top(), name));
+  if (!other) return {};
+  const auto taken =
+      version_.lookup(frame.entry.rank, *other) ? other : frame.folded.take(*other, name);
+  if (!taken) return {};
+  return Error(
+      ErrorCode::kExists,
+      "left out: the target does not tell it from \"" + *taken +
+          "\" of the version; restore to a file system that tells upper and lower case apart");
 }
 
 Result<void> TreeRestorer::clear_way(const std::string& name, const Present& present) {
