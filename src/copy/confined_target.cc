@@ -12,6 +12,8 @@
 namespace varve::copy {
 namespace {
 
+constexpr std::int64_t kAheadSecondsMax = 86400;
+
 /// The answer is the same for a series of others and for a number that no series has.
 Error no_such_series() {
   return {ErrorCode::kNotFound, "the target has no such series with copies of this source"};
@@ -143,6 +145,12 @@ Result<void> ConfinedTarget::check_origin(const VersionOrigin& origin) {
                  fmt::format("this target takes copies of the repository {} only, and the source "
                              "is {}; give a target of its own to each source",
                              copies_.origin(), origin.repository));
+  }
+  if (origin.sealed_at.seconds > clock_.now().seconds + kAheadSecondsMax) {
+    return Error(
+        ErrorCode::kNotPermitted,
+        "the version was sealed more than a day after the present time of the target, and no "
+        "rule would ever delete its copy; correct the clock that is wrong");
   }
   VARVE_TRY_ASSIGN(const auto own_id, target_->repository_id());
   if (origin.repository != own_id) return {};

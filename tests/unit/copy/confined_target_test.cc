@@ -193,6 +193,14 @@ TEST_F(ConfinedSource, ReservedNamesAreNotSealed) {
   source->expect<TargetVersion>(CopySeal{"v3", {}, true, 0});
 }
 
+// Such a copy would be of the future for all rules of the target.
+TEST_F(ConfinedSource, AVersionThatWasSealedInTheFutureIsRefused) {
+  const auto source = connect();
+  CopyBegin begin = begin_in(own_, kSource, 3);
+  begin.origin.sealed_at = {std::int64_t{1} << 61, 0};
+  EXPECT_EQ(source->refusal(begin), ErrorCode::kNotPermitted);
+}
+
 TEST_F(ConfinedSource, TheFirstCopyDecidesWhoseCopiesFollow) {
   EXPECT_EQ(refusal(begin_in(own_, kOther, 3), {}), ErrorCode::kNotPermitted);
   const auto source = connect({});
