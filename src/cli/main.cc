@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `varve` program. Each command has its own file; see command.h.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -133,6 +136,14 @@ int run(int argc, char** argv) {
   return finished ? code : fail(finished.error());
 }
 
+/// Opens the standard descriptors that the caller has closed. Otherwise, a file of the repository
+/// could get such a number, and a message would be written into it.
+void open_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);
+  }
+}
+
 std::string_view base_name(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);
 }
@@ -141,6 +152,7 @@ std::string_view base_name(std::string_view path) {
 }  // namespace varve::cli
 
 int main(int argc, char** argv) {
+  varve::cli::open_standard_descriptors();
   varve::base::bound_free_memory();
   try {
     // mount(8) calls this program by these names, with its own order of arguments.
