@@ -538,8 +538,8 @@ def main(args):
     paths = {tuple(filter(None, os.fsencode(path).split(b"/"))) for path in rest[1 if lists else 2:]} - {()}
     series.chosen = version[6]
     series.load(series.chosen, series.apply)
-    root = series.versions[series.chosen][5]
-    if vars(root) != vars(version[5]): problem("its labels and its manifest have another history: read by its manifest")
+    root, labelled = series.versions[series.chosen][5], version[5]
+    if (root.node, root.below) != (labelled.node, labelled.below): problem("its manifest has another history: read by it")
     (walk := Walk(repo, every, series, paths, lists, guess)).tree(root)
     for path in walk.missing: problem("%s: there is no such name" % show(path))
 if __name__ == "__main__":

@@ -105,6 +105,13 @@ std::uint64_t problems_of(VersionNumber number, const Xattrs& of_root) {
   return sound ? problems : 0;
 }
 
+void mark_incomplete(Xattrs& of_root, VersionNumber number) {
+  if (problems_of(number, of_root) != 0) return;
+  std::erase_if(of_root, [](const Xattr& one) { return one.name == kIncompleteAttribute; });
+  const auto place = std::ranges::lower_bound(of_root, kIncompleteAttribute, {}, &Xattr::name);
+  of_root.insert(place, {std::string(kIncompleteAttribute), encode_incomplete(number, 1)});
+}
+
 std::string encode_receiving(VersionNumber number, const VersionOrigin& origin) {
   return encode(number, origin, kReceiving);
 }

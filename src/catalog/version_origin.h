@@ -45,6 +45,9 @@ struct CopyMark {
 /// Returns the problems of an incomplete version; 0 without a valid mark of this version.
 [[nodiscard]] std::uint64_t problems_of(VersionNumber number, const Xattrs& of_root);
 
+/// Marks a version whose root has these attributes as incomplete, if it has no mark yet.
+void mark_incomplete(Xattrs& of_root, VersionNumber number);
+
 /// Returns whether only Varve sees this attribute of a version's root.
 [[nodiscard]] bool is_hidden_attribute(std::string_view name);
 /// Removes the attributes that only Varve sees.

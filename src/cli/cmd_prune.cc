@@ -91,7 +91,12 @@ struct Decisions {
 Result<Decisions> decide(Repository& repository, const SeriesInfo& series,
                          const PruneArguments& options, const std::vector<VersionId>& missing) {
   const Timestamp now = base::SystemClock().now();
-  VARVE_TRY_ASSIGN(const auto versions, repository.versions(series.id));
+  VARVE_TRY_ASSIGN(auto versions, repository.versions(series.id));
+  VARVE_TRY_ASSIGN(const auto damaged, repository.versions_with_losses(series.id));
+  for (VersionInfo& version : versions) {
+    const bool has_losses = std::ranges::find(damaged, version.number) != damaged.end();
+    if (has_losses && version.problems == 0) version.problems = 1;
+  }
   VARVE_TRY_ASSIGN(const auto locked, locked_versions(repository, series.id, options, now));
   std::vector<VersionInfo> replicated;
   Decisions decisions;

@@ -14,6 +14,7 @@
 #include "catalog/pool_records.h"
 #include "catalog/sequence_record.h"
 #include "catalog/stored_name.h"
+#include "catalog/version_origin.h"
 #include "maintain/owners.h"
 #include "maintain/place_chooser.h"
 #include "maintain/tree_chunks.h"
@@ -379,7 +380,10 @@ Result<void> CatalogRebuilder::put_versions(SeriesId series) {
       bool readable = true;
       const auto found = tree_chunks(catalog_, series, version.record->root, readable);
       chunks = chunks ? chunks->unite(found) : found;
-      if (!readable) problem(name_of(number) + ": a part of its tree is lost");
+      if (!readable) {
+        catalog::mark_incomplete(version.record->root.xattrs, number);
+        problem(name_of(number) + ": a part of its tree is lost");
+      }
     }
     tell_replaced_name(*version.record);
     while (!names.insert(version.record->name).second) {

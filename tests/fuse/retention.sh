@@ -257,3 +257,25 @@ without v02
 all_present
 [ "$(series_bytes)" -le "$before" ] || fail "what arranging could not finish takes space"
 ok "arranging after that is put off, or fits, and loses nothing"
+
+# A repair that lost a version's tree, or content of a version: then the version takes the place of no sound one.
+hollow=$work/hollow
+"$VARVE" -q init "$hollow"
+mkdir "$work/small"
+for n in 1 2 3; do
+  head -c 20000 /dev/urandom >"$work/small/file"
+  "$VARVE" -q store --no-arrange "$hollow" a/v$n "$work/small" >/dev/null
+done
+cp -a "$hollow" "$work/cut"
+rm -r "$hollow/catalog" "$hollow/series/00000001/manifests/00000003.man"
+expect_status 3 "$VARVE" repair --yes "$hollow"
+expect_status 1 "$VARVE" status "$hollow"
+grep -q 'newest version of a, v3, is incomplete' "$work/stdout" || fail "$(cat "$work/stdout")"
+find "$work/cut/series" -name '*.seg' | sort | tail -1 | xargs rm
+expect_status 3 "$VARVE" repair --yes "$work/cut"
+for damaged in "$hollow" "$work/cut"; do
+  expect_status 0 "$VARVE" prune -n --keep-last 1 "$damaged" a
+  grep -q '^keep .*a/v2 .*newest complete' "$work/stdout" || fail "$(cat "$work/stdout")"
+  grep -q '^would delete .*a/v1 ' "$work/stdout"
+done
+ok "a damaged version takes the place of no sound one"
