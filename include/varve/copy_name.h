@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of the versions that receive a copy from another repository, until it is complete.
+// Names of the versions that receive a copy from another repository, until the copy is complete,
+// and the ids of repositories.
 #pragma once
 
 #include <string>
@@ -8,6 +9,9 @@
 #include "varve/types.h"
 
 namespace varve {
+
+/// Returns whether a text has the form of Repository::id().
+[[nodiscard]] bool is_repository_id(std::string_view text);
 
 /// Returns the name, without ".partial", of the version that receives a copy of `origin`.
 [[nodiscard]] std::string receiving_name(const VersionOrigin& origin);

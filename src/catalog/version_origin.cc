@@ -45,10 +45,6 @@ bool parse_id(std::string_view word, Number& id) {
   return true;
 }
 
-bool is_repository_id(std::string_view word) {
-  return word.size() == kIdDigits && word.find_first_not_of("0123456789abcdef") == word.npos;
-}
-
 std::optional<std::string_view> find(const Xattrs& of_root, std::string_view name) {
   const auto found = std::ranges::find(of_root, name, &Xattr::name);
   if (found == of_root.end()) return std::nullopt;
@@ -166,6 +162,11 @@ constexpr std::string_view kReceivingPrefix = "copy-";
 
 }  // namespace
 
+bool is_repository_id(std::string_view text) {
+  return text.size() == catalog::kIdDigits &&
+         text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
 std::string receiving_name(const VersionOrigin& origin) {
   return fmt::format("{}{}-{}", kReceivingPrefix, origin.repository,
                      static_cast<std::uint32_t>(origin.number));
@@ -182,8 +183,8 @@ bool is_receiving_name(std::string_view name) {
   name.remove_prefix(kReceivingPrefix.size());
   const std::size_t digits = std::min(name.size(), catalog::kIdDigits);
   VersionNumber number{};
-  return catalog::is_repository_id(name.substr(0, digits)) &&
-         name.substr(digits).starts_with('-') && catalog::parse_id(name.substr(digits + 1), number);
+  return is_repository_id(name.substr(0, digits)) && name.substr(digits).starts_with('-') &&
+         catalog::parse_id(name.substr(digits + 1), number);
 }
 
 }  // namespace varve

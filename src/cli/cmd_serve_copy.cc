@@ -2,7 +2,6 @@
 // The end of a copy on the machine of the target. `varve copy` runs it through ssh.
 #include <unistd.h>
 #include <csignal>
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,12 +17,12 @@
 #include "control/mounted_path.h"
 #include "control/stop_request.h"
 #include "varve/copy.h"
+#include "varve/copy_name.h"
 
 namespace varve::cli {
 namespace {
 
 constexpr const char* kLockMaxDefault = "5y";
-constexpr std::size_t kIdDigits = 32;
 
 struct ServeArguments {
   std::string directory;
@@ -48,9 +47,7 @@ void arrange_all(Repository& repository, const Context& context) {
 Result<SourceRights> rights_of(const ServeArguments& options) {
   SourceRights rights = options.rights;
   VARVE_TRY_ASSIGN(rights.lock_seconds_max, parse_duration(options.lock_max));
-  const bool is_id = rights.origin.size() == kIdDigits &&
-                     rights.origin.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (rights.origin.empty() || is_id) return rights;
+  if (rights.origin.empty() || is_repository_id(rights.origin)) return rights;
   return usage_error(
       "--origin is the repository_id in the file varve.repo of the source: 32 digits "
       "and letters from a to f");
