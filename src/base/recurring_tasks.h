@@ -16,10 +16,9 @@
 
 namespace varve::base {
 
-/// Runs each task again and again, at the times that the task itself returns.
-/// At most one run of a task is in progress. A task may take long: the other
-/// threads then run the tasks that are due. A task must not wait for a run of
-/// another task, and must not throw. Thread-safe.
+/// Runs each task again and again, at the times that the task itself returns. At most one run of a
+/// task is in progress. A task may take long: the other threads then run the tasks that are due. A
+/// task must not wait for a run of another task, and must not throw. Thread-safe.
 ///
 /// A thread starts with a new task, until there are as many as the limit.
 class RecurringTasks {
@@ -41,11 +40,10 @@ class RecurringTasks {
 
   /// Adds a task, whose first run is due now.
   [[nodiscard]] std::shared_ptr<Task> add(std::function<Next()> run);
-  /// Has a task run as soon as a thread is free, and once more if the task runs
-  /// at present.
+  /// Has a task run as soon as a thread is free, and once more if the task runs at present.
   void wake(Task& task);
-  /// Ends a task: waits for a run that is in progress, and starts none any
-  /// more. A second call does nothing. A task must not remove itself.
+  /// Ends a task: waits for a run that is in progress, and starts none any more. A second call does
+  /// nothing. A task must not remove itself.
   void remove(Task& task);
 
  private:
@@ -61,8 +59,7 @@ class RecurringTasks {
   std::condition_variable ended_;
   std::set<std::pair<Time, std::shared_ptr<Task>>> waiting_;  // The tasks that do not run.
   std::size_t tasks_ = 0;
-  bool timed_ = false;  // One thread waits for the time of the first task; the
-                        // others for due_.
+  bool timed_ = false;  // One thread waits for the time of the first task; the others for due_.
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
