@@ -30,6 +30,7 @@ class Value {
   [[nodiscard]] std::size_t size() const { return bytes_.size(); }
 
   friend bool operator==(const Value& a, std::string_view b) { return a.bytes_ == b; }
+  friend bool operator==(const Value& a, const Value& b) { return a.bytes_ == b.bytes_; }
   friend std::ostream& operator<<(std::ostream& out, const Value& value) {
     return out << value.bytes_;
   }
