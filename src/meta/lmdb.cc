@@ -362,10 +362,12 @@ Result<void> WriteTxn::commit() {
   if (before.bytes < enough && ftruncate(before.fd, static_cast<off_t>(enough)) != 0) {
     return error_from_lmdb(errno, "lengthen the file");
   }
+  errno = 0;
   int rc = mdb_txn_commit(std::exchange(txn_, nullptr));
-  // LMDB takes a write of which the disk took only a part for an error of the disk.
+  // LMDB returns EIO for a short write, too, which a full disk causes and which sets no errno. The
+  // disk may have room again before lacks_room() asks: XFS frees the blocks of removed files later.
   constexpr std::uint64_t kRoomBytes = 1U << 20;
-  if (rc == EIO && io::lacks_room(before.fd, kRoomBytes)) rc = ENOSPC;
+  if (rc == EIO && (errno != EIO || io::lacks_room(before.fd, kRoomBytes))) rc = ENOSPC;
   if (rc != 0) return error_from_lmdb(rc, "commit");
   // The next writer cuts off what the commit did not need. That may be far away, and programs that
   // copy holes, or count the lengths of files, take them for content.
