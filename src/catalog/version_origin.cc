@@ -162,11 +162,6 @@ constexpr std::string_view kReceivingPrefix = "copy-";
 
 }  // namespace
 
-bool is_repository_id(std::string_view text) {
-  return text.size() == catalog::kIdDigits &&
-         text.find_first_not_of("0123456789abcdef") == text.npos;
-}
-
 std::string receiving_name(const VersionOrigin& origin) {
   return fmt::format("{}{}-{}", kReceivingPrefix, origin.repository,
                      static_cast<std::uint32_t>(origin.number));

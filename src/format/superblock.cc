@@ -14,6 +14,7 @@
 #include "format/compression.h"
 #include "format/container.h"
 #include "format/key_slot_text.h"
+#include "varve/copy_name.h"
 
 namespace varve::format {
 
@@ -197,11 +198,6 @@ Result<void> read_key_lines(const Fields& fields, KeyLines& lines) {
   return {};
 }
 
-bool is_repository_id(std::string_view id) {
-  return id.size() == kRepositoryIdDigits &&
-         id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 }  // namespace
 
 Error superblock_error(const Error& error) {
@@ -322,3 +318,8 @@ Result<std::shared_ptr<const crypto::KeyRing>> unlock_superblock(const Superbloc
 }
 
 }  // namespace varve::format
+
+bool varve::is_repository_id(std::string_view text) {
+  return text.size() == format::kRepositoryIdDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
