@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many reads in advance are worth having in flight.
+// Limits the requests in flight to a number up to which prefetching pays.
 #pragma once
 
 #include <algorithm>
@@ -9,32 +9,32 @@
 
 namespace varve::replica {
 
-/// Finds the number of requests in flight above which a store delivers no more bytes in a second.
-/// It begins with few, and doubles them as long as that gains. The number that suffices grows with
-/// the round trip: a store that answers after 2 ms delivers all that it can to a few requests, one
-/// that answers after 100 ms needs dozens. Not thread-safe.
+/// Finds the number of requests in flight above which a store delivers no more bytes per second.
+/// Starts at kLeast and doubles the number as long as doubling gains. The best number grows with
+/// the round trip: after 2 ms a store needs a few requests for its full rate, after 100 ms dozens.
+/// Not thread-safe.
 class AheadWindow {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t kLeast = 16;
   static constexpr std::size_t kMost = 64;
-  /// Least gain for which a window stays doubled.
+  /// Least gain in rate for which a doubled window stays doubled.
   static constexpr double kGain = 1.15;
-  /// Rounds after which a larger window is tried again.
+  /// Measured rounds after which a larger window is tried again.
   static constexpr unsigned kRoundsUntilTrial = 32;
 
   /// Returns the limit for requests in flight.
   [[nodiscard]] std::size_t size() const { return size_; }
 
-  /// Notes that so many more requests wait. The first window doubles at once if as many as it has
-  /// wait: such a reader wants throughput more than its first bytes.
+  /// Notes that `waiting` more requests wait. The first window doubles at once if `waiting` reaches
+  /// kLeast: a reader with a full queue wants throughput more than the first bytes.
   void on_waiting(std::size_t waiting) {
     if (is_first_ && waiting >= kLeast) size_ = 2 * kLeast;
     if (waiting >= kLeast) is_first_ = false;
   }
 
-  /// Notes that a request ended. `is_full`: as many were in flight as size() allows. Only rounds of
-  /// requests that were all sent into a full window count.
+  /// Notes that a request ended. `is_full`: size() requests were in flight. A round counts only if
+  /// every request was sent into a full window.
   void on_end(std::uint64_t bytes, bool is_full, Clock::time_point now) {
     if (!is_full) {
       is_measuring_ = false;
@@ -73,7 +73,7 @@ class AheadWindow {
   bool is_first_ = true;
   bool is_trial_ = false;
   double rate_before_ = 0;  // Bytes per second before the trial.
-  unsigned rounds_ = 0;     // Since the last trial.
+  unsigned rounds_ = 0;     // Rounds since the last trial.
 
   bool is_measuring_ = false;
   Clock::time_point began_{};

@@ -28,7 +28,7 @@ bool is_small(const std::vector<Extent>& extents) {
   return !extents.empty() && extents.front().mark != 0;
 }
 
-// Makes the folders above a file, which are durable when the file is.
+// Creates the folders above a file. The folders are durable once the file is.
 Result<void> make_folders(io::FileSystem& files, const std::string& root, const std::string& path) {
   for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     VARVE_TRY(files.make_durable_directory(root + "/" + path.substr(0, slash)));
@@ -44,7 +44,7 @@ Result<void> write_small(io::FileSystem& files, const std::string& root, const s
                                      base::as_bytes(text));
 }
 
-// Downloads the small files that differ between two maps, and removes those that are gone.
+// Downloads the small files that differ between two maps, and removes small files missing in `is`.
 Result<void> update_small_files(bucket::Bucket& bucket, io::FileSystem& files,
                                 const std::string& root, const ObjectMap& was,
                                 const ObjectMap& is) {
@@ -103,8 +103,8 @@ Result<std::string> newest_head(CommitLog& log, const std::string& known) {
                log.describe() + " has a repository, but nothing was replicated to it yet");
 }
 
-// O49: first the new objects, then the catalog that needs them, then the small files. The old
-// objects leave the map last.
+// O49: first the new objects, then the catalog that needs the objects, then the small files. The
+// old objects leave the map last.
 Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
                      const std::string& text) {
   VARVE_TRY_ASSIGN(const auto head, decode_head(text));

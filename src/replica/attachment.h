@@ -16,9 +16,9 @@
 
 namespace varve::replica {
 
-/// Returns the text of the newest head of a repository. `known` is the text of a head that the
-/// caller has, or empty. One request suffices if that is the newest: a head never changes.
-/// Errors: kNoRepository without a head; kCorrupt; those of the bucket.
+/// Returns the text of the newest head of a repository. `known`: the text of a head that the caller
+/// has, or empty. If `known` is the newest head, the call takes one request: a head never changes.
+/// Errors: kNoRepository without a head; kCorrupt; errors of the bucket.
 [[nodiscard]] Result<std::string> newest_head(CommitLog& log, const std::string& known = {});
 
 /// The open parts of an attached folder.
@@ -27,19 +27,19 @@ struct AttachedFolder {
   std::string root{};
   ReplicaState* state = nullptr;
   const meta::Env* catalog = nullptr;
-  /// Called once the map has the objects of the new head, before the catalog needs them. May be
-  /// empty.
+  /// Called once the map contains the objects of the new head, and before the catalog needs the
+  /// objects. May be empty.
   std::function<Result<void>()> objects_added{};
 };
-/// Does as advance_to() in a folder that this process has open for reading.
+/// Advances a folder that this process has open for reading, as advance_to() does.
 [[nodiscard]] Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
                                    const std::string& head);
 
 /// Brings the catalog, the map of objects and the small files in the folder at `root` to a head.
-/// Readers see the old or the new catalog at every moment, also after a crash; another call
-/// completes what a crash left. Returns false if the folder has this head already.
+/// Readers see the old or the new catalog at every moment, also after a crash. After a crash,
+/// another call completes the interrupted work. Returns false if the folder already has the head.
 /// `files` shows files as they are on disk. The caller holds the repository's lock.
-/// Errors: those of the bucket and the disk; kCorrupt for objects that do not fit the head.
+/// Errors: errors of the bucket and the disk; kCorrupt for objects that do not fit the head.
 [[nodiscard]] Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files,
                                       const std::string& root, const std::string& head);
 

@@ -20,11 +20,11 @@ namespace varve::replica {
 
 namespace {
 
-// A file: the set of its cells, the checksum of each of the 8 cells, and the cells one after the
-// other, in their order.
+// Format of a file: the set of present cells, the checksum of each of the 8 cells, and the present
+// cells in ascending order.
 constexpr std::size_t kHeadBytes = 8 + 8 * std::size_t{kCellsPerBlock};
 constexpr std::string_view kEnding = ".cells";
-// The folder is scanned again after this share of the limit was added, for other processes' files.
+// Share of the limit after whose addition the folder is scanned for files of other processes.
 constexpr std::uint64_t kScanShare = 8;
 
 using CellTable = std::array<std::byte, kHeadBytes>;
@@ -47,13 +47,13 @@ std::span<Byte> cell_of(std::span<Byte> block, unsigned cell) {
 
 bool has(CellSet cells, unsigned cell) { return ((cells >> cell) & 1U) != 0; }
 
-// Returns the cells that a block of this length has.
+// Returns all cells of a block of `block_bytes` bytes.
 CellSet cells_of(std::size_t block_bytes) {
   const auto count = (block_bytes + kCacheCellBytes - 1) / kCacheCellBytes;
   return static_cast<CellSet>((1U << count) - 1);
 }
 
-// Reads the head of a file of a block. Returns the cells that the file has; none for a bad head.
+// Reads the head of the file of a block. Returns the present cells; none for a bad head.
 CellSet read_head(io::File& file, std::size_t block_bytes, CellTable& head) {
   const auto got = file.read_at(0, head);
   if (!got || *got != head.size()) return 0;
@@ -61,7 +61,7 @@ CellSet read_head(io::File& file, std::size_t block_bytes, CellTable& head) {
   return (stored & ~std::uint64_t{cells_of(block_bytes)}) == 0 ? static_cast<CellSet>(stored) : 0;
 }
 
-// Reads wanted cells from a file to their places in `room`. Returns those whose checksums match.
+// Reads wanted cells from a file to their places in `room`. Returns the cells with good checksums.
 CellSet read_cells(io::File& file, const std::string& name, CellSet wanted,
                    std::span<std::byte> room) {
   CellTable head;
@@ -85,7 +85,7 @@ CellSet read_cells(io::File& file, const std::string& name, CellSet wanted,
 
 }  // namespace
 
-// Blocks that earlier processes left are the first to be evicted.
+// Blocks of earlier processes are evicted first.
 void BlockCache::load() {
   if (loaded_) return;
   loaded_ = true;
@@ -93,13 +93,14 @@ void BlockCache::load() {
   const auto names = files_.list(folder_);
   if (!names) return;
   for (const auto& name : *names) {
-    // The file of a process that was killed. One that another process writes now costs it a block.
+    // The file of a killed process. If another process is writing the file, that process loses a
+    // block.
     if (!name.ends_with(kEnding)) static_cast<void>(files_.remove(folder_ + "/" + name));
   }
   scan();
 }
 
-// Takes the files of other processes into account, and forgets those that these removed.
+// Adds the files of other processes, and drops records of files removed by other processes.
 void BlockCache::scan() {
   added_ = 0;
   const auto names = files_.list(folder_);
@@ -122,7 +123,7 @@ void BlockCache::scan() {
   }
 }
 
-// Puts a block before all others. Its file has `bytes`, or its former length for 0.
+// Makes a block the most recently used. `bytes`: new file length; 0 keeps the recorded length.
 void BlockCache::use(const std::string& name, std::uint64_t bytes) {
   const auto known = known_.find(name);
   if (known == known_.end()) {
@@ -159,7 +160,7 @@ std::uint64_t BlockCache::shrink(std::uint64_t bytes) {
   return removed;
 }
 
-// Other programs need the rest of the disk, and so do the catalog and data that comes later.
+// The rest of the disk is for other programs, for the catalog and for data still to come.
 bool BlockCache::make_room(std::uint64_t bytes) {
   const auto has_room = [&] {
     const auto disk = files_.space(folder_);
@@ -227,7 +228,7 @@ void BlockCache::add(const std::string& object, std::uint64_t block, CellSet cel
   }
   if (!make_room(part.block_bytes)) return;
   cells = static_cast<CellSet>(cells & cells_of(part.block_bytes));
-  // The file that replaces another one has its cells, too.
+  // The new file also contains the cells of the file being replaced.
   std::vector<std::byte> kept;
   const auto missing = static_cast<CellSet>(cells_of(part.block_bytes) & ~cells);
   CellSet earlier = 0;
@@ -253,8 +254,8 @@ void BlockCache::add(const std::string& object, std::uint64_t block, CellSet cel
       length += from.size();
     }
     VARVE_TRY(file->write_at(0, head));
-    // A rename onto a file makes ext4 write the data to the disk first, to protect programs that
-    // need it. A cache does not.
+    // Renaming onto an existing file makes ext4 write the data to the disk first, to protect
+    // programs that need the data. A cache does not.
     if (earlier != 0) static_cast<void>(files_.remove(path));
     return files_.rename(temporary, path);
   };

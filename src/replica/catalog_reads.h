@@ -13,13 +13,12 @@
 
 namespace varve::replica {
 
-/// Reads the used bytes of extents, all at once. Errors: kCorrupt if an object is shorter, or,
-/// where a whole object is used, for other bytes than its checksum says, if it has one; those of
-/// the bucket.
+/// Reads the used bytes of all extents concurrently. Errors: kCorrupt if an object is shorter than
+/// its extent, or if a wholly used object with a checksum has other bytes; errors of the bucket.
 [[nodiscard]] Result<std::vector<std::string>> read_extents(bucket::Bucket& bucket,
                                                             const std::vector<Extent>& extents);
 
-/// Reads objects that a head names, as read_catalog_object() reads each, all at once.
+/// Reads all given objects of a head concurrently, each as read_catalog_object() does.
 [[nodiscard]] Result<std::vector<std::string>> read_catalog_objects(
     bucket::Bucket& bucket, std::span<const CatalogObject> objects);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests of a reader of cells, and the reads that wait for them.
+// The requests of a CellReader, and the reads waiting for requests.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ inline CellSet cell_bit(std::uint64_t cell) {
   return static_cast<CellSet>(1U << (cell % kCellsPerBlock));
 }
 
-/// Copies what a range has in common with bytes of its object that begin at `offset`.
+/// Copies the overlap of a range with `bytes`, which begin at `offset` of the range's object.
 inline void copy_common(const RangeToRead& to, std::uint64_t offset,
                         std::span<const std::byte> bytes) {
   const auto begin = std::max(to.range.offset, offset);
@@ -52,7 +52,7 @@ inline void copy_common(const RangeToRead& to, std::uint64_t offset,
 struct CellReader::Batch {
   struct Read {
     RangeToRead what{};
-    std::size_t left = 1;  // Flights that it waits for, and 1 until all of them are known.
+    std::size_t left = 1;  // Flights that the read waits for, plus 1 until all are known.
     std::optional<Error> error{};
   };
   Done done;
@@ -73,14 +73,14 @@ struct CellReader::Batch {
   }
 };
 
-/// A reader that takes a byte is taken to have needed this much: no container is smaller, and each
-/// begins and ends with a whole part.
+/// A reader that takes one byte counts as needing a whole part of kTakenPartBytes. No container is
+/// smaller than a part, and each container begins and ends at a part boundary.
 inline constexpr std::uint64_t kTakenPartBytes = 4096;
 inline constexpr std::uint64_t kTakenPartsPerCell = kCacheCellBytes / kTakenPartBytes;
 static_assert(kTakenPartsPerCell <= 32);
 
-/// Cells that follow each other, from their request until nothing holds them in memory any more.
-/// The lock of the state guards all but the memory.
+/// Consecutive cells, from the request until nothing holds the cells in memory. The lock of State
+/// guards all members but the memory.
 struct CellReader::Flight {
   enum class Step : std::uint8_t { kQueued, kFlying, kReceived, kFailed };
   struct Waiter {
@@ -92,22 +92,22 @@ struct CellReader::Flight {
   std::string object{};
   std::uint64_t object_bytes = 0;
   std::uint64_t begin = 0;  // The first cell.
-  std::uint64_t end = 0;    // The cell after the last one.
+  std::uint64_t end = 0;    // The first cell after the last.
   bool is_ahead = false;
   Step step = Step::kQueued;
   std::vector<Waiter> waiters{};
   std::optional<Error> error{};
   std::chrono::steady_clock::time_point requested_at{};  // Zero if the store was not asked.
   std::chrono::steady_clock::time_point failed_at{};
-  bool is_writing = false;   // To the cache.
-  bool is_in_cache = false;  // Or will not be written to it.
-  bool is_dropped = false;   // Some of its bytes are wrong.
+  bool is_writing = false;   // Being written to the cache.
+  bool is_in_cache = false;  // In the cache, or never to be written to the cache.
+  bool is_dropped = false;   // Some received bytes are wrong.
   std::chrono::steady_clock::time_point received_at{};
-  std::uint64_t taken = 0;  // Bytes that readers have copied.
-  // For each cell, the parts of kTakenPartBytes of which readers have copied bytes.
+  std::uint64_t taken = 0;  // Bytes copied by readers.
+  // Per cell: the parts of kTakenPartBytes with bytes copied by readers.
   std::vector<std::uint32_t> taken_parts{};
   FlightMemory::Piece memory{};
-  std::weak_ptr<const std::shared_ptr<Flight>> loan{};  // Exists while readers have lent bytes.
+  std::weak_ptr<const std::shared_ptr<Flight>> loan{};  // Exists while readers hold lent bytes.
 
   [[nodiscard]] std::uint64_t offset() const { return begin * kCacheCellBytes; }
   [[nodiscard]] std::uint64_t bytes() const {
@@ -117,7 +117,7 @@ struct CellReader::Flight {
   [[nodiscard]] bool has(const ObjectRange& range) const {
     return range.offset >= offset() && range.offset + range.bytes <= offset() + bytes();
   }
-  /// Lends bytes that `flight` has received.
+  /// Lends received bytes of `flight`.
   static store::LentBytes lend(const std::shared_ptr<Flight>& flight, const ObjectRange& range) {
     auto holder = flight->loan.lock();
     if (!holder) holder = std::make_shared<const std::shared_ptr<Flight>>(flight);
@@ -131,7 +131,7 @@ struct CellReader::Flight {
                                std::chrono::milliseconds kept) const {
     return is_ahead && taken < bytes() / 2 && now - received_at < kept;
   }
-  /// Notes that a reader copies bytes of the object, of which the flight has some.
+  /// Notes that a reader copies a range of the object. The flight may have only some of its bytes.
   void take(std::uint64_t from, std::uint64_t until) {
     from = std::max(from, offset());
     until = std::min(until, offset() + bytes());
@@ -157,7 +157,7 @@ struct CellReader::Flight {
     }
     return true;
   }
-  /// Returns false without memory.
+  /// Allocates the memory. Returns false without memory.
   [[nodiscard]] bool allocate(FlightMemory& pool) {
     memory = pool.take(static_cast<std::size_t>(bytes()));
     return memory != nullptr;
@@ -165,7 +165,7 @@ struct CellReader::Flight {
   [[nodiscard]] std::span<std::byte> received() const {
     return {memory.get(), static_cast<std::size_t>(bytes())};
   }
-  /// Returns the part of a block that was received, from its first such cell on.
+  /// Returns the received part of a block, from its first received cell on.
   [[nodiscard]] PartOfBlock part_of(std::uint64_t block) const {
     const auto first = std::max(begin, block * kCellsPerBlock);
     const auto until = std::min(end, (block + 1) * kCellsPerBlock);

@@ -58,7 +58,7 @@ CellReader::~CellReader() {
     workers = std::move(state_->workers);
     writer = std::move(state_->writer);
   }
-  workers.reset();  // Its work adds to that of the writer.
+  workers.reset();  // The workers add work for the writer.
   writer.reset();
 }
 
@@ -71,7 +71,7 @@ void CellReader::read_at_random(std::vector<RangeToRead> reads, Done done) {
 }
 
 void CellReader::read(std::vector<RangeToRead> reads, Done done, bool widens) {
-  const auto state = state_;  // The reader may end once the last completion has been called.
+  const auto state = state_;  // The reader may be destroyed after the last completion.
   const auto batch = std::make_shared<Batch>();
   batch->done = std::move(done);
   batch->reads.resize(reads.size());
@@ -92,7 +92,7 @@ void CellReader::read(std::vector<RangeToRead> reads, Done done, bool widens) {
       for (auto cell = first_cell(range); cell < end_cell(range); ++cell) wanted.insert(cell);
       missing[i] = state_->join(batch, i, wanted, received[i]);
     }
-    state_->start(lock);  // A request that waited in advance may be needed now.
+    state_->start(lock);  // A waiting prefetch request may be needed now.
   }
   std::unique_ptr<std::byte[]> room;
   struct Request {
@@ -128,7 +128,7 @@ void CellReader::read(std::vector<RangeToRead> reads, Done done, bool widens) {
     batch->end(i, std::nullopt);
   }
   State::Lock lock(state->mutex);
-  if (state->reads_once) state->trim();  // The next requests use the memory.
+  if (state->reads_once) state->trim();  // The next requests use the freed memory.
 }
 
 void CellReader::will_read_once() {
@@ -145,7 +145,7 @@ std::uint64_t CellReader::shrink_cache(std::uint64_t bytes) { return state_->cac
 void CellReader::end_reads() {
   State::Lock lock(state_->mutex);
   state_->has_ended = true;
-  if (state_->workers) state_->start(lock);  // Requests that wait fail now.
+  if (state_->workers) state_->start(lock);  // Waiting requests fail now.
 }
 
 void CellReader::will_read(const ObjectRange& range) {

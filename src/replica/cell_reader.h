@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads ranges of objects through the cache, each byte by one request.
+// Reads ranges of objects through the cache, and requests each byte once.
 #pragma once
 
 #include <chrono>
@@ -26,88 +26,89 @@ struct ObjectRange {
   std::string object{};
   std::uint64_t object_bytes = 0;  ///< The length of the object.
   std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;  ///< The range ends in the object.
+  std::uint64_t bytes = 0;  ///< The range ends within the object.
 };
 
 /// A range to read.
 struct RangeToRead {
   ObjectRange range{};
-  std::span<std::byte> out{};  ///< As long as the range. Must stay valid until its completion.
+  std::span<std::byte> out{};  ///< As long as the range. Must stay valid until completion.
   /// If not null, and after will_read_once(), the reader may lend the bytes instead of filling
-  /// `out`. Must stay valid as `out`.
+  /// `out`. Must stay valid until completion.
   store::LentBytes* lent = nullptr;
 };
 
 struct CellReaderLimits {
-  /// Bytes of one request; a range of more is read by several. A container of 4 MiB, which begins
-  /// and ends in the middle of a cell, needs one request.
+  /// Bytes of one request; a longer range takes several requests. A container of 4 MiB, which
+  /// begins and ends in the middle of a cell, needs one request.
   std::uint64_t request_bytes_max = (std::uint64_t{4} << 20) + 2 * kCacheCellBytes;
-  /// Bytes of a request in advance that waits, and that further ranges join which follow it: two
-  /// such containers. One that does not wait stays smaller, so that its bytes come sooner.
+  /// Bytes of a waiting prefetch request, which following ranges may join: two containers of 4 MiB.
+  /// A prefetch request that does not wait stays smaller, so its bytes arrive sooner.
   std::uint64_t joined_bytes_max = (std::uint64_t{8} << 20) + 2 * kCacheCellBytes;
-  /// Bytes that are requested, or are received and neither in the cache nor read. Reads that a
-  /// caller waits for may take as much again.
+  /// Bytes requested, or received and neither in the cache nor read. Reads on demand may take the
+  /// same number of bytes again.
   std::uint64_t bytes_max = std::uint64_t{128} << 20;
-  /// Bytes that a reader of all requests in advance or has not begun to use, for round trips of up
-  /// to `near_trip`, and proportionally more for longer ones, within the limit above.
+  /// After will_read_once(): bytes prefetched, or received and mostly unread, for round trips of up
+  /// to `near_trip`. The limit grows in proportion to longer round trips, but stays within
+  /// `bytes_max`.
   std::uint64_t near_bytes_max = std::uint64_t{96} << 20;
   std::chrono::milliseconds near_trip{100};
-  /// Bytes of the requests of which bytes are lent: a part of those that are requested or not read.
-  /// More is copied.
+  /// Bytes of the requests whose memory is lent, a part of the unread bytes. Beyond the limit,
+  /// bytes are copied.
   std::uint64_t lent_bytes_max = std::uint64_t{64} << 20;
-  /// Bytes in memory that are in the cache, too.
+  /// Bytes held in memory in addition to the cache.
   std::uint64_t held_bytes_max = std::uint64_t{32} << 20;
-  /// Time for which bytes that were requested in advance stay in memory before they are read. Later
-  /// they are read from the cache.
+  /// Time for which prefetched, unread bytes stay in memory. Later reads take the bytes from the
+  /// cache.
   std::chrono::milliseconds unread_kept{2000};
-  std::size_t queue_max = 256;  ///< Requests in advance that wait; further ones are dropped.
-  /// Time for which a failed read fails again at once. A reader that tries several ways to get its
-  /// bytes then waits for the store only once.
+  std::size_t queue_max = 256;  ///< Waiting prefetch requests; more are dropped.
+  /// Time after a failed read for which the same read fails at once. A caller trying several ways
+  /// to get the bytes then waits for the store only once.
   std::chrono::milliseconds failure_kept{5000};
-  /// A store that answers nothing for so long is silent. Then all requests fail for failure_kept:
-  /// a reader that tries other places waits once.
+  /// A store without any answer for this time is silent. All requests then fail for failure_kept,
+  /// so a caller trying several places waits once.
   std::chrono::milliseconds silence{30000};
 };
 
-/// Reads ranges of objects. Requests whole cells, and adds them to a cache on the local disk. Two
-/// readers of one cell that is missing make one request. Threads of its own copy the bytes and
-/// write the cache, so that neither delays the requests. A range of one request can be lent
-/// instead. Thread-safe.
+/// Reads ranges of objects. Requests whole cells, and adds the cells to a cache on the local disk.
+/// Concurrent reads of a missing cell share one request. Internal threads copy the bytes and write
+/// the cache, so neither delays the requests. The bytes of one request can be lent instead.
+/// Thread-safe.
 class CellReader {
  public:
-  /// Receives the position of a range in its batch, and its error if it was not read.
+  /// Receives the position of a range in its batch, and the error if the read failed.
   using Done = std::function<void(std::size_t position, const std::optional<Error>& error)>;
 
-  /// Lifetime: `bucket` and `files` outlive the object; requests that are in flight at its end may
-  /// end later.
+  /// Lifetime: `bucket` and `files` outlive the object. Requests in flight at destruction may end
+  /// later.
   CellReader(bucket::Bucket& bucket, io::FileSystem& files, std::string cache_folder,
              std::uint64_t cache_bytes_max, CellReaderLimits limits = {});
   CellReader(const CellReader&) = delete;
   CellReader& operator=(const CellReader&) = delete;
-  /// No read may be under way but those in advance.
+  /// Only prefetches may be in progress.
   ~CellReader();
 
-  /// Reads ranges, in any order, and calls `done` once for each, from this thread or others.
-  /// Requests all that is missing at once. Errors: those of the bucket; kCorrupt if an object is
-  /// missing, or shorter than its range says.
+  /// Reads ranges in any order, and calls `done` once per range, from this thread or another
+  /// thread. Requests all missing cells at once. Errors: errors of the bucket; kCorrupt if an
+  /// object is missing or shorter than its range.
   void read(std::vector<RangeToRead> reads, Done done);
-  /// Reads as read(), for a reader that chose these ranges at random. Requests more around them,
-  /// the more of their neighbourhood was requested before.
+  /// Reads ranges chosen at random, as read() does. Also requests neighbouring cells: the more
+  /// cells of the neighbourhood were requested before, the more cells.
   void read_at_random(std::vector<RangeToRead> reads, Done done);
-  /// Requests a range in advance, if the limits allow that.
+  /// Prefetches a range, if the limits allow another request.
   void will_read(const ObjectRange& range);
-  /// Announces that readers need most bytes once. From now on, the cache receives only the bytes
-  /// that readers leave in what was requested, once its memory is needed.
+  /// Announces that readers need most bytes once. From now on, the cache receives only bytes left
+  /// unread, and receives the bytes once their memory is needed.
   void will_read_once();
-  /// Drops the cache and the bytes in memory, because some of them may be wrong: the store does not
-  /// tell the checksum of a range. Later reads request what they need again.
+  /// Drops the cache and the bytes in memory, because some bytes may be wrong: the store returns no
+  /// checksum for a range. Later reads request their bytes again.
   void drop_all();
-  /// Makes the cache smaller, as BlockCache::shrink().
+  /// Shrinks the cache, as BlockCache::shrink() does.
   std::uint64_t shrink_cache(std::uint64_t bytes);
-  /// Drops a range, because some of it is wrong: the bytes may have been damaged on their way.
+  /// Drops a range with some wrong bytes: the transfer may have damaged the bytes.
   void drop(const ObjectRange& range);
-  /// Lets later reads that need a request fail at once, with kUnavailable. The bucket ends those
-  /// under way.
+  /// Makes later reads fail at once with kUnavailable if a request is needed. The bucket ends
+  /// requests in flight.
   void end_reads();
 
  private:

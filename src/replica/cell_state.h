@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a reader of cells: what is in flight, in memory and in the cache.
+// The state of a CellReader: requests in flight, bytes in memory, and the cache.
 #pragma once
 
 #include <algorithm>
@@ -22,27 +22,27 @@
 
 namespace varve::replica {
 
-/// A reader at random gets few cells at first, then the block around them, then the region: the
-/// length of a container. So it never receives much more than twice what it turns out to need, and
-/// a region takes it three round trips.
+/// A random read requests few cells at first, then the block around the cells, then the region: the
+/// length of a container. So a random reader never receives much more than twice the bytes needed,
+/// and a whole region takes three round trips.
 inline constexpr std::uint64_t kCellsPerRegion = 4 * kCellsPerBlock;
 inline constexpr std::size_t kRegionsMax = 16384;
-/// Bytes that a reader of all holds in memory though it has read them: the next read may need the
-/// block of the disk in which the last one ended.
+/// After will_read_once(): bytes held in memory although already read. The next read may need the
+/// block of the disk in which the last read ended.
 inline constexpr std::uint64_t kHeldOnceBytesMax = std::uint64_t{8} << 20;
-/// A reader of all may leave this share of CellReaderLimits::bytes_max unread while as much as that
-/// limit is requested. Requests that share a line end together, and the one that the reader waits
-/// for may end last: without this room, nothing would be requested until then.
+/// After will_read_once(): the share of CellReaderLimits::bytes_max that may stay unread while a
+/// full `bytes_max` is in flight. Requests sharing a line end together, and the request needed
+/// first may end last. Without the extra room, nothing would be requested until then.
 inline constexpr std::uint64_t kUnreadShare = 4;
-/// While so many requests are in flight, the last one in advance waits for a range that follows it.
+/// Number of requests in flight from which on the last prefetch waits for a following range.
 inline constexpr std::size_t kFlyingWhileJoining = 8;
-/// So many cells are received twice rather than divide a request.
+/// Longest gap, in cells, received twice rather than dividing a request.
 inline constexpr std::uint64_t kGapCells = 2;
 
-/// A cell of an object, by its number in it.
+/// A cell: the object, and the cell's number within the object.
 using Cell = std::pair<std::string, std::uint64_t>;
 
-/// Outlives the reader until the last request has ended.
+/// Outlives the CellReader until the last request has ended.
 struct CellReader::State : std::enable_shared_from_this<State> {
   using FlightPointer = std::shared_ptr<Flight>;
   using Lock = std::unique_lock<std::mutex>;
@@ -57,20 +57,20 @@ struct CellReader::State : std::enable_shared_from_this<State> {
   BlockCache cache;
   const CellReaderLimits limits;
 
-  std::mutex mutex;  // Before that of a batch and of the pools. Guards the members below.
+  std::mutex mutex;  // Locked before the mutexes of batches and pools. Guards the members below.
   bool is_closed = false;
   bool has_ended = false;                     // Nothing more is requested.
   Clock::time_point answered_at{};            // Time of the last answer with bytes.
   Clock::time_point silent_until{};           // Until then, requests fail.
-  std::unique_ptr<base::ThreadPool> workers;  // Made at the first read.
+  std::unique_ptr<base::ThreadPool> workers;  // Created by the first read.
   std::unique_ptr<base::ThreadPool> writer;
   std::map<Cell, FlightPointer> cells;
-  std::map<Cell, std::uint64_t> requested;  // Cells of each region, by its number in the object.
-  std::deque<FlightPointer> needed;         // Flights that wait, of reads under way.
-  std::deque<FlightPointer> ahead;          // The same in advance.
-  std::deque<FlightPointer> held;           // Flights that ended well, the oldest first.
+  std::map<Cell, std::uint64_t> requested;  // Requested cells, by the region's number.
+  std::deque<FlightPointer> needed;         // Waiting requests of reads in progress.
+  std::deque<FlightPointer> ahead;          // Waiting prefetch requests.
+  std::deque<FlightPointer> held;           // Successfully ended flights, the oldest first.
   std::deque<FlightPointer> failed;
-  bool reads_once = false;  // Bytes that readers took are not cached.
+  bool reads_once = false;  // Bytes taken by readers are not cached.
   std::size_t flying = 0;
   std::uint64_t flying_bytes = 0;
   std::uint64_t unwritten_bytes = 0;
@@ -79,7 +79,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
   const std::shared_ptr<FlightMemory> memory = std::make_shared<FlightMemory>(
       static_cast<std::size_t>(bytes_max_of_all() + kHeldOnceBytesMax));
 
-  // Returns the flight that has a cell, or will have it; nullptr if it must be requested.
+  // Returns the flight that has a cell or will receive the cell; nullptr if a request is needed.
   FlightPointer find(const std::string& object, std::uint64_t cell) {
     const auto found = cells.find({object, cell});
     if (found == cells.end()) return nullptr;
@@ -98,12 +98,12 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     }
   }
 
-  // Returns the most bytes of joined ranges. Small limits leave a request no room for more.
+  // Returns the most bytes of joined ranges. With small limits, one request may not use all memory.
   [[nodiscard]] std::uint64_t joined_max() const {
     return std::min(limits.joined_bytes_max, limits.bytes_max / 4);
   }
-  // Returns a flight in advance that waits, and that can have `count` cells from `begin`, too: one
-  // request of two containers costs the store, and everything on the way, less than two.
+  // Returns a waiting prefetch flight to which `count` cells from `begin` on can be appended. One
+  // request for two containers costs the store and the network less than two requests.
   FlightPointer waiting_before(const std::string& object, std::uint64_t begin,
                                std::uint64_t count) {
     if (begin == 0) return nullptr;
@@ -115,14 +115,15 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     const auto cells_max = joined_max() / kCacheCellBytes;
     return begin + count - flight->begin <= cells_max ? flight : nullptr;
   }
-  // Returns whether the last flight in advance should wait for a range that follows it: others keep
-  // the store busy, and no reader waits for its bytes.
+  // Returns whether the last prefetch flight should wait for a following range: other requests keep
+  // the store busy, and no reader waits for the bytes.
   [[nodiscard]] bool may_be_joined(const Flight& flight) const {
     return ahead.size() == 1 && flying >= kFlyingWhileJoining &&
            flight.bytes() + limits.request_bytes_max / 2 <= joined_max();
   }
 
-  // Makes flights of cells that nothing has, and of `gaps` between them.
+  // Creates flights for the missing cells without a flight, and for the `gaps` between missing
+  // cells.
   void add_flights(const std::string& object, std::uint64_t object_bytes,
                    const std::set<std::uint64_t>& missing, bool is_ahead,
                    const std::set<std::uint64_t>& gaps = {}) {
@@ -159,8 +160,8 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     ++requested[{object, cell / kCellsPerRegion}];
   }
 
-  // Adds the cells around those that a reader at random misses, as kCellsPerRegion says. Returns
-  // the added ones that are there already.
+  // Adds cells around the cells missed by a random reader, as described at kCellsPerRegion. Returns
+  // the gaps: added cells that are already present.
   std::set<std::uint64_t> widen(const std::string& object, std::uint64_t object_bytes,
                                 std::set<std::uint64_t>& missing) {
     const auto end_of_object = (object_bytes + kCacheCellBytes - 1) / kCacheCellBytes;
@@ -190,43 +191,43 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     return gaps;
   }
 
-  // Returns whether a flight that ended must stay in memory.
+  // Returns whether an ended flight must stay in memory.
   [[nodiscard]] bool is_pinned(const Flight& flight, Clock::time_point now) const {
     return flight.is_writing || flight.is_lent() || flight.is_unread(now, limits.unread_kept) ||
            (!flight.is_in_cache && !flight.is_taken());
   }
-  // Returns the most that a reader of all requests in advance or has not read yet.
+  // After will_read_once(): returns the limit for prefetched and unread bytes.
   [[nodiscard]] std::uint64_t bytes_max_of_all() const {
     return limits.bytes_max + limits.bytes_max / kUnreadShare;
   }
-  // Returns the most that a reader of all requests in advance or has not begun to use: as much as
-  // the round trip needs, because more takes memory that the processors have to clear, and leaves
-  // their caches before it is used.
+  // After will_read_once(): returns the limit for bytes prefetched and mostly unread. The limit
+  // covers the round trip and no more: further memory has to be cleared by the processors, and
+  // leaves the processors' caches before its use.
   [[nodiscard]] std::uint64_t ahead_bytes_max() const {
     const auto trip = std::max<std::chrono::microseconds>(
         bucket.round_trip().value_or(limits.near_trip), limits.near_trip);
     const auto milliseconds = static_cast<std::uint64_t>(trip / std::chrono::milliseconds(1));
     return limits.near_bytes_max * milliseconds / limits.near_trip.count();
   }
-  // Returns whether the memory suffices for a flight in advance.
+  // Returns whether the memory suffices for a prefetch flight.
   [[nodiscard]] bool has_room(const Flight& flight) const {
     const auto flying_after = flying_bytes + flight.bytes();
     if (reads_once && flying_after + unread_bytes() > ahead_bytes_max()) return false;
     const auto most = reads_once ? bytes_max_of_all() : limits.bytes_max;
     return flying_after <= limits.bytes_max && flying_after + pinned_bytes() <= most;
   }
-  // Returns the bytes of those flights that ended for which `counts` is true.
+  // Returns the bytes of the ended flights for which `counts` is true.
   [[nodiscard]] std::uint64_t held_bytes_if(const auto& counts) const {
     std::uint64_t bytes = 0;
     for (const auto& flight : held) bytes += counts(*flight) ? flight->bytes() : 0;
     return bytes;
   }
-  // Returns the bytes of the flights that ended and must stay in memory.
+  // Returns the bytes of the ended flights that must stay in memory.
   [[nodiscard]] std::uint64_t pinned_bytes() const {
     const auto now = Clock::now();
     return held_bytes_if([&](const Flight& flight) { return is_pinned(flight, now); });
   }
-  // Returns the bytes of the flights that ended and of which no reader has taken most yet.
+  // Returns the bytes of the ended flights that are mostly unread.
   [[nodiscard]] std::uint64_t unread_bytes() const {
     const auto now = Clock::now();
     return held_bytes_if(
@@ -235,8 +236,8 @@ struct CellReader::State : std::enable_shared_from_this<State> {
   [[nodiscard]] std::uint64_t lent_bytes() const {
     return held_bytes_if([](const Flight& flight) { return flight.is_lent(); });
   }
-  // Lends the bytes of a read to a reader of all if a flight has all of them. Otherwise returns
-  // false: they are copied. Other readers may hold what they read for long.
+  // Lends the bytes of a read if one flight has all bytes, and only after will_read_once(): other
+  // readers may hold lent memory for long. Returns false if the bytes must be copied.
   [[nodiscard]] bool lend(const FlightPointer& flight, const RangeToRead& what) const {
     if (!reads_once || what.lent == nullptr || !flight->has(what.range)) return false;
     if (!flight->is_lent() && lent_bytes() + flight->bytes() > limits.lent_bytes_max) return false;
@@ -244,7 +245,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     return true;
   }
 
-  // Returns why nothing is requested now; nullopt if the store is asked.
+  // Returns why no request is sent now; nullopt if the store is asked.
   [[nodiscard]] std::optional<Error> refusal(const Flight& flight) const {
     if (!has_ended && Clock::now() >= silent_until) return std::nullopt;
     return Error(ErrorCode::kUnavailable,
@@ -258,11 +259,11 @@ struct CellReader::State : std::enable_shared_from_this<State> {
       if (queue.empty()) return;
       const auto flight = queue.front();
       if (flight->step != Flight::Step::kQueued || flight->is_ahead != (&queue == &ahead)) {
-        queue.pop_front();  // A reader needed it meanwhile.
+        queue.pop_front();  // A reader needed the flight meanwhile.
         continue;
       }
       if (has_ended) {
-        // The limits concern requests, which are no longer made.
+        // The limits apply to requests, and no requests are sent any more.
       } else if (flight->is_ahead) {
         if (flying >= window.size()) window.on_waiting(ahead.size());
         if (flying >= window.size() || may_be_joined(*flight)) return;
@@ -335,7 +336,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     for (const auto& waiter : waiters) waiter.batch->end(waiter.read, error);
   }
 
-  // Ends a flight whose waiters are served.
+  // Ends a flight after its waiters were served.
   void settle(const FlightPointer& flight, const std::optional<Error>& error) {
     window.on_end(flight->bytes(), flying >= window.size(), Clock::now());
     --flying;
@@ -369,22 +370,22 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     trim();
   }
 
-  // The rest of a flight's time, and the cache: cell_state_cache.cc.
-  // Writes a flight to the cache soon. A disk that is slower than the network keeps a part of what
-  // is read, and delays no read.
+  // The rest of a flight's life, and the cache: cell_state_cache.cc.
+  // Schedules writing a flight to the cache. A disk slower than the network receives only a part of
+  // the bytes, and delays no read.
   void write_later(const FlightPointer& flight);
-  // Writes what readers left of flights that they took most of, and what they did not take in time.
+  // Schedules writing the unread rest of mostly read flights, and of flights not read in time.
   void write_left();
   void write(const FlightPointer& flight);
   // Frees the memory of flights beyond the limits.
   void trim();
-  // Drops all bytes that arrived, in memory and in the cache.
+  // Drops all received bytes, in memory and in the cache.
   void drop_all();
-  // Drops the bytes of a range that arrived, and those that came with them.
+  // Drops the received bytes of a range, and all bytes received by the same requests.
   void drop(const ObjectRange& range);
 
-  // Joins a read to the flights that have its cells, or will have them. Returns the other cells,
-  // and those flights whose bytes are there and must be copied.
+  // Joins a read to the flights that have or will receive its cells. Returns the cells without a
+  // flight, and in `received` the flights with present bytes to copy.
   std::set<std::uint64_t> join(const std::shared_ptr<Batch>& batch, std::size_t at,
                                const std::set<std::uint64_t>& wanted,
                                std::vector<FlightPointer>& received) {
@@ -415,7 +416,7 @@ struct CellReader::State : std::enable_shared_from_this<State> {
     return missing;
   }
 
-  // Copies cells from the cache. Returns those that it lacks.
+  // Copies cells from the cache. Returns the missing cells.
   std::set<std::uint64_t> read_cache(const RangeToRead& what, const std::set<std::uint64_t>& wanted,
                                      std::unique_ptr<std::byte[]>& room);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that ended: what of them stays in memory, and what the cache gets.
+// Ended requests: bytes that stay in memory, and bytes written to the cache.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -94,7 +94,7 @@ void CellReader::State::drop(const ObjectRange& range) {
       if (found == cells.end() || found->second->step != Flight::Step::kReceived) continue;
       const auto flight = found->second;
       flight->is_dropped = true;
-      if (!flight->is_writing) flight->is_in_cache = true;  // It will not be written.
+      if (!flight->is_writing) flight->is_in_cache = true;  // The flight will not be written.
       forget(*flight);
     }
   }

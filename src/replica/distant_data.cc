@@ -11,7 +11,7 @@ namespace varve::replica {
 
 namespace {
 
-// Calls `visit` for each part of a range that one object has, with its offset in the range.
+// Calls `visit` for each part of a range stored in one object, with the part's offset in the range.
 template <typename Visit>
 void for_each_part(const std::vector<Extent>& extents, std::uint64_t offset, std::uint64_t bytes,
                    const Visit& visit) {
@@ -27,17 +27,17 @@ void for_each_part(const std::vector<Extent>& extents, std::uint64_t offset, std
   }
 }
 
-// Returns how many bytes of a range a file has.
+// Returns the length of the part of a range that lies within a file.
 std::uint64_t length_in(const Extents& file, std::uint64_t offset, std::uint64_t bytes) {
   const auto end = bytes_of(*file);
   return offset >= end ? 0 : std::min(bytes, end - offset);
 }
 
-// The reads of one batch, of which each may be several ranges.
+// The reads of one batch; each read may have several ranges.
 struct Batch {
   struct Read {
     std::size_t bytes = 0;
-    std::size_t left = 0;  // Ranges that are not read yet.
+    std::size_t left = 0;  // Ranges still to be read.
     std::optional<Error> error{};
   };
   DistantCompletion done;
@@ -158,7 +158,7 @@ void DistantData::read_many(std::vector<DistantRead> reads, const DistantComplet
     for_each_part(*read.file, read.offset, length, [&](ObjectRange range, std::uint64_t at) {
       const auto out =
           read.out.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(range.bytes));
-      // A part of the bytes cannot be lent.
+      // A part of a read's bytes cannot be lent.
       auto* const lent = range.bytes == length ? read.lent : nullptr;
       ranges.push_back({std::move(range), out, lent});
       batch->read_of.push_back(i);

@@ -20,7 +20,7 @@
 
 namespace varve::replica {
 
-/// The extents of one file. They stay valid when a later head drops the file, for a day.
+/// The extents of one file. After a later head drops the file, the extents stay valid for a day.
 using Extents = std::shared_ptr<const std::vector<Extent>>;
 
 /// One range of a batch of reads.
@@ -35,7 +35,7 @@ using DistantCompletion = std::function<void(std::size_t position, Result<std::s
 /// Reads files by the map of objects, through a cache on the local disk. Thread-safe.
 class DistantData {
  public:
-  /// Returns the present map of objects. Called again when a file is missing.
+  /// Returns the current map of objects. Called again when a file is missing.
   using LoadMap = std::function<Result<ObjectMap>()>;
 
   /// Lifetime: `bucket` and `files` outlive the object.
@@ -43,9 +43,9 @@ class DistantData {
               std::uint64_t cache_bytes_max, LoadMap load)
       : cells_(bucket, files, std::move(cache_folder), cache_bytes_max), load_(std::move(load)) {}
 
-  /// Returns a file of the map by its path in the repository. Errors: kNotFound; those of the map.
+  /// Returns a file of the map by its path in the repository. Errors: kNotFound; errors of the map.
   [[nodiscard]] Result<Extents> find(const std::string& path);
-  /// Returns the present extents of a file, without loading the map; null if it has none.
+  /// Returns the current extents of a file, without loading the map; null without extents.
   [[nodiscard]] Extents known(const std::string& path);
   /// Loads the map again.
   [[nodiscard]] Result<void> reload();
@@ -54,24 +54,24 @@ class DistantData {
   /// Returns the bytes of all files below a folder.
   [[nodiscard]] Result<std::uint64_t> tree_bytes(const std::string& folder);
 
-  /// Fills `out`, and may request more around it, as CellReader::read_at_random(). Returns fewer
-  /// bytes only where the file ends. Errors: those of the bucket.
+  /// Fills `out`, and may request more around the range, as CellReader::read_at_random() does.
+  /// Returns fewer bytes only where the file ends. Errors: errors of the bucket.
   [[nodiscard]] Result<std::size_t> read(const Extents& file, std::uint64_t offset,
                                          std::span<std::byte> out);
-  /// Reads ranges, in any order, and calls `done` once for each, from this thread or others.
-  /// Requests all missing blocks at once.
+  /// Reads ranges in any order, and calls `done` once per range, from this thread or another
+  /// thread. Requests all missing blocks at once.
   void read_many(std::vector<DistantRead> reads, const DistantCompletion& done);
-  /// Requests a range in advance, if the limits of CellReader allow that.
+  /// Prefetches a range, if the limits of CellReader allow another request.
   void will_read(const Extents& file, std::uint64_t offset, std::uint64_t bytes);
-  /// Makes the cache smaller, as BlockCache::shrink().
+  /// Shrinks the cache, as BlockCache::shrink() does.
   std::uint64_t shrink_cache(std::uint64_t bytes) { return cells_.shrink_cache(bytes); }
   /// Drops a range, as CellReader::drop().
   void drop(const Extents& file, std::uint64_t offset, std::uint64_t bytes);
-  /// Drops what was read from the store, as CellReader::drop_all().
+  /// Drops all data read from the store, as CellReader::drop_all() does.
   void drop_cached() { cells_.drop_all(); }
-  /// Adds only what readers leave to the cache, as CellReader::will_read_once().
+  /// From now on caches only bytes left unread, as CellReader::will_read_once() says.
   void will_read_once() { cells_.will_read_once(); }
-  /// Lets later reads that need a request fail, as CellReader::end_reads().
+  /// Makes later reads that need a request fail, as CellReader::end_reads() does.
   void end_reads() { cells_.end_reads(); }
 
  private:

@@ -12,14 +12,14 @@
 
 namespace varve::replica {
 
-/// Returns a file system that shows the files of `data` in the repository at `root`, for reading
-/// only, and those of `below` everywhere else.
+/// Returns a read-only file system that shows the files of `data` in the repository at `root`, and
+/// the files of `below` everywhere else.
 /// Lifetime: `data` outlives the file system.
 [[nodiscard]] std::unique_ptr<io::FileSystem> make_distant_files(
     std::unique_ptr<io::FileSystem> below, DistantData& data, std::string root);
 
-/// Returns the segment store in the folder `directory` of the repository at `root`. It reads only,
-/// and answers_later() is true.
+/// Returns the read-only segment store in the folder `directory` of the repository at `root`. Its
+/// answers_later() is true.
 /// Lifetime: `files`, which make_distant_files() returned, and `data` outlive the store.
 [[nodiscard]] std::unique_ptr<store::SegmentStore> make_distant_store(io::FileSystem& files,
                                                                       DistantData& data,

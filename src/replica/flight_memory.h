@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for the bytes that a reader of cells receives.
+// Memory for the bytes received by a CellReader.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,19 +14,20 @@
 
 namespace varve::replica {
 
-/// Gives memory to requests, and that of earlier ones first: the kernel clears each page of new
-/// memory, which takes about as long as receiving it. The heap of each thread would keep as much as
-/// it ever had. Thread-safe; outlives what it gave.
+/// Allocates memory for requests, and reuses freed memory first: the kernel clears each new page,
+/// which takes about as long as receiving the page. The heap of each thread would keep its highest
+/// use for ever. Thread-safe; outlives all allocated memory.
 class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
  public:
-  /// Long requests get multiples of this.
+  /// Requests are rounded up to multiples of kStep.
   static constexpr std::size_t kStep = std::size_t{256} << 10;
-  /// Requests of at least this length share one area, whatever their lengths. It asks for huge
-  /// pages: small pages take longer to clear, and longer to copy from once they have left the
-  /// caches. Shorter requests get memory of their own.
+  /// Requests of at least kHugePageBytes share one area, whatever the requests' lengths. The area
+  /// asks for huge pages: small pages take longer to clear, and longer to copy from once evicted
+  /// from the processors' caches. Each shorter request gets its own mapping.
   static constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-  /// The area has so many bytes. A request that does not fit has memory of its own, too.
+  /// `area_bytes`: length of the area. A request that does not fit into the area gets its own
+  /// mapping.
   explicit FlightMemory(std::size_t area_bytes)
       : area_bytes_(area_bytes / kHugePageBytes * kHugePageBytes) {}
 
@@ -43,7 +44,7 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
     if (area_ != nullptr) ::munmap(area_, area_bytes_);
   }
 
-  /// Returns at least so many bytes, with any content; null without memory.
+  /// Returns at least `bytes` bytes with any content; null without memory.
   [[nodiscard]] Piece take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     const auto length = (bytes + kStep - 1) / kStep * kStep;
@@ -55,7 +56,7 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
     if (mapped == nullptr) return {};
     return {mapped, GiveBack{shared_from_this(), length}};
   }
-  /// Returns the memory that nothing uses to the system.
+  /// Returns unused memory to the system.
   void release() {
     const std::lock_guard lock(mutex_);
     for (const auto& [offset, length] : free_) {
@@ -64,7 +65,7 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
     }
     touched_bytes_ = used_end();
   }
-  /// Returns the bytes from the begin of the area that requests have used since release().
+  /// Returns the length of the front of the area that requests have used since release().
   [[nodiscard]] std::size_t touched_bytes() {
     const std::lock_guard lock(mutex_);
     return touched_bytes_;
@@ -76,7 +77,7 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
         ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
   }
-  // Maps the area: enough to contain an aligned part, without the rest. Returns whether it exists.
+  // Maps enough for an aligned area, and unmaps the rest. Returns whether the area exists.
   bool map_area() {
     if (area_ != nullptr) return true;
     if (area_bytes_ == 0) return false;
@@ -92,8 +93,9 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
     free_[0] = area_bytes_;
     return true;
   }
-  // The first place that is long enough: so requests use as few pages as they can, and those that
-  // were used last. Returns null if there is none. The caller of these holds the mutex.
+  // Takes the first free range that is long enough, so requests use few and recently used pages.
+  // Returns null without a free range. The caller of take_of_area(), map_area() and used_end()
+  // holds the mutex.
   std::byte* take_of_area(std::size_t length) {
     if (!map_area()) return nullptr;
     const auto found =
@@ -136,7 +138,7 @@ class FlightMemory : public std::enable_shared_from_this<FlightMemory> {
   const std::size_t area_bytes_;
   std::mutex mutex_;  // Innermost. Guards the members below.
   std::byte* area_ = nullptr;
-  std::map<std::size_t, std::size_t> free_;  // Parts of the area: from an offset, so many bytes.
+  std::map<std::size_t, std::size_t> free_;  // Free ranges of the area: offset → length.
   std::size_t touched_bytes_ = 0;
 };
 

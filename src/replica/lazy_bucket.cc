@@ -3,14 +3,14 @@
 
 namespace varve::replica {
 
-// Other calls wait while the bucket is being made: they need it, too.
+// Other calls wait while the bucket is being opened, because every call needs the bucket.
 Result<bucket::Bucket*> LazyBucket::made() {
   const std::lock_guard lock(mutex_);
   if (stopped_) return Error(ErrorCode::kInterrupted, place_ + ": the program ends");
   if (!bucket_) {
     VARVE_TRY_ASSIGN(bucket_, open_());
     made_ = bucket_.get();
-    if (stopped_) bucket_->stop();  // stop() may have missed it.
+    if (stopped_) bucket_->stop();  // An earlier stop() may have seen no bucket.
   }
   return bucket_.get();
 }
@@ -24,7 +24,7 @@ Result<bucket::Bucket*> LazyBucket::reached() {
   return bucket;
 }
 
-// A list before the first read would cost a round trip. One after it says more about a refusal.
+// A list before the first read would cost a round trip. After a refused read, a list says more.
 template <typename Answer>
 Result<Answer> LazyBucket::ask(const std::function<Result<Answer>(bucket::Bucket&)>& read) {
   VARVE_TRY_ASSIGN(auto* const bucket, made());
@@ -109,7 +109,7 @@ std::optional<std::chrono::microseconds> LazyBucket::round_trip() const {
   return made != nullptr ? made->round_trip() : std::nullopt;
 }
 
-// Without the mutex, which a call holds while it waits for the store.
+// Does not lock the mutex: a call holds the mutex while waiting for the store.
 void LazyBucket::stop() {
   stopped_ = true;
   if (auto* const made = made_.load()) made->stop();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bucket that is opened by its first request.
+// A bucket opened by its first request.
 #pragma once
 
 #include <atomic>
@@ -16,17 +16,17 @@
 
 namespace varve::replica {
 
-/// Opens another bucket when it is first needed, so that a repository can be used while its store
-/// does not answer. After a failure, the next request tries again. The first request goes to the
-/// store at once if it reads. Thread-safe.
+/// Opens another bucket on first use, so a repository can be used while its store does not answer.
+/// After a failure, the next request tries again. A first request that reads goes to the store at
+/// once. Thread-safe.
 class LazyBucket final : public bucket::Bucket {
  public:
-  /// Makes the bucket, and need not reach the store.
+  /// Creates the bucket, without having to reach the store.
   using Open = std::function<Result<std::unique_ptr<bucket::Bucket>>()>;
   LazyBucket(Open open, std::string place) : open_(std::move(open)), place_(std::move(place)) {}
 
-  /// Lets reads go to the store without a list before them, because the caller asks for one at the
-  /// same time: its error says what is wrong.
+  /// Makes reads go to the store without a preceding list, because the caller sends a list at the
+  /// same time. The list's error then says why the store fails.
   void assume_reached() { is_reached_ = true; }
 
   [[nodiscard]] Result<void> put(const std::string& name,
@@ -57,8 +57,8 @@ class LazyBucket final : public bucket::Bucket {
 
  private:
   [[nodiscard]] Result<bucket::Bucket*> made();
-  /// Returns the bucket once its store has answered. Lists for that: the errors of a list say more
-  /// than those of other requests.
+  /// Returns the bucket after an answer of its store. Lists to get the answer: the error of a list
+  /// says more than the errors of other requests.
   [[nodiscard]] Result<bucket::Bucket*> reached();
   template <typename Answer>
   [[nodiscard]] Result<Answer> ask(const std::function<Result<Answer>(bucket::Bucket&)>& read);
@@ -66,10 +66,10 @@ class LazyBucket final : public bucket::Bucket {
   const Open open_;
   const std::string place_;
   std::atomic<bool> stopped_ = false;
-  std::atomic<bucket::Bucket*> made_ = nullptr;  // Is bucket_ once that is set.
+  std::atomic<bucket::Bucket*> made_ = nullptr;  // Equals bucket_ once bucket_ is set.
   std::mutex mutex_;                             // Guards bucket_.
   std::unique_ptr<bucket::Bucket> bucket_;
-  std::mutex reach_mutex_;                // Held while a list is under way: one suffices.
+  std::mutex reach_mutex_;                // Held during a list, because one list suffices.
   std::atomic<bool> is_reached_ = false;  // The store has answered.
 };
 

@@ -16,8 +16,8 @@ Error missing(const std::string& path) {
   return {ErrorCode::kNotFound, path + " is neither on the disk nor in the object store"};
 }
 
-// Returns a result of the store as its callers understand it: they take an error for damage unless
-// it says that the store does not answer now. Refused credentials are no damage either.
+// Translates a result of the store for the callers: a caller takes any error for damage, except an
+// error saying that the store does not answer now. Refused credentials are no damage either.
 Result<std::size_t> told(Result<std::size_t> got) {
   if (got || got.error().code() == ErrorCode::kCorrupt ||
       got.error().code() == ErrorCode::kNotFound) {
@@ -51,7 +51,7 @@ bool is_data_path(const std::string& path) {
   return path.find("/active/") != std::string::npos || path.find("/volumes/") != std::string::npos;
 }
 
-// A file that is being written, and that therefore stays on the disk.
+// A file being written, which therefore stays on the disk.
 class LocalData::WrittenFile final : public io::File {
  public:
   WrittenFile(LocalData& owner, std::string path, std::unique_ptr<io::File> file,
@@ -90,10 +90,10 @@ class LocalData::WrittenFile final : public io::File {
   LocalData& owner_;
   const std::string path_;
   std::unique_ptr<io::File> file_;
-  std::atomic<std::uint64_t> old_bytes_;  // Bytes that the file had; the store may have them.
+  std::atomic<std::uint64_t> old_bytes_;  // Initial length; the store may have the bytes.
 };
 
-// A file that is read, from the disk or the store. One that is only in the store can be cut, too.
+// A file being read, from the disk or the store. A file only in the store can be cut, too.
 class LocalData::ReadFile final : public io::File {
  public:
   ReadFile(LocalData& owner, std::string path, std::shared_ptr<DataFile> file)
@@ -237,7 +237,7 @@ void LocalData::use_objects(const ObjectMap& objects, const std::set<std::string
     for (const auto& path : *changed) covered_.erase(path);
     covered_.merge(covered);
   }
-  // A head that still names the object of a file was made before the file was cut or removed.
+  // A head that still names a file's object was created before the file was cut or removed.
   std::erase_if(cuts_, [this](const auto& one) {
     const auto now = covered_.find(one.first);
     return now == covered_.end() || now->second->front().object != one.second.object;
@@ -263,7 +263,7 @@ Extents LocalData::distant(const std::string& path) {
   const std::lock_guard lock(mutex_);
   auto extents = covered(path);
   if (!extents || covered_bytes(path) == bytes_of(*extents)) return extents;
-  // The file was cut since the head: it ends earlier.
+  // The file was cut after the head, and ends earlier.
   std::vector<Extent> front;
   auto left = covered_bytes(path);
   for (auto extent : *extents) {
@@ -286,7 +286,7 @@ Result<std::shared_ptr<DataFile>> LocalData::open_to_read(const std::string& pat
                                                           io::OpenMode mode) {
   for (bool again = false;; again = true) {
     {
-      // The lock keeps an eviction from removing the file before it is among the open ones.
+      // The lock keeps an eviction from removing the file before the file is registered as open.
       const std::lock_guard lock(mutex_);
       auto opened = files_.open(full(path), mode);
       if (opened) {
@@ -319,7 +319,7 @@ Result<std::unique_ptr<io::File>> LocalData::open(const std::string& path, io::O
           std::make_unique<WrittenFile>(*this, path, std::move(file), bytes));
     }
   }
-  // Without this, opening would create an empty file that hides the evicted one.
+  // Otherwise, opening would create an empty file that hides the evicted file.
   return std::unique_ptr<io::File>(
       std::make_unique<ReadFile>(*this, path, std::make_shared<DataFile>(*this, path, nullptr)));
 }
@@ -349,7 +349,7 @@ Result<void> LocalData::remove(const std::string& path) {
   return {};
 }
 
-// A file that takes the place of another one has other bytes than the store.
+// A file replacing another file has other bytes than the store.
 Result<void> LocalData::rename(const std::string& from, const std::string& to) {
   const std::lock_guard lock(mutex_);
   VARVE_TRY(note_change(to));
@@ -357,7 +357,7 @@ Result<void> LocalData::rename(const std::string& from, const std::string& to) {
 }
 
 Result<std::vector<std::string>> LocalData::list(const std::string& folder) {
-  // An eviction in between leaves a name in both or in the second list.
+  // An eviction between the lists leaves a name in both lists or in the second list.
   auto listed = files_.list(full(folder));
   if (!listed && !is_absent(listed.error())) return listed;
   std::set<std::string> names;

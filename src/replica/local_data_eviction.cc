@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes data files from the writer's folder that the object store has. docs/ORDERING.md O51.
+// Evicts data files: removes files from the writer's disk that the object store has.
+// docs/ORDERING.md O51.
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -16,7 +17,7 @@ struct LocalData::Candidate {
   std::uint64_t used = 0;
 };
 
-// Returns the data files on the disk, those that are evicted first at the front.
+// Returns the data files on the disk in the order of eviction.
 Result<std::vector<LocalData::Candidate>> LocalData::candidates() {
   VARVE_TRY_ASSIGN(auto on_disk, list_local_files(files_, root_));
   std::vector<Candidate> found;
@@ -30,7 +31,7 @@ Result<std::vector<LocalData::Candidate>> LocalData::candidates() {
       one.used = std::max<std::uint64_t>(one.used, at->second->used_);
     }
   }
-  // The newest version's data is in segments, and arranging reads them.
+  // Segments hold the newest version's data, and arranging reads segments.
   std::ranges::sort(found, [](const Candidate& a, const Candidate& b) {
     return std::tie(a.file.is_segment, a.used, a.file.path) <
            std::tie(b.file.is_segment, b.used, b.file.path);
@@ -38,7 +39,7 @@ Result<std::vector<LocalData::Candidate>> LocalData::candidates() {
   return found;
 }
 
-// O51: the head has the whole file, and nothing that is on the disk is newer than the head.
+// O51: the head has the whole file, and nothing on the disk is newer than the head.
 Result<bool> LocalData::evict_one(const LocalFile& one) {
   const std::lock_guard lock(mutex_);
   if (writers_.contains(one.path) || !covered(one.path) || notes_->has_any(one.path)) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notes about data files of the writer's folder that must stay on its disk. docs/FORMAT.md §15.4.
+// Notes about data files that must stay on the disk of the writer's folder. docs/FORMAT.md §15.4.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@
 namespace varve::replica {
 
 enum class LocalNote : std::uint8_t {
-  kChanged,  ///< Bytes that the store may have were written again, or the store has lost bytes: the
-             ///< file is uploaded again.
-  kDamaged,  ///< Had damaged containers when it was uploaded.
+  kChanged,  ///< Possibly uploaded bytes were written again, or the store has lost bytes: the file
+             ///< is uploaded again.
+  kDamaged,  ///< The file had damaged containers at its upload.
 };
 
-/// Noted as changed instead of a file: the next head writes the whole catalog, and names none of
-/// the catalog objects before it.
+/// A pseudo file to note as changed: the next head writes the whole catalog, and names no earlier
+/// catalog object.
 inline constexpr const char* kWholeCatalog = "catalog";
 
-/// The notes of one folder, in the file `replica/files`. Thread-safe. One process writes.
+/// The notes of one folder, in the file `replica/files`. Thread-safe. Only one process writes.
 class LocalNotes {
  public:
-  /// Reads the notes of the repository at `root`. A missing file has none.
-  /// Errors: kCorrupt; those of the disk. Lifetime: `files` outlives the notes.
+  /// Reads the notes of the repository at `root`. A missing file means no notes.
+  /// Errors: kCorrupt; errors of the disk. Lifetime: `files` outlives the notes.
   [[nodiscard]] static Result<std::unique_ptr<LocalNotes>> load(io::FileSystem& files,
                                                                 const std::string& root);
 
-  /// Adds a note about a file, by its path in the repository. It is on disk when this returns.
+  /// Adds a note about a file, by its path in the repository. The note is on disk on return.
   [[nodiscard]] Result<void> add(LocalNote note, const std::string& path);
   /// Removes notes.
   [[nodiscard]] Result<void> remove(LocalNote note, const std::set<std::string>& paths);

@@ -12,14 +12,14 @@ namespace varve::replica {
 
 namespace {
 
-// Returns the names in a folder; none if there is no such folder.
+// Returns the names in a folder; none if the folder does not exist.
 Result<std::vector<std::string>> names_in(io::FileSystem& files, const std::string& folder) {
   auto names = files.list(folder);
   if (names || names.error().code() != ErrorCode::kNotFound) return names;
   return std::vector<std::string>();
 }
 
-// Returns the length of a file without its holes; 0 if it cannot be read.
+// Returns the length of a file without its holes; 0 if the file cannot be read.
 std::uint64_t bytes_on_disk(io::FileSystem& files, const std::string& path) {
   const auto file = files.open(path, io::OpenMode::kRead);
   if (!file) return 0;
@@ -44,7 +44,7 @@ Result<std::vector<LocalFile>> list_local_files(io::FileSystem& files, const std
     for (const std::string_view kind : {"/active", "/volumes"}) {
       const auto inside = folder + std::string(kind);
       const auto names = files.list(root + "/" + inside);
-      if (!names) continue;  // No such folder, or a user's file.
+      if (!names) continue;  // The folder does not exist, or is a user's file.
       for (const auto& name : *names) {
         auto path = inside + "/" + name;
         const auto bytes = files.tree_bytes(root + "/" + path);
@@ -63,7 +63,7 @@ Result<std::uint64_t> uncut_bytes(io::FileSystem& files, const std::string& root
     if (!store::parse_staging_name(name)) continue;
     const auto folder = all + "/" + name + "/files";
     const auto staged = files.list(folder);
-    if (!staged) continue;  // The version has none, or was sealed meanwhile.
+    if (!staged) continue;  // The version has no staging files, or was sealed meanwhile.
     for (const auto& file : *staged) bytes += bytes_on_disk(files, folder + "/" + file);
   }
   return bytes;

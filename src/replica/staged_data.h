@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of the writer's folder that the object store lacks. docs/decisions/100.
+// The data of the writer's folder missing in the object store. docs/decisions/100.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ struct LocalFile {
   std::uint64_t bytes = 0;
   bool is_segment = false;
 };
-/// Returns the segments and volumes of the repository at `root` that are on the disk. Skips files
-/// that are removed meanwhile.
+/// Returns the segments and volumes of the repository at `root` on the disk. Skips files removed
+/// meanwhile.
 [[nodiscard]] Result<std::vector<LocalFile>> list_local_files(io::FileSystem& files,
                                                               const std::string& root);
 
-/// Returns the bytes of the staging files of open versions: data that was written out of order, and
-/// that is not cut into chunks yet.
+/// Returns the bytes of the staging files of open versions: data written out of order and not yet
+/// cut into chunks.
 [[nodiscard]] Result<std::uint64_t> uncut_bytes(io::FileSystem& files, const std::string& root);
 
-/// Returns the bytes that the folder has and the store lacks: those of segments and volumes that
-/// the map of the newest head does not have, and uncut_bytes().
+/// Returns the bytes of the folder missing in the store: bytes of segments and volumes missing in
+/// the map of the newest head, plus uncut_bytes().
 [[nodiscard]] Result<std::uint64_t> staged_bytes(io::FileSystem& files, const std::string& root,
                                                  const ObjectMap& objects);
 

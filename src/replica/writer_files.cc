@@ -126,7 +126,7 @@ class WriterStore final : public store::SegmentStore {
     return std::shared_ptr<store::OpenSegment>(std::make_shared<OpenData>(std::move(opened)));
   }
 
-  // Requests all ranges that are only in the store at once, and reads the others meanwhile.
+  // Requests all evicted ranges at once, and reads the local ranges meanwhile.
   void read_many(std::vector<store::RangeRead> ranges, store::ReadCompletion done) override {
     std::vector<DistantRead> reads;
     std::vector<std::size_t> positions;

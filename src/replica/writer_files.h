@@ -11,15 +11,15 @@
 
 namespace varve::replica {
 
-/// Returns a file system that shows the segments and volumes of the repository at `root` as `data`
-/// does, and the files of `below` everywhere else.
+/// Returns a file system that shows the segments and volumes of the repository at `root` through
+/// `data`, and the files of `below` everywhere else.
 /// Lifetime: `data` outlives the file system, which keeps `owner` alive.
 [[nodiscard]] std::unique_ptr<io::FileSystem> make_writer_files(
     std::unique_ptr<io::FileSystem> below, LocalData& data, std::string root,
     std::shared_ptr<const void> owner = nullptr);
 
-/// Returns the segment store in the folder `directory` of the repository at `root`. It reads
-/// evicted files from the object store. answers_later() is true if there are any when it is made.
+/// Returns the segment store in the folder `directory` of the repository at `root`. Evicted files
+/// are read from the object store. answers_later() is true if any file is evicted at the call.
 /// Lifetime: `files`, which make_writer_files() returned, and `data` outlive the store.
 [[nodiscard]] Result<std::unique_ptr<store::SegmentStore>> make_writer_store(io::FileSystem& files,
                                                                              LocalData& data,
