@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file `bucket` of a repository's folder: which object store the repository is in.
+// The file `bucket` of a repository's folder: the object store of the repository.
 #pragma once
 
 #include <cstdint>
@@ -18,53 +18,53 @@ namespace varve::replica {
 struct BucketConfig {
   std::string place{};      ///< s3://BUCKET/PREFIX.
   bool reads_only = false;  ///< True for an attached folder.
-  std::string endpoint{};   ///< URL of the store; empty for that of the environment.
-  std::string region{};     ///< Empty for that of the environment.
+  std::string endpoint{};   ///< URL of the store; if empty, the environment's endpoint.
+  std::string region{};     ///< If empty, the environment's region.
   /// Storage class of volumes, such as STANDARD_IA; empty for the store's default.
   std::string volume_class{};
-  /// Bytes of data in the store that the folder keeps on its disk; nullopt for the default.
+  /// Bytes of store data that the folder keeps on its disk; nullopt for the default.
   std::optional<std::uint64_t> cache_bytes{};
-  /// Bytes of data that may wait for the store before writers wait; nullopt for the default.
+  /// Bytes of data that may wait for upload before writers wait; nullopt for the default.
   std::optional<std::uint64_t> staging_bytes{};
 
   bool operator==(const BucketConfig&) const = default;
 };
 
-/// Bytes that an attached folder and a writer's folder keep by default.
+/// Bytes of store data kept by default by an attached folder and by a writer's folder.
 inline constexpr std::uint64_t kReaderCacheBytes = std::uint64_t{4} << 30;
 inline constexpr std::uint64_t kWriterCacheBytes = std::uint64_t{16} << 30;
-/// Bytes that may wait for the store by default.
+/// Bytes that may wait for upload by default.
 inline constexpr std::uint64_t kStagingBytes = std::uint64_t{64} << 30;
-/// Returns the bytes that a folder keeps.
+/// Returns the number of bytes of store data that a folder keeps.
 [[nodiscard]] std::uint64_t cache_bytes_of(const BucketConfig& config);
 
-/// Returns the bytes that may wait for the store before writers wait.
+/// Returns the number of bytes that may wait for upload before writers wait.
 [[nodiscard]] std::uint64_t staging_bytes_of(const BucketConfig& config);
 
 /// The name of the file in the repository's folder.
 inline constexpr const char* kConfigName = "bucket";
 
-/// The name of the file that says that the folder is to become a repository of an object store.
+/// The name of the file noting that the folder is to become a repository of an object store.
 inline constexpr const char* kConnectingName = "connecting.tmp";
-/// Notes that the repository at `root` is to be one of an object store. Until write_config(), it
-/// can then not be opened. The caller syncs the folder.
+/// Notes that the repository at `root` is to become a repository of an object store. Until
+/// write_config(), opening the repository then fails. The caller syncs the folder.
 [[nodiscard]] Result<void> note_connecting(io::FileSystem& files, const std::string& root);
-/// Takes the note back, if there is one. The caller syncs the folder.
+/// Removes the note, if there is one. The caller syncs the folder.
 [[nodiscard]] Result<void> note_connected(io::FileSystem& files, const std::string& root);
-/// Returns whether the note is there, and nothing has connected the folder since.
+/// Returns whether the note exists and nothing has connected the folder since.
 [[nodiscard]] Result<bool> is_connecting(io::FileSystem& files, const std::string& root);
 
-/// Checks that a storage class can be read at once. Errors: kInvalid.
+/// Checks that objects of a storage class can be read at once. Errors: kInvalid.
 [[nodiscard]] Result<void> check_volume_class(std::string_view storage_class);
 
 [[nodiscard]] std::string encode_config(const BucketConfig& config);
-/// Errors: kInvalid.
+/// Decodes a configuration. Errors: kInvalid.
 [[nodiscard]] Result<BucketConfig> decode_config(std::string_view text);
 /// Returns the configuration of the repository at `root`, or nullopt for a local repository.
 /// Errors: kInvalid; kCorrupt if the file is lost; kNoRepository while is_connecting().
 [[nodiscard]] Result<std::optional<BucketConfig>> read_config(io::FileSystem& files,
                                                               const std::string& root);
-/// Makes the repository at `root` one of the object store, or changes its configuration.
+/// Makes the repository at `root` a repository of the object store, or changes its configuration.
 [[nodiscard]] Result<void> write_config(io::FileSystem& files, const std::string& root,
                                         const BucketConfig& config);
 

@@ -46,7 +46,7 @@ bool is_inside(std::string_view path) {
 
 const std::vector<const char*>& catalog_tables() {
   static const std::vector<const char*> kNames = [] {
-    // The numbers are part of the format (docs/FORMAT.md §15.3): tables that came later follow.
+    // The numbers are part of the format (docs/FORMAT.md §15.3): newer tables follow.
     const auto& tables = meta::catalog::kTables;
     std::vector<const char*> names(tables.begin(), tables.begin() + meta::catalog::kBirths);
     names.push_back(meta::kSealTable);
@@ -103,7 +103,7 @@ Result<void> for_each_change(std::string_view part,
   std::string unpacked;
   std::string_view raw = stored;
   if (method->decompress != nullptr) {
-    // The bound keeps a forged length from taking memory: Zstandard packs no better.
+    // The limit keeps a forged length from allocating memory: Zstandard never compresses better.
     if (raw_bytes / 40000 > stored.size()) return part_damaged();
     unpacked.resize(raw_bytes);
     VARVE_TRY(
@@ -239,7 +239,8 @@ Result<ObjectMap> map_of(const std::map<std::string, std::string>& records) {
 
 Result<MapUpdate> update_map(ObjectMap& map, const std::vector<std::string>& parts, bool replaces) {
   MapUpdate update;
-  std::map<std::string, std::map<std::uint64_t, Extent>> files;  // The changed ones, by offsets.
+  std::map<std::string, std::map<std::uint64_t, Extent>> files;  // The changed files: extents by
+                                                                 // offset.
   const auto had = [&](const std::vector<Extent>& extents) {
     for (const auto& extent : extents) {
       if (!extent.object.empty()) update.gone.insert(extent.object);

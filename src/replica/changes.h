@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of the catalog and of the map of objects, as catalog objects hold them.
+// Changes of the catalog and of the map of objects, in the form of catalog objects.
 // docs/FORMAT.md §15.3.
 #pragma once
 
@@ -18,20 +18,20 @@
 
 namespace varve::replica {
 
-/// The number of the map of objects among the tables of changes.
+/// The map of objects in the table numbers of changes.
 inline constexpr std::uint8_t kObjectsTable = 255;
-/// Returns the names of the catalog's tables, by their numbers in changes. The last one is the
-/// table that an encrypted environment has its salt in.
+/// Returns the names of the catalog's tables, by their numbers in changes. The last table holds the
+/// salt of an encrypted environment.
 [[nodiscard]] const std::vector<const char*>& catalog_tables();
 
-/// A record that was written or removed.
+/// A written or removed record.
 struct Change {
   std::uint8_t table = 0;  ///< Index in catalog_tables(), or kObjectsTable.
   std::string_view key{};
-  std::optional<std::string_view> value{};  ///< As it is stored; nullopt for a removed record.
+  std::optional<std::string_view> value{};  ///< The stored value; nullopt for a removed record.
 };
 
-/// Collects changes in parts, each the content of one catalog object.
+/// Collects changes in parts, each part the content of one catalog object.
 class ChangeWriter {
  public:
   void add(const Change& change);
@@ -45,32 +45,32 @@ class ChangeWriter {
   std::vector<std::string> parts_;
 };
 
-/// Calls `visit` for each change of a part, in their order. Errors: kCorrupt; those of `visit`.
+/// Calls `visit` for each change of a part, in order. Errors: kCorrupt; errors of `visit`.
 [[nodiscard]] Result<void> for_each_change(std::string_view part,
                                            const std::function<Result<void>(const Change&)>& visit);
 
-/// Adds the changes that make the catalog `before` to the catalog `after`. Compares all records,
-/// and returns their number.
+/// Adds the changes that turn the catalog `before` into the catalog `after`. Compares all records,
+/// and returns the number of records.
 [[nodiscard]] Result<std::uint64_t> compare_catalogs(const meta::Txn& before,
                                                      const meta::Txn& after, ChangeWriter& changes);
-/// Adds the change of one record, if there is one.
+/// Adds the change of one record, if the record differs.
 [[nodiscard]] Result<void> compare_record(const meta::Txn& before, const meta::Txn& after,
                                           std::uint8_t table, std::string_view key,
                                           ChangeWriter& changes);
-/// Adds all records of a catalog, and returns their number.
+/// Adds all records of a catalog, and returns the number of records.
 [[nodiscard]] Result<std::uint64_t> write_catalog(const meta::Txn& catalog, ChangeWriter& changes);
 
-/// A part of a file of the repository, as an object has it.
+/// A part of a file of the repository, stored at the front of an object.
 struct Extent {
   std::string object{};            ///< The name; empty for an empty file.
-  std::uint64_t bytes = 0;         ///< Bytes of the file: the first ones of the object.
+  std::uint64_t bytes = 0;         ///< Bytes of the file: the first bytes of the object.
   std::uint64_t object_bytes = 0;  ///< The length of the object.
   std::uint64_t checksum = 0;      ///< XXH3-64 of the whole object.
-  std::uint64_t mark = 0;          ///< Number that tells the contents of a replaceable file apart.
+  std::uint64_t mark = 0;          ///< Number that differs between contents of a replaceable file.
 
   bool operator==(const Extent&) const = default;
 };
-/// The extents of files, by the files' paths in the repository, each from the file's start on.
+/// The extents of files by path in the repository, each file's extents from its start on.
 using ObjectMap = std::map<std::string, std::vector<Extent>>;
 
 /// Return the key and value of a record of the map.
@@ -86,20 +86,22 @@ struct ExtentRecord {
 /// The changes of a map.
 struct MapUpdate {
   std::set<std::string> paths{};  ///< Files whose extents were written or removed.
-  std::set<std::string> named{};  ///< Objects that these files have now.
-  std::set<std::string> gone{};   ///< Objects that they had, and that no file has now.
+  std::set<std::string> named{};  ///< Objects that the changed files have now.
+  std::set<std::string> gone{};   ///< Former objects of the changed files that no file has now.
 };
-/// Makes the changes in parts to a map, or to an empty one if `replaces`. Costs what changes.
-/// Errors: kCorrupt, also if a file has a gap; the map is then of no use.
+/// Applies the changes in `parts` to a map, or to an emptied map if `replaces`. The cost is
+/// proportional to the changes. Errors: kCorrupt, also if a file has a gap; the map is then
+/// unusable.
 [[nodiscard]] Result<MapUpdate> update_map(ObjectMap& map, const std::vector<std::string>& parts,
                                            bool replaces);
-/// Returns the map that parts make of another one. `replaces`: of an empty one. Errors: kCorrupt.
+/// Returns `before` with the changes in `parts`; with `replaces`, an empty map with the changes.
+/// Errors: kCorrupt.
 [[nodiscard]] Result<ObjectMap> map_after(ObjectMap before, const std::vector<std::string>& parts,
                                           bool replaces);
-/// Adds the changes that make the extents `before` of a file to `after`.
+/// Adds the changes that turn the extents `before` of a file into `after`.
 void compare_extents(const std::string& path, const std::vector<Extent>& before,
                      const std::vector<Extent>& after, ChangeWriter& changes);
-/// Returns the map with these records. Errors: kCorrupt, also if a file has a gap.
+/// Returns the map consisting of `records`. Errors: kCorrupt, also if a file has a gap.
 [[nodiscard]] Result<ObjectMap> map_of(const std::map<std::string, std::string>& records);
 /// Returns the length of a file.
 [[nodiscard]] std::uint64_t bytes_of(const std::vector<Extent>& extents);

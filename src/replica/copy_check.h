@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a writer's catalog with what the newest head has of it.
+// Compares a writer's catalog with the copy of the newest head's catalog.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace varve::replica {
 
 class ReplicaState;
 
-/// Opens the catalog of the repository at `root` for reading, without its keys: records are as they
-/// are stored.
+/// Opens the catalog of the repository at `root` for reading, without its keys: records stay in
+/// their stored form.
 [[nodiscard]] Result<meta::Env> open_catalog_without_keys(io::FileSystem& files,
                                                           const std::string& root);
 
 /// Returns the number of records in which the catalog of the repository at `root` differs from the
-/// copy of the newest head; nullopt if the catalog has commits that no head has yet, or there is no
-/// head. `state` is that of the folder. Compares all records, and needs no key. Another process may
-/// write meanwhile; this one must not have the repository open.
-/// Errors: kCorrupt if pages are damaged; those of the disk.
+/// copy of the newest head. Returns nullopt if the catalog has commits without a head, or there is
+/// no head. `state` is the state of the folder. Compares all records, and needs no key. Another
+/// process may write meanwhile; the calling process must not have the repository open.
+/// Errors: kCorrupt if pages are damaged; errors of the disk.
 [[nodiscard]] Result<std::optional<std::uint64_t>> differences_from_copy(io::FileSystem& files,
                                                                          const std::string& root,
                                                                          const ReplicaState& state);

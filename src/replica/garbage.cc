@@ -17,14 +17,14 @@ namespace varve::replica {
 namespace {
 
 constexpr std::size_t kRemovedAtOnce = 1000;
-// Limits for the names and heads of one list that are kept in memory. The next pass takes others.
+// Limits for names and heads of one list kept in memory. The next pass handles the rest.
 constexpr std::size_t kOrphansMax = std::size_t{1} << 20;
 constexpr std::size_t kOldHeadsMax = std::size_t{1} << 20;
-// If the store refuses so many objects, and removes none, the key may not remove any.
+// After this number of refusals without a removal, the key is assumed to lack the permission.
 constexpr std::size_t kRefusedMax = 16;
 constexpr std::array<const char*, 4> kDataFolders = {"cat", "other", "seg", "vol"};
 
-// Returns whether Varve gives objects such a name: R/FOLDER/W-N.
+// Returns whether `name` has the form of Varve's object names: R/FOLDER/W-N.
 bool is_data_name(std::string_view name, std::string_view folder) {
   constexpr std::size_t kHolder = 16;
   constexpr std::size_t kNumber = 8;
@@ -37,8 +37,9 @@ bool is_data_name(std::string_view name, std::string_view folder) {
          std::ranges::all_of(name.substr(kHolder + 1), is_hex);
 }
 
-// Removes objects. Returns those that the store refuses to remove: they may be locked. Errors:
-// kNotPermitted if it refuses all of them, or the first ones; without locks, if it refuses any.
+// Removes objects. Returns the objects refused by the store, which may be locked. Errors:
+// kNotPermitted if the store refuses all objects, or the first kRefusedMax; without locks, if the
+// store refuses any object.
 Result<std::vector<std::string>> remove_objects(const GarbagePlace& place,
                                                 const std::vector<std::string>& names) {
   std::vector<std::string> refused;
@@ -98,15 +99,15 @@ Result<std::uint64_t> note_orphans(const GarbagePlace& place, const IsNamed& is_
                                  }
                                  return {};
                                }));
-    // Without this right of its own, interrupted copies stay.
+    // Without the separate permission, interrupted copies stay.
     const auto aborted = place.bucket->remove_unfinished(prefix);
     if (!aborted && aborted.error().code() != ErrorCode::kNotPermitted &&
         aborted.error().code() != ErrorCode::kUnsupported) {
       return aborted.error();
     }
   }
-  // A writer that has uploaded one of them can still create the head after the newest one, and
-  // none after that.
+  // A writer that has uploaded a found object can still create the head after the newest head, and
+  // no head after that.
   VARVE_TRY_ASSIGN(const auto number, newest());
   const auto noted_s = clock_range(*place.bucket, place.now_s).later_s;
   return place.state->add_garbage(found, noted_s, number + 1);
@@ -129,7 +130,7 @@ Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t he
     std::ranges::copy_if(names, std::back_inserter(unnamed),
                          [&](const std::string& name) { return !is_named(name); });
     VARVE_TRY_ASSIGN(const auto refused, remove_objects(place, unnamed));  // O48
-    // Later than any time that this loop asks for, so the loop ends.
+    // Later than any time requested by this loop, so the loop ends.
     VARVE_TRY(place.state->postpone_garbage(refused, now.later_s));
     auto gone = names;
     std::erase_if(gone, [&](const std::string& name) {
@@ -156,7 +157,7 @@ Result<std::uint64_t> remove_old_heads(const GarbagePlace& place, const HeadRete
   std::uint64_t guard = 0;
   for (const auto& head : heads) {
     const bool is_behind = head.number < newest.number - std::min(newest.number, retention.heads);
-    // The lock of a head below the guard began before the guard head.
+    // The lock of a head below the guard head began before the guard head.
     const auto seconds = std::max(retention.seconds, place.lock_s);
     if (is_behind && newest.created_s - head.created_s >= seconds) {
       guard = head.number;

@@ -23,7 +23,7 @@ constexpr std::size_t kLeaseFieldMax = 4096;
 constexpr std::size_t kLeaseBytesMax = std::size_t{64} << 10;
 constexpr std::size_t kLeaseHeaderBytes = 8;
 constexpr std::size_t kShownBytesMax = 200;
-// In the state: the lease of this folder, its time, and the object of another folder.
+// Keys in the state: the folder's own lease, the time of the lease, and another folder's object.
 constexpr std::string_view kOwnLease = "lease";
 constexpr std::string_view kOwnLeaseSince = "lease since";
 constexpr std::string_view kStoredLease = "lease object";

@@ -48,7 +48,8 @@ Result<CutOutcome> copy_live_front(bucket::Bucket& bucket, const std::string& fr
   if (!copied && passes(copied.error())) return copied.error();
   if (!copied && copied.error().code() == ErrorCode::kUnsupported) return CutOutcome::kUnsupported;
   if (!copied) return stays(copied.error());
-  // The old object will be removed, so the new one is looked at before a head names it.
+  // The old object will be removed, so the new object is checked before a head names the new
+  // object.
   const auto made = bucket.head(to);
   if (!made) return passes(made.error()) ? Result<CutOutcome>(made.error()) : stays(made.error());
   if (made->bytes == bytes) return CutOutcome::kCopied;

@@ -12,10 +12,10 @@
 
 namespace varve::replica {
 
-/// Returns whether an object has enough dead space for a copy of its live bytes: 8 MiB, or a
-/// quarter of it, but more than the price of the requests.
+/// Returns whether an object has enough dead space for a copy of its live bytes. Enough is 8 MiB,
+/// or a quarter of the object if worth more than the price of the requests.
 [[nodiscard]] bool is_worth_cutting(const Extent& extent);
-/// Returns whether a storage class takes no fee for reading an object or for removing it early.
+/// Returns whether a storage class charges neither for reading nor for early removal of an object.
 [[nodiscard]] bool is_hot(std::string_view storage_class);
 
 enum class CutOutcome : std::uint8_t {
@@ -23,8 +23,8 @@ enum class CutOutcome : std::uint8_t {
   kStays,        ///< The old object stays as it is.
   kUnsupported,  ///< The store copies no ranges.
 };
-/// Copies the first bytes of an object to a new one, in the same storage class, if that class is
-/// hot. No data passes through this machine. Errors: those of the bucket that pass.
+/// Copies the first bytes of an object to a new object in the same storage class, if the class is
+/// hot. No data passes through this machine. Errors: transient errors of the bucket.
 [[nodiscard]] Result<CutOutcome> copy_live_front(bucket::Bucket& bucket, const std::string& from,
                                                  std::uint64_t bytes, const std::string& to);
 

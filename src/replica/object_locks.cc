@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kRefusalsMax = 16;
 
-// Puts the objects of the newest head in order, and returns their number.
+// Puts the objects of the newest head in order, and returns the number of objects.
 Result<std::size_t> order_locks(ReplicaState& state) {
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return std::size_t{0};
@@ -31,7 +31,7 @@ Result<std::size_t> order_locks(ReplicaState& state) {
   return live.size();
 }
 
-// Returns the locks to extend now, and counts those that wait: at least one if there are any.
+// Returns the locks to extend now. Counts the remaining due locks in `left`: at least 1 if any.
 Result<std::vector<ObjectLockEnd>> due_locks(const LockPlace& place, std::int64_t now_s,
                                              std::int64_t period_s, std::uint64_t& left) {
   const auto urgent_to = now_s + period_s / 4;
@@ -95,7 +95,7 @@ Result<LockReport> extend_locks(const LockPlace& place) {
   const auto work = [&]() -> Result<void> {
     Uploads requests(place.limits);
     for (const auto& lock : *due) {
-      // A store that refuses the first ones refuses the others, too.
+      // A store refusing the first objects refuses all objects.
       if (report.refused >= kRefusalsMax && report.extended == 0) break;
       const auto refusal = std::make_shared<std::string>();
       VARVE_TRY(requests.begin(

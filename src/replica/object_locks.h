@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the objects that the newest head needs locked in the store. docs/decisions/104.
+// Keeps the objects of the newest head locked in the store. docs/decisions/104.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@ namespace varve::replica {
 
 /// The key of the folder's state for the length of a lock in days; a number, 0 without locks.
 inline constexpr std::string_view kLockDays = "lock days";
-/// The key for the time at which the first lock ends, in seconds since 1970.
+/// The key of the time at which the first lock ends, in seconds since 1970.
 inline constexpr std::string_view kLocksEnd = "locks end";
-/// Extensions of one call that are not urgent.
+/// Limit for non-urgent extensions per call.
 inline constexpr std::size_t kLocksAtOnce = 1000;
 
-/// The store and the folder's notes about it. Lifetime: the objects outlive their user.
+/// The store, and the folder's notes about the store. Lifetime: the objects outlive all users of
+/// the place.
 struct LockPlace {
   bucket::LockingBucket* bucket = nullptr;
   ReplicaState* state = nullptr;
@@ -33,17 +34,16 @@ struct LockPlace {
 struct LockReport {
   std::uint64_t extended = 0;
   std::uint64_t refused = 0;   ///< Objects whose lock the store did not extend.
-  std::uint64_t left = 0;      ///< More than 0 if a later call has to extend others.
-  std::uint64_t examined = 0;  ///< Objects that the call looked at.
-  std::string refusal{};       ///< The store's reason for one of the refused ones.
+  std::uint64_t left = 0;      ///< More than 0 if a later call has more locks to extend.
+  std::uint64_t examined = 0;  ///< Objects examined by the call.
+  std::string refusal{};       ///< The store's reason for one refused object.
 };
 
-/// Extends the locks of the objects that the newest head needs, and notes when locks end. It does
-/// nothing, without a request, while the lock is off or no lock ends within half of its length.
-/// Extends the locks that end within a quarter of their length, and `at_once` others at most, those
-/// that end first. So each object costs one request in half of the length. An object whose lock is
-/// not known counts as one whose lock has ended. Errors: those of the store that pass, and those of
-/// the state.
+/// Extends the locks of the objects of the newest head, and notes the ends of locks. Does nothing,
+/// and sends no request, while the lock is off or no lock ends within half of its length. Extends
+/// all locks ending within a quarter of the length, and at most `at_once` more, in the order of
+/// their ends. So each object costs one request per half of the length. An unknown lock counts as
+/// ended. Errors: transient errors of the store; errors of the state.
 [[nodiscard]] Result<LockReport> extend_locks(const LockPlace& place);
 
 }  // namespace varve::replica

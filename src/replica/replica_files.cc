@@ -34,15 +34,14 @@ Result<void> add_data_files(const meta::Txn& catalog, StoreId store, const std::
   return {};
 }
 
-// A look that is so young may not tell of a change that follows within one tick of the kernel's
-// clock.
+// A younger FileLook may hide a change within the same tick of the kernel's clock.
 constexpr std::int64_t kYoungNs = 50'000'000;
 
 std::int64_t ns_of(const struct timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Returns nullopt if the file has no look: it is not in a file system of the kernel, or is young.
+// Returns nullopt if the file is outside the kernel's file systems, or too young.
 Result<std::optional<FileLook>> look_of(io::FileSystem& files, const std::string& path) {
   const auto opened = files.descriptor(path, io::OpenMode::kRead);
   if (!opened && opened.error().code() == ErrorCode::kUnsupported) return std::optional<FileLook>();
@@ -68,8 +67,8 @@ bool same_look(const std::optional<FileLook>& a, const std::optional<FileLook>& 
   return without_mark == *b;
 }
 
-// Files that are replaced get another checksum in their first or last bytes, or another salt, or
-// another length. Short files are read as a whole.
+// A replacing file differs in the checksum in the first or last bytes, the salt, or the length.
+// Short files are read as a whole.
 Result<std::optional<ReplicaFile>> read_mark(io::FileSystem& files, const std::string& root,
                                              const std::string& path, LookingRound& looking) {
   auto file = files.open(root + "/" + path, io::OpenMode::kRead);
@@ -99,7 +98,7 @@ Result<std::optional<ReplicaFile>> read_mark(io::FileSystem& files, const std::s
   return std::optional(ReplicaFile{path, bytes, std::max<std::uint64_t>(mark, 1)});
 }
 
-// Reads the file only if it looks different from what is known of it.
+// Reads the file only if its attributes differ from the remembered FileLook.
 Result<std::optional<ReplicaFile>> look_at(io::FileSystem& files, const std::string& root,
                                            const std::string& path, LookingRound& looking) {
   const auto before = look_of(files, root + "/" + path);
@@ -114,7 +113,7 @@ Result<std::optional<ReplicaFile>> look_at(io::FileSystem& files, const std::str
   }
   VARVE_TRY_ASSIGN(auto found, read_mark(files, root, path, looking));
   if (!found || !*before) return found;
-  // The look and the mark are of one file only if nothing replaced it in between.
+  // The FileLook and the mark belong to one file only if nothing replaced the file in between.
   const auto after = look_of(files, root + "/" + path);
   if (after && same_look(*before, *after) && found->bytes == (*before)->bytes) {
     auto look = **before;
@@ -124,7 +123,7 @@ Result<std::optional<ReplicaFile>> look_at(io::FileSystem& files, const std::str
   return found;
 }
 
-// Adds the files of a folder whose names have the ending and are Varve's.
+// Adds the files of a folder with the given ending and a name given by Varve.
 Result<void> add_folder(io::FileSystem& files, const std::string& root, const std::string& folder,
                         store::FolderKind kind, std::string_view ending, LookingRound& looking,
                         std::vector<ReplicaFile>& found) {

@@ -14,7 +14,7 @@ namespace varve::replica {
 namespace {
 
 constexpr std::array<const char*, 5> kTables = {"state", "objects", "uploaded", "garbage", "looks"};
-constexpr std::size_t kTablesOptional = 1;  // Those at the end that earlier releases did not make.
+constexpr std::size_t kTablesOptional = 1;  // Tables at the end, unknown to early releases.
 constexpr const char* kStateName = "state";
 constexpr std::string_view kPendingKey = "pending";
 constexpr std::string_view kFencedKey = "fenced";
@@ -183,7 +183,7 @@ Result<std::optional<FileLook>> ReplicaState::look(const std::string& path) cons
   return value ? decode_look(value->view()) : std::optional<FileLook>();
 }
 
-// A longer extent of the same place replaces a shorter one only with the same object.
+// Of two extents at the same place of a file, the longer extent stays.
 Result<void> ReplicaState::add_objects(const std::vector<std::string>& map) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
   for (const auto& part : map) {
@@ -204,7 +204,7 @@ Result<void> ReplicaState::add_objects(const std::vector<std::string>& map) {
 
 namespace {
 
-// A newer Varve may append kinds. A value that is too short counts as zeros.
+// A newer Varve may append kinds. A kind missing in a short value counts as zeros.
 bucket::Traffic decode_traffic(std::string_view value) {
   bucket::Traffic traffic{};
   base::ByteReader reader(value);
@@ -305,7 +305,7 @@ Result<void> ReplicaState::forget_garbage(const std::vector<std::string>& names)
   VARVE_TRY_ASSIGN(auto locks, LockOrder::open(txn));
   for (const auto& name : names) {
     VARVE_TRY(txn.erase(kGarbage, name));
-    VARVE_TRY(locks.set(name, 0));  // For one that is live again.
+    VARVE_TRY(locks.set(name, 0));  // Corrects the order for an object that is live again.
     VARVE_TRY(txn.erase(kState, lock_key(name)));
   }
   return txn.commit();

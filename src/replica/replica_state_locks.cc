@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The locks of the store's objects, as a folder knows them. docs/decisions/113.
+// The folder's knowledge of the locks of the store's objects. docs/decisions/113.
 #include <utility>
 
 #include "base/coding.h"

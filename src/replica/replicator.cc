@@ -72,7 +72,7 @@ void Replicator::use_head(const std::string& text, Head head) {
   }
 }
 
-// Puts the path of a file into the lists that it belongs to, after its extents changed.
+// Enters the path of a file into its lists after a change of the file's extents.
 void Replicator::note_path(const std::string& path) {
   const auto found = objects_.find(path);
   others_.erase(path);
@@ -127,13 +127,13 @@ Result<ReplicateReport> Replicator::replicate() {
     VARVE_TRY(check_newest());
     auto uploaded = upload_files(round);
     damages_ = round.report.damages;
-    // The catalog objects follow at once, unless copies decide what they say.
+    // The catalog objects follow at once, unless their content depends on copies in progress.
     if (!uploaded || round.copies_begun) {
-      const auto finished = round.uploads.finish();  // What succeeded is noted.
+      const auto finished = round.uploads.finish();  // Successful uploads are noted.
       if (uploaded) uploaded = finished;
     }
     if (!uploaded) {
-      // A file was cut or removed since the snapshot: a newer commit does not need it.
+      // A file was cut or removed after the snapshot: a newer commit does not need the file.
       const bool again = uploaded.error().code() == ErrorCode::kStale;
       if (again && snapshots < kSnapshotsMax) continue;
       return uploaded.error();
@@ -154,7 +154,7 @@ Result<ReplicateReport> Replicator::replicate() {
   }
 }
 
-// An older copy of the folder, and a second folder, find a head that they do not know.
+// An older copy of the folder, and a second folder, find an unknown head.
 Result<void> Replicator::check_newest() {
   if (checked_) return {};
   if (head_.number == 0) VARVE_TRY(check_place());
@@ -180,14 +180,14 @@ Result<void> Replicator::confirm_newest() {
   VARVE_TRY(check_newest());
   if (head_.number == 0) return {};
   VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(*parts_.catalog));
-  // Such a catalog gives numbers of files again: the next head has to compare them first.
+  // A rebuilt catalog gives numbers of files again: the next head has to compare the files first.
   VARVE_TRY_ASSIGN(const bool rebuilt, is_rebuilt(now));
   if (!rebuilt) newest_at_ = std::chrono::steady_clock::now();
   return {};
 }
 
-// The place may have been removed, and made again by another machine: its heads have other names,
-// so no request would fail.
+// The place may have been removed, and created again by another machine. The heads of the new
+// repository have other names, so no request would fail.
 Result<void> Replicator::check_place() {
   const auto bytes = parts_.bucket->get_all(kSuperblockName, format::kSuperblockBytesMax);
   if (!bytes && bytes.error().code() != ErrorCode::kNotFound) return bytes.error();
@@ -208,8 +208,8 @@ Result<void> Replicator::check_place() {
   return fenced_because("another repository was made here instead of this one");
 }
 
-// A head whose creation was begun may exist, or come to exist later. So the same head is created
-// again before any other of its number.
+// A pending head may exist now or later. So the same head is created again before any other head
+// with its number.
 Result<void> Replicator::resolve_pending() {
   VARVE_TRY_ASSIGN(const auto pending, state_.pending());
   if (!pending) return {};
@@ -227,7 +227,7 @@ Result<void> Replicator::resolve_pending() {
 }
 
 Result<void> Replicator::upload_files(Round& round) {
-  // Verified again below, before any head names them.
+  // The uploads verify the files again below, before any head names the files.
   if (parts_.notes != nullptr) {
     VARVE_TRY(parts_.notes->remove(LocalNote::kDamaged, round.changed));
   }
@@ -238,7 +238,7 @@ Result<void> Replicator::upload_files(Round& round) {
     const bool again = round.changed.contains(file.path);
     if (!again && known != objects_.end() && !known->second.empty() &&
         known->second.front().mark == file.mark) {
-      // The front that stays; a file is only cut at its end.
+      // The front stays; a file is only cut at its end.
       std::uint64_t at = 0;
       for (auto extent : known->second) {
         if (at >= file.bytes) break;
@@ -249,7 +249,7 @@ Result<void> Replicator::upload_files(Round& round) {
       if (file.mark != 0 && at != file.bytes) extents.clear();
       if (round.is_rebuilt) VARVE_TRY(keep_equal_front(file, extents));
     }
-    // Extents that an interrupted replication has uploaded.
+    // Extents uploaded by an interrupted replication.
     while (file.mark == 0 && !round.is_rebuilt && !again) {
       const auto at = bytes_of(extents);
       const auto more = uploaded.find(extent_key(file.path, at));
@@ -262,11 +262,11 @@ Result<void> Replicator::upload_files(Round& round) {
   return {};
 }
 
-// Drops the extents from the first one on that the file may not have, byte for byte.
+// Compares the file with its extents byte for byte. Drops the extents from the first difference on.
 Result<void> Replicator::keep_equal_front(const ReplicaFile& file, std::vector<Extent>& extents) {
   auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
   if (!opened && opened.error().code() == ErrorCode::kNotFound) {
-    // Only the store has the file, so the rebuilt catalog was made from it.
+    // Only the store has the file, so the rebuilt catalog was made from the store's file.
     if (file.mark == 0 && bytes_of(extents) == file.bytes) return {};
     return changed_meanwhile(file.path);
   }
@@ -299,7 +299,7 @@ Result<Head> Replicator::next_head(const Round& round) const {
   return head;
 }
 
-// The lease is overwritten only if another folder, or this one under another name, wrote it.
+// Overwrites a lease of another folder, or a lease of this folder under another name.
 void Replicator::announce() {
   if (std::exchange(announced_, true)) return;
   auto lease = lease_of_this_machine(parts_.root, parts_.clock->now().seconds);
@@ -311,16 +311,16 @@ void Replicator::announce() {
   if (!written) base::log(base::LogLevel::kInfo, written.error().message());
 }
 
-// Creates a head, or finds out that it was created before.
+// Creates a head, or finds the head already created.
 Result<void> Replicator::create_head(const std::string& text) {
   VARVE_TRY_ASSIGN(const auto head, decode_head(text));
   VARVE_TRY_ASSIGN(const auto other, log_.create(head.number, text));
   return other ? Result<void>(fenced(*other)) : Result<void>();
 }
 
-// O47: first the copy of the catalog, then the state that names the head. Both may happen twice.
+// O47: first the copy of the catalog, then the state that names the head. Both steps may run twice.
 Result<void> Replicator::adopt(const std::string& text, std::vector<std::string> parts) {
-  loaded_ = false;  // After an error, what is on disk counts.
+  loaded_ = false;  // After an error, the state on the disk counts.
   VARVE_TRY_ASSIGN(auto head, decode_head(text));
   const auto front = common_front(head.catalog, head_.catalog);
   const bool replaces = front < head_.catalog.size() || head_.number == 0;
@@ -333,8 +333,8 @@ Result<void> Replicator::adopt(const std::string& text, std::vector<std::string>
     if (!has.contains(object)) dropped.insert(object);
   };
   for (const auto& object : head_.catalog) drop(object.name);
-  // Uploaded for an earlier snapshot, and not needed any more. Objects that are needed are in files
-  // that changed.
+  // Objects uploaded for an earlier snapshot and no longer needed. Needed objects belong to changed
+  // files, and so are in `has`.
   for (const auto& object : doubtful_) drop(object);
   VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
   for (const auto& [key, extent] : uploaded) drop(extent.object);

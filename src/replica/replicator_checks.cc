@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the folder with the store, and verifies data while it is uploaded (docs/ORDERING.md
-// O51).
+// Compares the folder with the store, and verifies data during the upload (docs/ORDERING.md O51).
 #include <span>
 #include <string>
 #include <utility>
@@ -20,8 +19,8 @@ constexpr std::string_view kCatalogIdKey = "catalog_id";  // In the settings.
 
 }  // namespace
 
-// A rebuilt catalog has another identity. It counts its commits again, and may give numbers of
-// files again that an earlier one has removed.
+// A rebuilt catalog has another identity. Its commits are counted from the start, and the catalog
+// may give numbers of files removed by an earlier catalog.
 Result<bool> Replicator::is_rebuilt(const meta::Txn& catalog) const {
   if (head_.number == 0) return false;
   const auto* const table = meta::catalog::kTables[meta::catalog::kSettings];
@@ -51,7 +50,7 @@ Result<std::vector<std::string>> Replicator::unreplicated() const {
 }
 
 // After the upload the store may have the only copy, so damage of the disk must not go unnoticed.
-// Damaged bytes are uploaded as they are: other versions must not wait for a repair.
+// Damaged bytes are uploaded unchanged: a repair must not delay the replication of other versions.
 Result<std::optional<std::string>> Replicator::check_extent(const FileContainers& containers,
                                                             io::File& file, const std::string& path,
                                                             std::uint64_t offset,
@@ -59,7 +58,7 @@ Result<std::optional<std::string>> Replicator::check_extent(const FileContainers
   if (!fault_in_extent(containers, offset, bytes, container_keys_.get())) {
     return std::optional<std::string>();
   }
-  // Perhaps only the memory was wrong.
+  // Only the memory may have been wrong.
   VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, bytes));
   if (got != bytes.size()) return Error(ErrorCode::kStale, path + " was changed");
   auto fault = fault_in_extent(containers, offset, bytes, container_keys_.get());
@@ -70,7 +69,7 @@ Result<std::optional<std::string>> Replicator::check_extent(const FileContainers
   return fault;
 }
 
-// The head has the changed files as they are now. The upload noted damage that is left again.
+// The head has the changed files as they are now. The upload has noted any remaining damage.
 Result<void> Replicator::forget_changes(const std::set<std::string>& changed) {
   if (parts_.notes == nullptr) return {};
   return parts_.notes->remove(LocalNote::kChanged, changed);

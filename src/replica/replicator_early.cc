@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uploads what open versions have, so that less is left to do after their seal. docs/decisions/110.
+// Uploads data of open versions early, to leave less work after the seal. docs/decisions/110.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -20,8 +20,8 @@ namespace {
 using catalog::SegmentRecord;
 using format::ContainerRecord;
 
-// Returns the segments of an open version that will not grow any more: its chunks go to one file
-// after the other, and the last one may grow. Arranging writes files of sealed versions only.
+// Returns the segments of an open version that will not grow any more. A version fills one file
+// after the other, and only the last file may grow. Arranging writes only files of sealed versions.
 Result<std::vector<SegmentRecord>> closed_segments(const meta::Txn& catalog, StoreId store,
                                                    VersionNumber open) {
   VARVE_TRY_ASSIGN(auto segments, catalog::list_segments(catalog, store));
@@ -42,18 +42,18 @@ Result<std::uint64_t> Replicator::upload_early() {
   VARVE_TRY(resolve_pending());
   Round round(parts_.uploads);
   VARVE_TRY(find_early(round));
-  VARVE_TRY(check_newest());  // Meanwhile there is time for it.
+  VARVE_TRY(check_newest());  // There is time for the check now.
   if (round.files.empty()) return std::uint64_t{0};
   auto uploaded = upload_files(round);
-  const auto finished = round.uploads.finish();  // After an error, too: what succeeded is noted.
+  const auto finished = round.uploads.finish();  // After an error, too, to note successful uploads.
   if (uploaded) uploaded = finished;
   std::ranges::move(round.report.damages, std::back_inserter(damages_));
-  // Of a version that was dropped meanwhile.
+  // kStale: the version was dropped meanwhile.
   if (!uploaded && uploaded.error().code() != ErrorCode::kStale) return uploaded.error();
   return round.report.objects;
 }
 
-// Finds the files and their containers. A file that the store has in part waits for the seal.
+// Finds the files and their containers. A file partly in the store waits for the seal.
 Result<void> Replicator::find_early(Round& round) const {
   VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(const bool rebuilt, is_rebuilt(now));

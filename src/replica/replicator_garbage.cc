@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removals that a replicator makes in the store.
+// Removals by a replicator in the store.
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kListedAt = "listed";        // Seconds since 1970.
 constexpr std::string_view kHeadsListed = "old heads";  // Number of the head at that time.
-constexpr std::uint64_t kHeadsPart = 4;  // Old heads are listed after this part of those that stay.
+constexpr std::uint64_t kHeadsPart = 4;  // Part of the retained heads between two lists.
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Result<std::uint64_t> Replicator::remove_garbage() {
 
 Result<std::uint64_t> Replicator::clean_up() {
   VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
-  std::optional<std::set<std::string>> named;  // Made for the first object that is asked for.
+  std::optional<std::set<std::string>> named;  // Made for the first queried object.
   const auto is_named = [&](const std::string& object) {
     if (!named) {
       named = names_of(objects_);
@@ -53,7 +53,7 @@ Result<std::uint64_t> Replicator::clean_up() {
   place.now_s = parts_.clock->now().seconds;
   place.limits = parts_.uploads;
   if (parts_.lock_seconds) place.lock_s = parts_.lock_seconds();
-  // After a list, only a head that this process creates later lets the orphans be removed.
+  // After a list, the orphans may be removed only after this process has created a further head.
   VARVE_TRY_ASSIGN(const auto listed, state_.number(kListedAt));
   const auto since = place.now_s - static_cast<std::int64_t>(listed);
   if (listed == 0 || since < 0 || since >= parts_.orphan_seconds) {

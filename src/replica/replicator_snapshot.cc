@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the difference of the catalog and its files from the newest head.
+// Finds the differences between the newest head and the catalog with its files.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kDeltasMax = 200;
 constexpr int kLooksMax = 5;
 
-// The keys of tables whose records say what is in files.
+// The changed keys of tables with records about the content of files.
 struct FileKeys {
   std::set<std::pair<StoreId, SegmentNumber>> segments;
   ContainerKeys containers;
@@ -74,12 +74,12 @@ Result<bool> Replicator::take_snapshot(Round& round) {
   }();
   if (parts_.kept == nullptr) return changed;
   parts_.kept->put_back(std::move(last), std::move(now));
-  // The newest head has the new snapshot, too.
+  // The newest head already equals the new snapshot.
   if (changed && !*changed) parts_.kept->advance();
   return changed;
 }
 
-// The other files come first: labels of a later commit would not fit the snapshot.
+// Reads the other files first: labels of a later commit would not fit the snapshot.
 Result<meta::ReadTxn> Replicator::begin_snapshot(Round& round, std::vector<ReplicaFile>& others) {
   for (int looks = 1;; ++looks) {
     LookingRound looking;
@@ -102,7 +102,7 @@ Result<meta::ReadTxn> Replicator::begin_snapshot(Round& round, std::vector<Repli
   }
 }
 
-// Returns whether a head has anything to write.
+// Returns whether a new head would differ.
 Result<bool> Replicator::compare(Round& round, const std::vector<ReplicaFile>& others,
                                  const meta::ReadTxn* last, const meta::ReadTxn& now) {
   round.commit = now.id();
@@ -190,7 +190,7 @@ Result<bool> Replicator::find_changed(Round& round, const meta::ReadTxn& last,
     }
     listed.insert(path);
   }
-  // Their dead ends are worth a copy, which an earlier head could not make.
+  // Files with dead ends worth a copy that an earlier head could not make.
   for (const auto& path : uncut_) {
     if (!listed.contains(path)) round.files.push_back({path, bytes_of(objects_.at(path)), 0});
   }
@@ -201,8 +201,8 @@ Result<bool> Replicator::find_changed(Round& round, const meta::ReadTxn& last,
   return true;
 }
 
-// Adds the files that are no data: all, or those that differ. Finds out which files of the newest
-// head are missing. Returns whether any file that is no data differs.
+// Adds the files other than segments and volumes: all files, or only differing files. Finds missing
+// files of the newest head. Returns whether any added file differs.
 bool Replicator::add_others(Round& round, const std::vector<ReplicaFile>& others) const {
   bool differs = false;
   std::set<std::string> present;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects that a replicator uploads.
+// The objects uploaded by a replicator.
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -23,12 +23,12 @@ namespace varve::replica {
 
 namespace {
 
-// Names have the form that they had when they were the holder and a number.
+// Names keep the form of earlier releases: the holder and a number.
 constexpr std::size_t kHolderDigits = 16;
 constexpr std::size_t kNumberDigits = 8;
 
-/// Returns a text that tells bytes of a file from others. The seed is random, so that no content is
-/// known beforehand that has the digest of another one.
+/// Returns a text that identifies the bytes of a file. With a random seed, contents with equal
+/// digests cannot be prepared in advance.
 Result<std::string> content_text(const std::string& path, std::uint64_t offset,
                                  std::span<const std::byte> bytes) {
   VARVE_TRY_ASSIGN(const auto seed, base::random_bytes<8>());
@@ -46,8 +46,8 @@ Error changed_meanwhile(const std::string& path) {
   return {ErrorCode::kStale, path + " was changed while it was uploaded"};
 }
 
-// O44: two futures of a virtual machine that went back to a snapshot may have the same random
-// bytes. Then the digest makes the names of different contents different.
+// O44: after a virtual machine was reset to a snapshot, both of its futures may draw the same
+// random bytes. Then the digest still gives different contents different names.
 Result<std::string> Replicator::new_name(const char* folder, std::string_view content) const {
   VARVE_TRY_ASSIGN(const auto random, base::random_bytes<16>());
   const auto digits =
@@ -56,8 +56,8 @@ Result<std::string> Replicator::new_name(const char* folder, std::string_view co
                      digits.substr(kHolderDigits, kNumberDigits));
 }
 
-// A copy inside the store takes the place of an object with much dead space. The next head
-// looks again at objects that were not copied.
+// Replaces objects with much dead space by copies inside the store. The next head examines objects
+// without a copy again.
 Result<void> Replicator::cut_objects(Round& round, const std::string& path) {
   for (const auto& extent : round.objects[path]) {
     if (!copies_ranges_ || !is_worth_cutting(extent)) continue;
@@ -113,7 +113,7 @@ Result<bool> Replicator::upload_file(Round& round, const ReplicaFile& file) {
 }
 
 // Begins the upload of a part of a file. The round may name the extent at once: without the store's
-// acknowledgement the round fails.
+// acknowledgement, the round fails.
 Result<Extent> Replicator::upload_extent(Round& round, io::File& file, const ReplicaFile& which,
                                          std::uint64_t offset, std::uint64_t bytes) {
   const bool is_data = which.mark == 0;

@@ -110,7 +110,7 @@ std::uint64_t extent_end(const FileContainers* file, std::uint64_t offset, std::
       continue;
     }
     if (record.offset >= limit) break;
-    // This container would be cut.
+    // The limit would cut this container.
     end = before > offset ? before : record.offset > offset ? record.offset : record.end();
     break;
   }

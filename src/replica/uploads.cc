@@ -6,7 +6,7 @@
 namespace varve::replica {
 
 Uploads::~Uploads() {
-  threads_.reset();  // Waits for the requests, which use the other members.
+  threads_.reset();  // Waits for the requests, which use the remaining members.
 }
 
 Result<void> Uploads::outcome() const { return error_ ? Result<void>(*error_) : Result<void>(); }
@@ -19,7 +19,7 @@ void Uploads::settle(std::vector<Ended> ended) {
   }
 }
 
-// Settles ended requests until `ready`, which reads the members under the lock.
+// Settles ended requests until `ready` returns true. `ready` reads the members under the lock.
 void Uploads::wait_until(const std::function<bool()>& ready) {
   while (true) {
     std::vector<Ended> ended;
@@ -59,7 +59,7 @@ Result<void> Uploads::begin(std::uint64_t bytes, Request request, Request acknow
   threads_->run([this, bytes, request = std::move(request),
                  acknowledged = std::move(acknowledged)]() mutable {
     auto result = request();
-    request = nullptr;  // Frees the bytes before others take their room.
+    request = nullptr;  // Frees the bytes before other requests use the memory.
     const std::lock_guard lock(mutex_);
     --requests_;
     bytes_ -= bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several requests to an object store at once, with a bound for their memory.
+// Concurrent requests to an object store, with a memory limit.
 #pragma once
 
 #include <condition_variable>
@@ -19,12 +19,12 @@ namespace varve::replica {
 struct UploadLimits {
   /// Requests in progress at once. With 1, the calling thread carries out each request itself.
   std::size_t requests = 16;
-  /// Bytes of all objects in progress. One object may be larger if it is alone.
+  /// Bytes of all objects in progress. A single larger object may be in progress alone.
   std::uint64_t bytes = std::uint64_t{128} << 20;
 };
 
-/// Runs requests in threads of its own. One thread uses it; the requests must be thread-safe. The
-/// destructor waits for the requests in progress.
+/// Runs requests in internal threads. Only one thread calls the object; the requests must be
+/// thread-safe. The destructor waits for the requests in progress.
 class Uploads {
  public:
   using Request = std::function<Result<void>()>;
@@ -34,12 +34,12 @@ class Uploads {
   Uploads& operator=(const Uploads&) = delete;
   ~Uploads();
 
-  /// Waits until another request with so many bytes may begin. Call it before the bytes are in
-  /// memory. Errors: the first error of a request or of an `acknowledged`.
+  /// Waits until the limits admit another request of `bytes` bytes. Call make_room() before
+  /// allocating the bytes. Errors: the first error of a request or of an `acknowledged`.
   [[nodiscard]] Result<void> make_room(std::uint64_t bytes);
-  /// Begins a request that has so many bytes in memory until it ends. Once it has succeeded, a
-  /// later call of make_room() or finish() calls `acknowledged` in the thread of that call. Errors:
-  /// as make_room().
+  /// Begins a request that occupies `bytes` bytes of memory until its end. After the request's
+  /// success, a later call of make_room() or finish() calls `acknowledged` in the calling thread.
+  /// Errors: as make_room().
   [[nodiscard]] Result<void> begin(std::uint64_t bytes, Request request, Request acknowledged);
   /// Waits for all requests. Errors: as make_room().
   [[nodiscard]] Result<void> finish();
@@ -54,15 +54,15 @@ class Uploads {
   [[nodiscard]] Result<void> outcome() const;
 
   const UploadLimits limits_;
-  std::optional<Error> error_;  // The first one. Only the calling thread uses it.
+  std::optional<Error> error_;  // The first error. Only the calling thread uses the member.
 
   std::mutex mutex_;  // Guards the members below.
   std::condition_variable changed_;
-  std::size_t requests_ = 0;  // In progress.
+  std::size_t requests_ = 0;  // Requests in progress.
   std::uint64_t bytes_ = 0;
   std::vector<Ended> ended_;
 
-  std::unique_ptr<base::ThreadPool> threads_;  // Started by the first request; ends first.
+  std::unique_ptr<base::ThreadPool> threads_;  // Started by the first request; destroyed first.
 };
 
 }  // namespace varve::replica
