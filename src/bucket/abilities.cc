@@ -23,10 +23,10 @@ namespace varve::bucket {
 namespace {
 
 constexpr std::size_t kProbeBytes = 64;
-// A lock of a day that begins now ends no earlier than this from now on, in seconds.
+// Least time until the end of a one-day lock that begins now, in seconds.
 constexpr std::int64_t kLockLeast = std::int64_t{23} * 60 * 60;
 
-// Objects with random names, which the destructor removes.
+// Objects with random names. The destructor removes the objects.
 class Probe {
  public:
   Probe(Bucket& bucket, std::string prefix) : bucket_(bucket), prefix_(std::move(prefix)) {}
@@ -46,7 +46,7 @@ class Probe {
     const std::array<std::span<const std::byte>, 1> parts{bytes};
     return bucket_.put(name, parts, {.condition = condition, .lock = lock});
   }
-  // Returns the content of an object, which put() wrote.
+  // Returns the content of an object written by put().
   Result<char> get(const std::string& name, std::size_t bytes) {
     VARVE_TRY_ASSIGN(const auto got, bucket_.get_all(name, kProbeBytes));
     if (got.size() != bytes || std::ranges::count(got, got[0]) != std::ssize(got)) {
@@ -69,13 +69,13 @@ class Probe {
   Result<std::string> removes_locked(const std::string& name);
 
   Bucket& bucket_;
-  const std::string prefix_;  // Of the names of this probe.
+  const std::string prefix_;  // Prefix of the names of this probe.
   std::vector<std::string> names_;
 };
 
 Result<Conditions> Probe::conditions() {
   const auto name = new_name();
-  std::mutex mutex;  // Guards the three below.
+  std::mutex mutex;  // Guards the three variables below.
   std::string winners;
   bool is_refused = false;
   std::optional<Error> failed;
@@ -106,7 +106,7 @@ Result<bool> Probe::copies_ranges(const std::string& from) {
   const auto copied = bucket_.copy_prefix(from, kProbeBytes / 2, to, {});
   if (!copied) {
     const auto code = copied.error().code();
-    // A key may be allowed to write, and not to copy.
+    // A key may have permission to write, but not to copy.
     const bool is_refused = code == ErrorCode::kUnsupported || code == ErrorCode::kNotPermitted;
     return is_refused ? Result<bool>(false) : copied.error();
   }
@@ -126,7 +126,7 @@ bool passes(const Error& error) {
          error.code() == ErrorCode::kCorrupt;
 }
 
-// Tries to remove an object for good in spite of its lock. Returns an empty text if that fails.
+// Tries to remove a locked object for good. Returns an empty text if the removal fails.
 Result<std::string> Probe::removes_locked(const std::string& name) {
   VARVE_TRY_ASSIGN(const auto info, bucket_.head(name));
   const auto removed =
@@ -259,7 +259,7 @@ std::optional<ProbeRecord> decode_probe(std::string_view text) {
   if (!number(kProbedAt, record.seconds) || !number(kClockAhead, record.clock_ahead_s)) {
     return std::nullopt;
   }
-  // The names are those of texts_of(). An unknown value counts as "no".
+  // The names are the names of texts_of(). An unknown value counts as "no".
   const auto names = texts_of(record.abilities);
   const auto value = [&](std::size_t i) { return values[names[i].name]; };
   auto& abilities = record.abilities;

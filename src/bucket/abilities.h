@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The abilities of a store, found by trying them.
+// The abilities of a store, found by trying the operations.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace varve::bucket {
 
-/// The answer of a store to PutCondition::kIfAbsent.
+/// A store's handling of PutCondition::kIfAbsent.
 enum class Conditions : std::uint8_t {
   kHonoured,  ///< Exactly one of several writers creates the object.
-  kIgnored,   ///< The last writer replaces the object: names must carry their writer.
-  kRefused,   ///< Such a put() fails with kUnsupported.
+  kIgnored,   ///< The last writer replaces the object: names must contain their writer.
+  kRefused,   ///< A put() with kIfAbsent fails with kUnsupported.
 };
 
 /// Returns "honoured", "ignored" or "refused".
@@ -26,9 +26,9 @@ enum class Conditions : std::uint8_t {
 
 struct Abilities {
   Conditions conditions = Conditions::kHonoured;
-  bool copies_ranges = false;  ///< copy_prefix() works.
-  bool lists_at_once = false;  ///< list() showed each object right after it was written or removed.
-  bool removes = false;        ///< The credentials may remove objects.
+  bool copies_ranges = false;   ///< copy_prefix() works.
+  bool lists_at_once = false;   ///< list() showed each object right after its put() or remove().
+  bool removes = false;         ///< The credentials may remove objects.
   bool keeps_versions = false;  ///< A removed object stays in the store as an older version.
   /// A locked object cannot be removed, and its lock can be extended; nullopt: not tried.
   std::optional<bool> locks{};
@@ -36,34 +36,34 @@ struct Abilities {
   bool operator==(const Abilities&) const = default;
 };
 
-/// Tries what the store does, with small objects below `prefix` that no other program uses, and
-/// removes them if it may. The objects have random names. A race of kProbeRacers writers decides
-/// whether conditions are honoured. Errors: those of Bucket; kCorrupt if the store returned other
-/// bytes than those written.
+/// Tries the operations of a store with small objects below `prefix`, and removes the objects if
+/// permitted. The objects have random names, and no other program may use the prefix. A race of
+/// kProbeRacers writers decides whether conditions are honoured.
+/// Errors: errors of Bucket; kCorrupt if the store returned other bytes than written.
 [[nodiscard]] Result<Abilities> probe_abilities(Bucket& bucket, const std::string& prefix);
 
 inline constexpr int kProbeRacers = 4;
 
 /// Tries whether the store locks objects, with one small object below `prefix` that stays locked
-/// for two days. Returns an empty text if it does, and otherwise the reason why it does not, with
-/// advice. Errors: those of Bucket that pass; kCorrupt.
+/// for two days. Returns an empty text on success, and otherwise the reason of the failure with
+/// advice. Errors: transient errors of Bucket; kCorrupt.
 [[nodiscard]] Result<std::string> try_lock(Bucket& bucket, const std::string& prefix, LockMode mode,
                                            std::int64_t local_seconds);
 
-/// The result of a folder's last trial of its store.
+/// The result of a folder's last probe of its store.
 struct ProbeRecord {
   Abilities abilities{};
   std::int64_t seconds = 0;        ///< The time of the probe, in seconds since 1970.
-  std::int64_t clock_ahead_s = 0;  ///< The store's clock less this machine's, in seconds.
+  std::int64_t clock_ahead_s = 0;  ///< The store's clock minus the local clock, in seconds.
 
   bool operator==(const ProbeRecord&) const = default;
 };
 /// Returns the text of a record. docs/FORMAT.md §16.
 [[nodiscard]] std::string encode_probe(const ProbeRecord& record);
-/// Returns nullopt for a text that encode_probe() of no version made.
+/// Decodes a record. Returns nullopt for a text not encoded by any version of encode_probe().
 [[nodiscard]] std::optional<ProbeRecord> decode_probe(std::string_view text);
 
-/// One ability, as an entry of a table.
+/// An ability as a table entry.
 struct AbilityText {
   std::string name{};   ///< Such as "copies ranges".
   std::string value{};  ///< Such as "yes".
@@ -72,7 +72,7 @@ struct AbilityText {
 };
 /// Returns all abilities in a fixed order.
 [[nodiscard]] std::vector<AbilityText> texts_of(const Abilities& abilities);
-/// Returns a sentence for each ability that differs. An ability that was not tried does not differ.
+/// Returns a sentence for each changed ability. An untried ability counts as unchanged.
 [[nodiscard]] std::vector<std::string> differences(const Abilities& before, const Abilities& now);
 
 }  // namespace varve::bucket

@@ -8,8 +8,8 @@
 
 namespace varve::bucket {
 
-/// Random waits between nothing and a limit that doubles with each try, so that clients that failed
-/// together do not come back together. Not thread-safe.
+/// Random waits between zero and a limit that doubles with each try, so that clients failing at the
+/// same time return at different times. Not thread-safe.
 /// Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015: full jitter.
 class Backoff {
  public:

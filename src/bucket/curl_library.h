@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcurl, loaded when it is first needed.
+// libcurl, loaded on first use.
 #pragma once
 
 #include <curl/curl.h>
@@ -8,7 +8,7 @@
 
 namespace varve::bucket {
 
-/// The functions of libcurl that the room calls.
+/// The functions of libcurl called by the room.
 struct CurlLibrary {
   decltype(&curl_global_init) global_init = nullptr;
   decltype(&curl_easy_init) easy_init = nullptr;
@@ -31,12 +31,12 @@ struct CurlLibrary {
   decltype(&curl_slist_free_all) slist_free_all = nullptr;
 };
 
-/// Loads and initialises libcurl if that has not been done. It is not linked, because it brings 28
-/// other libraries: loading them took a third of the time of a short command, of which hardly any
-/// uses an object store. Thread-safe. Errors: kUnsupported without the library.
+/// Loads and initialises libcurl on the first call. Linking libcurl would bring 28 more libraries,
+/// and loading the libraries took a third of the time of a short command. Hardly any command uses
+/// an object store. Thread-safe. Errors: kUnsupported without the library.
 [[nodiscard]] Result<void> load_curl();
 
-/// Returns the functions. Call it after load_curl() succeeded. Thread-safe.
+/// Returns the functions. Requires a successful load_curl(). Thread-safe.
 [[nodiscard]] const CurlLibrary& curl();
 
 }  // namespace varve::bucket

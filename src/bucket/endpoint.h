@@ -9,9 +9,9 @@
 
 namespace varve::bucket {
 
-/// Where a bucket is. With an endpoint, the bucket is the first part of each path. Without one, it
-/// is the first part of AWS's host name for the region, unless its name has dots, which
-/// certificates do not cover.
+/// The address of a bucket. With an endpoint, the bucket is the first part of each path. Without an
+/// endpoint, the bucket is the first part of AWS's host name for the region, unless the bucket's
+/// name has dots, which certificates do not cover.
 class Endpoint {
  public:
   /// `endpoint` is "http[s]://HOST[:PORT]" or empty. Errors: kInvalid with advice.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a get has taken so long that a second one is worth its price.
+// Decides when a get is so late that a second get is worth its price.
 #pragma once
 
 #include <algorithm>
@@ -20,12 +20,12 @@ class GetTimes {
   using Duration = std::chrono::nanoseconds;
   static constexpr std::size_t kSamples = 32;
   static constexpr std::size_t kSamplesLeast = 16;
-  static constexpr std::uint64_t kSecondsPerGet = 20;  ///< One second get for so many gets: 5 %.
+  static constexpr std::uint64_t kSecondsPerGet = 20;  ///< Gets per second get: 5 % of all gets.
   static constexpr int kFactor = 3;
 
   /// Counts a get that begins.
   void begin() { ++gets_; }
-  /// Adds the time of a get that succeeded.
+  /// Adds the time of a successful get.
   void add(std::size_t bytes, Duration took) {
     auto& size = sizes_.at(index(bytes));
     if (size.times.size() < kSamples) {
@@ -38,13 +38,13 @@ class GetTimes {
     std::nth_element(sorted.begin(), middle, sorted.end());
     size.median = *middle;
   }
-  /// Returns the time after which a get of this size is late; nullopt while too few are known.
+  /// Returns the time after which a get of `bytes` bytes is late; nullopt with too few samples.
   [[nodiscard]] std::optional<Duration> late_after(std::size_t bytes) const {
     const auto& size = sizes_.at(index(bytes));
     if (size.times.size() < kSamplesLeast) return std::nullopt;
     return kFactor * size.median;
   }
-  /// Returns whether one more second get is within the limit, and counts it.
+  /// Returns whether another second get is within the limit, and counts the second get.
   [[nodiscard]] bool take_second() {
     if ((seconds_ + 1) * kSecondsPerGet > gets_) return false;
     ++seconds_;
@@ -57,7 +57,7 @@ class GetTimes {
     std::size_t next = 0;
     Duration median{};
   };
-  // Gets of up to 64 KiB, 128 KiB and so on are of one size.
+  // Gets of up to 64 KiB, of up to 128 KiB and so on share a size.
   static std::size_t index(std::size_t bytes) {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(bytes >> 16U)), 15);
   }

@@ -97,8 +97,8 @@ class HttpEngine::Loop {
  private:
   using Transfers = std::map<RequestId, std::unique_ptr<HttpTransfer>>;
 
-  // Takes a transfer out, and returns the rest of it. Keeps its handle for another one after an
-  // answer only: libcurl 7.88 refuses options on a handle whose host name was not found.
+  // Takes out and returns a transfer. Keeps the transfer's handle for another transfer only after
+  // an answer: libcurl 7.88 refuses options on a handle whose host name was not found.
   std::unique_ptr<HttpTransfer> remove(Transfers::iterator at, bool is_answered) {
     auto transfer = std::move(at->second);
     transfers_.erase(at);
@@ -195,7 +195,7 @@ class HttpEngine::Loop {
   std::deque<Work> queue_;
   bool stopping_ = false;
 
-  // Of the thread.
+  // Used only by the thread.
   Transfers transfers_;
   std::vector<CurlEasy> idle_;
   std::multimap<Clock::time_point, Work> timers_;

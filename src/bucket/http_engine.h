@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP requests, many at once, in one thread. The only place that uses libcurl.
+// Concurrent HTTP requests in one thread. The only user of libcurl.
 #pragma once
 
 #include <chrono>
@@ -22,12 +22,12 @@ namespace varve::bucket {
 /// Limit for all headers of an answer, in bytes.
 inline constexpr std::size_t kAnswerHeaderBytesMax = 65536;
 
-/// One request. The parts and `out` must stay valid until its completion or cancellation.
+/// A request. The parts and `out` must stay valid until completion or cancellation.
 struct HttpRequest {
   std::string method{};
   std::string url{};
   Fields headers{};
-  std::span<const std::span<const std::byte>> parts{};  ///< The body, one after the other.
+  std::span<const std::span<const std::byte>> parts{};  ///< The consecutive parts of the body.
   std::uint64_t body_bytes = 0;                         ///< The length of all parts.
   bool has_body = false;                                ///< Sends a body, even an empty one.
   /// Receives the body of an answer with status 200 or 206. Any other body goes to the answer.
@@ -37,12 +37,12 @@ struct HttpRequest {
   std::chrono::milliseconds timeout{};  ///< Time for the whole request.
 };
 
-/// How a request ended.
+/// The outcome of a request.
 enum class HttpOutcome : std::uint8_t {
   kAnswered,     ///< The whole answer has arrived.
   kNotSent,      ///< No connection: the store has not seen the request.
   kBroken,       ///< The connection broke or waited too long; the request may have arrived.
-  kWrongAnswer,  ///< The answer is no HTTP, or exceeds a limit.
+  kWrongAnswer,  ///< The answer is not HTTP, or exceeds a limit.
   kTooLong,      ///< The answer's body exceeds HttpRequest::answer_bytes_max.
   kNotTrusted,   ///< The certificate is not valid for the host.
   kNotPossible,  ///< The URL or the settings are wrong.
@@ -54,14 +54,14 @@ struct HttpAnswer {
   int status = 0;         ///< Such as 200, if answered or too long.
   Fields headers{};       ///< Names in lower case.
   std::string body{};
-  std::size_t out_bytes = 0;  ///< Bytes that went to HttpRequest::out.
+  std::size_t out_bytes = 0;  ///< Bytes written to HttpRequest::out.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  /// Time from the request to the first byte of its answer, on a connection that was there; 0
-  /// without a byte.
+  /// Time from the request to the first byte of the answer, on an existing connection; 0 without a
+  /// byte.
   std::chrono::microseconds first_byte_after{0};
 
-  /// Returns the value of a header; empty if there is none. Lifetime: as the answer.
+  /// Returns the value of a header; empty without the header. Lifetime: as the answer.
   [[nodiscard]] std::string_view header(std::string_view name) const;
 };
 
@@ -72,9 +72,9 @@ struct HttpSettings {
   std::chrono::milliseconds connect_timeout{10000};
 };
 
-/// Runs requests and other work in one thread of its own. run() is thread-safe; the other functions
-/// must be called by work in that thread only. Redirects are not followed. Certificates are
-/// verified. The proxy of the environment (https_proxy) is used.
+/// Runs requests and other work in an internal thread. run() is thread-safe; the other functions
+/// must be called only by work in the internal thread. Does not follow redirects. Verifies
+/// certificates. Uses the proxy of the environment (https_proxy).
 class HttpEngine {
  public:
   using Clock = std::chrono::steady_clock;
@@ -86,7 +86,7 @@ class HttpEngine {
   [[nodiscard]] static Result<std::unique_ptr<HttpEngine>> create(HttpSettings settings);
   HttpEngine(const HttpEngine&) = delete;
   HttpEngine& operator=(const HttpEngine&) = delete;
-  /// Runs the work that was passed to run(), cancels all requests and timers, and ends the thread.
+  /// Runs the work passed to run(), cancels all requests and timers, and ends the thread.
   ~HttpEngine();
 
   /// Runs work soon, in the order of the calls.
@@ -95,8 +95,8 @@ class HttpEngine {
   void run_at(Clock::time_point time, Work work);
   /// Starts a request. `done` is called once, unless the request is cancelled.
   RequestId start(const HttpRequest& request, Done done);
-  /// Ends a request without calling its `done`. A request that ended is no error. Afterwards, its
-  /// memory is not used any more.
+  /// Ends a request without calling its `done`. An ended request is no error. Afterwards, the
+  /// request's memory is not used any more.
   void cancel(RequestId id);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request in libcurl: its settings, its body, and the bytes of its answer.
+// One request in libcurl: the settings, the request's body, and the bytes of the answer.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ namespace varve::bucket {
 
 using CurlEasy = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
 
-/// A request that is in progress. Used in the engine's thread only. Its address must not change
-/// while the handle is in use.
+/// A request in progress. Used only in the engine's thread. The address of the transfer must not
+/// change while the handle is in use.
 class HttpTransfer {
  public:
   HttpTransfer(CurlEasy easy, const HttpSettings& settings, HttpRequest request,
@@ -29,14 +29,14 @@ class HttpTransfer {
   [[nodiscard]] CURL* easy() const { return easy_.get(); }
   /// Returns whether libcurl accepted all settings.
   [[nodiscard]] bool is_ready() const { return is_ready_; }
-  /// Returns the time at which the request fails unless bytes move before.
+  /// Returns the time at which the request fails unless bytes move earlier.
   [[nodiscard]] HttpEngine::Clock::time_point deadline() const;
   /// Returns the answer after libcurl has ended the request with `code`.
   [[nodiscard]] HttpAnswer finish(CURLcode code);
   /// Returns the answer of a request whose deadline has passed.
   [[nodiscard]] HttpAnswer time_out();
   [[nodiscard]] HttpEngine::Done& done() { return done_; }
-  /// Gives the handle back for another request.
+  /// Returns the handle for another request.
   [[nodiscard]] CurlEasy take_easy();
 
  private:
@@ -62,7 +62,7 @@ class HttpTransfer {
   HttpEngine::Clock::time_point moved_;
   std::uint64_t sent_ = 0;
   std::size_t header_bytes_ = 0;
-  std::string exceeded_{};  // The limit that the answer exceeds.
+  std::string exceeded_{};  // The limit exceeded by the answer.
   bool is_too_long_ = false;
   HttpAnswer answer_;
 };

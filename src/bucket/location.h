@@ -9,7 +9,7 @@
 
 namespace varve::bucket {
 
-/// A bucket, and the names in it that begin with a prefix.
+/// A bucket, and the names in the bucket that begin with a prefix.
 struct Location {
   std::string bucket{};  ///< 3 to 63 characters: a-z, 0-9, "." and "-".
   std::string prefix{};  ///< Empty for the whole bucket; otherwise ends in "/".
@@ -17,15 +17,15 @@ struct Location {
   bool operator==(const Location&) const = default;
 };
 
-/// Returns whether a repository's path means an object store: whether it begins with "s3://".
+/// Returns whether a repository's path means an object store: whether the path begins with "s3://".
 [[nodiscard]] bool is_location(std::string_view path);
 
 /// Parses "s3://BUCKET", "s3://BUCKET/" or "s3://BUCKET/PREFIX", with or without a last slash. The
-/// prefix is taken as it is, without any decoding.
+/// prefix stays unchanged, without any decoding.
 /// Errors: kInvalid with advice.
 [[nodiscard]] Result<Location> parse_location(std::string_view text);
 
-/// Returns the text that parse_location() parses, without a last slash.
+/// Returns the text parsed by parse_location(), without a last slash.
 [[nodiscard]] std::string text_of(const Location& location);
 
 }  // namespace varve::bucket

@@ -55,7 +55,7 @@ Result<void> LockingBucket::put(const std::string& name,
   return {};
 }
 
-// Not all stores lock what an upload in parts makes, so the lock is a request of its own.
+// Not all stores lock an object created by an upload in parts, so locking takes a separate request.
 Result<void> LockingBucket::copy_prefix(const std::string& from, std::uint64_t bytes,
                                         const std::string& to, const PutOptions& options) {
   VARVE_TRY(inner_->copy_prefix(from, bytes, to, options));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bucket that locks the objects that it writes. docs/decisions/104.
+// A bucket that locks new objects. docs/decisions/104.
 #pragma once
 
 #include <chrono>
@@ -18,21 +18,21 @@
 
 namespace varve::bucket {
 
-/// Passes all calls on to another bucket, and locks each new object, unless the lock is off.
-/// Objects that are written again later, the lease and those of probes, get no lock. Thread-safe.
+/// Passes all calls on to another bucket, and locks each new object unless the lock is off. Objects
+/// to be overwritten later, the lease and the objects of probes, get no lock. Thread-safe.
 class LockingBucket final : public Bucket {
  public:
   /// Lifetime: `clock` outlives the bucket.
   LockingBucket(std::unique_ptr<Bucket> inner, const base::Clock& clock)
       : inner_(std::move(inner)), clock_(clock) {}
 
-  /// Sets the lock of objects that are written from now on.
+  /// Sets the lock for all objects written from now on.
   void set_rule(const ObjectLock& rule);
   [[nodiscard]] ObjectLock rule() const;
-  /// Returns the ends of the locks of objects that were written since the last call, in seconds
-  /// since 1970 by the store's clock.
+  /// Returns the ends of the locks of objects written since the last call, in seconds since 1970 by
+  /// the store's clock.
   [[nodiscard]] std::map<std::string, std::int64_t> take_locked();
-  /// Returns the present time by the store's clock, as far as it is known, in seconds since 1970.
+  /// Returns the current time by the store's clock, as far as known, in seconds since 1970.
   [[nodiscard]] std::int64_t store_seconds() const;
 
   [[nodiscard]] Result<void> put(const std::string& name,

@@ -18,8 +18,8 @@ namespace varve::bucket {
                                                           const ObjectStoreOptions& options,
                                                           S3Tuning tuning);
 /// Returns the bucket of a place. Lists one object, so that wrong credentials, a missing bucket or
-/// a wrong address end with an error here. Errors: those of Bucket; kUnsupported in a build without
-/// object stores.
+/// a wrong address fail here.
+/// Errors: errors of Bucket; kUnsupported in a build without object stores.
 [[nodiscard]] Result<std::unique_ptr<Bucket>> open_bucket(const Location& location,
                                                           const ObjectStoreOptions& options,
                                                           S3Tuning tuning);

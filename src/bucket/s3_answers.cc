@@ -102,7 +102,7 @@ struct ListReading {
 
 StoreError read_store_error(std::string_view document) {
   StoreError error;
-  // A document that ends early, or is none, leaves what was read so far.
+  // A document with an early end, or anything else, leaves the values read so far.
   static_cast<void>(read_xml(document, [&](std::string_view path, const std::string& text) {
     if (path == "Error/Code") error.code = printable(text);
     if (path == "Error/Message") error.message = printable(text);

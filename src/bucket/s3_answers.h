@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The documents of a store's answers, as checked structures.
+// The documents in a store's answers, as validated structures.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace varve::bucket {
 
-/// An error as the store names it. All texts are short and printable.
+/// An error named by the store. All texts are short and printable.
 struct StoreError {
   std::string code{};     ///< Such as "NoSuchKey"; empty without a readable document.
   std::string message{};  ///< The store's explanation.
-  std::string region{};   ///< The bucket's region, if the request went to another one.
+  std::string region{};   ///< The bucket's region, if the request used another region.
 };
 /// Returns the error in a document. Accepts any bytes.
 [[nodiscard]] StoreError read_store_error(std::string_view document);
 
-/// Returns the page of ListBucketResult (version 2), whose names are below `prefix` of the bucket.
-/// The names of the result lack it; an object with the name `prefix` is not below it.
-/// Errors: kCorrupt if the document is another one, lacks a value, lists a name outside of
+/// Returns the page of ListBucketResult (version 2). The document's names are below `prefix` of the
+/// bucket; the returned names lack `prefix`. An object with the name `prefix` is left out.
+/// Errors: kCorrupt if the document has another type, lacks a value, lists a name outside of
 /// `prefix` + `below`, at or before `prefix` + `after`, or out of order, or has more objects than
 /// `objects_max`.
 [[nodiscard]] Result<ListPage> read_list_page(std::string_view document, const std::string& prefix,
@@ -40,8 +40,8 @@ struct UnfinishedUpload {
 /// Returns the uploads of ListMultipartUploadsResult. Errors: kCorrupt.
 [[nodiscard]] Result<std::vector<UnfinishedUpload>> read_unfinished(std::string_view document);
 
-/// Returns the text of the element `name` in the root element `root`. Errors: kCorrupt if there is
-/// none, or if it is empty.
+/// Returns the text of the element `name` in the root element `root`. Errors: kCorrupt for a
+/// missing or empty element.
 [[nodiscard]] Result<std::string> read_value(std::string_view document, std::string_view root,
                                              std::string_view name);
 

@@ -19,7 +19,7 @@ namespace {
 Result<void> check_range(const S3Answer& answer, std::uint64_t offset, std::size_t wanted) {
   const auto text = header(answer, "content-range");
   if (answer.status == 416) {
-    // "bytes */100" may tell the length.
+    // "bytes */100" may contain the length.
     const auto slash = text.find('/');
     std::uint64_t total = 0;
     if (slash != std::string_view::npos) {
@@ -102,7 +102,7 @@ Result<void> S3Bucket::put(const std::string& name,
   const auto answer = client_->call(std::move(put));
   if (answer) return {};
   if (answer.error().code() == ErrorCode::kExists) {
-    // An earlier try may have created the object, and its answer was lost.
+    // An earlier try, whose answer was lost, may have created the object.
     VARVE_TRY_ASSIGN(const bool is_ours, has_mark(name, mark));
     if (is_ours) return {};
   }
@@ -174,7 +174,7 @@ Result<S3Answer> S3Bucket::head_answer(const std::string& name) {
   const bool may_be_refused = !answer && (answer.error().code() == ErrorCode::kNotPermitted ||
                                           answer.error().code() == ErrorCode::kIo);
   if (!may_be_refused) return answer;
-  // An answer to HEAD cannot say why the store refuses it. A list can: the client then follows the
+  // An answer to HEAD cannot give the reason of a refusal. A list can: the client then follows the
   // store's clock, or gets other credentials.
   VARVE_TRY(list({}, {}, 1));
   return client_->call(head);

@@ -57,7 +57,7 @@ class S3Bucket final : public Bucket {
   [[nodiscard]] std::string describe() const override { return text_of(location_); }
 
  private:
-  /// Returns the present time by the store's clock, as far as it is known, in seconds since 1970.
+  /// Returns the current time by the store's clock, as far as known, in seconds since 1970.
   [[nodiscard]] std::int64_t store_seconds() const;
   S3Bucket(Location location, std::unique_ptr<S3Client> client);
   [[nodiscard]] Result<void> check_name(const std::string& name) const;
@@ -67,7 +67,7 @@ class S3Bucket final : public Bucket {
                                       std::span<std::byte> out) const;
   /// Returns the answer to HEAD of an object.
   [[nodiscard]] Result<S3Answer> head_answer(const std::string& name);
-  /// Returns whether the object was written by the put() or copy_prefix() with this mark.
+  /// Returns whether the put() or copy_prefix() with the mark wrote the object.
   [[nodiscard]] Result<bool> has_mark(const std::string& name, const std::string& mark);
   [[nodiscard]] Result<void> copy_part(const std::string& from, std::uint64_t bytes,
                                        const std::string& to, const std::string& upload_id,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies inside of the store: an upload in parts whose only part is a range of another object.
+// Copies inside the store: an upload in parts, with a range of another object as the only part.
 #include <fmt/format.h>
 
 #include <array>
@@ -68,7 +68,7 @@ Result<void> S3Bucket::copy_part(const std::string& from, std::uint64_t bytes,
   };
   VARVE_TRY(drop_answer(client_->call(std::move(copy))));
 
-  // The store's own text goes back to it, so only what cannot end the element is accepted.
+  // The store's own text is sent back to the store, so text that could end the element is refused.
   if (etag.find_first_of("<>&") != std::string::npos) {
     return wrong_answer("a strange ETag").with_context(describe());
   }
@@ -90,7 +90,7 @@ Result<void> S3Bucket::copy_part(const std::string& from, std::uint64_t bytes,
   const auto answer = client_->call(std::move(complete));
   if (answer) return {};
   if (answer.error().code() == ErrorCode::kNotFound) {
-    // An earlier try may have completed the upload, and its answer was lost.
+    // An earlier try, whose answer was lost, may have completed the upload.
     VARVE_TRY_ASSIGN(const bool is_ours, has_mark(to, mark));
     if (is_ours) return {};
   }
@@ -107,7 +107,7 @@ Result<void> S3Bucket::abort_upload(const std::string& name, const std::string& 
 }
 
 Result<void> S3Bucket::remove_unfinished(const std::string& prefix) {
-  // A store may list an upload for some time after its end, and a hostile one without end.
+  // A store may list an upload for some time after its end, and a hostile store for ever.
   std::set<std::pair<std::string, std::string>> removed;
   while (removed.size() <= kUnfinishedMax) {
     auto list = request(RequestKind::kList, "GET", {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signs requests, sends them, and repeats those that fail.
+// Signs and sends requests, and repeats failed requests.
 #pragma once
 
 #include <chrono>
@@ -19,16 +19,16 @@ namespace varve::bucket {
 
 /// Sends requests to one bucket. Thread-safe.
 ///
-/// A request that fails for a passing reason is repeated after a random wait. libcurl also repeats
-/// one whose connection was old and broke, so the store may see any request twice. A get that takes
-/// 3 times the median of its size is sent a second time, for at most 5 % of them; the first answer
-/// counts. The client gets new credentials, follows the store's clock, and follows the bucket to
-/// another region of the same store. It sends nothing to another host.
+/// After a transient failure, the client repeats a request after a random wait. libcurl also
+/// repeats a request on an old, broken connection, so the store may see any request twice. A get
+/// taking 3 times the median of its size is sent a second time, for at most 5 % of all gets; the
+/// first answer counts. The client gets new credentials, follows the store's clock, and follows the
+/// bucket to another region of the same store. The client sends nothing to any other host.
 class S3Client {
  public:
   using Done = std::function<void(Result<S3Answer>)>;
 
-  /// Errors: kInvalid for a wrong endpoint or region; kIo.
+  /// Sends no request. Errors: kInvalid for a wrong endpoint or region; kIo.
   [[nodiscard]] static Result<std::unique_ptr<S3Client>> create(const std::string& bucket,
                                                                 const ObjectStoreOptions& options,
                                                                 S3Tuning tuning);
@@ -39,18 +39,20 @@ class S3Client {
 
   /// Sends a request and calls `done` once, from the thread of the requests.
   void submit(S3Request request, Done done);
-  /// Sends a request and waits for its end. Not to be called by a `done`.
+  /// Sends a request and waits for its end. Must not be called by a `done`.
   [[nodiscard]] Result<S3Answer> call(S3Request request);
-  /// Ends all requests, and all later ones, with kInterrupted.
+  /// Ends all current and later requests with kInterrupted.
   void stop();
-  /// Ends the requests under way that change nothing, with kUnavailable. Does not wait for that.
+  /// Ends the requests in flight that change nothing, with kUnavailable. Does not wait for their
+  /// end.
   void interrupt_reads();
 
   [[nodiscard]] Traffic traffic() const;
-  /// Returns the seconds that the store's clock is ahead by its latest answer; nullopt before that.
+  /// Returns the seconds by which the store's clock is ahead, as of the latest answer; nullopt
+  /// before the first answer.
   [[nodiscard]] std::optional<std::int64_t> clock_ahead() const;
   /// Returns the shortest time from the request of a get to the first byte of its answer; nullopt
-  /// before the first one.
+  /// before the first answer.
   [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const;
 
  private:

@@ -13,18 +13,18 @@
 namespace varve::bucket {
 namespace {
 
-// How often patience and second gets are looked at.
+// Interval for checking patience and second gets.
 constexpr std::chrono::milliseconds kTick{20};
 constexpr unsigned kWrongAnswersMax = 4;
 constexpr unsigned kCorrectionsMax = 4;
-// A single failure is no news.
+// A single failure is not reported.
 constexpr unsigned kTriesBeforeReport = 3;
-// Credentials are renewed so long before they expire.
+// Time between the renewal of credentials and their expiry.
 constexpr std::int64_t kRenewBeforeSeconds = 60;
-// The slowest transfer that is not given up, in bytes per second.
+// The slowest transfer that is not aborted, in bytes per second.
 constexpr std::uint64_t kSlowestRate = 16384;
 constexpr int kChangeStalls = 4;
-// Renewing credentials failed: the wait is that after so many tries of a request.
+// A failed renewal of credentials waits as long as a request after this number of tries.
 constexpr unsigned kTriesOfRenewal = 6;
 const char* const kDefaultRegion = "us-east-1";
 
@@ -45,7 +45,7 @@ S3Client::Core::Core(Endpoint endpoint, std::string bucket, const ObjectStoreOpt
 
 S3Client::Core::~Core() {
   stop();
-  renewer_.reset();  // Its work calls the engine.
+  renewer_.reset();  // The renewer's work calls the engine.
   engine_.reset();
 }
 
@@ -121,7 +121,7 @@ void S3Client::Core::begin(const CallPointer& call) {
   schedule_tick();
 }
 
-// Starts the requests that wait, as far as the limit and the credentials allow.
+// Starts waiting requests, as far as the limit and the credentials allow.
 void S3Client::Core::start_ready() {
   if (need_credentials()) renew_credentials();
   if (!credentials_ || are_expired_) return;
@@ -179,7 +179,7 @@ Result<HttpRequest> S3Client::Core::signed_request(const S3Request& request) con
   VARVE_TRY_ASSIGN(auto signature, authorization(parts, *credentials_, region_, time));
   const auto query = query_text(request.query);
   const auto bytes = request.body_bytes + (request.out ? request.out->size() : 0);
-  // A store may work on a change for long before it answers.
+  // A store may work on a change for long before the answer.
   const auto stall = request.is_change ? kChangeStalls * tuning_.stall : tuning_.stall;
   HttpRequest http{
       .method = request.method,
@@ -213,7 +213,7 @@ void S3Client::Core::receive(const CallPointer& call, bool is_second, HttpAnswer
   }
   const auto judgement = judge(call->request, answer, place(call->request), call->region);
   const bool other_is_running = call->first || call->second;
-  // A failure counts only if no other answer can come.
+  // A failure counts only if no other answer is pending.
   if (judgement.step != NextStep::kEnd && other_is_running) return start_ready();
   if (judgement.step == NextStep::kEnd && is_second) {
     cancel(call);
@@ -305,7 +305,7 @@ void S3Client::Core::schedule_tick() {
   });
 }
 
-// Ends the calls that waited too long, and sends late gets a second time.
+// Ends calls that waited too long, and sends late gets a second time.
 void S3Client::Core::tick() {
   const auto time = Clock::now();
   std::vector<CallPointer> late;
@@ -355,15 +355,15 @@ void S3Client::Core::take_credentials(Result<StoreCredentials> credentials) {
   if (credentials) {
     credentials_ = std::move(credentials).value();
     are_expired_ = false;
-    // Credentials that expire at once must not be asked for without end.
+    // Credentials that expire at once must not cause endless renewals.
     if (need_credentials()) credentials_->expires.reset();
   } else if (credentials_ && !are_expired_) {
-    credentials_->expires.reset();  // The store will say when they have expired.
+    credentials_->expires.reset();  // The store will report the expiry.
   } else {
     const auto waiting = std::exchange(ready_, {});
     for (const auto& call : waiting) {
       if (call->has_ended) continue;
-      // The first credentials tell whether the source works; later failures may pass.
+      // The first credentials tell whether the source works; later failures may be transient.
       if (!credentials_) {
         end(call, credentials.error());
         continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a client, in the thread of its requests.
+// The state of a client, in the thread of the client's requests.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@
 
 namespace varve::bucket {
 
-/// All members but those of the public functions belong to the thread of the engine.
+/// The engine's thread owns all members except the members used by the public functions.
 class S3Client::Core {
  public:
   Core(Endpoint endpoint, std::string bucket, const ObjectStoreOptions& options, S3Tuning tuning,
@@ -52,9 +52,9 @@ class S3Client::Core {
     bool has_ended = false;
     std::optional<Error> last_error{};
     std::optional<HttpEngine::RequestId> first{};   // In flight.
-    std::optional<HttpEngine::RequestId> second{};  // In flight, besides the first one.
+    std::optional<HttpEngine::RequestId> second{};  // In flight, besides `first`.
     Clock::time_point first_sent{};
-    std::string region{};                 // The one that the last try was signed for.
+    std::string region{};                 // The region in the last try's signature.
     std::vector<std::byte> second_out{};  // Receives the body of the second get.
   };
   using CallPointer = std::shared_ptr<Call>;
@@ -62,7 +62,7 @@ class S3Client::Core {
   void begin(const CallPointer& call);
   void start_ready();
   void try_once(const CallPointer& call);
-  /// Signs and sends. Returns nullopt after an error, which ends the call.
+  /// Signs and sends a request. Returns nullopt after an error, which ends the call.
   std::optional<HttpEngine::RequestId> send(const CallPointer& call,
                                             std::optional<std::span<std::byte>> out,
                                             bool is_second);
@@ -92,13 +92,13 @@ class S3Client::Core {
   const S3Tuning tuning_;
   const base::SystemClock clock_;
 
-  mutable std::mutex mutex_;  // Innermost. Guards the three below.
+  mutable std::mutex mutex_;  // Innermost. Guards the three members below.
   Traffic traffic_{};
   std::optional<std::int64_t> clock_ahead_;  // By the store's latest answer.
   std::optional<std::chrono::microseconds> round_trip_;
 
   std::string region_;
-  std::int64_t clock_offset_ = 0;  // The store's clock less this machine's, in seconds.
+  std::int64_t clock_offset_ = 0;  // The store's clock minus the local clock, in seconds.
   std::optional<StoreCredentials> credentials_;
   bool are_expired_ = false;
   bool are_renewing_ = false;
@@ -111,7 +111,7 @@ class S3Client::Core {
   Backoff backoff_;
   GetTimes get_times_;
 
-  // The work of these two refers to the members above, so they end first.
+  // The work of the next two members refers to the members above, so the two are destroyed first.
   std::unique_ptr<HttpEngine> engine_;
   std::unique_ptr<base::ThreadPool> renewer_;
 };

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kWaitLeastMax{20};
 
-// The store's errors that need more than their status says.
+// Errors of the store that need more than the status.
 struct KnownError {
   std::string_view name;
   NextStep step;
@@ -163,7 +163,7 @@ Judgement judge(const S3Request& request, const HttpAnswer& answer, const std::s
 
   auto other = std::string(answer.header("x-amz-bucket-region"));
   if (other.empty()) other = told.region;
-  // Only these mean that the region was wrong; a store may name its region in any error.
+  // Only these answers mean a wrong region; a store may name its region in any error.
   const bool is_elsewhere = answer.status == 301 || answer.status == 307 ||
                             (answer.status == 400 && request.method == "HEAD") ||
                             told.code == "AuthorizationHeaderMalformed";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operation of the S3 protocol, and the judgement of its answers.
+// An operation of the S3 protocol, and the judgement of its answers.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline constexpr std::size_t kSmallAnswerBytesMax = 65536;
 /// Limit for the document of a page of a list, in bytes: 1,000 names of 1,024 encoded bytes.
 inline constexpr std::size_t kPageBytesMax = std::size_t{8} << 20;
 
-/// The answer to a request that succeeded, or that has a status that the request accepts.
+/// The answer to a successful request, or an answer with a status accepted by the request.
 struct S3Answer {
   int status = 0;
   Fields headers{};
@@ -31,25 +31,25 @@ struct S3Answer {
   std::size_t out_bytes = 0;
 };
 
-/// An operation. The bytes of `parts` and `out` must stay valid until its end.
+/// An operation. The bytes of `parts` and `out` must stay valid until the operation's end.
 struct S3Request {
   RequestKind kind = RequestKind::kGet;
   std::string method{};
   std::string key{};  ///< The whole name of the object; empty for the bucket itself.
   Fields query{};
-  Fields headers{};  ///< Without those that every request has.
+  Fields headers{};  ///< Without the headers common to all requests.
   std::vector<std::span<const std::byte>> parts{};
   std::uint64_t body_bytes = 0;
   bool has_body = false;
   std::string payload_sha256{};
   std::optional<std::span<std::byte>> out{};
   std::size_t answer_bytes_max = kSmallAnswerBytesMax;
-  bool is_object = false;  ///< The answer is an object: a longer one fails with kTooLarge.
+  bool is_object = false;  ///< The answer is an object: a longer object fails with kTooLarge.
   int accepted = 0;        ///< A status besides 2xx that is no error.
   bool is_change = false;  ///< Waits as long as a change may, instead of as long as a read.
-  bool may_repeat = true;  ///< False for a request that is only worth one try.
+  bool may_repeat = true;  ///< False for a request worth only one try.
   /// Checks an answer with status 2xx or `accepted`. Errors: kCorrupt for a wrong answer;
-  /// kUnavailable for one that reports a passing trouble. The client then repeats the request.
+  /// kUnavailable for an answer reporting a transient failure. The client then repeats the request.
   std::function<Result<void>(const S3Answer&)> check{};
 };
 
@@ -69,11 +69,11 @@ struct Judgement {
   std::optional<Error> error{};             ///< The error, for all steps but kEnd.
   std::string region{};                     ///< The region, for kOtherRegion.
   std::optional<Timestamp> store_time{};    ///< The store's time, for kOtherClock.
-  std::chrono::milliseconds wait_least{0};  ///< The wait that the store asks for.
+  std::chrono::milliseconds wait_least{0};  ///< The wait requested by the store.
 };
 
-/// Judges the answer to a request. `place` names the object or bucket in messages, `region` is the
-/// one that the request was signed for.
+/// Judges the answer to a request. `place` names the object or bucket in messages; `region` is the
+/// region in the request's signature.
 [[nodiscard]] Judgement judge(const S3Request& request, const HttpAnswer& answer,
                               const std::string& place, const std::string& region);
 

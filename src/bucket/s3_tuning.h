@@ -10,19 +10,19 @@
 namespace varve::bucket {
 
 struct S3Tuning {
-  std::size_t requests_max = 64;  ///< Requests in flight; further ones wait in their order.
+  std::size_t requests_max = 64;  ///< Requests in flight; further requests wait in order.
   std::chrono::milliseconds wait_first{100};   ///< Limit of the wait before the second try.
   std::chrono::milliseconds wait_most{20000};  ///< Limit of any wait between two tries.
-  /// Time after which a get, head or list that was not answered fails with kUnavailable.
+  /// Time after which an unanswered get, head or list fails with kUnavailable.
   std::chrono::milliseconds read_patience{60000};
-  /// The same for all other requests; zero means that they are repeated until stop().
+  /// The patience for all other requests; zero repeats requests until stop().
   std::chrono::milliseconds change_patience{0};
   std::chrono::milliseconds connect_timeout{10000};  ///< Time for a connection.
   std::chrono::milliseconds stall{30000};            ///< Time without any byte in a request.
-  /// Shortest time after which a get is sent a second time, if that is 3 times the median.
+  /// Least time after which a get is sent a second time; otherwise, the time is 3 times the median.
   std::chrono::milliseconds second_get_least{100};
-  /// Receives the reason for which requests wait, and an empty text once one succeeds again. Called
-  /// from the thread of the requests; must return soon.
+  /// Receives the reason for which requests wait, and an empty text once a request succeeds again.
+  /// Called from the thread of the requests; must return soon.
   std::function<void(const std::string& trouble)> trouble{};
 };
 

@@ -61,7 +61,7 @@ bool derive(const StoreCredentials& credentials, std::string_view day, const std
   return is_derived;
 }
 
-// Removes blanks at both ends and repeated ones.
+// Removes blanks at both ends, and repeated blanks.
 std::string trimmed(std::string_view value) {
   std::string text;
   for (const char c : value) {

@@ -19,7 +19,7 @@ struct Reading {
   XML_Parser parser = nullptr;
   const XmlElement* element = nullptr;
   std::string path{};
-  std::vector<std::string> texts{};  // Of the open elements.
+  std::vector<std::string> texts{};  // Texts of the open elements.
   std::optional<Error> failed{};
 
   void fail(Error error) {
@@ -70,7 +70,7 @@ void XMLCALL refuse_document_type(void* data, const XML_Char* /*name*/, const XM
 }  // namespace
 
 Result<void> read_xml(std::string_view document, const XmlElement& element) {
-  // A store may send blanks while it works, even before the declaration.
+  // A store may send blanks during its work, even before the declaration.
   document.remove_prefix(std::min(document.find_first_not_of(" \t\r\n"), document.size()));
   const std::unique_ptr<std::remove_pointer_t<XML_Parser>, decltype(&XML_ParserFree)> parser(
       XML_ParserCreate(nullptr), &XML_ParserFree);
