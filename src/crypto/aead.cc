@@ -33,7 +33,7 @@ const EVP_CIPHER* evp_cipher(Cipher cipher) {
   return found;
 }
 
-// A mutable global: a test cannot pass an observer down to each place that seals.
+// A mutable global: a test cannot pass an observer down to every sealing place.
 std::atomic<SealObserver> observer_of_seals = nullptr;
 
 int length_of(std::size_t bytes) {
@@ -49,7 +49,7 @@ bool add_associated(EVP_CIPHER_CTX* context, std::span<const std::byte> associat
          1;
 }
 
-/// Returns whether `decrypt` makes zeros of each piece of `sealed`.
+/// Returns whether `decrypt` turns each piece of `sealed` into zeros.
 bool opens_to_zeros(
     std::span<const std::byte> sealed, std::span<std::byte> room,
     const std::function<bool(std::span<const std::byte>, std::span<std::byte>)>& decrypt) {
@@ -86,7 +86,7 @@ Nonce nonce_of(std::uint64_t number) {
 struct Aead::Keyed {
   using Contexts = ContextPool<EVP_CIPHER_CTX, EVP_CIPHER_CTX_free>;
 
-  /// A context that one text uses.
+  /// A context used by one text.
   class Use {
    public:
     explicit Use(Keyed& keyed) : keyed_(keyed), context_(keyed.contexts.take()) {
@@ -221,12 +221,12 @@ Result<SecretKey> derive_key(std::span<const std::byte> secret, std::span<const 
   VARVE_ASSERT(kdf != nullptr);
   const std::unique_ptr<EVP_KDF_CTX, FreeEvp> context(EVP_KDF_CTX_new(kdf.get()));
   if (!context) return Error(ErrorCode::kIo, "no memory to derive a key");
-  // OpenSSL's parameters are not const, but it only reads these.
+  // OpenSSL's parameters are not const, but OpenSSL only reads the bytes.
   const auto octets = [](const char* name, const void* bytes, std::size_t size) {
     return OSSL_PARAM_construct_octet_string(name, const_cast<void*>(bytes), size);
   };
   std::array<char, 7> digest{"SHA256"};
-  // Without a salt, HKDF takes zeros; OpenSSL refuses an empty one.
+  // Without a salt, HKDF uses zeros; OpenSSL refuses an empty salt.
   const std::array<OSSL_PARAM, 5> parameters{
       OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest.data(), 0),
       octets(OSSL_KDF_PARAM_KEY, secret.data(), secret.size()),

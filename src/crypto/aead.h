@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Authenticated encryption with associated data, and key derivation: by OpenSSL, and AES-256-GCM by
-// libIPSec_MB where it is installed (crypto/gcm_library.h).
+// libIPSec_MB if installed (crypto/gcm_library.h).
 #pragma once
 
 #include <array>
@@ -29,32 +29,34 @@ using Tag = AuthenticationCode<kTagBytes>;
 /// Returns the nonce that holds `number` as a little-endian integer.
 [[nodiscard]] Nonce nonce_of(std::uint64_t number);
 
-/// Seals texts with the caller's nonces, and opens them, under one key. It is for nonces that are
-/// counted under a fresh key; HedgedAead seals all other texts. Copies share the key and its
-/// expanded form: that of libIPSec_MB, or a few contexts of OpenSSL. The last copy's end wipes it.
-/// Immutable and thread-safe, also in the child of a fork.
+/// Seals texts with the caller's nonces, and opens texts, under one key. Meant for counted nonces
+/// under a fresh key; HedgedAead seals all other texts. Copies share the key and the key's expanded
+/// form: the form of libIPSec_MB, or a few contexts of OpenSSL. Destroying the last copy wipes
+/// both. Immutable and thread-safe, also in the child of a fork.
 class Aead {
  public:
   Aead(Cipher cipher, SecretKey key);
 
-  /// Encrypts `text` in place, and returns its tag, which also covers `associated`. No two texts
-  /// may have the same nonce under the same key.
+  /// Encrypts `text` in place, and returns the tag of `text` and `associated`. No two texts may
+  /// have the same nonce under the same key.
   [[nodiscard]] Tag seal(const Nonce& nonce, std::span<const std::byte> associated,
                          std::span<std::byte> text) const;
-  /// Decrypts `text` in place. Returns false, and fills `text` with zeros, unless seal() made it
-  /// and the tag with this key, nonce and associated data.
+  /// Decrypts `text` in place. Returns false, and fills `text` with zeros, unless seal() made
+  /// `text` and `tag` with the same key, nonce and associated data.
   [[nodiscard]] bool open(const Nonce& nonce, std::span<const std::byte> associated,
                           std::span<std::byte> text, const Tag& tag) const;
-  /// As open(), from `sealed` to `out` of the same length. The two may not overlap.
+  /// Decrypts as open() does, from `sealed` to `out` of the same length. The two spans may not
+  /// overlap.
   [[nodiscard]] bool open(const Nonce& nonce, std::span<const std::byte> associated,
                           std::span<const std::byte> sealed, const Tag& tag,
                           std::span<std::byte> out) const;
-  /// Returns a digest of `text`: different texts have different ones, but for a chance of 2^-80, as
-  /// long as no digest is known to an attacker. The key must seal nothing. It is the tag of an
-  /// empty text with the nonce 0, a universal hash, which is several times as fast as SHA-256.
+  /// Returns a digest of `text`: different texts have different digests, but for a chance of 2^-80,
+  /// as long as no digest is known to an attacker. The key must seal nothing. The digest is the tag
+  /// of an empty text with the nonce 0, a universal hash, which is several times as fast as
+  /// SHA-256.
   [[nodiscard]] Tag secret_digest(std::span<const std::byte> text) const;
-  /// Returns whether seal() made `sealed` of zeros with this key and nonce. The associated data
-  /// does not matter. Unlike open(), needs no tag: any other byte opens to something else.
+  /// Returns whether seal() made `sealed` from zeros with the same key and nonce. The associated
+  /// data does not matter. Unlike open(), needs no tag: any other byte opens to a different text.
   [[nodiscard]] bool is_sealed_zeros(const Nonce& nonce, std::span<const std::byte> sealed) const;
 
  private:
@@ -62,16 +64,16 @@ class Aead {
   std::shared_ptr<Keyed> keyed_;
 };
 
-/// Derives a key from another one by HKDF-SHA-256 (RFC 5869): `salt` is its salt, `info` its info.
+/// Derives a key from another key by HKDF-SHA-256 (RFC 5869) with `salt` and `info`.
 /// Errors: kIo without memory.
 [[nodiscard]] Result<SecretKey> derive_key(const SecretKey& key, std::span<const std::byte> salt,
                                            std::string_view info);
 
-/// As above, from secret bytes of any length.
+/// Derives a key as above, from secret bytes of any length.
 [[nodiscard]] Result<SecretKey> derive_key(std::span<const std::byte> secret,
                                            std::span<const std::byte> salt, std::string_view info);
 
-/// Returns the cipher that this processor computes faster, by measuring both.
+/// Returns the faster cipher on this processor, by measuring both.
 [[nodiscard]] Cipher faster_cipher();
 
 }  // namespace varve::crypto

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSSL's contexts that hold an expanded key, kept for the next texts under it.
+// OpenSSL's contexts with an expanded key, kept for the next texts under the same key.
 #pragma once
 
 #include <array>
@@ -7,25 +7,25 @@
 
 namespace varve::crypto {
 
-/// Keeps a few contexts of one key that no thread uses at present. Thread-safe, without locks.
-/// `kFree` frees a context and wipes its key.
+/// Keeps a few unused contexts of one key. Thread-safe, without locks. `kFree` frees a context and
+/// wipes its key.
 ///
-/// A child of a fork has copies of the contexts, and frees them as its own. It loses the memory of
-/// the contexts that other threads used at the time of the fork.
+/// A child of a fork has copies of the contexts, and frees the copies. The child leaks the memory
+/// of all contexts in use by other threads at the time of the fork.
 template <typename Context, auto kFree>
 class ContextPool {
  public:
   ContextPool() = default;
   ContextPool(const ContextPool&) = delete;
   ContextPool& operator=(const ContextPool&) = delete;
-  /// Frees all contexts. No thread may have one.
+  /// Frees all contexts. No thread may hold a context.
   ~ContextPool() {
     for (auto& place : kept_) {
       if (auto* const context = place.load(std::memory_order_acquire)) kFree(context);
     }
   }
 
-  /// Takes a context. Returns null if none is left: the caller then makes one.
+  /// Takes a context. Returns null without a free context: the caller then creates a context.
   [[nodiscard]] Context* take() {
     for (auto& place : kept_) {
       if (place.load(std::memory_order_relaxed) == nullptr) continue;
@@ -34,7 +34,7 @@ class ContextPool {
     return nullptr;
   }
 
-  /// Gives a context back, or frees it if enough are kept.
+  /// Returns a context to the pool, or frees the context if the pool is full.
   void give(Context* context) {
     for (auto& place : kept_) {
       Context* none = nullptr;
@@ -47,8 +47,8 @@ class ContextPool {
   }
 
  private:
-  // The number of threads that use one key at a time is that of the processors or less. A key with
-  // more of them sets up some contexts again.
+  // The number of threads using one key at a time is at most the number of processors. A key with
+  // more than kKeptMax threads sets up some contexts again.
   static constexpr std::size_t kKeptMax = 4;
   std::array<std::atomic<Context*>, kKeptMax> kept_{};
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ownership of OpenSSL's objects, and bytes as it takes them. Only for sources of this room.
+// Ownership of OpenSSL's objects, and bytes in OpenSSL's types. Only for sources of this room.
 #pragma once
 
 #include <openssl/evp.h>

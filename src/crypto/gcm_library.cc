@@ -46,7 +46,7 @@ const std::uint8_t* octets(const std::byte* bytes) {
 }
 std::uint8_t* octets(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(bytes); }
 
-/// The state of one text. It has the end of the key stream, so it is wiped.
+/// The state of one text. Contains the end of the key stream, and is therefore wiped.
 class TextState {
  public:
   TextState() = default;
@@ -59,8 +59,9 @@ class TextState {
   gcm_context_data data_;
 };
 
-// Returns nullopt if the library refuses its arguments: it then writes no tag, and says so in a
-// variable that all threads share. A tag of zeros has a probability of 2^-128.
+// Returns nullopt if the library refuses the arguments: the library then writes no tag, and only
+// reports the refusal in a variable shared by all threads. A tag of zeros has a probability of
+// 2^-128.
 std::optional<Tag> transform(aes_gcm_enc_dec_t function, const gcm_key_data& key,
                              const Nonce& nonce, std::span<const std::byte> associated,
                              const std::byte* in, std::span<std::byte> out) {
@@ -80,7 +81,7 @@ std::optional<Tag> transform(aes_gcm_enc_dec_t function, const gcm_key_data& key
 class Library {
  public:
   Library() {
-    // The name has been the same since version 1.0, and 2.0 has another one.
+    // The name has been the same since version 1.0; version 2.0 has another name.
     void* const library = ::dlopen("libIPSec_MB.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
     const auto version = find<decltype(&imb_get_version)>(library, "imb_get_version");
@@ -92,7 +93,7 @@ class Library {
         version() < IMB_VERSION_NUM) {
       return;
     }
-    // Zeros of the kernel, most of which stay untouched: Varve uses a few functions of the manager.
+    // Zeros of the kernel, mostly untouched: Varve uses only a few functions of the manager.
     void* const memory =
         ::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return;
@@ -107,7 +108,7 @@ class Library {
     if (gives_published_answer(*manager)) manager_ = manager;
   }
 
-  /// Returns null if the library is not to be used.
+  /// Returns null if the library must not be used.
   [[nodiscard]] const IMB_MGR* manager() const { return manager_; }
 
  private:
@@ -127,8 +128,8 @@ std::array<std::byte, kSize> bytes_of(const std::array<std::uint8_t, kSize>& val
   return bytes;
 }
 
-// Test case 16 of "The Galois/Counter Mode of Operation", McGrew and Viega. A library that is not
-// compatible with the header fails here, and not in a repository.
+// Test case 16 of "The Galois/Counter Mode of Operation", McGrew and Viega. A library incompatible
+// with the header fails here, and not in a repository.
 bool Library::gives_published_answer(const IMB_MGR& manager) {
   constexpr std::array<std::uint8_t, kKeyBytes> kKey = {
       0xfe, 0xff, 0xe9, 0x92, 0x86, 0x65, 0x73, 0x1c, 0x6d, 0x6a, 0x8f,
@@ -163,7 +164,7 @@ bool Library::gives_published_answer(const IMB_MGR& manager) {
 }
 
 const IMB_MGR* manager() {
-  static const Library library;  // Stays loaded: it has no state that ends.
+  static const Library library;  // Stays loaded, because the library has no state to end.
   return library.manager();
 }
 

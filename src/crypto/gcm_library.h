@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES-256-GCM by Intel's Multi-Buffer Crypto library (libIPSec_MB), which has code for more
-// processors than OpenSSL 3.0, and less to do for each text. docs/decisions/114.
+// processors than OpenSSL 3.0, and a lower cost per text. docs/decisions/114.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace varve::crypto {
 
-/// A key that the library has expanded, in ordinary memory. Its destructor wipes it. Immutable, and
+/// A key expanded by the library, in ordinary memory. The destructor wipes the key. Immutable, and
 /// thread-safe, also in the child of a fork.
 class GcmKey {
  public:
@@ -23,11 +23,11 @@ class GcmKey {
   GcmKey& operator=(const GcmKey&) = delete;
   ~GcmKey();
 
-  /// Encrypts `text` in place, and returns its tag.
+  /// Encrypts `text` in place, and returns the tag.
   [[nodiscard]] Tag seal(const Nonce& nonce, std::span<const std::byte> associated,
                          std::span<std::byte> text) const;
-  /// Decrypts `sealed`, which may be `out` itself, and returns the tag that it should have; nullopt
-  /// if the library computed none. The caller compares this tag, and wipes `out` if it differs.
+  /// Decrypts `sealed`, which may be `out` itself, and returns the expected tag; nullopt if the
+  /// library computed no tag. The caller compares the tags, and wipes `out` if the tags differ.
   [[nodiscard]] std::optional<Tag> open(const Nonce& nonce, std::span<const std::byte> associated,
                                         const std::byte* sealed, std::span<std::byte> out) const;
 
@@ -39,8 +39,8 @@ class GcmKey {
   const std::unique_ptr<Expanded> expanded_;
 };
 
-/// Decrypts one text in pieces, without authenticating it. Not thread-safe.
-/// Lifetime: the key outlives it.
+/// Decrypts one text in pieces, without authentication. Not thread-safe.
+/// Lifetime: the key outlives the stream.
 class GcmStream {
  public:
   GcmStream(const GcmKey& key, const Nonce& nonce);
@@ -53,12 +53,12 @@ class GcmStream {
 
  private:
   struct State;
-  [[maybe_unused]] const GcmKey& key_;  // Without the library, nothing uses it.
+  [[maybe_unused]] const GcmKey& key_;  // Unused without the library.
   const std::unique_ptr<State> state_;
 };
 
-/// Keeps keys that are expanded from now on from the library, or ends that. Only for tests, which
-/// count OpenSSL's calls or compare both.
+/// Keeps keys expanded from now on away from the library, or ends the avoidance. Only for tests
+/// that count OpenSSL's calls or compare both implementations.
 void avoid_gcm_library(bool avoid);
 
 }  // namespace varve::crypto

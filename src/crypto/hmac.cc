@@ -40,7 +40,7 @@ Hmac::Hmac(SecretKey key) : keyed_(std::make_shared<Keyed>(std::move(key))) {}
 Mac Hmac::of(std::initializer_list<std::span<const std::byte>> parts) const {
   auto* context = keyed_->contexts.take();
   if (context == nullptr) context = new_context(keyed_->key);
-  // Without a key, the context begins again with the one that it has.
+  // Without a key argument, the context restarts with its key.
   bool ok = EVP_MAC_init(context, nullptr, 0, nullptr) == 1;
   for (const auto part : parts) {
     ok = ok && EVP_MAC_update(context, evp_bytes(part), part.size()) == 1;

@@ -15,13 +15,13 @@ namespace varve::crypto {
 
 using Mac = AuthenticationCode<32>;
 
-/// Computes HMAC-SHA-256 under one key. Copies share the key and its contexts. Immutable and
+/// Computes HMAC-SHA-256 under a key. Copies share the key and the key's contexts. Immutable and
 /// thread-safe.
 class Hmac {
  public:
   explicit Hmac(SecretKey key);
 
-  /// Returns the code of a text, which is the parts one after the other.
+  /// Returns the code of the text made of the consecutive parts.
   [[nodiscard]] Mac of(std::initializer_list<std::span<const std::byte>> parts) const;
 
  private:
@@ -29,7 +29,7 @@ class Hmac {
   std::shared_ptr<Keyed> keyed_;
 };
 
-/// Returns the HMAC-SHA-256 of one text. For many texts under one key, an Hmac is faster.
+/// Returns the HMAC-SHA-256 of a text. For many texts under one key, an Hmac is faster.
 [[nodiscard]] Mac hmac_sha256(const SecretKey& key, std::span<const std::byte> text);
 
 }  // namespace varve::crypto

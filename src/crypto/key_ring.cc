@@ -7,8 +7,8 @@ namespace varve::crypto {
 
 namespace {
 
-// The info of each purpose's derivation, by purpose. FORMAT.md has the same words,
-// and those of NonceHedge.
+// The info of each purpose's derivation, by purpose. FORMAT.md has the same words, and the words of
+// NonceHedge.
 constexpr std::array<std::string_view, 9> kInfos = {
     "varve containers", "varve catalog", "varve overlay", "varve names", "varve files",
     "varve staging",    "varve slots",   "varve chunker", "varve heads"};
@@ -19,7 +19,7 @@ constexpr std::string_view kSaltedInfo = "varve salted";
 Result<std::shared_ptr<const KeyRing>> KeyRing::make(SecretKey master, std::string repository_id,
                                                      Cipher cipher) {
   std::shared_ptr<KeyRing> ring(new KeyRing(std::move(master), std::move(repository_id), cipher));
-  // The id is the salt, so a master key that two repositories share gives them different keys.
+  // The id is the salt, so two repositories sharing a master key derive different keys.
   const auto salt = std::as_bytes(std::span(ring->repository_id_));
   for (const auto info : kInfos) {
     VARVE_TRY_ASSIGN(auto key, derive_key(ring->master_, salt, info));

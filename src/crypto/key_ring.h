@@ -21,21 +21,21 @@
 
 namespace varve::crypto {
 
-/// The uses of keys. Each purpose has a key of its own, so texts of two purposes never share one.
+/// The uses of keys. Each purpose has a separate key, so texts of two purposes never share a key.
 enum class Purpose : std::uint8_t {
-  kContainers,  ///< Headers and frames of containers; each container derives its own.
+  kContainers,  ///< Headers and frames of containers; each container derives a key.
   kCatalog,     ///< Values of the catalog.
-  kOverlay,     ///< Values of an open version's overlay; each overlay derives its own.
+  kOverlay,     ///< Values of an open version's overlay; each overlay derives a key.
   kNames,       ///< Names in keys of the catalog and of overlays, by HMAC.
-  kFiles,       ///< Files that are read and written as sealed blocks; each file derives its own.
-  kStaging,     ///< Contents of open versions; each file derives its own.
+  kFiles,       ///< Files read and written as sealed blocks; each file derives a key.
+  kStaging,     ///< Contents of open versions; each file derives a key.
   kSlots,       ///< Authentication of the key slots.
   kChunker,     ///< Tables of the keyed chunkers.
   kHeads,       ///< Authentication of the heads in an object store.
 };
 
 /// The keys of one repository, derived from its master key. Immutable and thread-safe. A plain
-/// repository has none: its users hold a null pointer.
+/// repository has a null pointer instead.
 class KeyRing {
  public:
   /// `repository_id` is the text in the superblock. Errors: kIo without memory.
@@ -55,7 +55,7 @@ class KeyRing {
   /// Returns the cipher under the key that HKDF derives from the purpose's key and a salt. The
   /// purpose is not kContainers. Errors: kIo without memory.
   [[nodiscard]] Result<HedgedAead> salted(Purpose purpose, const Salt& salt) const;
-  /// Returns the cipher of the container with this salt, whose nonces are counted.
+  /// Returns the cipher of the container with the given salt; the cipher's nonces are counted.
   /// Errors: kIo without memory.
   [[nodiscard]] Result<Aead> of_container(const Salt& salt) const;
   /// Returns the cipher under another key of the repository.
@@ -69,7 +69,7 @@ class KeyRing {
   std::string repository_id_;
   Cipher cipher_;
   std::vector<SecretKey> keys_;  // By purpose.
-  std::optional<Hmac> names_;    // Always there, as nonces_.
+  std::optional<Hmac> names_;    // Always set, as nonces_ is.
   std::optional<NonceHedge> nonces_;
 };
 

@@ -30,7 +30,7 @@ namespace crypto {
 namespace {
 
 constexpr std::uint32_t kMemoryKibMax = 1U << 20;
-constexpr std::uint32_t kMemoryKibALane = 8;  // RFC 9106 asks for that.
+constexpr std::uint32_t kMemoryKibALane = 8;  // Required by RFC 9106.
 constexpr std::uint32_t kPassesMax = 16;
 constexpr std::uint32_t kLanesMax = 16;
 constexpr std::size_t kLabelBytesMax = 64;
@@ -41,13 +41,14 @@ unsigned char* octets_of(std::span<std::byte> bytes) {
 }
 
 /// The two keys of a slot. AES-GCM alone does not commit to a key: a text can open under several
-/// keys that its author chose. So the slot's key derives both, and the second one is stored.
+/// keys chosen by the text's author. So the slot's key derives both keys, and the slot stores the
+/// second key.
 struct SlotKeys {
   SecretKey sealing;     // Seals the master key.
   SecretKey commitment;  // Stands in the slot.
 };
 
-/// Returns what a slot is bound to.
+/// Returns the data to which a slot is bound.
 std::string associated_with(std::string_view word, const KeySlot& slot,
                             std::string_view repository_id) {
   std::string text(word);
@@ -72,8 +73,8 @@ Result<SlotKeys> slot_keys(const KeySlot& slot, std::span<const std::byte> secre
   return SlotKeys{std::move(sealing), std::move(commitment)};
 }
 
-/// Returns the master key if `secret` opens the slot. A wrong commitment and a text that does not
-/// open look the same.
+/// Returns the master key if `secret` opens the slot. A wrong commitment and a failed opening look
+/// the same.
 Result<std::optional<SecretKey>> open_slot(const KeySlot& slot, std::span<const std::byte> secret,
                                            std::string_view repository_id) {
   VARVE_TRY_ASSIGN(auto keys, slot_keys(slot, secret, repository_id));
@@ -89,7 +90,7 @@ Result<std::optional<SecretKey>> open_slot(const KeySlot& slot, std::span<const 
   return std::optional(*std::move(master));
 }
 
-/// Returns what a try of the slot costs, in KiB of memory times passes.
+/// Returns the cost of trying a slot, in KiB of memory times passes.
 std::uint64_t cost_of(const KeySlot* slot) {
   return std::uint64_t{slot->info.cost.memory_kib} * slot->info.cost.passes;
 }
@@ -126,7 +127,8 @@ Result<SecretKey> stretch(std::span<const std::byte> text, std::span<const std::
   argon2_context context{};
   context.out = octets_of(derived);
   context.outlen = kKeyBytes;
-  // Argon2 only reads both: without ARGON2_FLAG_CLEAR_PASSWORD it does not wipe the text.
+  // Argon2 only reads both buffers: without ARGON2_FLAG_CLEAR_PASSWORD, Argon2 does not wipe the
+  // text.
   const auto read_only = [](std::span<const std::byte> bytes) {
     return reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data()));
   };
@@ -188,7 +190,7 @@ Result<KeySlot> seal_slot(const NewKey& key, std::uint32_t number, std::int64_t 
   }
   const auto associated = associated_with("varve slot", slot, repository_id);
   VARVE_TRY_ASSIGN(const auto hedge, NonceHedge::make(master, repository_id, Cipher::kAes256Gcm));
-  // The text is the same for each slot, and the secret decides the key, too.
+  // The text is the same for each slot, but the secret affects the key, too.
   VARVE_TRY_ASSIGN(slot.salt, hedge.new_salt(base::as_bytes(associated)));
   VARVE_TRY_ASSIGN(auto keys, slot_keys(slot, secret.bytes(), repository_id));
   std::ranges::copy(keys.commitment.bytes(), slot.commitment.begin());

@@ -14,8 +14,8 @@ namespace {
 // The uses of the codes. docs/ENCRYPTION.md has the same numbers.
 enum class HedgeUse : std::uint8_t { kNonce = 0, kSalt = 1 };
 
-// The random bytes have one length for each use, and the length of the place is in the text: so no
-// two different inputs are one text.
+// The random bytes have a fixed length per use, and the text contains the length of the place, so
+// different inputs never give the same text.
 Mac hedge(const Hmac& hmac, HedgeUse use, std::span<const std::byte> random,
           std::span<const std::byte> place, std::span<const std::byte> content) {
   std::array<std::byte, 1 + sizeof(std::uint64_t)> front{static_cast<std::byte>(use)};
@@ -35,7 +35,7 @@ Result<NonceHedge> NonceHedge::make(const SecretKey& master, std::string_view re
 
 Nonce NonceHedge::nonce(const NonceSeed& seed, std::span<const std::byte> associated,
                         std::span<const std::byte> text) const {
-  // The digest has a fixed length, and is secret: only its code is stored.
+  // The digest has a fixed length, and is secret: only the digest's code is stored.
   const auto mac = hedge(hmac_, HedgeUse::kNonce, seed, associated, digests_.secret_digest(text));
   Nonce made{};
   std::copy_n(mac.begin(), made.size(), made.begin());

@@ -21,9 +21,9 @@ using Salt = std::array<std::byte, kSaltBytes>;
 /// The random bytes of one nonce.
 using NonceSeed = std::array<std::byte, 16>;
 
-/// Makes nonces and salts from random bytes and from what they protect, by an HMAC under a key of
-/// its own. After a virtual machine went back to a snapshot, the random bytes may repeat: two
-/// texts that differ still have different nonces. Copies share the key. Immutable and thread-safe.
+/// Derives nonces and salts from random bytes and the protected data, by an HMAC under a separate
+/// key. After a virtual machine was reset to a snapshot, the random bytes may repeat: two different
+/// texts still have different nonces. Copies share the key. Immutable and thread-safe.
 class NonceHedge {
  public:
   /// Returns the hedge of a repository, whose id is the text in the superblock. Errors: kIo without
@@ -34,8 +34,8 @@ class NonceHedge {
   /// Returns the nonce of a text with its associated data.
   [[nodiscard]] Nonce nonce(const NonceSeed& seed, std::span<const std::byte> associated,
                             std::span<const std::byte> text) const;
-  /// Returns a salt for a key that is used at `place` only. If the nonces under the key are
-  /// counted, `content` must determine all texts that the key seals; otherwise `content` is empty.
+  /// Returns a salt for a key used at `place` only. If the nonces under the key are counted,
+  /// `content` must determine all texts sealed by the key; otherwise `content` is empty.
   /// Errors: kIo without random bytes.
   [[nodiscard]] Result<Salt> new_salt(std::span<const std::byte> place,
                                       std::span<const std::byte> content = {}) const;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 constexpr std::size_t kRandomBytes = 20;
 constexpr std::size_t kRandomCharacters = kRandomBytes * 8 / 5;
-constexpr std::size_t kCharacters = kRandomCharacters + 3;  // Three of them are the checksum.
+constexpr std::size_t kCharacters = kRandomCharacters + 3;  // Three characters are the checksum.
 constexpr std::size_t kGroup = 5;
 constexpr std::size_t kTextBytes = kCharacters + kCharacters / kGroup - 1;
 
@@ -42,7 +42,7 @@ bool is_blank(char character) {
   return std::string_view(" \t\r\n\v\f").find(character) != std::string_view::npos;
 }
 
-/// Returns the value of a character, or nullopt for one that no code has.
+/// Returns the value of a character; nullopt for a character that no code contains.
 std::optional<unsigned> value_of(char character) {
   auto upper = static_cast<char>(std::toupper(static_cast<unsigned char>(character)));
   if (upper == 'O') upper = '0';

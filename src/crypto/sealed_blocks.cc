@@ -139,7 +139,7 @@ Result<SealedFault> find_sealed_fault(io::File& file,
   const SealedShape& shape = decoded->first;
   std::vector<std::byte> slots(shape.slots_at_once() * shape.slot_bytes());
   SealedFault fault;
-  std::size_t other_bytes = 0;  // In the slot of the last block, behind it.
+  std::size_t other_bytes = 0;  // Bytes behind the last block in the block's slot.
   for (std::uint64_t block = 0; got != 0;) {
     VARVE_TRY_ASSIGN(got, file.read_at(shape.slot_at(block), slots));
     fault.stopped = goes_on && !goes_on(got);

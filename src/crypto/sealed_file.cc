@@ -55,7 +55,7 @@ class SealedFile final : public io::File {
   Result<void> truncate(std::uint64_t bytes) override {
     const std::lock_guard lock(writing_);
     if (bytes == 0) {
-      // The next write makes another salt, and so another key.
+      // The next write creates another salt, and so another key.
       const std::lock_guard guard(mutex_);
       cipher_.reset();
       texts_.reset();
@@ -121,7 +121,7 @@ class SealedFile final : public io::File {
     return cipher_;
   }
 
-  /// As present_cipher(), but gives an empty file a header.
+  /// Like present_cipher(), but writes a header to an empty file.
   Result<Cipher> cipher_for_writing() {
     VARVE_TRY_ASSIGN(auto present, present_cipher());
     if (present) return present;
@@ -149,7 +149,7 @@ class SealedFile final : public io::File {
     return hole ? end : offset;
   }
 
-  /// Opens the block in `slot` to `text`, and returns its length.
+  /// Opens the block in `slot` to `text`, and returns the length of the text.
   [[nodiscard]] Result<std::size_t> open_block(const BlockCipher& cipher, std::uint64_t block,
                                                std::span<const std::byte> slot,
                                                std::span<std::byte> text) const {
@@ -169,8 +169,8 @@ class SealedFile final : public io::File {
     std::size_t done = 0;
     std::uint64_t block = offset / shape.block_bytes;
     const auto slots_max = std::min<std::uint64_t>(stop - block, shape.slots_at_once());
-    // Not zeroed: most reads are one block of an index, and filling it would be a tenth of the
-    // time.
+    // Not zeroed: most reads are one block of an index, and zeroing the buffer would be a tenth of
+    // the time.
     const auto buffer = std::make_unique_for_overwrite<std::byte[]>(
         static_cast<std::size_t>(slots_max) * shape.slot_bytes());
     while (block < stop) {
@@ -212,24 +212,24 @@ class SealedFile final : public io::File {
     if (present == out.size()) return present;
     VARVE_TRY_ASSIGN(const std::uint64_t bytes, file_->size());
     if (bytes > shape.slot_at(block + 1)) {
-      // The next append began a block, so the rest of this one stays empty.
+      // The next append began a block, so the rest of the block in `slot` stays empty.
       std::ranges::fill(out.subspan(present), std::byte{0});
       return out.size();
     }
-    // A crash may have left other bytes of an append in the slot.
+    // A crash may have left bytes of an append in the slot.
     if (!place_.grows && bytes != shape.slot_at(block) + kSealedTextAt + length) {
       return corrupt(fmt::format("other bytes follow block {}", block));
     }
     return present;
   }
 
-  /// Returns where the block with this offset begins.
+  /// Returns the start of the block that contains `offset`.
   static std::uint64_t block_begin(const BlockCipher& cipher, std::uint64_t offset) {
     return offset / cipher.shape().block_bytes * cipher.shape().block_bytes;
   }
 
-  /// Writes zeros to the blocks between the one with the end and the one with `offset`. A partial
-  /// block at the end stays as it is.
+  /// Writes zeros to the blocks between the block with the end and the block with `offset`. A
+  /// partial block at the end stays unchanged.
   Result<void> fill_gap(const BlockCipher& cipher, std::uint64_t end, std::uint64_t offset) {
     const std::uint64_t unit = cipher.shape().block_bytes;
     const auto from = (end + unit - 1) / unit * unit;
@@ -242,7 +242,7 @@ class SealedFile final : public io::File {
     return write(cipher, from, from, zeros);
   }
 
-  /// Counts texts that the file's key is to seal. Errors: kTooLarge at the limit.
+  /// Counts texts about to be sealed under the file's key. Errors: kTooLarge at the limit.
   Result<void> count_texts(const BlockCipher& cipher, std::uint64_t texts) {
     if (!texts_) {
       VARVE_TRY_ASSIGN(const std::uint64_t bytes, file_->size());
@@ -258,8 +258,8 @@ class SealedFile final : public io::File {
     return {};
   }
 
-  /// Writes blocks. `end` is the end of the present text: the block of `offset` begins before or at
-  /// it.
+  /// Writes blocks. `end` is the end of the present text: the block of `offset` begins at `end` or
+  /// earlier.
   Result<void> write(const BlockCipher& cipher, std::uint64_t end, std::uint64_t offset,
                      std::span<const std::byte> data) {
     const SealedShape& shape = cipher.shape();
@@ -273,7 +273,7 @@ class SealedFile final : public io::File {
           static_cast<std::size_t>(std::min<std::uint64_t>(stop - block, shape.slots_at_once()));
       VARVE_TRY(count_texts(cipher, count));
       slots.assign(count * shape.slot_bytes(), std::byte{0});
-      seeds.resize(count);  // Taken at once, which is much faster. They die with this call.
+      seeds.resize(count);  // Drawn at once, which is much faster. Not reused after the call.
       VARVE_TRY(base::fill_random(std::as_writable_bytes(std::span(seeds))));
       std::size_t used = 0;
       for (std::size_t i = 0; i < count; ++i, ++block) {
@@ -298,7 +298,7 @@ class SealedFile final : public io::File {
     return {};
   }
 
-  /// Reads one block to `text`, and returns its length.
+  /// Reads one block to `text`, and returns the length of the text.
   Result<std::size_t> read_block(const BlockCipher& cipher, std::uint64_t block,
                                  std::span<std::byte> text) {
     std::vector<std::byte> slot(cipher.shape().slot_bytes());
@@ -315,7 +315,7 @@ class SealedFile final : public io::File {
     std::vector<std::byte> slot(shape.slot_bytes());
     VARVE_TRY_ASSIGN(const auto length,
                      read_block(cipher, block, std::span(slot).subspan(kSealedTextAt)));
-    // A block that ends there stays as it is: a sync may have promised it.
+    // A block that ends at `bytes` stays unchanged: a sync may have promised the block.
     if (length != rest) {
       VARVE_TRY(count_texts(cipher, 1));
       NonceSeed seed{};
@@ -332,8 +332,8 @@ class SealedFile final : public io::File {
   const std::shared_ptr<const KeyRing> keys_;
   const SealedPlace place_;
   const std::uint64_t texts_max_;
-  std::mutex writing_;                  // Taken before mutex_. Guards texts_.
-  std::optional<std::uint64_t> texts_;  // Of the file's key. Null until the first one is counted.
+  std::mutex writing_;                  // Locked before mutex_. Guards texts_.
+  std::optional<std::uint64_t> texts_;  // Texts of the file's key. Null until the first count.
   std::mutex mutex_;
   Cipher cipher_;  // Null until the header is known.
 };

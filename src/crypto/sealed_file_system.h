@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file system that seals the files of a repository that have content of their own.
+// A file system that seals files of a repository block by block.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@
 
 namespace varve::crypto {
 
-/// Returns what the file at a path is, or nothing for a file that others seal or that is not
-/// sealed.
+/// Returns the identity of the sealed file at a path; nullopt for an unsealed file, and for a file
+/// sealed elsewhere.
 using SealedPlaceOf = std::function<std::optional<SealedPlace>(const std::string& path)>;
 
-/// Returns a file system that seals the files that `place_of` names, and passes all other calls to
-/// `below`. It gives no descriptor of a sealed file, and renames one only to a name of the same
-/// place. Sizes of trees are those on disk. Thread-safe.
+/// Returns a file system that seals the files named by `place_of`, and passes all other calls to
+/// `below`. Gives no descriptor of a sealed file, and renames a sealed file only to a name of the
+/// same place. Sizes of trees are sizes on disk. Thread-safe.
 [[nodiscard]] std::unique_ptr<io::FileSystem> make_sealed_file_system(
     std::unique_ptr<io::FileSystem> below, std::shared_ptr<const KeyRing> keys,
     SealedPlaceOf place_of);

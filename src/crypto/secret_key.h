@@ -13,14 +13,14 @@ namespace varve::crypto {
 
 inline constexpr std::size_t kKeyBytes = 32;
 
-/// A secret of kKeyBytes bytes, outside the ordinary heap: its page is locked in memory, left out
-/// of core dumps, and wiped when the key is destroyed. Copies share the same bytes. Immutable, and
-/// thread-safe.
+/// A secret of kKeyBytes bytes, outside the ordinary heap. Its page is locked in memory and left
+/// out of core dumps; the secret is wiped with the last copy of the key. Copies share the same
+/// bytes. Immutable, and thread-safe.
 class SecretKey {
  public:
   /// Returns a key of random bytes. Errors: kIo without random bytes or memory.
   [[nodiscard]] static Result<SecretKey> random();
-  /// Returns a key of these bytes. The caller wipes its own copy. Errors: kIo without memory.
+  /// Returns a key with a copy of `bytes`. The caller wipes `bytes`. Errors: kIo without memory.
   [[nodiscard]] static Result<SecretKey> copy_of(std::span<const std::byte, kKeyBytes> bytes);
 
   [[nodiscard]] std::span<const std::byte, kKeyBytes> bytes() const;
@@ -33,7 +33,7 @@ class SecretKey {
   std::shared_ptr<std::byte> bytes_;
 };
 
-/// Overwrites bytes with zeros; the compiler does not leave it out.
+/// Overwrites bytes with zeros; the compiler does not remove the writes.
 void wipe(std::span<std::byte> bytes);
 
 }  // namespace varve::crypto

@@ -21,7 +21,7 @@ namespace varve::crypto {
 namespace {
 
 constexpr std::size_t kSecureBytesMin = kKeyBytes;
-// Room for 2,048 keys. Old systems let a process without rights lock exactly this much.
+// Space for 2,048 keys. Old systems let a process without rights lock exactly kAreaBytes.
 constexpr std::size_t kAreaBytes = std::size_t{64} << 10;
 constexpr std::size_t kClasses =
     std::bit_width(kSecureBytesMax) - std::bit_width(kSecureBytesMin) + 1;
@@ -33,11 +33,11 @@ std::size_t class_of(std::size_t bytes) {
                                   : std::bit_width(bytes - 1) - std::bit_width(kSecureBytesMin - 1);
 }
 
-/// A heap for secrets alone. OpenSSL's secure heap has a fixed size, and OpenSSL puts objects of
-/// its own into that heap, such as a generator of random bytes for each thread.
+/// A heap for secrets alone. OpenSSL's secure heap has a fixed size, and OpenSSL also allocates
+/// internal objects there, such as a generator of random bytes for each thread.
 ///
 /// The heap consists of areas of kAreaBytes between guard pages. Areas are never returned to the
-/// system: later keys use the space of earlier ones.
+/// system: later keys use the space of earlier keys.
 class SecureHeap {
  public:
   /// Returns a block of zeros. Errors: kIo without memory.
@@ -58,7 +58,8 @@ class SecureHeap {
     return block;
   }
 
-  /// Wipes a block that allocate() returned for this number of bytes, and keeps its space.
+  /// Wipes a block returned by allocate() for the same number of bytes, and keeps the block's
+  /// space.
   void free(std::byte* block, std::size_t bytes) {
     wipe({block, bytes});
     const std::lock_guard lock(mutex_);
@@ -93,7 +94,7 @@ class SecureHeap {
     for (auto* const area : areas_) lock_pages(area);
   }
 
-  // Page by page, so that a small limit is used up.
+  // Locks page by page, so that a small limit is fully used.
   void lock_pages(std::byte* area) {
     for (std::size_t at = 0; at < kAreaBytes; at += page_bytes_) {
       if (::mlock(area + at, page_bytes_) == 0) continue;
@@ -110,9 +111,9 @@ class SecureHeap {
   pid_t process_ = ::getpid();
   bool warned_ = false;
   std::vector<std::byte*> areas_;
-  std::size_t unused_bytes_ = 0;  // The end of the last area, which has had no block yet.
-  // The first free block of each class. A free block begins with the address of the next one, and
-  // is zero behind that address.
+  std::size_t unused_bytes_ = 0;  // The end of the last area, not yet divided into blocks.
+  // The first free block of each class. A free block begins with the address of the next free
+  // block, and is zero behind the address.
   std::array<std::byte*, kClasses> free_{};
 };
 
