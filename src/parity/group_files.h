@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parity files of a series: each protects a group of segments or of volumes. They are derived
-// data: only repair reads them, and any of them may be missing.
+// The parity files of a series: each file protects a group of segments or of volumes. Parity files
+// are derived data: only repair reads the files, and any file may be missing.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 namespace varve::parity {
 
 struct Group {
-  GroupNumber number{0};  ///< Number of its file.
+  GroupNumber number{0};  ///< Number of the parity file.
   format::ParityIndex index;
-  std::uint64_t bytes = 0;  ///< Length of its file.
+  std::uint64_t bytes = 0;  ///< Length of the parity file.
 };
 
 struct GroupListing {
@@ -37,7 +37,7 @@ struct GroupListing {
 /// Errors: kCorrupt if both copies are damaged.
 [[nodiscard]] Result<format::ParitySums> load_sums(store::SegmentStore& store, const Group& group);
 
-/// Returns the defects of a parity file's indexes and blocks; "" if it is sound. Reads the whole
+/// Returns the defects of a parity file's indexes and blocks; "" for a sound file. Reads the whole
 /// file.
 /// Errors: kNotFound without a file.
 [[nodiscard]] Result<std::string> faults_of_group(store::SegmentStore& store, const Group& group);

@@ -21,15 +21,15 @@
 
 namespace varve::parity {
 
-/// Restores damaged blocks of one group in memory. For one use by one thread. Changes no file.
+/// Restores damaged blocks of one group in memory. Used once, by one thread. Changes no file.
 class GroupRestorer {
  public:
-  /// Opens the parity file of a group. Errors: kCorrupt if it is unusable.
+  /// Opens the parity file of a group. Errors: kCorrupt for an unusable file.
   [[nodiscard]] static Result<std::unique_ptr<GroupRestorer>> open(store::SegmentStore& store,
                                                                    Group group);
 
-  /// Reads all members and finds the blocks that are missing or do not match their checksums. Calls
-  /// `pass` with the bytes read.
+  /// Reads all members, and finds missing blocks and blocks with wrong checksums. Calls `pass` with
+  /// the number of bytes read.
   void scan(const std::function<void(std::uint64_t)>& pass);
 
   [[nodiscard]] const format::ParityIndex& index() const { return group_.index; }
@@ -40,8 +40,8 @@ class GroupRestorer {
                                                                   std::uint64_t offset,
                                                                   std::uint64_t end) const;
 
-  /// Returns the restored bytes of the damaged blocks `wanted`. Leaves out blocks that cannot be
-  /// restored. Each result matches its checksum. Memory: these blocks and one codeword.
+  /// Returns the restored bytes of the damaged blocks `wanted`. Leaves out unrestorable blocks.
+  /// Each result matches its checksum. Memory: the wanted blocks and one codeword.
   [[nodiscard]] std::map<std::uint32_t, std::vector<std::byte>> restore(
       const std::set<std::uint32_t>& wanted);
 
@@ -60,7 +60,7 @@ class GroupRestorer {
   const std::shared_ptr<store::OpenSegment> file_;  ///< The group's parity file.
   MemberReader reader_;
   const ReedSolomon code_;
-  base::AlignedBuffer buffer_;  ///< One codeword: its data blocks, then its parity blocks.
+  base::AlignedBuffer buffer_;  ///< One codeword: the data blocks, then the parity blocks.
   std::vector<bool> bad_;
 };
 

@@ -20,8 +20,8 @@ namespace {
 
 using format::kParityBlockBytes;
 
-// Size of a read. It covers several rows of blocks, which are then added codeword by codeword. The
-// parity of one codeword thus stays in the processor's cache.
+// Size of a read. A read covers several rows of blocks, which are then added codeword by codeword.
+// So the parity of one codeword stays in the processor's cache.
 constexpr std::size_t kBatchBytes = 8U << 20;
 
 /// Computes the parity of a group in memory. For one use.
@@ -33,8 +33,8 @@ class GroupEncoder {
         code_(shape_.data_blocks, shape_.parity_blocks),
         parity_(std::size_t{shape_.parity_total()} * kParityBlockBytes) {}
 
-  /// Reads the members and computes their parity. Returns false if `pass` stopped it or a member is
-  /// unreadable.
+  /// Reads the members and computes the parity. Returns false if `pass` stopped the work or a
+  /// member is unreadable.
   [[nodiscard]] bool run(const std::function<bool(std::uint64_t)>& pass) {
     const std::size_t row_bytes = shape_.codewords * kParityBlockBytes;
     const auto rows = static_cast<std::uint32_t>(
@@ -92,8 +92,7 @@ class GroupEncoder {
   std::set<std::size_t> unread_;
 };
 
-// Returns the members whose bytes have changed. Does not compare a block that a cut has shortened
-// since.
+// Returns the members with changed bytes. Does not compare a block shortened by a later cut.
 std::vector<SegmentNumber> changed_members(const format::ParityIndex& index,
                                            const std::vector<std::uint64_t>& sums,
                                            const KnownSums& known) {

@@ -29,14 +29,14 @@ Result<std::shared_ptr<store::OpenSegment>> MemberReader::open(std::size_t membe
   const auto known = open_.find(member);
   if (known != open_.end()) return known->second;
   if (open_.size() >= kOpenFilesMax) open_.clear();
-  // Direct access keeps these bytes out of the page cache. They were just written or are rarely
-  // read.
+  // Direct access keeps the members' bytes out of the page cache: the bytes were just written, or
+  // are rarely read.
   VARVE_TRY_ASSIGN(auto file, store_.open(members_[member].segment, store::ReadMode::kDirect));
   open_[member] = file;
   return file;
 }
 
-// Reads whole blocks. The last block of a member may be shorter; this pads it with zeros.
+// Reads whole blocks, and pads a shorter last block of a member with zeros.
 Result<void> MemberReader::read_part(std::size_t member, std::uint64_t offset,
                                      std::span<std::byte> out) {
   VARVE_TRY_ASSIGN(const auto file, open(member));
@@ -63,7 +63,7 @@ std::optional<Error> MemberReader::read(std::uint32_t first, std::span<std::byte
     auto read = read_part(member, std::uint64_t{skip} * kParityBlockBytes, part);
     if (!read) {
       if (!error) error = std::move(read).error();
-      // Reads block by block, so that one unreadable place does not affect its neighbours.
+      // Reads block by block, so that an unreadable place does not affect the neighbouring blocks.
       for (std::uint32_t i = 0; i < here; ++i) {
         const auto one = read_part(member, (std::uint64_t{skip} + i) * kParityBlockBytes,
                                    part.subspan(i * kParityBlockBytes, kParityBlockBytes));

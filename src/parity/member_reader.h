@@ -32,7 +32,7 @@ class MemberReader {
 
   /// Returns the first block of a member.
   [[nodiscard]] std::uint32_t begin_of(std::size_t member) const { return begins_[member]; }
-  /// Returns the member that a block belongs to.
+  /// Returns the member to which a block belongs.
   [[nodiscard]] std::size_t member_of(std::uint32_t block) const;
 
  private:

@@ -43,7 +43,7 @@ ReedSolomon::ReedSolomon(std::uint32_t data_blocks, std::uint32_t parity_blocks)
   VARVE_ASSERT(data_blocks != 0 && parity_blocks != 0 && all <= kBlocksMax);
   std::vector<unsigned char> matrix(std::size_t{all} * data_blocks);
   gf_gen_cauchy1_matrix(matrix.data(), static_cast<int>(all), static_cast<int>(data_blocks));
-  // The rows before these yield the data blocks themselves.
+  // The rows before the parity rows yield the data blocks themselves.
   rows_.assign(matrix.begin() + static_cast<std::ptrdiff_t>(std::size_t{data_blocks} * data_blocks),
                matrix.end());
   tables_ = tables_of(rows_, data_blocks_, parity_blocks_);
@@ -59,7 +59,7 @@ void ReedSolomon::add(std::uint32_t position, const std::byte* block,
 }
 
 // Subtracting the present data blocks from a parity block leaves a linear combination of the lost
-// blocks. With one such sum per lost block, multiplying by the inverse matrix of the coefficients
+// blocks. With a sum for each lost block, multiplying by the inverse matrix of the coefficients
 // yields the lost blocks.
 bool ReedSolomon::restore(std::span<std::byte* const> data, std::span<const std::uint32_t> lost,
                           std::span<const std::byte* const> parity, std::size_t bytes) const {
@@ -91,7 +91,7 @@ bool ReedSolomon::restore(std::span<std::byte* const> data, std::span<const std:
   auto tables = tables_of(coefficients, data_blocks_, count);
   for (std::uint32_t i = 0; i < data_blocks_; ++i) {
     if (std::find(lost.begin(), lost.end(), i) != lost.end()) continue;
-    // Subtraction equals addition in this field.
+    // Subtraction equals addition in GF(2^8).
     ec_encode_data_update(static_cast<int>(bytes), static_cast<int>(data_blocks_),
                           static_cast<int>(count), static_cast<int>(i), tables.data(), raw(data[i]),
                           sum_of.data());

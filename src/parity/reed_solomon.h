@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A systematic Reed-Solomon code over GF(2^8), by ISA-L. It restores any lost blocks of a codeword,
-// up to the number of its parity blocks. (The parity rows are a Cauchy matrix, so each of its
-// square submatrices has an inverse.)
+// A systematic Reed-Solomon code over GF(2^8), by ISA-L. Restores any lost blocks of a codeword, up
+// to the number of parity blocks. (The parity rows are a Cauchy matrix, so each square submatrix of
+// the parity rows has an inverse.)
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ namespace {
 
 // Parity for two containers of maximum length at any offset, with an allowance for rounding.
 constexpr std::uint64_t kFullParityBytes = 2 * format::kContainerBytesMax + (256U << 10);
-// Space to leave free on the disk: parity must not fill it.
+// Space to leave free on the disk: parity must not fill the disk.
 constexpr std::uint64_t kSpareBytes = 32U << 20;
 constexpr std::uint64_t kFileBytesMax =
     std::uint64_t{format::kParityBlocksMax} / 2 * format::kParityBlockBytes;
@@ -171,7 +171,7 @@ class ParityUpkeep {
     return {};
   }
 
-  /// Executes one plan. Returns true if it found damage that changes the plan.
+  /// Executes one plan. Returns true after finding damage that changes the plan.
   [[nodiscard]] Result<bool> pass() {
     report_.finished = false;
     const auto plan = plan_groups(present_, listing_.groups, options_.percent);
@@ -194,7 +194,7 @@ class ParityUpkeep {
     return false;
   }
 
-  /// Writes a new group. Returns its damaged members; with any, it writes no group.
+  /// Writes a new group. Returns the damaged members; with damaged members, writes no group.
   [[nodiscard]] Result<std::vector<SegmentNumber>> make(
       const std::vector<format::ParityMember>& members) {
     format::ParityIndex index;
@@ -227,7 +227,7 @@ class ParityUpkeep {
     return Error(ErrorCode::kNoSpace, "the disk is too full for parity");
   }
 
-  // Returns the checksums that existing groups have for the members.
+  // Returns the checksums of the members in existing groups.
   [[nodiscard]] Result<KnownSums> known_sums(const std::vector<format::ParityMember>& members) {
     std::map<SegmentNumber, std::uint64_t> wanted;
     for (const auto& member : members) wanted[member.segment] = member.bytes;
@@ -263,7 +263,8 @@ class ParityUpkeep {
     });
   }
 
-  // Returns whether the group protects a damaged file. It stays until the file is repaired.
+  // Returns whether the group protects a damaged file. The group stays until the repair of the
+  // file.
   [[nodiscard]] bool is_needed(GroupNumber number) const {
     for (const auto& group : listing_.groups) {
       if (group.number != number) continue;

@@ -39,9 +39,9 @@ struct GroupPlan {
   std::vector<GroupNumber> replaced;
 };
 
-/// Plans the groups. Keeps full groups with unchanged members. Groups all other files again as soon
-/// as any of them is new. Thus the active set and the volumes have at most one group each that is
-/// not full. `percent` 0 means no parity.
+/// Plans the groups. Keeps full groups with unchanged members. Groups all remaining files again as
+/// soon as a remaining file is new. So the active set and the volumes each have at most one group
+/// below the full size. `percent` 0 means no parity.
 [[nodiscard]] GroupPlan plan_groups(const std::vector<DataFile>& present,
                                     const std::vector<Group>& groups, std::uint32_t percent);
 
@@ -61,13 +61,13 @@ struct KeepReport {
   std::uint64_t groups_made = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  /// Files that are unreadable in part, or whose bytes have changed since their parity was
-  /// computed. Their old parity stays. (A concurrent cut or removal also makes a file unreadable.)
+  /// Files unreadable in part, or with bytes changed since the computation of their parity. The old
+  /// parity stays. (A concurrent cut or removal also makes a file unreadable.)
   std::vector<SegmentNumber> damaged;
 };
 
 /// Writes missing groups, then removes groups that are no longer needed. A crash in between leaves
-/// surplus groups, never too few. One call at a time for a series.
+/// surplus groups, never too few. Only one call at a time may run for a series.
 /// Errors: kNoSpace; the older groups remain.
 [[nodiscard]] Result<KeepReport> keep_parity(store::SegmentStore& store, StoreId store_id,
                                              const std::vector<DataFile>& present,
