@@ -15,14 +15,14 @@
 
 namespace varve::io {
 
-/// A folder and a name in it: arguments for the system calls whose names end in "at".
+/// A folder and a name in the folder: arguments for system calls with names ending in "at".
 struct FolderEntry {
-  base::UniqueFd owned;  ///< Owner of `folder`; empty if that is the root's.
+  base::UniqueFd owned;  ///< Owner of `folder`; empty if the root owns `folder`.
   int folder = -1;
   std::string name;
 };
 
-/// Turns paths into folders and names in them. Thread-safe.
+/// Resolves paths to folders and names. Thread-safe.
 class DirectoryRoot {
  public:
   /// Accepts paths as the operating system does, and follows links in folders.
@@ -35,13 +35,13 @@ class DirectoryRoot {
   [[nodiscard]] static Error refused(int errno_value, const std::string& path);
 
   [[nodiscard]] bool restricted() const { return root_.valid(); }
-  /// Returns the present path of the root. Returns nullopt without a root, or if it was removed.
+  /// Returns the current path of the root; nullopt without a root, or with a removed root.
   [[nodiscard]] std::optional<std::string> present_path() const;
-  /// Resolves all of `path` but its last part.
+  /// Resolves all of `path` but the last part.
   [[nodiscard]] Result<FolderEntry> entry(const std::string& path) const;
   /// Opens a directory with O_PATH.
   [[nodiscard]] Result<base::UniqueFd> directory(const std::string& path) const;
-  /// Checks a file that was opened through entry(): see open_root().
+  /// Checks a file opened through entry(): see open_root().
   /// Errors: kCorrupt for anything but a regular file, and for mounts and hard links; kNotPermitted
   /// for the owner or the permissions.
   [[nodiscard]] Result<void> check_file(int fd, const std::string& path, bool for_writing) const;

@@ -18,15 +18,15 @@ struct DiskSpeed {
   double bytes_per_second = 0;
 };
 
-/// A file that probe_disk() may read from.
+/// A file from which probe_disk() may read.
 struct ProbedFile {
   std::string path;
   std::uint64_t bytes = 0;
 };
 
-/// Measures the disk that holds `files` by reading them past the page cache: pieces of 64 KiB at
+/// Measures the disk with `files` by reading the files past the page cache: pieces of 64 KiB at
 /// random places, and longer stretches in order. Takes about `limit` at most, and ends early on
-/// `stop`. Returns nullopt if the files do not allow such reads, or the time was too short.
+/// `stop`. Returns nullopt if the files do not allow direct reads, or the time was too short.
 [[nodiscard]] std::optional<DiskSpeed> probe_disk(FileSystem& file_system,
                                                   const std::vector<ProbedFile>& files,
                                                   std::chrono::milliseconds limit,

@@ -27,8 +27,8 @@ namespace varve::io {
 
 namespace {
 
-// Below so much free space, Btrfs is synced before it counts. Varve writes less between two commits
-// of Btrfs, of which there is one every 30 seconds.
+// Free space below which Btrfs is synced before counting. Varve writes less between two commits of
+// Btrfs, which happen every 30 seconds.
 constexpr std::uint64_t kNearBytes = std::uint64_t{4} << 30;
 constexpr std::size_t kAnswerBytes = 4096;
 constexpr std::size_t kGroupsMax = 64;
@@ -41,7 +41,7 @@ struct Item {
   }
 };
 
-// Calls `visit` for the items of the quota tree between two keys, as many as one answer has.
+// Calls `visit` for items of the quota tree between two keys, as many as fit into one answer.
 // Returns false if the kernel refuses.
 template <typename Visit>
 bool search(int directory, std::uint64_t object, std::uint32_t type, std::uint64_t offset_min,
@@ -68,10 +68,10 @@ bool search(int directory, std::uint64_t object, std::uint32_t type, std::uint64
   return true;
 }
 
-// Returns the room that one group leaves; all bytes without a limit.
+// Returns the free room of one group; all bytes without a limit.
 std::uint64_t room_of(int directory, std::uint64_t group) {
-  constexpr std::size_t kReferred = 8;    // Of an information item: bytes referred to.
-  constexpr std::size_t kExclusive = 24;  // Of an information item: bytes of its own.
+  constexpr std::size_t kReferred = 8;    // In an information item: bytes referred to.
+  constexpr std::size_t kExclusive = 24;  // In an information item: exclusive bytes.
   constexpr std::size_t kReferredMax = 8;
   constexpr std::size_t kExclusiveMax = 16;
   constexpr std::size_t kItemBytes = 40;  // Both items.
@@ -96,7 +96,7 @@ std::uint64_t room_of(int directory, std::uint64_t group) {
   return room;
 }
 
-// Returns the groups that count the subvolume: its own, and those above.
+// Returns the groups that count the subvolume: the subvolume's own group, and the groups above.
 std::vector<std::uint64_t> groups_of(int directory, std::uint64_t subvolume) {
   std::vector<std::uint64_t> groups{subvolume};
   for (std::size_t i = 0; i < groups.size() && groups.size() < kGroupsMax; ++i) {
@@ -114,7 +114,7 @@ std::vector<std::uint64_t> groups_of(int directory, std::uint64_t subvolume) {
   return groups;
 }
 
-// Returns the bytes that the quota groups of the subvolume leave.
+// Returns the free bytes in the quota groups of the subvolume.
 std::optional<std::uint64_t> quota_room(int directory) {
   btrfs_ioctl_ino_lookup_args subvolume{};
   subvolume.objectid = BTRFS_FIRST_FREE_OBJECTID;
@@ -127,8 +127,8 @@ std::optional<std::uint64_t> quota_room(int directory) {
   return room == kNoLimit ? std::nullopt : std::optional(room);
 }
 
-// A file system without statfs(2) reports no blocks at all, which is not the same as a full one.
-// Its space counts as practically unlimited.
+// A file system without statfs(2) reports no blocks at all, which does not mean a full disk.
+// The space counts as practically unlimited.
 SpaceInfo info_of(const struct statvfs& st) {
   SpaceInfo info;
   info.block_bytes = st.f_frsize;
@@ -189,7 +189,8 @@ bool lacks_room(int file, std::uint64_t bytes) {
     return ::fstatvfs(file, &disk) == 0 && disk.f_blocks != 0 &&
            disk.f_bavail * disk.f_frsize < bytes;
   }
-  // Also frees what is beyond the end. A failure leaves the blocks to the next change of the file.
+  // Also frees the blocks beyond the end. A failure leaves the blocks to the next change of the
+  // file.
   static_cast<void>(!::ftruncate(file, status.st_size));
   return false;
 }

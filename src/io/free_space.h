@@ -19,7 +19,7 @@ namespace varve::io {
 [[nodiscard]] Result<SpaceInfo> space_of(int directory, const std::string& path);
 
 /// Returns whether the disk, or a quota, has no room for `bytes` more bytes at the end of an open
-/// file. Allocates them for a moment.
+/// file. Allocates the bytes for a moment.
 [[nodiscard]] bool lacks_room(int file, std::uint64_t bytes);
 
 }  // namespace varve::io

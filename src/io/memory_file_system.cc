@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::uint64_t kFileBytesMax = 1ULL << 62;
 
-// The bytes of one file: pages that were written; the others are holes. Thread-safe.
+// The bytes of one file: written pages; missing pages are holes. Thread-safe.
 class Content {
  public:
   std::size_t read(std::uint64_t offset, std::span<std::byte> out) const {
@@ -69,8 +69,8 @@ class Content {
     return size_;
   }
 
-  // Returns the first offset from `offset` on that is (not) in a written page. Errors: kPastEnd if
-  // there is none.
+  // Returns the first offset, from `offset` on, inside written pages if `data`, and otherwise
+  // outside. Errors: kPastEnd if there is none.
   Result<std::uint64_t> seek(std::uint64_t offset, bool data) const {
     const std::shared_lock lock(mutex_);
     const Error none(ErrorCode::kPastEnd,

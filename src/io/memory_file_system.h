@@ -7,7 +7,8 @@
 
 namespace varve::io {
 
-/// Files in memory, for tests. lose_unsynced() of FaultyFileSystem builds on it.
+/// Returns a file system in memory, for tests. FaultyFileSystem::lose_unsynced() builds on memory
+/// file systems.
 [[nodiscard]] std::unique_ptr<FileSystem> make_memory_file_system();
 
 }  // namespace varve::io

@@ -17,7 +17,7 @@ namespace varve::io {
 
 namespace {
 
-// Maximum number of bytes that one call fetches ahead.
+// Maximum number of bytes prefetched by one call.
 constexpr std::uint64_t kWillReadBytesMax = 64U << 20;
 
 class PosixFile final : public File {
@@ -37,7 +37,7 @@ class PosixFile final : public File {
       if (n < 0 && errno == EINVAL && !std::exchange(buffered, true) && leave_direct()) continue;
       if (n < 0) return failed(errno, "cannot read ");
       done += static_cast<std::size_t>(n);
-      // A direct read can continue only at an aligned place. It stops elsewhere only at the end of
+      // A direct read can continue only at an aligned place, and stops elsewhere only at the end of
       // the file.
       if (n == 0 || (direct_ && !is_aligned(done))) break;
     }
@@ -86,8 +86,8 @@ class PosixFile final : public File {
   Result<std::uint64_t> seek_hole(std::uint64_t offset) override { return seek(offset, SEEK_HOLE); }
 
   void will_read(std::uint64_t offset, std::uint64_t bytes) override {
-    // For one advice, the kernel fetches no more than a request or its read-ahead may have
-    // (force_page_cache_ra in mm/readahead.c). That is 512 KiB or more on most disks.
+    // For each advice, the kernel fetches at most the size of a request or of its read-ahead
+    // (force_page_cache_ra in mm/readahead.c): 512 KiB or more on most disks.
     constexpr std::uint64_t kStepBytes = 512U << 10;
     bytes = std::min(bytes, kWillReadBytesMax);
     for (std::uint64_t at = 0; at < bytes; at += kStepBytes) {
@@ -96,7 +96,7 @@ class PosixFile final : public File {
     }
   }
 
-  // cachestat(2), Linux 6.5. Neither it nor its structures are in the C library's headers yet.
+  // cachestat(2), Linux 6.5. The C library's headers have neither the call nor the structures yet.
   bool is_cached(std::uint64_t offset, std::uint64_t bytes) override {
     struct {
       std::uint64_t offset, length;
@@ -121,16 +121,16 @@ class PosixFile final : public File {
     return failed(errno, "cannot seek in ");
   }
 
-  // Some file systems accept O_DIRECT and then refuse every access, or want other alignments. Turns
-  // O_DIRECT off, so that this thread and others repeat the refused access through the page cache.
+  // Some file systems accept O_DIRECT and then refuse every access, or need another alignment.
+  // Turns O_DIRECT off, so that all threads repeat a refused access through the page cache.
   bool leave_direct() {
     if (!direct_) return false;
     const int flags = ::fcntl(fd_.get(), F_GETFL);
     return flags >= 0 && ::fcntl(fd_.get(), F_SETFL, flags & ~O_DIRECT) == 0;
   }
 
-  // Checks the alignment here, because a buffered fall-back would accept anything. A caller's
-  // mistake thus shows on every file system.
+  // Checks the alignment here, because a buffered fall-back would accept anything. So a caller's
+  // mistake shows on every file system.
   Result<void> check_alignment(std::uint64_t offset, std::span<const std::byte> memory) const {
     if (direct_ && !(is_aligned(offset) && is_aligned(memory.size()) &&
                      is_aligned(reinterpret_cast<std::uintptr_t>(memory.data())))) {

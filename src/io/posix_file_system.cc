@@ -31,10 +31,10 @@ class PosixLock final : public FileLock {
   explicit PosixLock(base::UniqueFd fd) : fd_(std::move(fd)) {}
 
  private:
-  const base::UniqueFd fd_;  // Closing it releases the lock.
+  const base::UniqueFd fd_;  // Closing the descriptor releases the lock.
 };
 
-// Writes follow no link, because a forged repository could link to files outside of it.
+// Writes follow no link, because a forged repository could link to files outside.
 int flags_of(OpenMode mode) {
   switch (mode) {
     case OpenMode::kRead:
@@ -71,7 +71,7 @@ class PosixFileSystem final : public FileSystem {
   Result<base::UniqueFd> descriptor(const std::string& path, OpenMode mode) override {
     const int flags = flags_of(mode);
     auto opened = open_regular(path, flags);
-    // Some file systems have no direct access; they use the page cache.
+    // Some file systems have no direct access, and use the page cache.
     if (!opened && (flags & O_DIRECT) != 0 && opened.error().errno_value() == EINVAL) {
       opened = open_regular(path, flags & ~O_DIRECT);
     }
@@ -223,7 +223,7 @@ class PosixFileSystem final : public FileSystem {
     }
     const bool for_writing = (flags & O_ACCMODE) != O_RDONLY;
     VARVE_TRY(root_->check_file(fd.get(), path, for_writing));
-    // Clears O_NONBLOCK: each call waits again. A regular file has no other flags that can be set.
+    // Clears O_NONBLOCK: each call waits again. A regular file has no other flags to set.
     if (::fcntl(fd.get(), F_SETFL, flags & (O_DIRECT | O_APPEND)) != 0) {
       return error_from_errno(errno, "cannot open " + path);
     }

@@ -11,9 +11,9 @@
 
 namespace varve::io {
 
-/// A file system that remembers whether a call failed because the process lacked descriptors or
-/// memory (base::lacks_resources). Such a failure says nothing about the bytes on disk, so a check
-/// or a repair that met one ends without a verdict, wherever the failure was.
+/// A file system that remembers failures for lack of descriptors or memory of the process
+/// (base::lacks_resources). A failure for lack of resources says nothing about the bytes on disk.
+/// So a check or a repair with such a failure ends without a verdict, wherever the failure was.
 /// Thread-safe if the file system below is. Lifetime: open files outlive neither this object nor
 /// the file system below.
 class WatchedFileSystem final : public FileSystem {
@@ -23,10 +23,10 @@ class WatchedFileSystem final : public FileSystem {
   explicit WatchedFileSystem(std::unique_ptr<FileSystem> below);
   ~WatchedFileSystem() override;
 
-  /// Returns the first failure for lack of resources as an error; success if there was none.
+  /// Returns the first failure for lack of resources as an error; success without a failure.
   [[nodiscard]] Result<void> conclusive() const;
-  /// Remembers `error` if the process lacked resources. For errors of libraries that read by
-  /// themselves.
+  /// Remembers `error` if the process lacked resources. For errors of libraries with their own
+  /// reads.
   void note(const Error& error);
 
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;
