@@ -24,16 +24,16 @@ namespace transfer {
 class SourceStatesWriter;
 }  // namespace transfer
 
-/// Inode number inside one open version; the root directory is 1. It stays the same across
-/// remounts, until the version is sealed.
+/// Inode number inside one open version; the root directory is 1. Stays the same across remounts,
+/// until the version is sealed.
 using Ino = std::uint64_t;
 inline constexpr Ino kRootIno = 1;
 
 struct OpenEntry {
   Ino ino = 0;
   Attributes attributes;
-  /// True if the file is unchanged since the version was cloned. Its rank in the cloned version is
-  /// then `ino` - 1, or, if it has several names, that of the first of them.
+  /// True if the file is unchanged since the version was cloned. The file's rank in the cloned
+  /// version is then `ino` - 1, or, for a file with several names, the rank of the first name.
   bool as_in_base = false;
 };
 
@@ -64,14 +64,14 @@ enum class XattrMode : std::uint8_t { kAny, kCreate, kReplace };
 /// The modes of fallocate(2). No mode reserves space: bytes that were never written are holes.
 enum class AllocateMode : std::uint8_t {
   kExtend,    ///< Extends the file to offset + bytes if it is shorter.
-  kKeepSize,  ///< Changes nothing that a program can see.
+  kKeepSize,  ///< Changes nothing visible to a program.
   kPunchHole,
   kZeroRange,          ///< Does kPunchHole, then kExtend.
   kZeroRangeKeepSize,  ///< Same as kPunchHole.
 };
 
-/// An open file of an open version, for reading and writing. Thread-safe. A file that was opened
-/// for writing counts as a writer until it is closed.
+/// An open file of an open version, for reading and writing. Thread-safe. A file opened for writing
+/// counts as a writer until the OpenFile is closed.
 class OpenFile {
  public:
   virtual ~OpenFile() = default;  ///< Closes the file and drops errors.
@@ -83,7 +83,8 @@ class OpenFile {
   /// was opened only for reading.
   [[nodiscard]] virtual Result<void> write(std::uint64_t offset,
                                            std::span<const std::byte> data) = 0;
-  /// Reads out.size() bytes at `offset`, or fewer at the end of the file. Returns their number.
+  /// Reads out.size() bytes at `offset`, or fewer at the end of the file. Returns the number of
+  /// bytes.
   /// Errors: kCorrupt or kIo if stored bytes cannot be read.
   [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
                                                  std::span<std::byte> out) = 0;
@@ -98,21 +99,21 @@ class OpenFile {
   [[nodiscard]] virtual Result<void> allocate(std::uint64_t offset, std::uint64_t bytes,
                                               AllocateMode mode) = 0;
   /// Makes [offset, offset + bytes) a copy of the source from `source_offset` on, up to the
-  /// source's end. Returns the number of copied bytes. Shares whole chunks where it can, without
-  /// reading or writing their data.
+  /// source's end. Returns the number of copied bytes. Shares whole chunks where possible, without
+  /// reading or writing data.
   /// Errors: kOtherVersion if nothing can be shared; the caller then copies the bytes.
   [[nodiscard]] virtual Result<std::uint64_t> clone_range(FileReader& source,
                                                           std::uint64_t source_offset,
                                                           std::uint64_t offset,
                                                           std::uint64_t bytes) = 0;
-  /// Does the same with a source in this open version.
+  /// Does the same with a source in the same open version.
   /// Errors: as above.
   [[nodiscard]] virtual Result<std::uint64_t> clone_range(OpenFile& source,
                                                           std::uint64_t source_offset,
                                                           std::uint64_t offset,
                                                           std::uint64_t bytes) = 0;
-  /// Returns the error that stopped storing the version's data, if any. Call it on close(2). Does
-  /// not wait, and promises no durability.
+  /// Returns the error that stopped storing the version's data, if any. Call flush() on close(2).
+  /// Does not wait, and promises no durability.
   /// Errors: kNoSpace, kIo.
   [[nodiscard]] virtual Result<void> flush() = 0;
   /// Makes the file's bytes, attributes and name durable.
@@ -123,23 +124,23 @@ class OpenFile {
 /// A chunk to read by its fingerprint.
 struct WantedChunk {
   Fingerprint fingerprint{};
-  std::span<std::byte> bytes;  ///< Memory for the chunk, of exactly its length.
+  std::span<std::byte> bytes;  ///< Memory for the chunk, of exactly the chunk's length.
 };
 
-/// The stored chunks that VersionWriter::read_known() considers.
+/// The stored chunks considered by VersionWriter::read_known().
 enum class KnownChunks : std::uint8_t {
-  kAll = 0,       ///< Those of the series, and those of the pool, which all series share.
-  kOfSeries = 1,  ///< Those in the store of the series.
+  kAll = 0,       ///< Chunks of the series, and chunks of the pool shared by all series.
+  kOfSeries = 1,  ///< Chunks in the store of the series.
 };
 
 /// An open version. Thread-safe. Stores permission bits but does not enforce them: the caller, or
 /// the kernel, does.
 ///
-/// Errors have the code for the errno that POSIX requires (kNotFound = ENOENT and so on). Common
-/// errors, of each function: kStale for the number of a removed inode; kNotDirectory if it needs a
-/// directory; kCorrupt or kIo if stored metadata cannot be read. Functions that change the version
-/// also return kReadOnly once it is being sealed, kNoSpace if the disk is too full, and
-/// kNameTooLong or kInvalid for names that no file can have.
+/// Errors have the code for the errno required by POSIX (kNotFound = ENOENT and so on). Common
+/// errors, of each function: kStale for the number of a removed inode; kNotDirectory if the
+/// function needs a directory; kCorrupt or kIo if stored metadata cannot be read. Functions that
+/// change the version also return kReadOnly from the beginning of the seal on; kNoSpace if the disk
+/// is too full, and kNameTooLong or kInvalid for names that no file can have.
 class VersionWriter {
  public:
   virtual ~VersionWriter() = default;
@@ -147,20 +148,20 @@ class VersionWriter {
   [[nodiscard]] virtual VersionInfo info() const = 0;
 
   /// Returns the entry with an inode number.
-  /// Errors: the common ones.
+  /// Errors: the common errors.
   [[nodiscard]] virtual Result<OpenEntry> get(Ino ino) = 0;
   /// Finds a name in a directory.
   /// Errors: kNotFound if the directory has no such name.
   [[nodiscard]] virtual Result<OpenEntry> lookup(Ino directory, std::string_view name) = 0;
   /// Returns the inode number of a directory's parent.
-  /// Errors: the common ones.
+  /// Errors: the common errors.
   [[nodiscard]] virtual Result<Ino> parent(Ino directory) = 0;
 
   /// Called with each entry of a directory. Returns false to stop.
   using Visitor = std::function<bool(std::string_view name, const OpenEntry&)>;
   /// Calls `visit` for each entry whose name is > `after` in byte order ("" = all), until `visit`
   /// returns false.
-  /// Errors: the common ones.
+  /// Errors: the common errors.
   [[nodiscard]] virtual Result<void> list(Ino directory, std::string_view after,
                                           const Visitor& visit) = 0;
 
@@ -172,9 +173,9 @@ class VersionWriter {
   /// Errors: kExists if the name is taken; kNotPermitted for a directory.
   [[nodiscard]] virtual Result<OpenEntry> link(Ino target, Ino directory,
                                                std::string_view name) = 0;
-  /// Creates an independent file with the attributes and content of a file in a sealed version.
-  /// The source must not be a directory. Several names of one hard-linked source become names of
-  /// one file here. Copies data only for chunks that the previous version does not have.
+  /// Creates an independent file with the attributes and content of a file in a sealed version. The
+  /// source must not be a directory. Several names of one hard-linked source become names of one
+  /// file in the open version. Copies data only for chunks that the previous version does not have.
   /// Errors: kExists if the name is taken; kNotPermitted for a directory; kOtherVersion if the
   /// source belongs to another series.
   [[nodiscard]] virtual Result<OpenEntry> clone(VersionReader& source, Rank rank, Ino directory,
@@ -200,7 +201,7 @@ class VersionWriter {
   /// Errors: kInvalid if the inode is no symlink.
   [[nodiscard]] virtual Result<std::string> read_link(Ino ino) = 0;
   /// Returns the extended attributes of an inode, sorted by name.
-  /// Errors: the common ones.
+  /// Errors: the common errors.
   [[nodiscard]] virtual Result<Xattrs> xattrs(Ino ino) = 0;
   /// Sets an extended attribute.
   /// Errors: kExists with XattrMode::kCreate; kNoAttribute with XattrMode::kReplace;
@@ -209,12 +210,12 @@ class VersionWriter {
   [[nodiscard]] virtual Result<void> set_xattr(Ino ino, std::string_view name,
                                                std::string_view value, XattrMode mode) = 0;
   /// Removes an extended attribute.
-  /// Errors: kNoAttribute if it is not set.
+  /// Errors: kNoAttribute if the attribute is not set.
   [[nodiscard]] virtual Result<void> remove_xattr(Ino ino, std::string_view name) = 0;
 
   /// Opens a regular file. After an unlink, an open file stays readable and writable through its
   /// OpenFiles.
-  /// Errors: kIsDirectory; kInvalid for other types.
+  /// Errors: kIsDirectory; kInvalid for special files and symbolic links.
   [[nodiscard]] virtual Result<std::unique_ptr<OpenFile>> open(Ino ino, bool for_writing) = 0;
 
   /// Reads stored chunks to which the version may refer. Sets found[i] to whether all of wanted[i]
@@ -224,15 +225,15 @@ class VersionWriter {
     for (bool& one : found) one = false;
   }
 
-  /// Returns the attributes of the root that xattrs() hides, because only Varve uses them.
-  /// Errors: the common ones.
+  /// Returns the root's attributes for Varve's own use, hidden by xattrs().
+  /// Errors: the common errors.
   [[nodiscard]] virtual Result<Xattrs> own_attributes() { return Xattrs(); }
 
   /// Makes all changes so far durable.
   /// Errors: kNoSpace, kIo.
   [[nodiscard]] virtual Result<void> sync() = 0;
 
-  /// Returns the number of OpenFiles that were opened for writing.
+  /// Returns the number of OpenFiles opened for writing.
   [[nodiscard]] virtual std::size_t writers() const = 0;
 };
 
@@ -241,20 +242,20 @@ struct SealOutcome {
   VersionInfo info;
   /// A sentence for the user if the clock is behind earlier versions; usually empty.
   std::string warning;
-  /// The open version that continues the sealed one; only with SealMode::kKeep.
+  /// The open version that continues the sealed version; only with SealMode::kKeep.
   std::optional<VersionInfo> next;
   /// The sealed entries' ranks, by which a mount translates inode numbers; see varve/mount.h.
   std::shared_ptr<const RankTable> rank_of;
 };
 
-/// Finds or creates the series, passes it to `open`, and returns the result of `open`. If `open`
-/// fails, removes the series again if this call created it.
+/// Finds or creates the series, passes the series to `open`, and returns the result of `open`. If
+/// `open` fails, removes a series created by the call.
 /// Errors: those of Repository::create_series() and of `open`.
 [[nodiscard]] Result<VersionInfo> open_in_series(
     Repository& repository, std::string_view name,
     const std::function<Result<VersionInfo>(const SeriesInfo&)>& open);
 
-/// A directory's identity, as stat(2) returns it.
+/// A directory's identity, as returned by stat(2).
 struct DirectoryIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -262,20 +263,21 @@ struct DirectoryIdentity {
 };
 
 struct StoreOptions {
-  /// Directories stored without their entries, such as the repository itself. One with the inode 0
-  /// stands for all directories of its device.
+  /// Directories stored without their entries, such as the repository itself. An identity with the
+  /// inode 0 stands for all directories of the device.
   std::vector<DirectoryIdentity> without_entries;
-  /// Called with the path below the source of each such directory in the tree. May be empty.
+  /// Called with the path below the source of each directory of `without_entries` in the tree. May
+  /// be empty.
   std::function<void(const std::string& path)> left_out;
-  /// Patterns of entries that are not stored, as varve(1) describes them. The last one that matches
-  /// decides. A version that becomes equal to the directory loses such entries.
+  /// Patterns of entries to exclude, as described in varve(1). The last matching pattern decides. A
+  /// version being made equal to the directory loses excluded entries.
   std::vector<std::string> excludes;
-  /// If set, only these entries are stored, with everything below them and the directories above
-  /// them. Relative to the directory. The report names those that do not exist.
+  /// If set, only the listed entries are stored, with everything below and the directories above.
+  /// Paths relative to the directory. The report names missing paths.
   std::optional<std::vector<std::string>> only;
   /// Stores directories with a valid CACHEDIR.TAG without their other entries.
   bool without_caches = false;
-  /// Stores the mount points of other file systems as empty directories.
+  /// Stores mount points as empty directories.
   bool one_file_system = false;
 };
 
@@ -283,43 +285,45 @@ struct StoreOptions {
 [[nodiscard]] Result<void> check_store_options(const StoreOptions& options);
 
 /// Stores the tree below `directory` in an open version, without FUSE. Replaces entries of the same
-/// names, so that the same call continues an interrupted one. The report lists entries that could
-/// not be read. Calls `progress` after each file and each piece of data. `progress` may be empty;
-/// it stops the call by returning false.
+/// names, so the same call continues an interrupted call. The report lists unreadable entries.
+/// Calls `progress` after each file and each piece of data. `progress` may be empty; `progress`
+/// stops the call by returning false.
 /// Errors: kInterrupted if `progress` returned false; kNoSpace; kReadOnly; kIo if `directory`
 /// cannot be opened; kIo or kCorrupt if the repository fails; those of check_store_options().
 [[nodiscard]] Result<TransferReport> store_tree(
     VersionWriter& version, const std::string& directory,
     const std::function<bool(const TransferProgress&)>& progress, const StoreOptions& options = {});
 
-/// A directory to store, and the version to store it in.
+/// A directory to store, and the version to store into.
 struct StoreRequest {
   std::string series;  ///< Created if needed.
   std::string version;
   std::string directory;
   StoreOptions options;
-  /// Set if the caller seals the version with seal_stored(). store_version() then starts with a
-  /// clone of the newest version if that was stored from the same directory, does not read files
-  /// that have not changed since, and makes the version equal to the directory.
+  /// Set if the caller seals the version with seal_stored(). If the newest version was stored from
+  /// the same directory, store_version() then starts with a clone of the newest version, and does
+  /// not read files unchanged since then. store_version() makes the version equal to the directory.
   bool seals = false;
   /// Reads every file.
   bool read_all = false;
   /// Identifies the source to the next store; "" for the path of `directory`. Stores of different
-  /// directories with one identity know the same files by their inodes.
+  /// directories with one identity recognise the same files by their inodes.
   std::string source{};
-  /// A file whose mtime or ctime is less than this before the start is read again by the next
-  /// store, because a later change may not change its rounded time. For tests.
+  /// Threshold for the age of a file's mtime or ctime at the start, in seconds. The next store
+  /// reads a younger file again, because a later change may not change the file's rounded time. For
+  /// tests.
   std::uint32_t settle_s = 2;
-  /// Opens the version, with the tree of `source` if that is not 0, in place of
-  /// Repository::open_version() and clone_version(). May be empty. A mount uses it.
+  /// Opens the version, with the tree of `source` unless `source` is 0, in place of
+  /// Repository::open_version() and clone_version(). May be empty. Used by a mount.
   std::function<Result<VersionInfo>(SeriesId series, VersionNumber source, const NewFile& root)>
       open{};
   /// Drops a refused version, in place of Repository::abandon_version(). May be empty.
   std::function<Result<void>(SeriesId series, VersionNumber number)> drop{};
-  /// Refuses a directory that is empty, or that has lost more than half of the names and of the
-  /// bytes of the newest version that is no incomplete copy, unless UpkeepSettings says not to.
-  /// Only for `seals`, and without StoreOptions::only: a list may name few files. A refused store
-  /// leaves no version that store_version() began, and is noted for Repository::refused_store().
+  /// Refuses an empty directory. Also refuses a directory that has lost more than half of the names
+  /// and of the bytes of the newest version, not counting incomplete copies. UpkeepSettings can
+  /// turn the guard off. Only for `seals`, and without StoreOptions::only: a list may name few
+  /// files. A refused store leaves no version begun by store_version(), and is recorded for
+  /// Repository::refused_store().
   bool guard = false;
 };
 
@@ -330,13 +334,14 @@ struct StoredVersion {
   std::shared_ptr<transfer::SourceStatesWriter> sources;  ///< For seal_stored().
 };
 
-/// Stores a directory as a version and makes it durable, as `varve store` does. The version stays
-/// open: seal it with seal_stored() or Repository::seal(). Continues the open version if it
-/// has the requested name, for example after an interruption, and makes it equal to the directory
-/// if store_version() began it. If an interrupted store_version() of the same directory left it
-/// under another name, the version gets the requested name and is continued. Otherwise seals it as
-/// Repository::open_version() does, which refuses the version of an interrupted store. Stores the
-/// repository's own folder as an empty directory. Calls `progress` as store_tree() does.
+/// Stores a directory as a version and makes the version durable, as `varve store` does. The
+/// version stays open: seal it with seal_stored() or Repository::seal().
+/// Continues the open version if the version has the requested name, for example after an
+/// interruption, and makes the version equal to the directory if store_version() began the version.
+/// If an interrupted store_version() of the same directory left a version under another name, the
+/// version gets the requested name and is continued. Otherwise seals the open version as
+/// Repository::open_version() does, which refuses the version of an interrupted store.
+/// Stores the repository's own folder as an empty directory. Calls `progress` as store_tree() does.
 /// Errors: those of Repository::open_version() and store_tree(); kInvalid if the directory is in
 /// the repository; kNotDirectory; kIo if the directory cannot be found; kRefused as
 /// StoreRequest::guard says.
@@ -344,10 +349,10 @@ struct StoredVersion {
     Repository& repository, const StoreRequest& request,
     const std::function<bool(const TransferProgress&)>& progress);
 
-/// Gives an open version a claimed time, which replaces an earlier one. The seal keeps it: see
-/// VersionInfo::claimed_at.
+/// Gives an open version a claimed time, replacing an earlier claimed time. The seal keeps the
+/// claimed time: see VersionInfo::claimed_at.
 /// Errors: those of Repository::writer() and VersionWriter::set_xattr(); kNotFound if the series'
-/// open version is another one.
+/// open version is another version.
 [[nodiscard]] Result<void> claim_time(Repository& repository, const VersionInfo& version,
                                       const Timestamp& time);
 
@@ -356,8 +361,9 @@ struct StoredVersion {
 void keep_source_states(Repository& repository, const StoredVersion& stored,
                         const VersionInfo& sealed);
 
-/// Seals a version that store_version() stored with StoreRequest::seals, and keeps the states of
-/// the source's files for the next store. If they cannot be kept, the next store reads every file.
+/// Seals a version stored by store_version() with StoreRequest::seals, and keeps the states of the
+/// source's files for the next store. If the states cannot be kept, the next store reads every
+/// file.
 /// Errors: those of Repository::seal().
 [[nodiscard]] Result<SealOutcome> seal_stored(Repository& repository, const StoredVersion& stored);
 

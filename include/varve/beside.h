@@ -21,12 +21,12 @@ inline constexpr std::size_t kBesideFileBytesMax = std::size_t{1} << 20;
 inline constexpr std::size_t kBesideNamesMax = 256;
 inline constexpr std::size_t kBesideBytesMax = std::size_t{4} << 20;
 
-/// The files of one series that belong to no version: regular files, symbolic links, and one level
-/// of folders. They have no history, no extended attributes and one name each. The series itself is
-/// the directory kRootIno. Thread-safe.
+/// The files of one series outside all versions: regular files, symbolic links, and one level of
+/// folders. The files have no history, no extended attributes and one name each. The series itself
+/// is the directory kRootIno. Thread-safe.
 ///
 /// A change of a name or of attributes is on disk when the call returns. Written bytes are on disk
-/// after sync(), which a close calls too.
+/// after sync(), which a close also calls.
 ///
 /// Common errors, of each function: kNotFound or kStale for a number or name that does not exist;
 /// kCorrupt or kUnsupported for a change while the file on disk cannot be read; kReadOnly for a
@@ -36,17 +36,17 @@ class BesideFiles {
  public:
   virtual ~BesideFiles() = default;
 
-  /// Returns the entry with an inode number, which may be a removed file that is still open.
-  /// Errors: the common ones.
+  /// Returns the entry with an inode number. Includes removed files still open.
+  /// Errors: the common errors.
   [[nodiscard]] virtual Result<OpenEntry> get(Ino ino) = 0;
   /// Finds a name in the series or in a folder.
-  /// Errors: the common ones; kNotDirectory.
+  /// Errors: the common errors; kNotDirectory.
   [[nodiscard]] virtual Result<OpenEntry> lookup(Ino directory, std::string_view name) = 0;
   /// Returns the number of an entry's directory.
-  /// Errors: the common ones.
+  /// Errors: the common errors.
   [[nodiscard]] virtual Result<Ino> parent(Ino ino) = 0;
   /// Returns the entries of the series or of a folder, by name.
-  /// Errors: the common ones; kCorrupt or kUnsupported if the file on disk cannot be read.
+  /// Errors: the common errors; kCorrupt or kUnsupported if the file on disk cannot be read.
   [[nodiscard]] virtual Result<std::vector<std::pair<std::string, OpenEntry>>> list(
       Ino directory) = 0;
 
@@ -80,7 +80,7 @@ class BesideFiles {
   /// Errors: kIsDirectory; kInvalid for a link.
   [[nodiscard]] virtual Result<std::unique_ptr<OpenFile>> open(Ino ino, bool for_writing) = 0;
   /// Makes all written bytes durable.
-  /// Errors: the common ones.
+  /// Errors: the common errors.
   [[nodiscard]] virtual Result<void> sync() = 0;
 };
 

@@ -26,15 +26,16 @@ struct CheckPosition {
 };
 
 struct CheckOptions {
-  bool read_data = true;       ///< Read every frame and verify its checksum.
+  bool read_data = true;       ///< Read every frame and verify the frame's checksum.
   bool verify_chunks = false;  ///< Also compare every chunk's SHA-256.
-  /// Percentage of containers to read the data of. Each call draws them at random.
+  /// Percentage of containers whose data is read. Each call draws the containers at random.
   unsigned percent = 100;
   std::uint64_t bytes_per_second = 0;  ///< Read limit; 0 = no limit.
   std::stop_token stop;                ///< Ends the check early; the report covers the part done.
-  /// Skips the data of all containers up to and including this one.
+  /// Skips the data of all containers up to and including `after`.
   std::optional<CheckPosition> after;
-  /// Reports damage if the sequence number of an encrypted repository is less than this.
+  /// Reports damage if the sequence number of an encrypted repository is less than
+  /// `expected_sequence`.
   std::optional<std::uint64_t> expected_sequence{};
 };
 
@@ -44,21 +45,21 @@ struct CheckProgress {
   CheckPosition reached;  ///< Position of the last container checked.
 };
 
-/// One damaged place. `where` names the repository's file. `affected` lists the files of versions
-/// (SERIES/VERSION/path) that the damage touches.
+/// A damaged place. `where` names the repository's file. `affected` lists the files of versions
+/// (SERIES/VERSION/path) touched by the damage.
 struct Damage {
   std::string where;
   std::string what;
   std::vector<std::string> affected;
 };
 
-/// A harmless thing in the repository's folder that does not belong to the repository.
+/// A harmless file or range in the repository's folder, foreign to the repository.
 struct CheckNote {
   std::string where;
   std::string what;
 };
 
-/// Parity coverage of the files: the segments and volumes that no open version writes.
+/// Parity coverage of the segments and volumes not being written by an open version.
 struct ParityCoverage {
   std::uint32_t percent = 0;  ///< Configured parity; 0 = none.
   std::uint64_t files = 0;
@@ -77,23 +78,23 @@ struct CheckReport {
   std::optional<std::uint64_t> sequence{};  ///< See Repository::sequence().
   /// Damaged chunks whose damage a second read confirmed.
   std::uint64_t lost_chunks = 0;
-  bool quarantined = false;  ///< All of these are in quarantine.
-  /// True if a writer has to call Repository::settle_quarantine(): the record of checks names
-  /// chunks that are not in quarantine, or chunks in quarantine were found sound.
+  bool quarantined = false;  ///< All lost chunks are in quarantine.
+  /// True if a writer has to call Repository::settle_quarantine(): chunks named by the record of
+  /// checks are not in quarantine, or chunks in quarantine were found sound.
   bool quarantine_is_due = false;
 };
 
-/// Names of files that LostFiles lists.
+/// Limit for the file names in a LostFiles.
 inline constexpr std::size_t kLostFilesNamed = 10;
 
 /// The files of a version whose content is known to be lost, in whole or in part. A hard-linked
-/// file counts once for each of its names.
+/// file counts once per name.
 struct LostFiles {
   std::uint64_t files = 0;
   std::vector<std::string> names;  ///< Paths in the version; the first kLostFilesNamed.
 };
 
-/// How much of the repository a check compared. Each one includes those before it.
+/// Defines how much of the repository a check compared. Each depth includes the preceding depths.
 enum class CheckDepth : std::uint8_t {
   kStructure = 1,  ///< The catalog, manifests and files, without file data.
   kData = 2,       ///< Also the checksum of every frame.
@@ -103,11 +104,11 @@ enum class CheckDepth : std::uint8_t {
 /// Returns the word for a depth: "structure", "data" or "chunks".
 [[nodiscard]] std::string_view name_of(CheckDepth depth);
 
-/// The result of a check that ended earlier.
+/// The result of an earlier check.
 struct EarlierCheck {
   CheckDepth depth = CheckDepth::kStructure;
   std::int64_t ended_at = 0;  ///< Unix seconds.
-  std::uint64_t damages = 0;  ///< Damaged places that it found.
+  std::uint64_t damages = 0;  ///< Damaged places found by the check.
   bool operator==(const EarlierCheck&) const = default;
 };
 
@@ -118,7 +119,7 @@ struct ScrubOptions {
 };
 
 struct ScrubReport {
-  CheckReport check;  ///< The result of this run. `finished` if the run reached the end.
+  CheckReport check;  ///< The result of the run. `finished` if the run reached the end.
   bool resumed = false;
   std::uint64_t damages_before = 0;  ///< Damages found by earlier runs of the same pass.
 };
@@ -127,15 +128,15 @@ struct ScrubReport {
 struct OuterCheckOptions {
   bool trust_owner = false;  ///< As OpenOptions::trust_owner.
   std::stop_token stop;      ///< Ends the check early; the report covers the part done.
-  /// As StoreUse::access, for data that the folder has only in its object store.
+  /// As StoreUse::access, for data present only in the object store.
   StoreAccess store_access{};
 };
 
 /// Checks a repository without its keys, on the storage host for example. Compares segments,
 /// volumes, parity, the values of the catalog and the sealed files of an encrypted repository with
-/// their checksums, and the superblock with its copy. It finds damage, but neither forged data nor
-/// a missing file, looks at no open version, and names no affected files of versions. Works beside
-/// a writer. In the report, only containers, bytes_read, damages, notes and finished are set.
+/// their checksums, and the superblock with its copy. Finds damage, but neither forged data nor a
+/// missing file, reads no open version, and names no affected files of versions. Works beside a
+/// writer. In the report, only containers, bytes_read, damages, notes and finished are set.
 /// Errors: kNoRepository; kUnsupported for data of a newer Varve; kIo.
 [[nodiscard]] Result<CheckReport> check_outer(
     const std::string& path, const OuterCheckOptions& options,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that only a mounted file system needs. Other programs seldom include this header.
+// Types needed only by a mounted file system. Most programs do not include the header.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,13 @@
 
 namespace varve {
 
-/// Maps inode numbers to ranks, for each inode that had a name at the seal. After compact(), inodes
-/// whose ranks ascend with their numbers take 24 bytes together; others take 4 to 5 bytes each if
-/// the numbers are close together. The size never depends on the highest number. Not thread-safe.
+/// Maps inode numbers to ranks, for each inode with a name at the seal. After compact(), a range of
+/// inodes whose ranks ascend with the inode numbers takes 24 bytes; inodes outside such ranges take
+/// 4 to 5 bytes each if the numbers are close together. The size never depends on the highest
+/// number. Not thread-safe.
 class RankTable {
  public:
-  /// Adds a rank. Returns false and changes nothing if the inode already has one.
+  /// Adds a rank. Returns false and changes nothing if the inode already has a rank.
   bool add(Ino ino, std::uint32_t rank) {
     if (find_range(ino) != ranges_.end() || find_run(ino) != nullptr) return false;
     auto& slot = pages_.try_emplace(ino / kPageInos, kEmptyPage).first->second[ino % kPageInos];
@@ -29,7 +30,8 @@ class RankTable {
     slot = rank;
     return true;
   }
-  /// Adds the ranks from `rank` on of `count` inodes from `first` on. None of them may have a rank.
+  /// Adds the ranks from `rank` on of `count` inodes from `first` on. None of the inodes may have a
+  /// rank.
   void add_range(Ino first, std::uint64_t count, std::uint32_t rank) {
     const auto after = ranges_.lower_bound(first);
     if (after != ranges_.begin()) {
@@ -41,7 +43,7 @@ class RankTable {
     }
     ranges_.insert({first, {count, rank}});
   }
-  /// Gives the table its smallest form. Call it once, after all ranks are added.
+  /// Converts the table to its smallest form. Call compact() once, after all ranks are added.
   void compact() {
     std::vector<Run> found;
     found.reserve(ranges_.size());
@@ -63,7 +65,7 @@ class RankTable {
     for (const Run& run : found) append(runs_, run, 0);
     runs_.shrink_to_fit();
   }
-  /// Returns the rank of an inode, or nullopt if it has none.
+  /// Returns the rank of an inode, or nullopt if the inode has none.
   [[nodiscard]] std::optional<std::uint32_t> find(Ino ino) const {
     if (const auto range = find_range(ino); range != ranges_.end()) {
       return static_cast<std::uint32_t>(range->second.rank + (ino - range->first));
@@ -110,7 +112,7 @@ class RankTable {
     std::uint64_t count = 0;
     std::uint64_t rank = 0;
   };
-  /// A page with more runs takes less memory than they do.
+  /// A page with more runs takes less memory than the runs.
   static constexpr std::size_t kRunsPerPageMax = sizeof(Page) / sizeof(Run);
   /// Appends a run, or extends the last one after the first `fixed` runs.
   static void append(std::vector<Run>& runs, const Run& run, std::size_t fixed) {
@@ -123,7 +125,7 @@ class RankTable {
     }
     runs.push_back(run);
   }
-  /// Returns the run with this inode, or null.
+  /// Returns the run with the inode, or null.
   [[nodiscard]] const Run* find_run(Ino ino) const {
     const auto after = std::ranges::upper_bound(runs_, ino, {}, &Run::first);
     if (after == runs_.begin()) return nullptr;
@@ -141,16 +143,16 @@ class RankTable {
   std::vector<Run> runs_;        // Ascending and disjoint. Empty before compact().
 };
 
-/// Keeps removed files for a caller whose users hold files without opening them, as the kernel does
-/// for a program's current directory. Every VersionWriter of a Repository implements this
-/// interface. Thread-safe.
+/// Keeps removed files for a caller whose users refer to files without an open handle, as the
+/// kernel does for a program's current directory. Every VersionWriter of a Repository implements
+/// the interface. Thread-safe.
 class RemovedFiles {
  public:
   virtual ~RemovedFiles() = default;
-  /// Keeps each file or directory that loses its last name from now on, until forget(). For such an
+  /// Keeps each file or directory losing its last name from now on, until forget(). For such an
   /// inode, get() returns nlink 0, and a directory has no entries.
   virtual void keep_removed() = 0;
-  /// Stops keeping one inode. Does not wait. Has no effect on an inode that has a name.
+  /// Stops keeping one inode. Does not wait. Has no effect on an inode with a name.
   virtual void forget(Ino ino) = 0;
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of a repository: those fixed at init, those chosen at each open, and those of a seal or a
-// deletion.
+// Options of a repository: fixed at init, chosen at each open, or given to a seal or a deletion.
 #pragma once
 
 #include <compare>
@@ -24,13 +23,13 @@ enum class Codec : std::uint8_t { kNone = 0, kZstd = 1 };
 
 /// Parameters fixed when the repository is created. The superblock stores them.
 struct RepositoryParameters {
-  std::string chunker = "gear16";  ///< Id. Only an encrypted repository has a keyed one.
+  std::string chunker = "gear16";  ///< Id. A keyed chunker only in an encrypted repository.
   std::uint32_t chunk_bytes_min = 2048;
   std::uint32_t chunk_bytes_avg = 8192;  ///< Power of two, 4096 to 16384.
   std::uint32_t chunk_bytes_max = 65536;
   Codec codec = Codec::kZstd;
   int zstd_level = 1;  ///< 1 to 19; only for kZstd.
-  /// Default for new series, until Repository::change_series_defaults() sets another one.
+  /// Default for new series, until Repository::change_series_defaults().
   Placement placement = Placement::kLineage;
 };
 
@@ -58,48 +57,49 @@ struct OpenOptions {
   /// Memory budget of the index of each open version, at least 1 MiB.
   std::uint64_t index_bytes = 256ULL << 20;
   std::string engine = "alacc";      ///< Restore engine.
-  std::uint32_t ingest_threads = 0;  ///< Fingerprint workers; 0 = one per core, at most 8.
+  std::uint32_t ingest_threads = 0;  ///< Fingerprint workers; 0 = a worker per core, at most 8.
   std::uint32_t checkpoint_interval_ms = 4000;
   /// Idle time in seconds after which opening or cloning a version may seal the series' open
-  /// version. nullopt: it never seals the open version.
+  /// version. nullopt: opening or cloning never seals the open version.
   std::optional<std::uint32_t> autoseal_s = 60;
   /// Arrange in the background after each seal, at idle priority.
   bool arrange = true;
   /// Limit on the bytes per second that background arranging reads and writes; 0 = no limit;
-  /// nullopt = that of UpkeepSettings. It does not apply while a seal waits for arranging.
+  /// nullopt = the limit in UpkeepSettings. Does not apply while a seal waits for arranging.
   std::optional<std::uint64_t> arrange_bytes_per_second;
-  /// Check all pages of a large catalog at open, for damage that would end this process. Varve
-  /// always checks those of a small catalog.
+  /// Check all pages of a large catalog at open, for damage that would end the process. Varve
+  /// always checks all pages of a small catalog.
   bool probe_catalog = false;
-  /// Use a repository even if another user than the caller or root owns a part of it, or if others
-  /// may write to it. Those users can then alter the stored data. Varve still refuses links that
-  /// they put into the folder.
+  /// Use a repository even if a user other than the caller or root owns a part of the repository or
+  /// may write to a part. Such users can then alter the stored data. Varve still refuses their
+  /// links in the folder.
   bool trust_owner = false;
-  /// The key of an encrypted repository. It is called after the lock is taken.
+  /// The key of an encrypted repository. Called after the lock is taken.
   KeySource key{};
-  /// Refuse a plain repository: a storage that others write could offer one instead of an
-  /// encrypted one, to get new data in the clear.
+  /// Refuse a plain repository: with write access to the storage, an attacker could swap an
+  /// encrypted repository for a plain one, to get new data in the clear.
   bool encrypted_only = false;
-  /// The folder where this machine remembers the sequence number of each encrypted repository;
-  /// "" = it remembers none. Varve makes the folder.
+  /// The local folder with the highest sequence number seen of each encrypted repository; "" = no
+  /// records. Varve makes the folder.
   std::string memory_folder{};
-  /// Use an encrypted repository that is older than this machine remembers, and remember its
-  /// present sequence number.
+  /// Use an encrypted repository older than the recorded sequence number, and record its present
+  /// sequence number.
   bool accept_older = false;
-  /// How to reach and use the object store of a repository that is in one.
+  /// Access to and use of the object store, for a repository in an object store.
   StoreUse store{};
-  /// Announces reads (varve/read_once.h, varve/read_ahead.h), so that they begin before the opening
-  /// ends. An attached folder has to learn first whether the store has a newer head, which takes
-  /// round trips. The opening calls it meanwhile, once, with the repository as the folder has it:
-  /// perhaps not the one that it returns. So it must not keep anything of that repository, and must
-  /// decide nothing else. Other openings do not call it. The key may be asked for twice then.
+  /// Announces reads (varve/read_once.h, varve/read_ahead.h), so that the reads begin before the
+  /// opening ends. The opening of an attached folder calls `announce` once, while asking the store
+  /// for a newer head, which takes round trips. The argument is the repository in the folder's
+  /// present state, perhaps not the repository that open() returns. So `announce` must not keep
+  /// references to the argument, and must decide nothing else. The opening may request the key
+  /// twice then. Other openings do not call `announce`.
   std::function<void(Repository&)> announce{};
 };
 
-/// Settings that a new repository has from its first moment. Unlike the parameters, they can change
-/// later. A member without a value stands for the default.
+/// Initial settings of a new repository. Unlike the parameters, settings can change later. A member
+/// without a value stands for the default.
 struct FirstSettings {
-  std::optional<SeriesSettings> new_series{};  ///< Those of new series.
+  std::optional<SeriesSettings> new_series{};  ///< Settings of new series.
   std::optional<ArrangeSettings> arrange{};
   PoolIndexChoice pool_index{};
 };
@@ -115,7 +115,7 @@ struct CreateOptions {
 /// Whether a seal leaves an open version beside the sealed one.
 enum class SealMode : std::uint8_t {
   kEnd,   ///< Only the sealed version.
-  kKeep,  ///< Also an open version with the old name, which starts as a clone of the sealed one.
+  kKeep,  ///< Also an open version with the old name, a clone of the sealed version.
 };
 
 /// How a seal treats files of the version that are open for writing.
@@ -133,7 +133,7 @@ struct VersionKey {
 
 /// How a deletion treats held versions.
 struct DeletionOptions {
-  /// Deletes the versions that nothing holds and lists the others in DeletionForecast::held.
+  /// Deletes the versions held by nothing and lists held versions in DeletionForecast::held.
   /// Otherwise one held version makes the whole call fail and nothing is deleted.
   bool skip_held = false;
   /// Deletes versions with open files too; their readers then get errors. Still holds locked
@@ -141,8 +141,8 @@ struct DeletionOptions {
   bool force = false;
   /// Treats a lock as ended once the clock says so, even if the clock has jumped.
   bool force_clock = false;
-  /// Versions of other series that the caller will delete first. Only for a forecast: what these
-  /// versions and the deleted ones share in the pool is freed with the deleted ones.
+  /// Versions of other series that the caller will delete first. Only for a forecast: pool data
+  /// shared by `deleted_before` and the deleted versions is freed with the deleted versions.
   std::vector<VersionKey> deleted_before{};
 };
 

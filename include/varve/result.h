@@ -11,16 +11,16 @@
 
 namespace varve {
 
-/// The kinds of errors: a small closed set that callers may branch on.
+/// The kinds of errors: a small closed set for callers to branch on.
 enum class ErrorCode : std::uint8_t {
-  kIo,                 ///< The operating system reported an error without a code of its own.
-  kCorrupt,            ///< Bytes on disk do not match their checksum or their format.
-  kNotFound,           ///< No such series, version, file or attribute.
+  kIo,                 ///< The operating system reported an error without its own code.
+  kCorrupt,            ///< Bytes on disk do not match the checksum or the format.
+  kNotFound,           ///< The series, version, file or attribute does not exist.
   kExists,             ///< The name is taken.
   kInvalid,            ///< The argument is not valid; nothing was done.
   kBusy,               ///< Still in use (writers, open files).
   kReadOnly,           ///< A change to a sealed version or a read-only repository.
-  kNoSpace,            ///< The disk, or Varve's reserve on it, is full.
+  kNoSpace,            ///< The disk, or Varve's reserve on the disk, is full.
   kNotPermitted,       ///< Never allowed, or not before the end of a lock.
   kNotEmpty,           ///< The directory or series still has entries.
   kNotDirectory,       ///< The operation needs a directory.
@@ -29,28 +29,29 @@ enum class ErrorCode : std::uint8_t {
   kOtherVersion,       ///< A move or link between two versions.
   kLocked,             ///< Another process holds the repository for writing.
   kNoRepository,       ///< The folder is not a Varve repository.
-  kUnsupported,        ///< A newer format, or a feature that this build lacks.
+  kUnsupported,        ///< A newer format, or a feature missing in the build.
   kTooLarge,           ///< A value exceeds a fixed limit, such as the size of a file.
   kAttributeTooLarge,  ///< The extended attributes of a file exceed a limit.
   kStale,              ///< The file was removed while the caller still referred to it.
   kNoAttribute,        ///< The extended attribute is not set.
   kPastEnd,            ///< No data, or no hole, from the offset to the end of the file.
-  kBadHandle,          ///< The file is not open, or not open for this operation.
+  kBadHandle,          ///< The file is not open, or not open for the operation.
   kInterrupted,        ///< The user asked to stop.
   kUnavailable,        ///< The storage or the daemon does not answer now, but may later.
-  kUsage,              ///< The command line is wrong. Only front ends report this.
-  kWrongKey,           ///< No key was given for an encrypted repository, or it opens no key slot.
-  kRefused,            ///< The source of a store is empty, or lost most of its content.
+  kUsage,              ///< The command line is wrong. Only front ends report kUsage.
+  /// No key was given for an encrypted repository, or the key opens no key slot.
+  kWrongKey,
+  kRefused,  ///< The source of a store is empty, or lost most of its content.
 };
 
-/// An error. Its message tells the user what happened and what to do.
+/// An error. The message tells the user the failure and the remedy.
 class Error {
  public:
   Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
 
   [[nodiscard]] ErrorCode code() const { return code_; }
-  /// Returns the errno of the system call that failed, or 0. The code says what to do; the errno is
-  /// for messages and for passing on to the kernel.
+  /// Returns the errno of the failed system call, or 0. The code tells the caller the remedy; the
+  /// errno is for messages and for passing on to the kernel.
   [[nodiscard]] int errno_value() const { return errno_; }
   [[nodiscard]] const std::string& message() const { return message_; }
 
@@ -64,7 +65,7 @@ class Error {
     message_ += text;
     return std::move(*this);
   }
-  /// Returns the error with the errno of the system call that failed.
+  /// Returns the error with the errno of the failed system call.
   [[nodiscard]] Error with_errno(int errno_value) && {
     errno_ = errno_value;
     return std::move(*this);
@@ -163,7 +164,7 @@ class [[nodiscard]] Result<void> {
 #define VARVE_CONCAT_(a, b) a##b
 #define VARVE_CONCAT(a, b) VARVE_CONCAT_(a, b)
 
-/// Returns from the calling function with the expression's error, if any. Drops its value.
+/// Returns from the calling function with the expression's error, if any. Drops the value.
 #define VARVE_TRY(expr)                                                  \
   do {                                                                   \
     auto varve_try_result_ = (expr);                                     \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The basic types that all rooms of Varve share. See docs/GLOSSARY.md.
+// The basic types, shared by all rooms of Varve. See docs/GLOSSARY.md.
 #pragma once
 
 #include <array>
@@ -50,7 +50,7 @@ struct Timestamp {
   auto operator<=>(const Timestamp&) const = default;
 };
 
-/// The attributes that stat(2) returns, except device and inode number.
+/// The attributes returned by stat(2), except device and inode number.
 struct Attributes {
   std::uint32_t mode = 0;  ///< Type and permission bits, as in st_mode.
   std::uint32_t uid = 0;
@@ -83,13 +83,13 @@ inline constexpr std::size_t kXattrTotalBytesMax = 262144;
 /// The state of a version.
 enum class VersionState : std::uint8_t { kOpen = 1, kSealed = 2 };
 
-/// The version of another repository of which a version is a copy.
+/// The original of a copied version, in another repository.
 struct VersionOrigin {
-  std::string repository;  ///< Repository::id() of the other repository.
+  std::string repository;  ///< Repository::id() of the original's repository.
   SeriesId series{};
   VersionNumber number{};
   Timestamp sealed_at;
-  bool whole = true;  ///< False if damaged files of the other version were left out.
+  bool whole = true;  ///< False if damaged files of the original were left out.
   bool operator==(const VersionOrigin&) const = default;
 };
 
@@ -103,16 +103,16 @@ struct VersionInfo {
   Timestamp sealed_at;              ///< Zero while open.
   std::uint64_t entries = 0;        ///< Names below the version's root.
   std::uint64_t logical_bytes = 0;  ///< Sum of file data without holes; hard links counted once.
-  std::uint64_t unique_bytes = 0;   ///< Raw bytes of the chunks born in this version.
+  std::uint64_t unique_bytes = 0;   ///< Raw bytes of the chunks born in the version.
   /// Stored size of the same chunks: compressed, with container tables.
   std::uint64_t stored_bytes = 0;
-  /// The time that the user gave to a sealed version; zero if none. Nothing verifies it, so no lock
-  /// depends on it.
+  /// The time given to a sealed version by its user; zero if none. Never verified, so locks do not
+  /// depend on the claimed time.
   Timestamp claimed_at{};
-  /// The files of a sealed version's source that its store could not store, or not as they are, at
-  /// least; 0 for a complete version.
+  /// The number, or a lower bound, of the source's files that the store of a sealed version could
+  /// not store, or not unchanged; 0 for a complete version.
   std::uint64_t problems = 0;
-  /// Set for a sealed version that `varve copy` made.
+  /// Set for a sealed version made by `varve copy`.
   std::optional<VersionOrigin> origin{};
 };
 
@@ -139,22 +139,22 @@ struct SpaceInfo {
   [[nodiscard]] std::uint64_t total_bytes() const { return blocks * block_bytes; }
 };
 
-/// Progress of a tree that is copied into or out of a repository.
+/// Progress of copying a tree into or out of a repository.
 struct TransferProgress {
   std::uint64_t files_done = 0;
   std::uint64_t bytes_done = 0;
   std::uint64_t bytes_total = 0;
 };
 
-/// The outcome of a tree that was copied into or out of a repository.
+/// The outcome of copying a tree into or out of a repository.
 struct TransferReport {
   std::uint64_t entries = 0;          ///< Entries created or already present.
-  std::uint64_t unchanged = 0;        ///< Entries that are files whose content was already present.
-  std::uint64_t unchanged_bytes = 0;  ///< Data of these files. Only set by a store.
+  std::uint64_t unchanged = 0;        ///< Entries for files whose content was already present.
+  std::uint64_t unchanged_bytes = 0;  ///< Data of the unchanged files. Only set by a store.
   std::uint64_t removed = 0;
   std::uint64_t bytes = 0;
   bool resumed = false;  ///< An interrupted restore was continued.
-  /// Files that could not be read, or not given all their metadata, each with the reason.
+  /// Files that could not be read, or not restored with all metadata, each with the reason.
   std::vector<std::string> problems;
 };
 
