@@ -14,12 +14,12 @@
 
 namespace varve {
 
-/// The chunks of one birth in a volume. Versions from `birth` to `death` refer to them. In the
-/// active set: the chunks of one birth.
+/// The chunks of one birth in a volume. Versions from `birth` to `death` refer to the chunks. In
+/// the active set: the chunks of one birth.
 struct CategoryInfo {
   VersionNumber birth{};
-  /// The last version that refers to a chunk of the volume. A volume that was made of several small
-  /// ones has the last of them all. 0 in the active set, whose chunks are still in use.
+  /// The last version that refers to a chunk of the volume. For a volume coalesced from several
+  /// small volumes, the last death of all. 0 in the active set, whose chunks are still in use.
   VersionNumber death{};
   std::string file;  ///< Path below the series' folder; empty in the active set.
   std::uint64_t bytes =
@@ -34,37 +34,37 @@ struct ArrangingDebt {
   std::uint64_t active_bytes = 0;     ///< In the segments of the active set, including dead bytes.
   std::uint64_t dead_bytes = 0;       ///< Deleted and copied chunks in `active_bytes`.
   std::uint64_t departing_bytes = 0;  ///< Chunks in `active_bytes` still to be moved to a volume.
-  std::uint64_t runs = 0;             ///< Sequences of segments written one after the other.
+  std::uint64_t runs = 0;             ///< Sequences of segments written consecutively.
   std::uint64_t volume_bytes = 0;     ///< In the archived categories.
 };
 
-/// When the arranger moves chunks that fall out of use, and when it rewrites the active set.
+/// Decides when the arranger moves departing chunks, and when the arranger rewrites the active set.
 enum class ArrangePolicyKind : std::uint8_t {
   kOriginal = 1,  ///< Rewrites the whole active set after each seal (MFDedup, FAST'21).
   kBatched = 2,   ///< Rewrites the whole active set after every `batch` versions.
   kTiered = 3,    ///< Moves departing chunks at once, merges runs by levels, and bounds dead space.
 };
 
-/// A policy's name in commands and messages, and a phrase that explains it.
+/// A policy's name in commands and messages, and an explaining phrase.
 struct ArrangePolicyName {
   ArrangePolicyKind kind;
   std::string_view name;
   std::string_view help;
 };
-/// All policies of this build.
+/// All policies known to the build.
 inline constexpr std::array<ArrangePolicyName, 3> kArrangePolicies = {{
     {ArrangePolicyKind::kOriginal, "original", "all data after each seal"},
     {ArrangePolicyKind::kBatched, "batched", "all data after some seals"},
     {ArrangePolicyKind::kTiered, "tiered", "only what a bound on dead space requires"},
 }};
-/// Returns the policy's name; "?" for a number that is no policy.
+/// Returns the policy's name; "?" for a number without a policy.
 [[nodiscard]] constexpr std::string_view name_of(ArrangePolicyKind policy) {
   for (const auto& one : kArrangePolicies) {
     if (one.kind == policy) return one.name;
   }
   return "?";
 }
-/// Returns the policy of this name; nullopt if there is none.
+/// Returns the policy with the name; nullopt if there is none.
 [[nodiscard]] constexpr std::optional<ArrangePolicyKind> arrange_policy(std::string_view name) {
   for (const auto& one : kArrangePolicies) {
     if (one.name == name) return one.kind;
@@ -74,16 +74,17 @@ inline constexpr std::array<ArrangePolicyName, 3> kArrangePolicies = {{
 
 inline constexpr std::uint32_t kParityPercentMax = 25;
 
-/// Settings of the arranger, kept in the catalog. They may change at any time: every policy reads
-/// the files that any other policy wrote.
+/// Settings of the arranger, kept in the catalog. Settings may change at any time: every policy
+/// reads the files written by any policy.
 struct ArrangeSettings {
   ArrangePolicyKind policy = ArrangePolicyKind::kTiered;
   std::uint32_t batch = 10;          ///< Versions between two arrangings; 1 or more; batched.
   std::uint32_t dead_permille = 70;  ///< Tolerated dead share of the active set, per mille; tiered.
-  std::uint32_t fan = 20;  ///< Runs of one level that the arranger merges; 2 or more; tiered.
-  /// Main versions in a row without a chunk after which a new version stores it again; 1 or more.
+  std::uint32_t fan = 20;  ///< Runs of one level merged by the arranger; 2 or more; tiered.
+  /// Main versions in a row without a chunk, after which a new version stores the chunk again; 1 or
+  /// more.
   std::uint32_t window = 4;
-  /// Parity as a percentage of the data it protects; 0 = none, at most kParityPercentMax.
+  /// Parity as a percentage of the protected data; 0 = none, at most kParityPercentMax.
   std::uint32_t parity_percent = 0;
 };
 
@@ -93,22 +94,22 @@ struct ArrangeProgress {
   std::uint64_t steps = 0;
 };
 
-/// When duplicates in the pool become aliases. The defaults are those of the arranger.
+/// Decides when duplicates in the pool become aliases. The defaults are the arranger's defaults.
 struct PostPassOptions {
-  /// True to compare new data in the pool however little it is. Otherwise a pass waits until the
+  /// True to compare even a small amount of new data in the pool. Otherwise a pass waits until the
   /// pool's index may have missed many duplicates.
   bool any_new = false;
   /// Shorter runs of duplicates stay, so that reads remain sequential; 0 = default.
   std::uint32_t run_chunks_min = 0;
-  /// A container is written again without its duplicates if they have at least this share of its
-  /// bytes, in thousandths; 0 = default.
+  /// A container is written again without its duplicates if the duplicates' share of its bytes is
+  /// at least the threshold, in thousandths; 0 = default.
   std::uint32_t duplicate_permille_min = 0;
-  /// True to compare the whole pool again, and to keep one copy of every duplicate: also of short
-  /// runs, and in containers with few of them. The members above have no effect then.
+  /// True to compare the whole pool again, and to keep one copy of every duplicate, also of short
+  /// runs and in containers with few duplicates. The members above have no effect then.
   bool everything = false;
 };
 
-/// Options of arrange(). Unless post_pass.any_new is set, work that downloads much may wait.
+/// Options of arrange(). Unless post_pass.any_new is set, work with large downloads may wait.
 struct ArrangeOptions {
   std::uint64_t bytes_per_second = 0;  ///< Limit on bytes read plus bytes written; 0 = no limit.
   PostPassOptions post_pass{};
@@ -125,7 +126,7 @@ struct CatalogCompaction {
 
 struct ArrangeReport {
   ArrangeProgress done;
-  bool finished = false;  ///< False if the caller stopped it, or the disk is full.
+  bool finished = false;  ///< False if the caller stopped arranging, or the disk is full.
 };
 
 }  // namespace varve

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The named choices that this build of libvarve knows, for help texts and completions.
+// The named choices known to libvarve's build, for help texts and completions.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace varve {
 
-/// A value of an option, and a phrase that explains it.
+/// A value of an option, and an explaining phrase.
 struct Choice {
   std::string name;
   std::string help;
 };
 
-/// Returns the values of RepositoryParameters::chunker that a user chooses from.
+/// Returns the values of RepositoryParameters::chunker for users to choose from.
 [[nodiscard]] std::vector<Choice> chunker_choices();
-/// Returns the compression methods that choose_compression() takes. The help tells the levels.
+/// Returns the compression methods accepted by choose_compression(). The help tells the levels.
 [[nodiscard]] std::vector<Choice> compression_choices();
 /// Returns the values of OpenOptions::engine.
 [[nodiscard]] std::vector<Choice> engine_choices();
@@ -29,7 +29,7 @@ struct Choice {
 [[nodiscard]] Result<void> choose_compression(std::string_view text,
                                               RepositoryParameters& parameters);
 
-/// Returns the text of the parameters' compression that choose_compression() reads.
+/// Returns the parameters' compression in the form read by choose_compression().
 [[nodiscard]] std::string compression_text(const RepositoryParameters& parameters);
 
 /// Checks parameters as Repository::create() and Repository::open() do.

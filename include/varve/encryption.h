@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encrypted repositories: the keys that users give, and the slots that they open.
+// Encrypted repositories: user keys and key slots.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@
 
 namespace varve {
 
-/// Secret bytes in memory that is locked, left out of core dumps, and wiped. Copies share the same
-/// bytes. Immutable, and thread-safe.
+/// Secret bytes in locked memory, left out of core dumps, and wiped. Copies share the same bytes.
+/// Immutable, and thread-safe.
 class Secret {
  public:
   static constexpr std::size_t kBytesMax = 8192;
 
   /// Makes an empty secret.
   Secret() = default;
-  /// Returns a secret of these bytes. The caller wipes its own copy.
+  /// Returns a secret with a copy of `bytes`. The caller wipes the original.
   /// Errors: kTooLarge for more than kBytesMax; kIo without memory.
   [[nodiscard]] static Result<Secret> copy_of(std::span<const std::byte> bytes);
-  /// Returns a secret of the bytes that `fill` puts into a span of this size; it returns their
-  /// number.
+  /// Returns a secret of the bytes written by `fill` into a span of `bytes_max` bytes; `fill`
+  /// returns the number of bytes.
   /// Errors: as above, and those of `fill`.
   [[nodiscard]] static Result<Secret> fill_with(
       std::size_t bytes_max, const std::function<Result<std::size_t>(std::span<std::byte>)>& fill);
@@ -44,22 +44,25 @@ class Secret {
 
 /// The kinds of keys. The values are stored.
 enum class KeyKind : std::uint8_t {
-  kPassphrase = 1,  ///< A text that a person knows.
+  kPassphrase = 1,  ///< A text remembered by a person.
   kKeyFile = 2,     ///< The bytes of a file, at least 32.
-  kCommand = 3,     ///< The text that a command prints.
+  kCommand = 3,     ///< The text printed by a command.
   kRecovery = 4,    ///< A code on paper, from make_recovery_code().
 };
 /// Returns the name of a kind, such as "key-file".
 [[nodiscard]] std::string_view key_kind_name(KeyKind kind);
 
-/// A key as the user gives it. A passphrase that has the form of a recovery code may also be one.
+/// A key given by the user. A passphrase in the form of a recovery code may also be a recovery
+/// code.
 struct UserKey {
   KeyKind kind = KeyKind::kPassphrase;
   Secret secret;
-  std::uint32_t slot{};  ///< Number of the only key slot to try; 0 for all that the key may open.
+  /// Number of the only key slot to try; 0 = try each slot of a fitting kind.
+  std::uint32_t slot{};
 };
 
-/// Returns the user's key. A repository calls it once, and only if it is encrypted.
+/// Returns the user's key. Opening an encrypted repository calls the source once; opening a plain
+/// repository does not.
 /// Errors: kWrongKey without a key; any other error ends the operation.
 using KeySource = std::function<Result<UserKey>()>;
 
@@ -72,7 +75,7 @@ struct PassphraseCost {
   friend bool operator==(const PassphraseCost&, const PassphraseCost&) = default;
 };
 
-/// A key that a repository gets.
+/// A key to add to a repository.
 struct NewKey {
   UserKey key;
   std::string label{};  ///< Shown in lists, not secret: at most 64 bytes, one printable line.
@@ -82,16 +85,16 @@ struct NewKey {
 /// Choices for an encrypted repository.
 struct Encryption {
   NewKey first_key;
-  std::string cipher{};  ///< "aes-256-gcm" or "chacha20-poly1305"; "" = the faster one here.
+  std::string cipher{};  ///< "aes-256-gcm" or "chacha20-poly1305"; "" = the faster cipher here.
 };
 
-/// One key slot, without its secret.
+/// A key slot, without its secret.
 struct KeySlotInfo {
   std::uint32_t number = 0;
   KeyKind kind = KeyKind::kPassphrase;
   std::string label{};
   std::int64_t created_s = 0;  ///< Seconds since 1970.
-  PassphraseCost cost{};       ///< Zeros for kinds that are not stretched.
+  PassphraseCost cost{};       ///< Zeros for kinds without stretching.
 };
 
 /// The lines of a superblock about the encryption, without the secrets.
@@ -101,10 +104,10 @@ struct EncryptionInfo {
   std::vector<KeySlotInfo> slots{};
 };
 
-/// A repository has at most this many key slots.
+/// Limit for the key slots of a repository.
 inline constexpr std::size_t kKeySlotsMax = 8;
 
-/// Returns what a repository's superblock says about its encryption, or nullopt if it is plain.
+/// Returns the encryption lines of a repository's superblock, or nullopt for a plain repository.
 /// Needs no key, and so does not notice altered slots or labels: opening the repository does, and
 /// read_authentic_encryption().
 /// Errors: those of Repository::open().

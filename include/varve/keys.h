@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of the keys that open an encrypted repository.
+// Changes the keys of an encrypted repository.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace varve {
 
-/// Checks the cost of a key that a repository would get, before any memory is taken for it.
+/// Checks the cost of a new key, before any memory is allocated for stretching the key.
 /// Errors: kInvalid.
 [[nodiscard]] Result<void> check_passphrase_cost(const PassphraseCost& cost);
 
-/// Checks that a key opens the repository in `path`, at the cost of its slots.
+/// Checks that a key opens the repository in `path`, at the cost of the repository's slots.
 /// Errors: kWrongKey; kInvalid if the repository is plain; those of read_encryption().
 [[nodiscard]] Result<void> check_key(const std::string& path, const UserKey& key,
                                      bool trust_owner = false);
 
-/// Returns what the superblock says about the encryption, if a program with the keys of the
-/// repository wrote it: labels, kinds, times and costs of the slots are then as that program gave
-/// them. Calls `key` once.
+/// Returns the encryption lines of the superblock, after a check that a program with the
+/// repository's keys wrote the superblock: labels, kinds, times and costs of the slots are then
+/// authentic. Calls `key` once.
 /// Errors: kWrongKey, also if the repository is plain; kCorrupt if the superblock was changed
 /// without the keys; those of read_encryption() and of `key`.
 [[nodiscard]] Result<EncryptionInfo> read_authentic_encryption(const std::string& path,
@@ -35,17 +35,17 @@ namespace varve {
 /// Repository::adopt_keys().
 using AdoptKeys = std::function<Result<void>(const std::string& superblock)>;
 
-/// The key slots of a repository. A change is durable when its
-/// function returns, and rewrites no data: each slot holds the same master key. A person with a
-/// removed key and an older copy of `varve.repo` can still open the repository. For one thread.
+/// The key slots of a repository. A change is durable when its function returns, and rewrites no
+/// data: each slot holds the same master key. A person with a removed key and an older copy of
+/// `varve.repo` can still open the repository. For one thread.
 class KeySlots {
  public:
   /// Opens the repository for writing.
   /// Errors: those of Repository::open(); kInvalid if the repository is plain.
   [[nodiscard]] static Result<std::unique_ptr<KeySlots>> open(const std::string& path,
                                                               const OpenOptions& options);
-  /// Opens the slots of a repository that another process has open for writing. Each change goes
-  /// to that process through `adopt`, and no key does. Uses `trust_owner`, `key` and
+  /// Opens the slots of a repository opened for writing by another process. `adopt` passes each
+  /// change to the writer's process, but never a key. Uses `trust_owner`, `key` and
   /// `encrypted_only` of the options.
   /// Errors: kInvalid if the repository is plain; kWrongKey; those of reading `varve.repo`. Changes
   /// also fail with the errors of `adopt`.
@@ -57,14 +57,14 @@ class KeySlots {
   /// Returns the present slots.
   [[nodiscard]] virtual EncryptionInfo info() const = 0;
   /// Adds a slot for a key. Returns the slot.
-  /// Errors: kInvalid for a key or label that is not allowed; kTooLarge with kKeySlotsMax slots.
+  /// Errors: kInvalid for an invalid key or label; kTooLarge with kKeySlotsMax slots.
   [[nodiscard]] virtual Result<KeySlotInfo> add(const NewKey& key) = 0;
-  /// Replaces the slot `number` by a new one for another key, in one step. Returns the new slot.
+  /// Replaces the slot `number` by a new slot for another key, in one step. Returns the new slot.
   /// Errors: kNotFound; kInvalid as above.
   [[nodiscard]] virtual Result<KeySlotInfo> replace(std::uint32_t number, const NewKey& key) = 0;
   /// Removes a slot.
-  /// Errors: kNotFound; kNotPermitted for the last slot, and for the last one that is no recovery
-  /// code.
+  /// Errors: kNotFound; kNotPermitted for the last slot, and for the last slot other than recovery
+  /// codes.
   [[nodiscard]] virtual Result<void> remove(std::uint32_t number) = 0;
   /// Closes the repository.
   /// Errors: those of Repository::close().

@@ -10,12 +10,12 @@
 
 namespace varve {
 
-/// Where new chunks of a series are looked up and stored. A version keeps the placement that its
-/// series had when it was opened. The values are stored.
+/// Defines where new chunks of a series are looked up and stored. A version keeps the series'
+/// placement from the opening of the version. The values are stored.
 enum class Placement : std::uint8_t {
   kLineage = 0,      ///< Looked up in the series' own versions and stored in the series.
   kLineagePool = 1,  ///< Looked up in the series, then in the pool; stored in the series.
-  kPool = 2,         ///< Looked up and stored in the pool, which all series share.
+  kPool = 2,         ///< Looked up and stored in the pool, shared by all series.
 };
 
 /// Returns the placement's name, as in a superblock.
@@ -25,7 +25,7 @@ enum class Placement : std::uint8_t {
 /// Returns the placement with a name.
 /// Errors: kInvalid for another name; the message lists the names.
 [[nodiscard]] Result<Placement> parse_placement(std::string_view name);
-/// Checks that this build of libvarve can make series with the placement.
+/// Checks that libvarve's build can make series with the placement.
 /// Errors: kUnsupported.
 [[nodiscard]] Result<void> check_placement(Placement placement);
 

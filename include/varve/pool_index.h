@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The indexes of the pool among which a repository chooses, and their names.
+// The indexes of the pool, from which a repository chooses, and their names.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,10 @@ namespace varve {
 
 /// How a repository finds chunks of the pool. The values are stored.
 enum class PoolIndexKind : std::uint8_t {
-  kExact = 0,      ///< Knows every chunk.
-  kZeroChunk = 1,  ///< Keeps one of 2^N chunks in memory, and finds others by it (Zero-Chunk).
-  kStream = 2,     ///< Keeps chunks in memory by the locality of the streams (SLADE).
+  kExact = 0,  ///< Knows every chunk.
+  /// Keeps one of 2^N chunks in memory as hooks, and finds chunks by their hooks (Zero-Chunk).
+  kZeroChunk = 1,
+  kStream = 2,  ///< Keeps chunks in memory by the locality of the streams (SLADE).
 };
 
 /// The index of a repository's pool.
@@ -29,8 +30,8 @@ struct PoolIndexChoice {
   bool operator==(const PoolIndexChoice&) const = default;
 };
 
-/// The state of a stream of the index `stream`. A series has one while it has an open version, and
-/// the index keeps it for the next version.
+/// The state of a stream of the index `stream`. A series with an open version has a stream, and the
+/// index keeps the stream for the next version.
 struct PoolStream {
   SeriesId series{};          ///< 0 for the entries without a series.
   std::string name{};         ///< Name of the series; "" for 0.
@@ -41,7 +42,7 @@ struct PoolStream {
   std::uint64_t lookups = 0;
   std::uint64_t hits = 0;
   std::uint32_t run_threshold = 1;  ///< Shorter runs of duplicates are stored again.
-  bool is_admitted = true;          ///< Whether its new chunks get entries.
+  bool is_admitted = true;          ///< Whether new chunks of the stream get entries.
   bool operator==(const PoolStream&) const = default;
 };
 
@@ -50,9 +51,9 @@ struct PoolStream {
 /// Returns the valid words, for messages and help texts.
 [[nodiscard]] std::string pool_index_names();
 /// Parses the words.
-/// Errors: kInvalid for others; the message lists the valid ones.
+/// Errors: kInvalid for unknown words; the message lists the valid words.
 [[nodiscard]] Result<PoolIndexChoice> parse_pool_index(std::string_view text);
-/// Checks that this build of libvarve has the index.
+/// Checks that libvarve was built with the index.
 /// Errors: kUnsupported.
 [[nodiscard]] Result<void> check_pool_index(const PoolIndexChoice& choice);
 

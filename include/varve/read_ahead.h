@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Advice about the reads to come.
+// Announcements of coming reads.
 #pragma once
 
 namespace varve {
 
 /// A VersionReader that takes advice about reads is also a ReadAhead. Advice changes the time of
-/// reads, never their results.
+/// reads, never the results.
 class ReadAhead {
  public:
   virtual ~ReadAhead() = default;

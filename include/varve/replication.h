@@ -21,11 +21,12 @@ namespace varve {
 class Repository;
 
 /// ArrangeSettings::dead_permille of a new repository in an object store, unless the caller chooses
-/// settings of the arranger. Arranging uploads what it writes there, so it does less.
+/// settings of the arranger. A high threshold saves uploads: the arranger uploads all rewritten
+/// data.
 inline constexpr std::uint32_t kStoreDeadPermille = 200;
 
-/// Creates a repository in an empty object store, and its folder on this machine, which is the only
-/// one that writes. The folder keeps as much of the data as StorePlace::cache_bytes says. An
+/// Creates a repository in an empty object store, and its folder on the caller's machine, the only
+/// folder with write access. The folder caches up to StorePlace::cache_bytes of the data. An
 /// interrupted call can be repeated.
 /// With a `lock`, all objects of the repository are locked; see set_upkeep_settings() for a change.
 /// Errors: kExists if the place or the folder has a repository; kUnsupported if the store does not
@@ -35,194 +36,196 @@ inline constexpr std::uint32_t kStoreDeadPermille = 200;
                                            const CreateOptions& options,
                                            const ObjectLock& lock = {});
 
-/// Says what an attached folder does.
+/// The role of an attached folder.
 enum class AttachRole : std::uint8_t {
-  kReads,   ///< It reads, beside the folder that writes.
-  kWrites,  ///< It takes over: from now on it is the only one that writes.
+  kReads,   ///< Reads, beside the writer's folder.
+  kWrites,  ///< Takes over: becomes the only folder with write access.
 };
 
-/// Makes a folder that uses a repository in an object store. It has the catalog of the newest
-/// replicated state, and reads file contents from the store when they are needed. An interrupted
-/// call can be repeated; a call for a folder that is attached so already succeeds, and changes
-/// nothing. Opening a folder that only reads brings it up to date.
-/// A folder that takes over creates the next head. The folder that wrote before finds it, uploads
-/// nothing more, and keeps versions that it had not replicated. Open versions do not come along.
-/// Errors: kNoRepository; kNotEmpty if the folder has other files; kExists if it is another
-/// repository, or has the other role; kWrongKey; kLocked if another folder wrote meanwhile, or has
-/// taken over from this one; those of the store and the disk.
+/// Attaches a folder to a repository in an object store. The folder gets the catalog of the newest
+/// replicated state, and reads file contents from the store on demand. An interrupted call can be
+/// repeated. A call for an attached folder with the same role succeeds and changes nothing. Opening
+/// a read-only folder brings the folder up to date.
+/// A folder that takes over creates the next head. The former writer's folder finds the new head,
+/// uploads nothing more, and keeps its unreplicated versions. Open versions are not transferred.
+/// Errors: kNoRepository; kNotEmpty if the folder has foreign files; kExists if the folder belongs
+/// to another repository or has another role; kWrongKey; kLocked if another folder wrote meanwhile,
+/// or has taken over from the given folder; those of the store and the disk.
 [[nodiscard]] Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                                            const OpenOptions& options,
                                            AttachRole role = AttachRole::kReads);
 
-/// A folder of this machine that belongs to a place in an object store.
+/// A folder of the local machine, belonging to a place in an object store.
 struct StoreFolder {
   std::string folder{};
   StorePlace place{};
   bool reads_only = false;  ///< The folder was attached.
 };
-/// Returns what the folder's own file `bucket` says; nullopt if it is no repository, or in no
-/// object store.
+/// Returns the content of the file `bucket` in the folder; nullopt for a folder without a
+/// repository, and for a repository outside object stores.
 /// Errors: those of reading the folder.
 [[nodiscard]] Result<std::optional<StoreFolder>> store_folder_at(const std::string& folder,
                                                                  bool trust_owner = false);
 
-/// Returns the text of a place in one form: "s3://BUCKET/PREFIX" without a last slash.
+/// Returns the normal form of a place: "s3://BUCKET/PREFIX" without a last slash.
 /// Errors: kInvalid with advice.
 [[nodiscard]] Result<std::string> normalized_place(std::string_view text);
 
-/// Remembers on this machine that a folder belongs to a place. `memory_folder` is that of
-/// OpenOptions. Logs errors: commands then need the name of the folder.
+/// Records on the local machine the place of a folder. `memory_folder` is
+/// OpenOptions::memory_folder. Logs errors: commands then need the name of the folder.
 void remember_store_folder(const std::string& memory_folder, const std::string& place,
                            const std::string& folder);
-/// Returns the remembered folders of a place, those that write first, without those that do not
-/// belong to it any more. `trusts` decides about OpenOptions::trust_owner.
+/// Returns the recorded folders of a place, writers first. Omits folders that no longer belong to
+/// the place. `trusts` decides about OpenOptions::trust_owner.
 [[nodiscard]] std::vector<StoreFolder> known_store_folders(
     const std::string& memory_folder, std::string_view place,
     const std::function<bool(const std::string& folder)>& trusts);
-/// Returns the folders that this machine remembers of a place, those that are gone, too.
+/// Returns the folders recorded for a place on the local machine, including missing folders.
 [[nodiscard]] std::vector<std::string> remembered_folders(const std::string& memory_folder,
                                                           std::string_view place);
-/// Returns all places that this machine remembers.
+/// Returns all places recorded on the local machine.
 [[nodiscard]] std::vector<std::string> known_places(const std::string& memory_folder);
 
-/// Keeps an attached folder that is open as a repository up to date: looks for a newer replicated
-/// state every `interval`. While the store fails, the folder stays as it is. Does nothing for other
-/// repositories, and on a read-only disk.
+/// Keeps an open repository in an attached folder up to date: polls for a newer replicated state
+/// every `interval`. While the store fails, the folder stays unchanged. Does nothing for a
+/// repository outside object stores, and on a read-only disk.
 /// Errors: those of opening the folder's state for writing.
 [[nodiscard]] Result<void> follow_store(Repository& repository, std::chrono::milliseconds interval);
 
-/// Ends the reads of data that wait for an object store, with kUnavailable, and lets later ones
-/// fail at once. Uploads go on. For a program that is about to close the repository: what such a
-/// read was for is left undone. Thread-safe; may be called again. Does nothing for other
-/// repositories.
+/// Ends pending reads from an object store with kUnavailable; later reads fail at once. Uploads go
+/// on. For a program about to close the repository: the purpose of a cancelled read is left undone.
+/// Thread-safe; may be called again. Does nothing for a repository outside object stores.
 void end_store_reads(Repository& repository);
 
-/// An ability of a store, such as {"conditional requests", "honoured"}.
+/// An ability of a store, for example {"conditional requests", "honoured"}.
 struct StoreAbility {
   std::string name{};
   std::string value{};
 };
 /// The state of a folder of a repository in an object store.
 struct ReplicationInfo {
-  std::string place{};        ///< s3://BUCKET/PREFIX.
-  bool reads_only = false;    ///< The folder was attached.
-  std::uint64_t head = 0;     ///< Number of the newest replicated state; 0 before the first one.
-  std::string fenced{};       ///< Message about another folder that writes; empty without one.
-  Timestamp replicated_at{};  ///< Time of it.
-  /// The result of this folder's last trial of the store; empty if it never tried.
+  std::string place{};      ///< s3://BUCKET/PREFIX.
+  bool reads_only = false;  ///< The folder was attached.
+  std::uint64_t head = 0;   ///< Number of the newest replicated state; 0 before the first state.
+  /// Message about another writer's folder; empty without another writer.
+  std::string fenced{};
+  Timestamp replicated_at{};  ///< Time of the newest replicated state.
+  /// The result of the folder's last trial of the store; empty before the first trial.
   std::vector<StoreAbility> abilities{};
-  Timestamp probed_at{};           ///< Time of that.
-  std::int64_t clock_ahead_s = 0;  ///< The store's clock less this machine's then, in seconds.
-  std::uint32_t lock_days = 0;     ///< Days for which the writer locks objects; 0 without locks.
-  /// The time at which the first lock of an object that the state needs ends, as far as it is
-  /// known. An object without a known lock counts as one whose lock ended in 1970.
+  Timestamp probed_at{};  ///< Time of the last trial.
+  /// The store's clock minus the local clock, at the trial, in seconds.
+  std::int64_t clock_ahead_s = 0;
+  std::uint32_t lock_days = 0;  ///< Days of the writer's object locks; 0 without locks.
+  /// The earliest known end of a lock, over all objects that the state needs. An object without a
+  /// known lock counts as an object whose lock ended in 1970.
   Timestamp locks_end{};
 };
-/// Returns the state of the folder as the disk has it; nullopt for a repository that is in no
-/// object store. Makes no request.
+/// Returns the state recorded in the folder; nullopt for a repository outside object stores. Makes
+/// no request.
 /// Errors: those of reading the folder.
 [[nodiscard]] Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
                                                                       bool trust_owner = false);
 
-/// Returns whether an open repository has met another folder that writes to its object store.
-/// Nothing more of it is replicated then: its versions and open versions stay in its folder. Makes
-/// no request. Thread-safe.
+/// Returns whether an open repository is fenced: another folder writes to the object store. The
+/// repository replicates nothing more: its versions and open versions stay in the folder. Makes no
+/// request. Thread-safe.
 [[nodiscard]] bool is_fenced(Repository& repository);
-/// Returns the sentence that tells people how a machine whose folder is fenced writes again to the
-/// repository at `place`. It has no full stop.
+/// Returns a sentence for people: how the machine of a fenced folder writes again to the repository
+/// at `place`. The sentence has no full stop.
 [[nodiscard]] std::string how_to_write_again(const std::string& place);
 
-/// The folder that writes to a repository in an object store, as it says itself. It is advice for
-/// people.
+/// The self-declared writer of a repository in an object store: its host and folder. Advice for
+/// people only.
 struct StoreLease {
   std::string host{};
   std::string user{};
-  std::string folder{};  ///< The repository's folder on that host.
-  Timestamp since{};     ///< The time of its first replicated state, by that host's clock.
+  std::string folder{};  ///< The repository's folder on the writer's host.
+  Timestamp since{};     ///< The time of the writer's first replicated state, by the host's clock.
 };
-/// Returns the lease that the repository's folder has seen last; nullopt if there is none, and for
-/// a repository that is in no object store. Makes no request.
+/// Returns the lease last seen by the repository's folder; nullopt without a lease, and for a
+/// repository outside object stores. Makes no request.
 /// Errors: those of reading the folder.
 [[nodiscard]] Result<std::optional<StoreLease>> store_lease(Repository& repository);
 
-/// Requests of one kind to an object store, as stores bill them.
+/// Requests of one kind to an object store, by the kinds of a store's bill.
 struct StoreRequests {
   std::string kind{};                ///< "put", "get", "list", "remove", "head" or "copy".
-  std::uint64_t requests = 0;        ///< Repeated ones included.
-  std::uint64_t repeated = 0;        ///< Requests among them that repeat an earlier one.
-  std::uint64_t bytes_sent = 0;      ///< Bytes of bodies that were sent.
-  std::uint64_t bytes_received = 0;  ///< Bytes of bodies that were received.
+  std::uint64_t requests = 0;        ///< All requests, including repeated requests.
+  std::uint64_t repeated = 0;        ///< Requests that repeat an earlier request.
+  std::uint64_t bytes_sent = 0;      ///< Bytes of sent bodies.
+  std::uint64_t bytes_received = 0;  ///< Bytes of received bodies.
 };
-/// The use of an object store by a repository, as its folder knows it.
+/// A repository's use of an object store, as recorded in the folder.
 struct StoreUsage {
   std::string place{};                    ///< s3://BUCKET/PREFIX.
-  std::uint64_t objects = 0;              ///< Objects that the newest replicated state needs.
-  std::uint64_t bytes = 0;                ///< Their bytes.
-  std::uint64_t dropped_objects = 0;      ///< Objects that wait for their removal.
-  std::vector<StoreRequests> requests{};  ///< Requests of all processes that ended.
+  std::uint64_t objects = 0;              ///< Objects needed by the newest replicated state.
+  std::uint64_t bytes = 0;                ///< Bytes of `objects`.
+  std::uint64_t dropped_objects = 0;      ///< Objects waiting for removal.
+  std::vector<StoreRequests> requests{};  ///< Requests of all ended processes.
 };
-/// Returns it; nullopt for a repository that is in no object store. Makes no request. No part of
-/// this process may have the repository open.
+/// Returns the recorded use; nullopt for a repository outside object stores. Makes no request. No
+/// part of the calling process may have the repository open.
 /// Errors: those of reading the folder.
 [[nodiscard]] Result<std::optional<StoreUsage>> store_usage(const std::string& folder,
                                                             bool trust_owner = false);
 
-/// An object that is not as the newest replicated state needs it.
+/// A missing or differing object of the newest replicated state.
 struct StoreDamage {
   std::string object{};
   std::string what{};
 };
-/// The result of comparing a repository with a list of its object store.
+/// The result of comparing a repository with a listing of the object store.
 struct StoreCheck {
-  std::string place{};  ///< s3://BUCKET/PREFIX; empty for a repository that is in no object store.
-  std::uint64_t objects = 0;          ///< Objects of the repository.
-  std::uint64_t bytes = 0;            ///< Their bytes.
-  std::uint64_t foreign_objects = 0;  ///< Objects among them that no state needs, older than a day.
+  std::string place{};        ///< s3://BUCKET/PREFIX; empty for a repository outside object stores.
+  std::uint64_t objects = 0;  ///< Objects of the repository.
+  std::uint64_t bytes = 0;    ///< Bytes of `objects`.
+  /// Objects among `objects` needed by no state, older than a day.
+  std::uint64_t foreign_objects = 0;
   std::uint64_t foreign_bytes = 0;
-  std::uint64_t objects_read = 0;  ///< Objects that were read as a whole.
-  std::uint64_t bytes_read = 0;    ///< Their bytes.
+  std::uint64_t objects_read = 0;  ///< Objects read as a whole.
+  std::uint64_t bytes_read = 0;    ///< Bytes of `objects_read`.
   std::vector<StoreDamage> damages{};
   std::vector<std::string> notes{};  ///< Changes of the store since the last check, and advice.
 };
-/// Compares a list of the object store with the newest state that the folder knows: objects that
-/// are missing, or have another length. In a writer's folder, also tries the abilities of the
-/// store, and asks for the lock of each object if the repository locks them. With `reads_objects`,
-/// reads all of them, and compares them with their checksums: the folder's own copies prove nothing
-/// about the store's. No part of this process may have the repository open.
+/// Compares a listing of the object store with the newest state known to the folder: reports
+/// objects that are missing or have another length. In a writer's folder, also tries the abilities
+/// of the store, and requests the lock of each object if the repository locks objects. With
+/// `reads_objects`, reads every object and verifies its checksum: the folder's own copies prove
+/// nothing about the store's. No part of the calling process may have the repository open.
 /// Errors: those of the store, and of reading the folder.
 [[nodiscard]] Result<StoreCheck> check_store(const std::string& folder, const OpenOptions& options,
                                              bool reads_objects = false);
 
-/// The work of one reclaim_store().
+/// The work of one call of reclaim_store().
 struct ReclaimReport {
-  std::uint64_t removed_objects = 0;  ///< Objects that no head has named for long enough.
-  std::uint64_t removed_heads = 0;    ///< Heads that are too old to matter.
-  std::uint64_t noted_objects =
-      0;  ///< Objects that a later call removes, unless a head names them.
+  std::uint64_t removed_objects = 0;  ///< Objects named by no head for long enough.
+  std::uint64_t removed_heads = 0;    ///< Heads too old to matter.
+  /// Objects to be removed by a later call, unless a head names the objects.
+  std::uint64_t noted_objects = 0;
 };
-/// Removes what a repository in an object store does not need, for a machine whose key may remove
-/// objects while the keys of the writers may not. `folder` is an attached folder, in which the call
-/// notes the objects that no head names. A later call removes those that were noted at least
-/// `wait_seconds` before and that no newer head names. Writers may continue meanwhile.
+/// Removes unneeded objects of a repository in an object store, for a machine whose key may remove
+/// objects while the writers' keys may not. `folder` is an attached folder; the call notes there
+/// the objects named by no head. A later call removes an object noted at least `wait_seconds`
+/// before, unless a newer head names the object. Writers may continue meanwhile.
 /// Errors: kInvalid unless the folder is attached; kLocked while another process uses the folder's
 /// state; kNotPermitted if the key may not remove objects; those of the store and the disk.
 [[nodiscard]] Result<ReclaimReport> reclaim_store(const std::string& folder,
                                                   const OpenOptions& options,
                                                   std::int64_t wait_seconds);
 
-/// Names a version by its numbers.
+/// Identifies a version by its numbers.
 struct VersionId {
   SeriesId series{};
   VersionNumber number{};
 };
-/// Returns the versions that the object store lacks, or has in another state; open ones too. Empty
-/// for a repository that is in no object store. Makes no request. No part of this process may have
-/// the repository open.
+/// Returns the versions, open versions included, that the object store lacks or has in another
+/// state. Empty for a repository outside object stores. Makes no request. No part of the calling
+/// process may have the repository open.
 /// Errors: those of reading the folder.
 [[nodiscard]] Result<std::vector<VersionId>> unreplicated_versions(const std::string& folder,
                                                                    bool trust_owner = false);
 
-/// Changes in a writer's folder that its object store lacks, besides new versions.
+/// Changes in a writer's folder, besides new versions, not yet in the object store.
 struct UnreplicatedChanges {
   bool keys = false;      ///< The key slots: in the store, removed keys are still good.
   bool settings = false;  ///< Settings of the repository, and locks of versions.
@@ -230,14 +233,16 @@ struct UnreplicatedChanges {
 
   [[nodiscard]] bool any() const { return keys || settings || deleted_versions != 0; }
 };
-/// Returns them; none for a repository that is in no object store, and before the first replicated
-/// state. Makes no request. No part of this process may have the repository open.
+/// Returns the changes not yet in the object store; none for a repository outside object stores,
+/// and before the first replicated state. Makes no request. No part of the calling process may have
+/// the repository open.
 /// Errors: those of reading the folder.
 [[nodiscard]] Result<UnreplicatedChanges> unreplicated_changes(const std::string& folder,
                                                                bool trust_owner = false);
 
-/// Returns whether the object store has a sealed version as this folder has it. Makes no request.
-/// Another process may write meanwhile, but this one may not have the repository open.
+/// Returns whether the object store has a sealed version in the folder's state. Makes no request.
+/// Another process may write meanwhile, but no part of the calling process may have the repository
+/// open.
 /// Errors: those of reading the folder; kNotFound without the version.
 [[nodiscard]] Result<bool> is_replicated(const std::string& folder, SeriesId series,
                                          VersionNumber number, bool trust_owner = false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes versions: the rules that decide which ones, the forecast of a deletion, sizes. See
+// Deletes versions: retention rules, the forecast of a deletion, sizes. See
 // Repository::delete_versions().
 #pragma once
 
@@ -13,31 +13,31 @@
 
 namespace varve {
 
-/// A version that a deletion leaves in place.
+/// A version that a deletion does not delete.
 struct HeldVersion {
   VersionNumber number{};
-  std::string reason;  ///< A sentence that names the version and what to do.
+  std::string reason;  ///< A sentence with the version's name and advice.
 };
 
-/// The effect of deleting a set of versions. The figures come from the deletion's own plan, so they
-/// are exact unless something else changes the series first.
+/// The effect of deleting a set of versions. The figures come from the deletion's own plan, and are
+/// exact unless the series changes first.
 struct DeletionForecast {
   std::vector<VersionNumber> versions;  ///< Versions to delete. Ascending, each once.
   std::vector<HeldVersion> held;        ///< Ascending. Empty without DeletionOptions::skip_held.
   /// Decrease in file sizes below series/ when the deletion returns, in bytes. Excludes parity
   /// files, which shrink only once arranging is done.
   std::uint64_t freed_bytes = 0;
-  /// Stored bytes that become unused between data that stays, in segments of the active set and in
-  /// small volumes. Arranging frees them when it rewrites these files (for the active set:
+  /// Stored bytes that become unused between remaining data, in segments of the active set and in
+  /// small volumes. Arranging frees the bytes by rewriting the files (for the active set:
   /// ArrangeSettings::dead_permille).
   std::uint64_t dead_bytes = 0;
   std::uint64_t chunks = 0;       ///< Deleted chunks.
   std::uint64_t chunk_bytes = 0;  ///< Raw size of the deleted chunks.
-  /// Raw bytes of chunks that only the deleted versions and an open version use. They are freed
-  /// when the open version is sealed without them, or dropped.
+  /// Raw bytes of chunks used only by the deleted versions and an open version. Freed when the open
+  /// version is sealed without the chunks, or dropped.
   std::uint64_t waiting_bytes = 0;
-  /// That open version, as SERIES/VERSION; one of them, if several versions of other series hold a
-  /// part of these bytes in the pool. Empty if `waiting_bytes` is 0.
+  /// The open version of `waiting_bytes`, as SERIES/VERSION; an example, if several versions of
+  /// other series share the bytes in the pool. Empty if `waiting_bytes` is 0.
   std::string waiting_for;
 };
 
@@ -45,49 +45,49 @@ struct DeletionForecast {
 struct VersionUsage {
   VersionNumber number{};
   std::uint64_t logical_bytes = 0;  ///< File data without holes; hard links once.
-  /// Raw bytes of the distinct chunks that it refers to. A part of a run of chunks that were stored
+  /// Raw bytes of the distinct chunks to which the version refers. A part of a run of chunks stored
   /// together counts by the run's average chunk.
   std::uint64_t referenced_bytes = 0;
-  /// DeletionForecast::freed_bytes for deleting this version alone.
+  /// DeletionForecast::freed_bytes for deleting only the version.
   std::uint64_t unique_bytes = 0;
-  /// Raw bytes of the chunks that at least one other version also refers to, estimated likewise.
+  /// Raw bytes of the chunks to which another version also refers, estimated likewise.
   std::uint64_t shared_bytes = 0;
-  /// True if the window skips this version because it is too unlike its neighbours (a partial or an
-  /// empty backup); see docs/GLOSSARY.md.
+  /// True if the window skips the version because the version is too unlike its neighbours (a
+  /// partial or an empty backup); see docs/GLOSSARY.md.
   bool side = false;
-  Timestamp locked_until;  ///< Zero if it is not locked.
+  Timestamp locked_until;  ///< Zero if the version is not locked.
   /// True while the lock prevents deletion: the lock has not ended, or it has ended only by a clock
   /// that has jumped (docs/ORDERING.md O27).
   bool lock_holds = false;
-  /// Name of the open version that is based on this one and prevents its deletion, or empty.
+  /// Name of the open version based on the version, which prevents the deletion; or empty.
   std::string base_of;
 };
 
-/// The lock of one sealed version, which may have ended.
+/// The lock of one sealed version. The lock may have ended.
 struct VersionLock {
   VersionNumber number{};
   Timestamp locked_until;
   bool holds = false;  ///< VersionUsage::lock_holds.
 };
 
-/// Returns the time of a sealed version's data: the claimed time, if it has one that is not after
-/// the seal; otherwise the time of the seal. The result is a part of `version`.
+/// Returns the time of a sealed version's data: the claimed time, unless it is missing or after the
+/// seal; otherwise the time of the seal. The result is a part of `version`.
 [[nodiscard]] const Timestamp& data_time(const VersionInfo& version);
 
 /// Rules for keeping versions. A version is kept if any rule keeps it. Periods are in the local
 /// time zone; weeks begin on Monday (ISO 8601). Rules use data_time(), never names. "Newest" means
-/// the latest of these times, of equal ones the highest number. Periods without a version do not
+/// the latest data_time(); among equal times, the highest number. Periods without a version do not
 /// count.
 ///
-/// Two kinds of versions cannot push others out:
+/// Two kinds of versions cannot displace regular versions:
 /// - A version of the future (sealed after `now`, while the clock was ahead) counts for no rule. It
 ///   is kept until its seal time has passed.
 /// - An empty version (no entry below its root) satisfies a rule only if no version with entries
 ///   does.
 ///
-/// Of a period, the newest complete version is kept, or the newest incomplete one
-/// (VersionInfo::problems) if there is no complete one. The newest complete version of all is kept
-/// in any case.
+/// Of a period, the newest complete version is kept; without a complete version, the newest
+/// incomplete version (VersionInfo::problems). The newest complete version of all is kept in any
+/// case.
 struct KeepRules {
   std::uint32_t last = 0;     ///< Number of newest versions to keep.
   std::uint32_t hourly = 0;   ///< Number of hours to keep the newest version of.
@@ -95,12 +95,11 @@ struct KeepRules {
   std::uint32_t weekly = 0;   ///< The same for weeks.
   std::uint32_t monthly = 0;  ///< The same for months.
   std::uint32_t yearly = 0;   ///< The same for years.
-  /// Keeps all versions sealed at most so many seconds before the newest version with entries. A
-  /// machine that was off for a year therefore keeps as many as one that was on.
+  /// Keeps all versions sealed at most `within_seconds` before the newest version with entries. A
+  /// machine that was off for a year therefore keeps as many versions as a machine that was on.
   std::optional<std::uint64_t> within_seconds;
-  /// Uses data_time(). Otherwise, rules use the seal times and the version numbers alone: for a
-  /// series of a user who may add versions, but must not push others out by the times that the user
-  /// claims.
+  /// True to use data_time(). False to use the seal times and version numbers alone: for a series
+  /// whose user may add versions, but must not displace versions by claimed times.
   bool by_claimed = true;
 
   [[nodiscard]] bool any() const;
@@ -112,19 +111,19 @@ struct PruneDecision {
   VersionInfo version;
   bool keep = false;
   bool future = false;  ///< Sealed after `now`.
-  /// The rules that keep it: "last", "daily 2026-03-01", "within", "locked", "future".
+  /// The rules that keep the version: "last", "daily 2026-03-01", "within", "locked", "future".
   std::vector<std::string> reasons;
 };
 
 /// Decides which of the sealed versions in `versions` to keep. Keeps the versions in `locked`
-/// (those whose lock has not ended) regardless of the rules. Returns one decision for each version,
-/// by descending number. `now` is the present time.
+/// (versions whose lock has not ended) regardless of the rules. Returns one decision for each
+/// version, by descending number. `now` is the present time.
 [[nodiscard]] std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions,
                                                       const std::vector<VersionNumber>& locked,
                                                       const KeepRules& rules, const Timestamp& now);
 
-/// Checks that the decisions keep a version with entries, if they delete one.
-/// Errors: kInvalid if they keep only empty versions and versions of the future.
+/// Checks that the decisions keep a version with entries, if they delete any version with entries.
+/// Errors: kInvalid if only empty versions and versions of the future are kept.
 [[nodiscard]] Result<void> check_prune(const std::vector<PruneDecision>& decisions);
 
 }  // namespace varve

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rewriting policies of a series whose versions use the pool, and their effects on a version.
+// The rewriting policies of series in the pool, and their effects on a version.
 #pragma once
 
 #include <array>
@@ -12,15 +12,17 @@
 
 namespace varve {
 
-/// Which duplicates a series stores again in the pool, so that its newest version reads fewer
-/// containers. The values are stored.
+/// Selects the duplicates that a series stores again in the pool, so that its newest version reads
+/// fewer containers. The values are stored.
 enum class Rewrite : std::uint8_t {
   kNone = 0,  ///< None.
-  kHar = 1,   ///< Those in containers that the newest version uses little (Fu et al., ATC'14 §3).
-  kCap = 2,   ///< All but those in the few containers that a segment uses most (FAST'13).
-  kCbr = 3,   ///< Those in containers that the next 20 MB use little (Kaczmarek, SYSTOR'12).
-  kHarCap = 4,  ///< First kHar; then kCap about the chunks that it kept.
-  kHarCbr = 5,  ///< First kHar; then kCbr about the chunks that it kept.
+  /// Duplicates in containers little used by the newest version (Fu et al., ATC'14 §3).
+  kHar = 1,
+  kCap = 2,  ///< All duplicates except in the few containers used most by a segment (FAST'13).
+  /// Duplicates in containers little used by the next 20 MB (Kaczmarczyk et al., SYSTOR'12).
+  kCbr = 3,
+  kHarCap = 4,  ///< First kHar; then kCap for the chunks kept by kHar.
+  kHarCbr = 5,  ///< First kHar; then kCbr for the chunks kept by kHar.
 };
 
 /// Returns the policy's name, such as "har+cap".
@@ -30,32 +32,33 @@ enum class Rewrite : std::uint8_t {
 /// Returns the policy with a name.
 /// Errors: kInvalid for another name; the message lists the names.
 [[nodiscard]] Result<Rewrite> parse_rewrite(std::string_view name);
-/// Checks that this build of libvarve has the policy.
+/// Checks that libvarve was built with the policy.
 /// Errors: kUnsupported.
 [[nodiscard]] Result<void> check_rewrite(Rewrite rewrite);
 
-/// The decisions about the pool while a version was written. They concern the data that was
-/// written and cut into chunks: a file that a clone has unchanged counts nowhere. Each occurrence
-/// of a chunk counts, also in files that were changed or removed before the seal. All bytes are
-/// raw.
+/// The decisions about the pool while a version was written. The counts cover data written and cut
+/// into chunks: unchanged files of a clone do not count. Each occurrence of a chunk counts, also in
+/// files changed or removed before the seal. All bytes are raw.
 struct RewriteCounts {
-  /// Chunks that were found in the pool and became references to the copy there.
+  /// Chunks found in the pool and recorded as references to the copy there.
   std::uint64_t kept_chunks = 0;
   std::uint64_t kept_bytes = 0;
-  /// Chunks that were found in the pool, but that the rewriting policy had stored again.
+  /// Chunks found in the pool, but stored again by decision of the rewriting policy.
   std::uint64_t rewritten_chunks = 0;
   std::uint64_t rewritten_bytes = 0;
-  /// With the placement lineage+pool: chunks stored in the pool because another series has them.
+  /// With the placement lineage+pool: chunks stored in the pool because another series has the
+  /// chunk.
   std::uint64_t promoted_chunks = 0;
   std::uint64_t promoted_bytes = 0;
-  /// Containers that the newest version before used little, and whose chunks HAR had stored again.
-  /// 0 for the policies without HAR.
+  /// Containers little used by the preceding newest version, whose chunks HAR had stored again. 0
+  /// for the policies without HAR.
   std::uint64_t sparse_containers = 0;
   bool operator==(const RewriteCounts&) const = default;
 };
 
-/// Number of containers by utilisation, the part of a container's raw bytes that a version refers
-/// to. Entry i counts those from i·10 % to below (i + 1)·10 %, the last one also those of 100 %.
+/// Number of containers by utilisation, the part of a container's raw bytes to which a version
+/// refers. Entry i counts utilisations from i·10 % to below (i + 1)·10 %; the last entry includes
+/// 100 %.
 using UtilisationHistogram = std::array<std::uint64_t, 10>;
 
 /// A sealed version's use of the pool.
@@ -64,7 +67,7 @@ struct PoolUsage {
   /// catalog was rebuilt since.
   std::optional<RewriteCounts> counts;
   std::uint64_t containers = 0;        ///< Containers with chunks of the version, as of now.
-  std::uint64_t referenced_bytes = 0;  ///< Raw bytes of these chunks, each counted once.
+  std::uint64_t referenced_bytes = 0;  ///< Raw bytes of the version's chunks, each counted once.
   UtilisationHistogram utilisation{};  ///< The containers by utilisation.
 };
 

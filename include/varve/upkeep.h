@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of a repository's upkeep, which commands and daemons use where no option is given.
+// Settings of a repository's upkeep: defaults for commands and daemons without an option.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace varve {
 /// Defaults for arranging, pruning and storing; see `varve config`.
 struct UpkeepSettings {
   /// Limit on the bytes that arranging reads and writes each second; 0 = no limit. nullopt: the
-  /// limit of the program, which is 64 MiB in the background and none otherwise.
+  /// limit of the program, 64 MiB in the background and none otherwise.
   std::optional<std::uint64_t> arrange_bytes_per_second;
   KeepRules keep;  ///< The rules of a prune without rules; none unless set.
   /// The lock of the objects of a repository in an object store; none unless set.
