@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens versions that start with a sealed version's tree. A clone of the newest version is an
-// overlay over its tree. A clone of an older one is a copy, entry by entry, because stored objects
-// are shared only between neighbouring versions.
+// overlay over the base's tree. A clone of an older version is a copy, entry by entry, because
+// stored objects are shared only between neighbouring versions.
 #include "series/clones.h"
 
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kEntriesListed = 1024;
 
 // Copies a sealed tree into an empty open version. Keeps in memory the path to the present
-// directory, with up to kEntriesListed entries of each directory on it.
+// directory, with up to kEntriesListed entries of each directory on the path.
 class TreeCopier {
  public:
   TreeCopier(VersionReader& source, VersionWriter& target) : source_(source), target_(target) {}
@@ -110,7 +110,7 @@ Error not_newest(const std::string& name) {
 
 }  // namespace
 
-// Refuses a lock before any work is done, because the seal deletes the version that it replaces.
+// Refuses a locked version before any work is done, because the seal deletes the replaced version.
 Result<void> VersionClones::check_may_reopen(const catalog::VersionRecord& record) {
   VARVE_TRY_ASSIGN(const auto newest, records_.newest_sealed());
   if (newest && newest->number != record.number) return not_newest(record.name);
@@ -118,7 +118,7 @@ Result<void> VersionClones::check_may_reopen(const catalog::VersionRecord& recor
   VARVE_TRY_ASSIGN(const auto others, catalog::list_versions(txn, parts_.id));
   for (const auto& other : others) {
     if (other.state != VersionState::kOpen || other.unfinished) continue;
-    // Its seal would make it the newest version.
+    // Sealing `other` would make `other` the newest version.
     return Error(
         ErrorCode::kBusy,
         other.name + " is open in this series: seal or remove it before you reopen " + record.name);

@@ -18,10 +18,10 @@ namespace varve::series {
 struct CloneSource {
   catalog::VersionRecord record;
   bool reopens = false;  ///< The clone is to take the source's place.
-  std::string own_name;  ///< While a version is reopened, its name with ".partial".
+  std::string own_name;  ///< Name with ".partial" of a version being reopened.
 };
 
-/// Opens versions with the tree of a sealed one. The caller holds the series' mutex.
+/// Opens versions with the tree of a sealed version. The caller holds the series' mutex.
 class VersionClones {
  public:
   /// Lifetime: the arguments outlive the object.
@@ -33,7 +33,7 @@ class VersionClones {
         records_(*parts.catalog, parts.id),
         open_(open) {}
 
-  /// Errors: those with which a clone fails after another version was sealed for it.
+  /// Errors: the errors with which a clone would fail after another version was sealed.
   [[nodiscard]] Result<CloneSource> source(VersionNumber source, std::string_view name);
   /// Opens a version and copies the tree of `source` into it, entry by entry.
   [[nodiscard]] Result<VersionInfo> copy(const catalog::VersionRecord& source,

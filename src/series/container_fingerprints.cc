@@ -30,7 +30,7 @@ std::optional<ContainerFingerprints::Place> ContainerFingerprints::find(ChunkId 
   return Place{*where, header ? std::move(*header) : nullptr};
 }
 
-// A distant store has waited long before it gave up. Each container would wait as long.
+// A distant store has waited long before giving up. Each container would wait as long.
 bool ContainerFingerprints::is_unavailable() const {
   constexpr std::chrono::minutes kTriesEvery(10);
   const auto tried = tried_.load();

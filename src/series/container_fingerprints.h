@@ -19,22 +19,22 @@ namespace varve::series {
 /// Reads the fingerprints beside a chunk from its container. Thread-safe.
 class ContainerFingerprints final : public index::StoredFingerprints {
  public:
-  /// Meaning of a chunk that cannot be located. The pool's index also names chunks that a deletion
-  /// has freed.
+  /// Meaning of a chunk without a location. The pool's index also names chunks freed by a deletion.
   enum class Unlocated : bool { kError, kFreed };
   /// `name` stands before the errors in the log. Lifetime: `chunks` outlives the object.
   ContainerFingerprints(layout::ChunkSource& chunks, std::string name,
                         Unlocated unlocated = Unlocated::kError)
       : chunks_(chunks), name_(std::move(name)), unlocated_(unlocated) {}
   bool around(ChunkId id, const Visit& visit) override;
-  /// Passes on the chunks from `id` on that are stored in its container, `count` at most. Returns
-  /// their number, 0 if they cannot be located. Skips chunks of a container that cannot be read.
+  /// Passes on the chunks from `id` on that are stored in the container of `id`, `count` at most.
+  /// Returns the number of chunks, 0 if none can be located. Skips chunks of an unreadable
+  /// container.
   std::uint64_t from(ChunkId id, std::uint64_t count, const Visit& visit);
 
  private:
   struct Place {
     layout::LocationRun where;
-    std::shared_ptr<const format::ContainerHeader> header;  // Null if it cannot be read.
+    std::shared_ptr<const format::ContainerHeader> header;  // Null if the header cannot be read.
   };
   [[nodiscard]] std::optional<Place> find(ChunkId id);
   /// Logs an error, for a container only once.

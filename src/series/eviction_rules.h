@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the series of a repository in an object store treat files that are not on the disk.
+// Treatment of evicted files by the series of a repository in an object store.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,21 @@
 
 namespace varve::series {
 
-/// Lets arranging wait while it would download much for little. docs/decisions/112. Thread-safe.
+/// Postpones arranging that would download much for little gain. docs/decisions/112. Thread-safe.
 class EvictionRules {
  public:
   virtual ~EvictionRules() = default;
 
   /// Returns whether a data file, by its path, is only in the object store.
   [[nodiscard]] virtual Result<bool> is_evicted(const std::string& path) = 0;
-  /// Returns the bytes of such files that the folder can keep while arranging reads them.
+  /// Returns the limit for evicted files that the folder can cache while arranging reads, in bytes.
   [[nodiscard]] virtual std::uint64_t bytes_at_once() const = 0;
   /// Returns whether arranging may download now. `newest` is the newest sealed version of the
-  /// series, and `active_bytes` the stored bytes of its active set. After false, the series waits.
+  /// series, and `active_bytes` the stored bytes of the series' active set. After false, the series
+  /// waits.
   [[nodiscard]] virtual bool may_download(SeriesId series, VersionNumber newest,
                                           std::uint64_t active_bytes) = 0;
-  /// Notes that arranging has left no work for versions up to `newest`.
+  /// Records that arranging has left no work for versions up to `newest`.
   virtual void arranged(SeriesId series, VersionNumber newest, std::uint64_t active_bytes) = 0;
 };
 

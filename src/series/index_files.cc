@@ -87,8 +87,8 @@ Result<void> verify_index_files(const SeriesParts& parts, VersionNumber number) 
   if (!runs) return runs.error();
   auto verified = verify_runs(parts, *runs);
   if (verified) return {};
-  // A seal or a deletion in another process may have replaced the index meanwhile: it removes the
-  // snapshot before the runs.
+  // A seal or a deletion in another process may have replaced the index meanwhile: a replacement
+  // removes the snapshot before the runs.
   const auto again = read_index_snapshot(parts, number);
   if (!again && again.error().code() == ErrorCode::kNotFound) return {};
   return verified;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contents that other series have in their own stores, as far as an open version has met them.
+// The contents known to an open version to be in the own stores of other series.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace varve::series {
 
-/// Remembers fingerprints by their first 8 bytes: a match of others is a hint that is wrong, which
-/// costs nothing. Not thread-safe.
+/// Remembers fingerprints by the first 8 bytes: a collision gives a wrong hint at no cost. Not
+/// thread-safe.
 class KnownElsewhere {
  public:
   /// Bounds the memory to about 3 MiB, as long as no lookup is larger.
   static constexpr std::size_t kMax = 65536;
 
-  /// Begins a lookup of at most `fingerprints` chunks. May forget those of earlier lookups; nothing
-  /// else does.
+  /// Begins a lookup of at most `fingerprints` chunks. Only begin_lookup() may forget fingerprints
+  /// of earlier lookups.
   void begin_lookup(std::size_t fingerprints) {
     if (prefixes_.size() + fingerprints > kMax) prefixes_.clear();
   }

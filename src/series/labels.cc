@@ -22,8 +22,8 @@ namespace {
 using format::ManifestRecord;
 using maintain::Labels;
 
-// Updates may take this much more than the labels before them. Small labels are then not written
-// as a whole for every few changes.
+// Updates may grow to the size of the labels before them plus kSlackBytes. The slack saves small
+// labels from being rewritten as a whole every few changes.
 constexpr std::uint64_t kSlackBytes = 4096;
 
 std::uint64_t checksum_of(const std::map<std::string, std::string>& settings) {
@@ -36,8 +36,9 @@ std::uint64_t checksum_of(const std::map<std::string, std::string>& settings) {
   return base::checksum64(base::as_bytes(all));
 }
 
-// Returns whether a setting changes so often that each update of labels has it. All others are in
-// the labels only, and a change of one writes these as a whole.
+// Returns whether each update of labels contains a setting, because the setting changes often. All
+// other settings are in the labels only, and a change of such a setting rewrites the labels as a
+// whole.
 bool is_in_updates(std::string_view key) {
   return key == catalog::kClockSetting || key == catalog::kSequenceSetting ||
          key == catalog::kSeriesSequencesSetting;
@@ -68,7 +69,7 @@ std::map<std::string, std::string> settings_in(const Labels& labels) {
   return settings;
 }
 
-// Adds the present records of a version, or that it is gone.
+// Adds the present records of a version, or the fact of its deletion.
 Result<void> add_version(const meta::Txn& txn, SeriesId series, VersionNumber number,
                          std::vector<Labels::Record>& records) {
   const auto suffix = base::be32(static_cast<std::uint32_t>(number));
@@ -91,7 +92,7 @@ Result<void> add_version(const meta::Txn& txn, SeriesId series, VersionNumber nu
 }  // namespace
 
 // The commit is already done, so a failure is only logged. The next change or opening tries again.
-// Until then, a rebuilt catalog would lack this change.
+// Until then, a rebuilt catalog would lack the change.
 void LabelsWriter::log_failure(const Error& error) const {
   if (parts_.left_behind) parts_.left_behind();
   base::log(base::LogLevel::kWarning,
@@ -121,7 +122,7 @@ Result<void> LabelsWriter::write_all() {
   VARVE_TRY_ASSIGN(const auto settings, settings_in(txn));
   VARVE_TRY_ASSIGN(const auto labels, maintain::encode_labels(txn, parts_.codecs->frames(),
                                                               parts_.id, parts_.superblock()));
-  // Once the labels have the sequence number, they must not go with the name of a new folder (O43).
+  // Once the labels have the sequence number, the name of a new folder must be durable too (O43).
   if (parts_.labelled) VARVE_TRY(parts_.files->make_durable_directory(parts_.directory()));
   VARVE_TRY(maintain::write_labels(*parts_.files, parts_.directory(), labels));
   parts_.metrics->labels.rewrites.add();
@@ -139,9 +140,9 @@ Result<void> LabelsWriter::tell_sequence(const meta::Txn& txn) const {
   return {};
 }
 
-// The first change in this process reads the labels. They were up to date when the last writer
-// closed the repository (O37), but may have lost their end since: a file that another program cut
-// to the length of an update still looks sound. An update would hide the gap.
+// The first change in a process reads the labels. The labels were up to date when the last writer
+// closed the repository (O37), but may have lost their end since: a file truncated by another
+// program to the length of an update still looks sound. A further update would hide the gap.
 Result<bool> LabelsWriter::find_end(const meta::Txn& txn,
                                     const std::vector<VersionNumber>& changed) {
   const auto labels =
@@ -187,7 +188,7 @@ Result<bool> LabelsWriter::append(const std::vector<VersionNumber>& changed) {
   std::uint64_t bytes = end_ - base_bytes_;
   for (const auto& record : update.records) bytes += record.key.size() + record.value.size();
   if (bytes > base_bytes_ + kSlackBytes) return false;
-  known_ = false;  // Until it is known that the update is whole.
+  known_ = false;  // Until the update is known to be whole.
   VARVE_TRY_ASSIGN(const auto end, maintain::append_labels(*parts_.files, parts_.codecs->frames(),
                                                            parts_.directory(), update));
   parts_.metrics->labels.appends.add();

@@ -21,24 +21,25 @@ class LabelsWriter {
   /// Lifetime: `parts` outlives the object.
   explicit LabelsWriter(const SeriesParts& parts) : parts_(parts) {}
 
-  /// Writes the present records of the versions `changed`, and of the series. The caller calls it
-  /// after each commit that changes them. Returns whether it succeeded; logs errors.
+  /// Writes the present records of the versions `changed`, and of the series. The caller calls
+  /// change() after each commit with changed records. Returns whether the write succeeded; logs
+  /// errors.
   bool change(const std::vector<VersionNumber>& changed);
-  /// Writes the labels as a whole. Returns whether it succeeded; logs errors.
+  /// Writes the labels as a whole. Returns whether the write succeeded; logs errors.
   bool rewrite();
   /// Returns whether the labels agree with the catalog, apart from the clock's record and the
-  /// sequence number, and need no rewriting. `labels` is what is on disk.
+  /// sequence number, and need no rewriting. `labels` are the labels on disk.
   [[nodiscard]] Result<bool> agree(const meta::Txn& txn, const maintain::Labels& labels) const;
 
  private:
   /// Returns false if the labels must be written as a whole. The caller holds the mutex.
   [[nodiscard]] Result<bool> append(const std::vector<VersionNumber>& changed);
   [[nodiscard]] Result<void> write_all();
-  /// Finds the end of the labels on disk. Returns false if no update may follow them: they are
-  /// damaged, or lack more than the versions `changed`.
+  /// Finds the end of the labels on disk. Returns false if no update may follow, because the labels
+  /// are damaged or lack more than the versions `changed`.
   [[nodiscard]] Result<bool> find_end(const meta::Txn& txn,
                                       const std::vector<VersionNumber>& changed);
-  /// Passes on the sequence number of the labels that were written.
+  /// Passes on the sequence number of the written labels.
   [[nodiscard]] Result<void> tell_sequence(const meta::Txn& txn) const;
   void log_failure(const Error& error) const;
 
@@ -47,8 +48,7 @@ class LabelsWriter {
   bool known_ = false;  // The members below describe the labels on disk, which are up to date.
   std::uint64_t base_bytes_ = 0;
   std::uint64_t end_ = 0;
-  std::uint64_t settings_ =
-      0;  // Checksum of the settings, except those that change with each seal.
+  std::uint64_t settings_ = 0;  // Checksum of the settings, except settings changed by each seal.
 };
 
 }  // namespace varve::series

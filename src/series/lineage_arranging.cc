@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the arranging of one series, and makes parity of the files that it leaves.
+// Arranges a series, and makes parity of the remaining files.
 #include "series/lineage_arranging.h"
 
 #include <algorithm>
@@ -27,10 +27,10 @@ namespace {
 
 constexpr auto kCheckEvery = std::chrono::milliseconds(50);
 
-// Waits so that on average no more than so many bytes a second pass.
+// Limits the average rate of passing bytes by waiting.
 class Throttle {
  public:
-  /// `stored_bytes`: what give_way() is told later, as it is now. `stop` ends each wait.
+  /// `stored_bytes`: the present value of the later argument of give_way(). `stop` ends each wait.
   Throttle(std::uint64_t bytes_per_second, std::uint64_t stored_bytes, std::function<bool()> stop)
       : rate_(bytes_per_second), stop_(std::move(stop)), stored_bytes_(stored_bytes) {}
 
@@ -41,7 +41,8 @@ class Throttle {
   }
 
   /// Waits as long as the last step took, if chunks have been stored meanwhile: half of the time
-  /// is theirs, whatever it is that both need. With more seals behind, their part is smaller.
+  /// belongs to storing, whatever the contended resource. With more seals behind, storing gets a
+  /// smaller part.
   void give_way(std::uint64_t stored_bytes, std::uint64_t seals_behind) {
     const auto now = Clock::now();
     const auto parts = static_cast<Clock::rep>(std::clamp<std::uint64_t>(seals_behind, 1, 64));
@@ -50,7 +51,7 @@ class Throttle {
     step_began_ = Clock::now();
   }
 
-  /// Lets a step pass without a wait, and forgets the bytes that passed so far.
+  /// Lets a step pass without a wait, and forgets the bytes passed so far.
   void skip(std::uint64_t stored_bytes) {
     begin_ = step_began_ = Clock::now();
     passed_ = 0;
@@ -73,7 +74,7 @@ class Throttle {
   std::uint64_t stored_bytes_;
 };
 
-// Returns the newest main version, or the newest sealed one if there are only side versions.
+// Returns the newest main version, or the newest sealed version if there are only side versions.
 Result<std::optional<catalog::VersionRecord>> newest_to_arrange(const meta::Txn& txn,
                                                                 SeriesId series) {
   std::optional<VersionNumber> newest;
@@ -109,8 +110,8 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     VARVE_TRY_ASSIGN(newest, newest_to_arrange(txn, parts_.id));
   }
   Throttle throttle(options.bytes_per_second, store_.layout->placed().raw, stop_waiting);
-  // An older catalog must be known as such before the first file is removed (O22). A full disk may
-  // take the stamp only after that.
+  // The labels get a stamp, which reveals an older catalog, before the first file is removed (O22).
+  // On a full disk, writing the stamp may succeed only after the first removal.
   bool is_stamped = true;
   const auto before_freeing = [&] { is_stamped = manifests_.labels().change({}); };
   const auto after_step = [&](const layout::MoveOutcome& step) {
@@ -171,7 +172,7 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
   return finished;
 }
 
-// A caller that wants duplicates compared however little is new wants this work, too.
+// A caller that wants a post-pass over any amount of new data also wants downloads for arranging.
 layout::EvictedSources LineageArranging::evicted_sources(const ArrangeOptions& options,
                                                          VersionNumber newest) const {
   layout::EvictedSources evicted;
@@ -194,7 +195,7 @@ layout::EvictedSources LineageArranging::evicted_sources(const ArrangeOptions& o
   return evicted;
 }
 
-// A deletion in any series leaves work in the pool; the next series that is arranged does it.
+// A deletion in any series leaves work in the pool, done by the next series being arranged.
 Result<bool> LineageArranging::merge_pool(layout::PoolMergerParts parts) const {
   VARVE_TRY_ASSIGN(const bool is_due, pool_merging_is_due(*parts_.catalog));
   if (!is_due) return true;

@@ -175,7 +175,7 @@ Result<DeletionForecast> LineageDeletion::delete_records(
   if (gone.empty()) return DeletionForecast{};
   const Exclusive exclusive(*store_.layout, Exclusive::For::kDeleting);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-  // O15: first hide the dying chunks from the index, then find those already referred to.
+  // O15: first hide the dying chunks from the index, then find dying chunks with references.
   VARVE_TRY_ASSIGN(const auto dying, layout::dying_chunks(txn, parts_.id, numbers_of(gone)));
   const auto hold = open_.hold(&dying);
   VARVE_TRY_ASSIGN(const auto plan,
@@ -187,7 +187,7 @@ Result<DeletionForecast> LineageDeletion::delete_records(
   VARVE_TRY(shared.add_to(outcome));
   VARVE_TRY_ASSIGN(const auto manifests, manifests_.dead(gone, open));
 
-  // Damage in a tree only costs space in the catalog: objects that may be in use are kept.
+  // Damage in a tree only costs space in the catalog: objects possibly in use are kept.
   VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
   std::vector<catalog::VersionTree> trees;
   for (const auto& record : records) {
@@ -202,13 +202,13 @@ Result<DeletionForecast> LineageDeletion::delete_records(
     base::log(base::LogLevel::kWarning, "deleting: " + walked.error().message());
     dead = {};
   }
-  // Without the index of the newest version, the next one rebuilds it.
+  // Without the index of the newest version, the next version rebuilds the index.
   if (const auto prepared = prepare_index_files(parts_, index); !prepared) {
     base::log(base::LogLevel::kWarning, "deleting: " + prepared.error().message());
   }
   VARVE_TRY(parts_.with_reserve([&] { return commit_deletion(plan, shared, gone, dead, open); }));
-  // An older catalog must be known as such before the first data file is cut or removed (O22). A
-  // full disk may take the labels only after that.
+  // The labels get a stamp, which reveals an older catalog, before the first data file is cut or
+  // removed (O22). On a full disk, the labels may come last.
   const bool is_stamped = manifests_.drop(manifests);
   auto freed = store_.layout->free(plan.ledger.cuts());
   for (auto removed : {apply_index_files(parts_, index), shared.free()}) {

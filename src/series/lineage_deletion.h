@@ -49,9 +49,9 @@ class LineageDeletion {
   /// Returns the records in ascending number, each once.
   [[nodiscard]] Result<std::vector<catalog::VersionRecord>> records_to_delete(
       const std::vector<VersionNumber>& numbers);
-  /// Removes held versions from `gone` and returns them: those with a lock, or with an open version
-  /// based on them. Without `options.skip_held`, fails at the
-  /// first one. Calls `has_files` for each version that nothing else holds.
+  /// Removes held versions from `gone` and returns the held versions: locked versions, and bases of
+  /// open versions. Without `options.skip_held`, fails at the first held version. Calls `has_files`
+  /// for each version not held otherwise.
   [[nodiscard]] Result<std::vector<HeldVersion>> leave_out_held(
       std::vector<catalog::VersionRecord>& gone, const DeletionOptions& options,
       const std::function<bool(const catalog::VersionRecord&)>& has_files);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads the neighbour index of an open version from the files of its parent's index, or rebuilds
-// it from containers.
+// Loads the neighbour index of an open version from the files of the parent's index, or rebuilds
+// the index from containers.
 #include "series/lineage_index.h"
 
 #include <fmt/format.h>
@@ -35,12 +35,12 @@ LineageIndex::LineageIndex(const SeriesParts& parts, LineageStore& store, Manife
 LineageIndex::~LineageIndex() = default;
 
 // Takes the entries from the files of the index of the newest sealed version. Any fault only costs
-// time: the caller reads the fingerprints that the index lacks from containers.
+// time: the caller reads missing fingerprints from containers.
 Result<void> LineageIndex::load_files(index::NeighbourIndex& index,
                                       std::optional<VersionNumber> parent) {
   const auto runs = parent ? read_index_snapshot(parts_, *parent)
                            : Result<std::vector<index::RunRef>>(std::vector<index::RunRef>());
-  // Runs that the snapshot does not name are of a version that was not sealed.
+  // Runs not named by the snapshot belong to a version that was not sealed.
   VARVE_TRY(remove_other_runs(parts_, runs ? *runs : std::vector<index::RunRef>()));
   if (runs) {
     index.open_runs(*runs);
@@ -75,7 +75,7 @@ Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
                                          }));
     VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.store));
     own = base::IdRuns::from(std::move(runs)).subtract(lost);
-    window = window.subtract(lost);  // Lost content must be stored again if it comes back.
+    window = window.subtract(lost);  // New occurrences of lost content must be stored again.
   }
   auto fingerprints = std::make_unique<ContainerFingerprints>(
       *store_.layout, fmt::format("series {}", static_cast<std::uint32_t>(parts_.id)));
@@ -88,7 +88,7 @@ Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
   // A deletion may have brought chunks into the window since the runs were written.
   const auto missing = index->missing();
   if (!loaded && missing.size() != 0) {
-    // A folder that takes over from another one has no files of the index yet.
+    // A folder has no files of the index right after a takeover.
     const bool is_absent = loaded.error().code() == ErrorCode::kNotFound;
     base::log(is_absent ? base::LogLevel::kInfo : base::LogLevel::kWarning,
               loaded.error().message() + "; building the index from containers");
@@ -114,15 +114,15 @@ Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
   return index;
 }
 
-// The pool has an index of its own, so this one leaves out the pool's chunks.
+// The pool has a separate index, so the neighbour index leaves out the pool's chunks.
 Result<base::IdRuns> LineageIndex::own_window(const meta::Txn& txn,
                                               const layout::LiveVersion& version) const {
   VARVE_TRY_ASSIGN(const auto chunks, layout::protected_chunks(txn, parts_.id, version));
   return catalog::own_part(chunks);
 }
 
-// Returns the chunks that the version may refer to. Records them before the first reference, so
-// that neither arranging nor a deletion removes them.
+// Returns the chunks to which the version may refer. Records the chunks before the first reference,
+// so that neither arranging nor a deletion removes a referenced chunk.
 Result<base::IdRuns> LineageIndex::open_window(const catalog::VersionRecord& record) {
   const layout::LiveVersion version{record.number, false, false};
   {
@@ -140,7 +140,8 @@ Result<base::IdRuns> LineageIndex::open_window(const catalog::VersionRecord& rec
   return own_window(now, version);
 }
 
-// A side version shares so little with its series that it does not become the next one's neighbour.
+// A side version shares so little with the series that it does not become the next version's
+// neighbour.
 Result<bool> LineageIndex::save_window(const catalog::VersionRecord& record,
                                        const base::IdRuns& chunks) {
   bool is_side = false;
@@ -151,7 +152,7 @@ Result<bool> LineageIndex::save_window(const catalog::VersionRecord& record,
     if (side) {
       is_side = *side;
     } else {
-      // Damaged records of older versions must not prevent this seal.
+      // Damaged records of older versions must not prevent the seal.
       base::log(base::LogLevel::kError, side.error().message());
     }
     VARVE_TRY_ASSIGN(window, layout::window_after(txn, parts_.id, chunks, is_side));

@@ -31,14 +31,13 @@ class LineageIndex {
       const catalog::VersionRecord& record);
   /// Makes `index` the present one, until close().
   void use(std::shared_ptr<index::NeighbourIndex> index) { index_ = std::move(index); }
-  /// Saves the index of the next version's window, before the seal's commit. `chunks` are those of
-  /// the version being sealed. Returns true for a side version.
+  /// Saves the index of the next version's window, before the seal's commit. `chunks` are the
+  /// chunks of the version being sealed. Returns true for a side version.
   [[nodiscard]] Result<bool> save_window(const catalog::VersionRecord& record,
                                          const base::IdRuns& chunks);
-  /// Hides chunks from the open version. Returns those that were not hidden before. An index must
-  /// be loaded.
+  /// Hides chunks from the open version. Returns the newly hidden chunks. An index must be loaded.
   base::IdRuns retire(const base::IdRuns& ids);
-  /// Reverts retire() for these chunks. Does nothing without a loaded index.
+  /// Reverts retire() for the chunks. Does nothing without a loaded index.
   void restore(const base::IdRuns& ids);
   /// Drops the present index. A handle on a stopped version may keep it, even after the repository.
   void close() {
@@ -49,17 +48,17 @@ class LineageIndex {
  private:
   [[nodiscard]] Result<base::IdRuns> own_window(const meta::Txn& txn,
                                                 const layout::LiveVersion& version) const;
-  /// Returns the chunks of the series' store that an open version may refer to besides its own. The
-  /// first call records them.
+  /// Returns the chunks of the series' store to which an open version may refer besides its own.
+  /// The first call records the chunks.
   [[nodiscard]] Result<base::IdRuns> open_window(const catalog::VersionRecord& record);
-  /// Opens the runs of the newest sealed version's index, and removes others.
+  /// Opens the runs of the newest sealed version's index, and removes all other runs.
   [[nodiscard]] Result<void> load_files(index::NeighbourIndex& index,
                                         std::optional<VersionNumber> parent);
 
   const SeriesParts& parts_;
   LineageStore& store_;
   Manifests& manifests_;
-  std::unique_ptr<index::StoredFingerprints> fingerprints_;  // The loaded index uses it.
+  std::unique_ptr<index::StoredFingerprints> fingerprints_;  // Used by the loaded index.
   std::shared_ptr<index::NeighbourIndex> index_;
 };
 

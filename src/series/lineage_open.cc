@@ -29,7 +29,7 @@ namespace varve::series {
 
 namespace {
 
-// Room for its records and an empty overlay.
+// Room for the version's records and an empty overlay.
 constexpr std::uint64_t kNewVersionBytes = 256U << 10;
 
 Error version_busy(const std::string& name, const std::string& why) {
@@ -46,14 +46,15 @@ Error version_busy(const std::string& name, const std::string& why) {
 
 }  // namespace
 
-// Finds the errors with which open_version() would fail after it has sealed another version.
+// Finds the errors with which open_version() would fail after sealing another version.
 Result<void> LineageOpen::check_may_open(std::string_view name) {
   VARVE_TRY(records_.check_new_name(name));
   return parts_.space->admit(kNewVersionBytes);
 }
 
-// Allows only a finished version to be sealed for the next one. A copy one level too high makes one
-// version after the other in a series; it must not seal them.
+// Allows only a finished version to be sealed for the next version. A program that copies a tree
+// one level too high makes version after version in a series; such a copy must not seal the
+// versions.
 Result<void> LineageOpen::check_may_end(const catalog::VersionRecord& record) {
   if (is_partial_name(record.name)) return version_busy(record.name, "partial");
   if (!parts_.options->autoseal_s)
@@ -97,8 +98,9 @@ Result<VersionInfo> LineageOpen::put_new(catalog::VersionRecord& record) {
 }
 
 // Frees the chunks of abandoned versions. A crash can come between the commit that abandons a
-// version and the one that frees its chunks. Chunks born after the newest sealed version and before
-// this one belong to abandoned versions, or to deleted versions whose chunks this one may use.
+// version and the commit that frees the chunks. Chunks born after the newest sealed version and
+// before the version of `record` belong to abandoned versions, or to deleted versions whose chunks
+// `record` may use.
 Result<void> LineageOpen::drop_leftovers(const catalog::VersionRecord& record) {
   auto before = ChunkId::make(record.number, 0);
   while (true) {
@@ -123,7 +125,7 @@ Result<void> LineageOpen::drop_leftovers(const catalog::VersionRecord& record) {
   }
 }
 
-// Returns the chunks to which a version refers that is not loaded, by its staging folder.
+// Returns the chunks to which an unloaded version refers, by its staging folder.
 Result<base::IdRuns> LineageOpen::stored_chunks(const catalog::VersionRecord& open,
                                                 Ino base_end) const {
   return version::stored_references(
@@ -131,9 +133,9 @@ Result<base::IdRuns> LineageOpen::stored_chunks(const catalog::VersionRecord& op
       meta::overlay_keys(parts_.codecs->keys(), parts_.id, open.number), base_end);
 }
 
-// Returns the lowest ordinal above those of the version's own chunks to which its files refer. The
-// catalog may know fewer of them: after a repair, or if it is an older one. A new chunk with the id
-// of a lost one would give a file wrong contents.
+// Returns the lowest ordinal above the version's own chunks to which its files refer. The catalog
+// may know fewer chunks: after a repair, or if the catalog is older. A new chunk with the id of a
+// lost chunk would give a file wrong contents.
 Result<std::uint32_t> LineageOpen::ordinals_end(const catalog::VersionRecord& record) {
   Ino base_end = 0;
   if (record.base != VersionNumber{}) {
@@ -141,7 +143,7 @@ Result<std::uint32_t> LineageOpen::ordinals_end(const catalog::VersionRecord& re
     base_end = base.entries + 2;
   }
   const auto chunks = stored_chunks(record, base_end);
-  if (!chunks) {  // Those files that have a good record can be read all the same.
+  if (!chunks) {  // Files with a good record can be read all the same.
     base::log(base::LogLevel::kWarning,
               "cannot find the chunks of the open version: " + chunks.error().message());
     return 0U;
@@ -155,7 +157,7 @@ Result<std::uint32_t> LineageOpen::ordinals_end(const catalog::VersionRecord& re
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(end, 0xffffffffU));
 }
 
-// Loads an open version into memory, unless it is loaded.
+// Loads an open version into memory, unless already loaded.
 Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   if (open_) return {};
   VARVE_TRY_ASSIGN(const auto owner, records_.owner());
@@ -228,9 +230,9 @@ void LineageOpen::end(const catalog::VersionRecord& record) {
   }
 }
 
-// Drops a version whose copy failed. No caller has seen the version, so there are no handles on it.
-// A failure here leaves an unfinished record, which the next use of the series or the next opening
-// drops.
+// Drops a version after a failed copy. No caller has seen the version, so there are no handles. A
+// failure here leaves an unfinished record, to be dropped by the next use of the series or the next
+// opening.
 Result<void> LineageOpen::drop_unfinished(const catalog::VersionRecord& record) {
   release();
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
@@ -268,7 +270,7 @@ Result<std::shared_ptr<const version::CloneBase>> LineageOpen::load_base(
 }
 
 layout::OpenHold LineageOpen::hold(const base::IdRuns* dying) {
-  // Chunks that this deletion hid from the index; none that were hidden before.
+  // Chunks hidden from the index by the call; excludes chunks hidden before.
   base::IdRuns retired;
   const auto scan = [&]() -> Result<layout::OpenHold> {
     std::optional<catalog::VersionRecord> open;
@@ -304,7 +306,7 @@ layout::OpenHold LineageOpen::hold(const base::IdRuns* dying) {
     index_.restore(retired);
     return {};
   }
-  // Chunks with references stay, and the index may find them again.
+  // Chunks with references stay, and the index may find such chunks again.
   index_.restore(retired.intersect(found->chunks));
   return *std::move(found);
 }

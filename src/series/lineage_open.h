@@ -20,7 +20,7 @@
 
 namespace varve::series {
 
-/// The open version of a series, once it is loaded into memory. The caller holds the series' mutex.
+/// The open version of a series, loaded into memory. The caller holds the series' mutex.
 class LineageOpen {
  public:
   /// Lifetime: the arguments outlive the object.
@@ -35,40 +35,41 @@ class LineageOpen {
   [[nodiscard]] const std::shared_ptr<version::OpenVersion>& version() const { return open_; }
   [[nodiscard]] LineageIndex& index() { return index_; }
 
-  /// Loads an open version, unless it is loaded.
+  /// Loads an open version, unless already loaded.
   [[nodiscard]] Result<void> resume(const catalog::VersionRecord& record);
   /// Returns the loaded version's decisions about the pool, with those of earlier processes.
   [[nodiscard]] RewriteCounts rewrite_counts() const { return dedup_policy_->counts(); }
   /// Sets the number of a new open version and commits its record.
   [[nodiscard]] Result<VersionInfo> put_new(catalog::VersionRecord& record);
-  /// Errors: those with which opening a version fails after another one was sealed for it.
+  /// Errors: the errors with which opening a version would fail after another version was sealed.
   [[nodiscard]] Result<void> check_may_open(std::string_view name);
-  /// Errors: kBusy if the open version must not be sealed to open another one.
+  /// Errors: kBusy if the open version must not be sealed for the next version.
   [[nodiscard]] Result<void> check_may_end(const catalog::VersionRecord& record);
-  /// Removes the remains of the loaded version, after the commit that sealed or dropped it. Logs
+  /// Removes the remains of the loaded version, after the commit of the seal or the drop. Logs
   /// errors.
   void end(const catalog::VersionRecord& record);
-  /// Ends the use of the pool by a version that was sealed or dropped.
+  /// Ends the use of the pool by a sealed or dropped version.
   void end_in_pool(VersionNumber number);
-  /// Stops the loaded version and drops it from memory. It stays open on disk.
+  /// Stops the loaded version and drops it from memory. The version stays open on disk.
   void release();
-  /// Drops a copy that failed.
+  /// Drops a failed copy.
   [[nodiscard]] Result<void> drop_unfinished(const catalog::VersionRecord& record);
   /// Makes the loaded version durable.
-  /// Errors: that of the failure, with the number of entries and bytes that a crash would lose.
+  /// Errors: the failure's error, with the number of entries and bytes that a crash would lose.
   [[nodiscard]] Result<void> sync();
 
-  /// Returns the chunks that the open version refers to. With `dying`, prevents new references to
-  /// these chunks from now on. If the references are unknown, all chunks that the open version may
-  /// refer to stay.
+  /// Returns the chunks to which the open version refers. With `dying`, prevents new references to
+  /// the dying chunks from now on. If the references are unknown, returns no chunks and number 0;
+  /// then all chunks to which the open version may refer stay.
   [[nodiscard]] layout::OpenHold hold(const base::IdRuns* dying);
-  /// Returns the open version's record without the dead chunks; nothing if it does not change.
+  /// Returns the open version's record without the dead chunks; empty if the record does not
+  /// change.
   [[nodiscard]] Result<OpenChunks> record_after(const meta::Txn& txn,
                                                 const layout::DeletionPlan& plan);
 
  private:
-  /// Returns the index of an open version: with the pool's behind `neighbours`, if its placement
-  /// has a pool.
+  /// Returns the index of an open version: `neighbours`, followed by the pool's index if the
+  /// placement has a pool.
   [[nodiscard]] Result<std::shared_ptr<index::FingerprintIndex>> with_pool(
       const catalog::VersionRecord& record, std::shared_ptr<index::NeighbourIndex> neighbours);
   [[nodiscard]] Result<void> drop_leftovers(const catalog::VersionRecord& record);

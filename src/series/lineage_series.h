@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A series whose chunks live in its own store, laid out by categories (MFDedup, FAST'21 §3).
+// A series with its own chunk store, laid out by categories (MFDedup, FAST'21 §3).
 #pragma once
 
 #include <memory>
@@ -96,16 +96,16 @@ class LineageSeries final : public Series {
     LineageArranging arranging;
   };
 
-  /// Returns the parts. The first call opens the stored chunks; if that fails, the next one tries
-  /// again.
+  /// Returns the parts. The first call opens the stored chunks; after a failure, the next call
+  /// tries again.
   [[nodiscard]] Result<Loaded*> load();
   /// Returns the parts if load() succeeded before, or null.
   [[nodiscard]] Loaded* loaded();
-  /// Sets what an open version's record does not have. Another process may be writing the version.
+  /// Sets values missing in an open version's record. Another process may be writing the version.
   /// Unreadable sizes stay 0.
   [[nodiscard]] Result<void> measure_open(catalog::VersionRecord& record);
-  /// Seals the present open version, to allow another one. The caller holds mutex_.
-  /// Errors: kBusy if it must not be sealed.
+  /// Seals the present open version, to allow the next version. The caller holds mutex_.
+  /// Errors: kBusy if the open version must not be sealed.
   [[nodiscard]] Result<void> end_present_version(Loaded& parts);
 
   const SeriesParts parts_;

@@ -26,7 +26,7 @@ Result<version::StagedState> LineageSeries::read_staged_state(VersionNumber numb
   return version::read_staged_state(*parts_.files, staged);
 }
 
-// A version that is not loaded finds the quarantine in the catalog.
+// An unloaded version finds the quarantine in the catalog.
 void LineageSeries::hide(const base::IdRuns& lost) {
   auto* const use = loaded();
   if (use == nullptr) return;

@@ -16,7 +16,7 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   options.open_files = parts.open_files;
   options.metrics = &parts.metrics->layout;
   store->segments = open_segments(parts.segments, *parts.files, parts.directory());
-  // Cuts off the rests of a crash, which takes new blocks of a disk that copies on write.
+  // Cuts off the remains of a crash. On a copy-on-write disk, cutting allocates new blocks.
   VARVE_TRY(parts.with_reserve([&]() -> Result<void> {
     VARVE_TRY_ASSIGN(store->layout, layout::CategoryLayout::open(*parts.catalog, *store->segments,
                                                                  parts.codecs->frames(),

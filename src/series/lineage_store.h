@@ -16,10 +16,10 @@ namespace varve::series {
 struct LineageStore {
   std::unique_ptr<store::SegmentStore> segments;  ///< Outlives the layout.
   std::unique_ptr<layout::CategoryLayout> layout;
-  std::unique_ptr<layout::SeriesLayout> all;  ///< The layout with the pool beside it.
+  std::unique_ptr<layout::SeriesLayout> all;  ///< The layout together with the pool.
   std::unique_ptr<catalog::ObjectReader> objects;
 
-  /// Opens the series' layout. Unless read-only, removes what a crash left in its files.
+  /// Opens the series' layout. Unless read-only, removes the remains of a crash in its files.
   /// Lifetime: `parts` outlives the store.
   [[nodiscard]] static Result<std::unique_ptr<LineageStore>> open(const SeriesParts& parts);
 };

@@ -121,8 +121,8 @@ Result<std::vector<VersionUsage>> measure_usage(const SeriesParts& parts, Lineag
                                                 const layout::OpenHold& hold,
                                                 std::optional<VersionNumber> only) {
   VARVE_TRY(VersionRecords(*parts.catalog, parts.id).owner());
-  // Arranging may move the chunks that a snapshot names. Then a later snapshot is measured, at last
-  // without arranging.
+  // Arranging may move chunks named by a snapshot. Then a later snapshot is measured; the last
+  // attempt runs without arranging.
   constexpr int kAttempts = 3;
   std::optional<CategoryLayout::Exclusive> exclusive;
   for (int attempt = 1;; ++attempt) {

@@ -55,7 +55,7 @@ std::uint64_t LoneManifests::unused_bytes(VersionNumber user,
 }
 
 std::uint64_t LoneManifests::bytes(VersionNumber number, const OpenChunks& open) {
-  std::set<VersionNumber> manifests;  // Those that another version must need from then on.
+  std::set<VersionNumber> manifests;  // Manifests in need of another user after the deletion.
   std::uint64_t bytes = unused_in_all_;
   if (const auto deleted = deleted_.find(number); deleted != deleted_.end()) {
     manifests = deleted->second;

@@ -21,24 +21,25 @@
 
 namespace varve::series {
 
-/// Measures what manifests and labels shrink by if one version alone is deleted, for many versions
-/// one after the other. Gives the bytes of Manifests::dead(), which lists all versions for each
-/// call. Not thread-safe. Lifetime: the arguments of open() outlive the object.
+/// Measures by how much manifests and labels shrink if one version alone is deleted, for many
+/// versions one after the other. Gives the bytes of Manifests::dead(), but lists all versions once
+/// instead of for each call. Not thread-safe. Lifetime: the arguments of open() outlive the object.
 class LoneManifests {
  public:
-  /// `records` are those of the series, as `txn` sees them.
+  /// `records` are the series' records in `txn`.
   [[nodiscard]] static Result<std::unique_ptr<LoneManifests>> open(
       const SeriesParts& parts, const meta::Txn& txn,
       const std::vector<catalog::VersionRecord>& records);
 
   /// Returns the bytes for a sealed version. `open` has the chunks that the labels will list for
-  /// open versions, if the deletion changes them.
+  /// open versions, if the deletion changes the lists.
   [[nodiscard]] std::uint64_t bytes(VersionNumber number, const OpenChunks& open);
 
  private:
   LoneManifests(const SeriesParts& parts, const std::vector<catalog::VersionRecord>& records)
       : parts_(parts), objects_(*parts.catalog, parts.id), users_(objects_, records, {}) {}
-  /// Returns the size of those of `manifests` that no version needs, if `user` is the next one.
+  /// Returns the size of the manifests in `manifests` needed by no version, if `user` is the next
+  /// version.
   [[nodiscard]] std::uint64_t unused_bytes(VersionNumber user,
                                            const std::set<VersionNumber>& manifests) const;
   [[nodiscard]] std::uint64_t labels_after(VersionNumber number, const OpenChunks& open);
@@ -56,7 +57,8 @@ class LoneManifests {
   std::map<VersionNumber, std::uint64_t> sizes_;
   /// The manifests of deleted versions, by the next sealed version.
   std::map<VersionNumber, std::set<VersionNumber>> deleted_;
-  std::map<VersionNumber, std::uint64_t> unused_;  // Their bytes without a use, by the same.
+  // Bytes of unused manifests in `deleted_`, by the same key.
+  std::map<VersionNumber, std::uint64_t> unused_;
   std::uint64_t unused_in_all_ = 0;
   std::vector<Label> labels_;
   format::ManifestSize labels_size_;

@@ -29,7 +29,7 @@ std::set<VersionNumber> ManifestUsers::used_by(VersionNumber user,
 }
 
 // A version shares objects only with the version before it. If the next version refers to none of a
-// manifest's objects, no later one does.
+// manifest's objects, no later version does.
 std::set<VersionNumber> ManifestUsers::used(const std::set<VersionNumber>& manifests) const {
   std::set<VersionNumber> found;
   for (auto at = manifests.begin(); at != manifests.end();) {

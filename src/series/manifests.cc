@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps manifests and labels up to date with the catalog, so that it can be rebuilt from them.
+// Keeps manifests and labels up to date with the catalog, as sources for rebuilding the catalog.
 #include "series/manifests.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,8 @@ Result<std::unique_ptr<maintain::ManifestWriter>> Manifests::begin(
 }
 
 // Writes a manifest again after a change to the lock. The labels already have the lock; the
-// manifest keeps it if both the catalog and the labels are lost. A failure leaves the old manifest.
+// manifest keeps the lock if both the catalog and the labels are lost. A failure leaves the old
+// manifest.
 void Manifests::rewrite(const catalog::VersionRecord& record) {
   const auto write = [&]() -> Result<void> {
     VARVE_TRY_ASSIGN(auto manifest, begin(record, kAllObjects));
@@ -78,7 +79,7 @@ void Manifests::rewrite(const catalog::VersionRecord& record) {
   }
 }
 
-// Writes the manifests that an earlier release or a crash left out, and removes unused ones.
+// Writes manifests left out by an earlier release or a crash, and removes unused manifests.
 Result<void> Manifests::complete() {
   const auto directory = parts_.directory();
   const auto labels =

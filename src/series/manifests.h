@@ -16,12 +16,12 @@
 
 namespace varve::series {
 
-/// Chunks that open versions may refer to, by version number.
+/// Chunks to which open versions may refer, by version number.
 using OpenChunks = std::map<VersionNumber, base::IdRuns>;
-/// Returns those open versions that lose chunks of `dead`, with the chunks that they keep.
+/// Returns the open versions that lose chunks of `dead`, with their remaining chunks.
 [[nodiscard]] OpenChunks open_chunks_without(const OpenChunks& before, const base::IdRuns& dead);
 
-/// The manifests of a series that no version needs.
+/// The manifests of a series needed by no version.
 struct DeadManifests {
   std::vector<VersionNumber> numbers;
   std::uint64_t bytes = 0;  ///< Size of the files, plus the decrease in the labels' size.
@@ -39,14 +39,15 @@ class Manifests {
   /// Writes the manifest of a sealed version again after a change to its lock (O27). Logs errors.
   void rewrite(const catalog::VersionRecord& record);
   [[nodiscard]] LabelsWriter& labels() { return labels_; }
-  /// Writes missing manifests and removes unused ones. The repository calls it when it is opened.
+  /// Writes missing manifests and removes unused manifests. Called at the opening of the
+  /// repository.
   [[nodiscard]] Result<void> complete();
   /// Returns the manifests that are unused without the versions `gone`. `open` gives the chunks
   /// that the labels will list for open versions.
   [[nodiscard]] Result<DeadManifests> dead(const std::vector<catalog::VersionRecord>& gone,
                                            const OpenChunks& open = {});
-  /// Removes dead manifests and writes the labels. The caller calls it after the commit that made
-  /// the manifests dead. Returns whether the labels were written; logs errors.
+  /// Removes dead manifests and writes the labels. The caller calls drop() after the commit that
+  /// made the manifests dead. Returns whether the labels were written; logs errors.
   bool drop(const DeadManifests& dead);
 
  private:

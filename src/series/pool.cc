@@ -21,7 +21,7 @@ namespace varve::series {
 
 namespace {
 
-// Returns the chunks of the pool that the catalog locates, from an id on, and the aliases.
+// Returns the chunks of the pool located by the catalog, from an id on, and the aliases.
 Result<base::IdRuns> stored_chunks(const meta::Txn& txn, ChunkId from) {
   std::vector<base::IdRun> runs;
   VARVE_TRY(catalog::for_each_location(txn, kPoolStore, std::max(from, kFirstPoolId),
@@ -60,7 +60,7 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
   std::unique_ptr<Pool> pool(new Pool(host));
   layout::PoolParts parts{*host.catalog, *host.codec,    host.compressors, host.open_files,
                           host.metrics,  host.read_only, host.settled};
-  // Removes the rests of a crash. On a disk that copies on write, that takes new blocks.
+  // Removes the remains of a crash. On a copy-on-write disk, the removal allocates new blocks.
   VARVE_TRY(host.space->with_reserve([&]() -> Result<void> {
     auto segments = open_segments(host.segments, *host.files, host.paths->pool());
     VARVE_TRY_ASSIGN(pool->store_, layout::PoolStore::open(parts, std::move(segments)));
@@ -70,7 +70,7 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
   if (host.read_only) return pool;
   VARVE_TRY_ASSIGN(const bool is_any_open, pool->pin_open_versions());
   VARVE_TRY(host.space->with_reserve([&] { return pool->raise_birth(); }));
-  // A version may leave containers that it pinned and that a deletion has taken all users from.
+  // A version may leave pinned containers whose users were all removed by a deletion.
   if (host.settled && !is_any_open) return pool;
   VARVE_TRY_ASSIGN(const auto unused, pool->store_->unused());
   const auto swept = host.space->with_reserve([&]() -> Result<void> {
@@ -92,12 +92,12 @@ Result<void> Pool::note_quarantine() {
   quarantined_sets_.push_back(std::make_unique<const base::IdRuns>(lost.unite(aliases)));
   quarantined_.store(quarantined_sets_.back().get(), std::memory_order_release);
   quarantine_changed_ = true;
-  forget(quarantined());  // Lost content is stored again if it comes back.
+  forget(quarantined());  // New occurrences of lost content are stored again.
   return {};
 }
 
-// The catalog may know fewer births than open versions refer to: after a repair, or if it is an
-// older one. A new chunk with the id of a lost one would give a file wrong contents.
+// The catalog may know fewer births than open versions refer to: after a repair, or if the catalog
+// is older. A new chunk with the id of a lost chunk would give a file wrong contents.
 Result<void> Pool::raise_birth() {
   if (newest_birth_ == VersionNumber{}) return {};
   {
@@ -124,7 +124,7 @@ Result<bool> Pool::pin_open_versions() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host_.catalog));
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
   for (const auto& series : all) {
-    // A crash may leave copies of versions below a sealed one.
+    // A crash may leave unfinished copies of versions, numbered below a sealed version.
     VARVE_TRY_ASSIGN(const auto versions, host_.settled
                                               ? catalog::newest_open_versions(txn, series.id)
                                               : catalog::list_versions(txn, series.id));
@@ -178,7 +178,7 @@ Result<index::PoolIndex*> Pool::index() {
     const auto missing = index->missing(newest);
     index->add_missing(missing);
     if (missing.size() != 0) changed_ = true;  // Else the next process reads the containers again.
-    index->forget(quarantined());              // Lost content is stored again if it comes back.
+    index->forget(quarantined());              // New occurrences of lost content are stored again.
     index_ = std::move(index);
     fingerprints_ = std::move(fingerprints);
   }

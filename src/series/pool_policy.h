@@ -12,14 +12,15 @@
 
 namespace varve::series {
 
-/// Returns the containers of the pool that a sealed version uses, ascending. Leaves out containers
-/// that are not stored.
+/// Returns the containers of the pool used by a sealed version, ascending. Leaves out missing
+/// containers.
 [[nodiscard]] Result<std::vector<ingest::ContainerUse>> containers_used(const meta::Txn& txn,
                                                                         SeriesId series,
                                                                         VersionNumber number);
 
-/// Creates the policy of the next version of a series whose placement has a pool. It inherits how
-/// the newest sealed version uses the pool's containers; a version that is dropped changes nothing.
+/// Creates the policy of the next version of a series whose placement has a pool. The policy
+/// inherits the newest sealed version's use of the pool's containers; a dropped version changes
+/// nothing.
 [[nodiscard]] Result<std::unique_ptr<ingest::PlacementPolicy>> pool_policy(
     const SeriesParts& parts, const catalog::SeriesRecord& owner);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the post-pass over the pool runs, and which chunks it leaves as they are.
+// Decides when the post-pass over the pool runs, and which chunks the post-pass leaves unchanged.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -19,13 +19,13 @@ namespace {
 
 // bench/post_pass.py: with 1, the newest versions are read with more requests.
 constexpr std::uint32_t kRunChunksMin = 4;
-// With more files of aliases, one file takes their place.
+// Above the limit, one merged file replaces the files of aliases.
 constexpr std::size_t kAliasFilesMax = 4;
-// The share of the pool that has to be new before a pass in the background begins.
+// A pass in the background begins once 1/kNewParts of the pool is new.
 constexpr std::uint64_t kNewParts = 8;
 
-// Returns the chunks that rewriting policies want where they are: those of the newest version of
-// each series that has such a policy.
+// Returns the chunks whose place a rewriting policy has chosen: the chunks of the newest version of
+// each series with a rewriting policy.
 Result<base::IdRuns> rewritten_chunks(const meta::Txn& txn) {
   base::IdRuns kept;
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
@@ -39,8 +39,8 @@ Result<base::IdRuns> rewritten_chunks(const meta::Txn& txn) {
   return kept;
 }
 
-// Returns the threshold of the runs of each birth: that of the series that uses it, if a stream
-// tells. Of several series, the lowest counts.
+// Returns the threshold of the runs of each birth: the threshold of the stream of the series using
+// the birth. Among several series, the lowest threshold counts.
 Result<std::map<VersionNumber, std::uint32_t>> thresholds(const meta::Txn& txn,
                                                           const std::vector<PoolStream>& streams) {
   std::map<VersionNumber, std::uint32_t> of_birth;
@@ -50,7 +50,7 @@ Result<std::map<VersionNumber, std::uint32_t>> thresholds(const meta::Txn& txn,
     for (const auto& version : versions) {
       if (version.state != VersionState::kSealed) continue;
       const auto chunks = catalog::version_chunks(txn, stream.series, version.number);
-      if (!chunks) continue;  // `varve check` reports it.
+      if (!chunks) continue;  // `varve check` reports the error.
       const auto shared = catalog::pool_part(*chunks);
       for (const auto& run : shared.runs()) {
         const auto known = of_birth.try_emplace(run.first.birth(), stream.run_threshold).first;
@@ -129,7 +129,7 @@ Result<void> Pool::end_post_pass(const layout::PostPass& pass) {
 Result<bool> Pool::post_pass(const PostPassOptions& options, const layout::PostPassHooks& hooks) {
   const std::lock_guard alone(merge_mutex_);
   if (options.everything && !removes_everything_) post_pass_.reset();
-  // A pass that was begun before may make the new copy of lost content an alias of the lost one.
+  // A pass begun earlier could make the new copy of lost content an alias of the lost copy.
   if (quarantine_changed_.exchange(false)) post_pass_.reset();
   if (!post_pass_) {
     VARVE_TRY_ASSIGN(post_pass_, begin_post_pass(options));

@@ -15,15 +15,15 @@
 
 namespace varve::series {
 
-/// The part of a deletion that concerns the pool. Holds off changes to the users of its containers
-/// until it is destroyed. Does nothing if no deleted version uses the pool.
+/// The pool's part of a deletion. Holds off changes to the users of the containers concerned until
+/// the object is destroyed. Does nothing if no deleted version uses the pool.
 class PoolRemoval {
  public:
   /// Plans the deletion of the versions `gone`. From now on, open versions cannot begin to use the
   /// dying containers.
   [[nodiscard]] static Result<PoolRemoval> plan(const SeriesParts& parts, const meta::Txn& txn,
                                                 const std::vector<catalog::VersionRecord>& gone);
-  /// Forecasts the deletion, as it will be after `before` were deleted.
+  /// Forecasts the deletion as of after the deletion of `before`.
   [[nodiscard]] static Result<PoolRemoval> forecast(const SeriesParts& parts, const meta::Txn& txn,
                                                     const std::vector<catalog::VersionRecord>& gone,
                                                     const std::vector<VersionKey>& before);
@@ -40,7 +40,7 @@ class PoolRemoval {
 
  private:
   PoolRemoval() = default;
-  /// Returns a removal that has a snapshot, unless no version of `gone` uses the pool.
+  /// Returns a removal with a snapshot, unless no version of `gone` uses the pool.
   [[nodiscard]] static Result<PoolRemoval> begin(const SeriesParts& parts, const meta::Txn& txn,
                                                  const std::vector<catalog::VersionRecord>& gone);
 
@@ -48,7 +48,7 @@ class PoolRemoval {
   std::unique_ptr<layout::PoolStore::Exclusive> exclusive_;
   Pool* pool_ = nullptr;
   bool retired_ = false;
-  std::unique_ptr<meta::ReadTxn> snapshot_;  // The plan refers to it.
+  std::unique_ptr<meta::ReadTxn> snapshot_;  // Used by the plan.
   std::optional<layout::PoolDeletion> plan_;
 };
 

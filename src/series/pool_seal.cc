@@ -23,7 +23,7 @@ Result<PoolSeal> PoolSeal::begin(const SeriesParts& parts, catalog::VersionRecor
   base::IdRuns lost;
   VARVE_TRY_ASSIGN(seal.uses_, catalog::pool_use_of(txn, chunks, &lost));
   if (lost.size() != 0 && base) {
-    // A check reports the chunks that the base has lost.
+    // Chunks already lost in the base do not count: a check reports the loss.
     VARVE_TRY_ASSIGN(const auto before, catalog::version_chunks(txn, parts.id, *base));
     VARVE_TRY_ASSIGN(const auto stored_before, catalog::stored_ids(txn, before));
     lost = lost.subtract(stored_before);
@@ -44,7 +44,7 @@ Result<PoolSeal> PoolSeal::begin(const SeriesParts& parts, catalog::VersionRecor
 }
 
 Result<void> PoolSeal::commit(meta::WriteTxn& txn) {
-  // A version may use none of the chunks that it stored.
+  // A version may use none of its stored chunks.
   if (store_ == nullptr) return catalog::put_pool_use(txn, owner_.series, owner_.version, {});
   return store_->add_users(txn, owner_, uses_);
 }

@@ -14,13 +14,14 @@
 
 namespace varve::series {
 
-/// The part of a seal that concerns the pool: the version becomes a user of its containers.
+/// The pool's part of a seal: the version becomes a user of its containers.
 class PoolSeal {
  public:
-  /// Finds the containers of the pool that `chunks` are in, and holds off changes to their users
-  /// until the object is destroyed. Adds the bytes that the version is the first to use to the
-  /// record's unique_bytes and stored_bytes. Does nothing if no chunk is in the pool.
-  /// Errors: kCorrupt if chunks that the version added are not stored: the seal must not hide that.
+  /// Finds the pool's containers with chunks of `chunks`, and holds off changes to the containers'
+  /// users until the object is destroyed. Adds the bytes first used by the version to the record's
+  /// unique_bytes and stored_bytes. Does nothing if no chunk is in the pool.
+  /// Errors: kCorrupt if a chunk added by the version is not stored: the seal must not hide the
+  /// loss.
   [[nodiscard]] static Result<PoolSeal> begin(const SeriesParts& parts,
                                               catalog::VersionRecord& record,
                                               const base::IdRuns& chunks,

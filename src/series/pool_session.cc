@@ -50,7 +50,7 @@ void PoolSession::find(std::span<const Fingerprint> fingerprints,
   std::vector<index::PoolHit> hits(missing.size());
   index_.lookup(stream_, missing, hits);
   ChunkId first;
-  std::uint32_t left = 0;  // Chunks from `first` on that are known to be usable.
+  std::uint32_t left = 0;  // Chunks from `first` on known to be usable.
   for (std::size_t i = 0; i < hits.size(); ++i) {
     const auto& hit = hits[i];
     if (!hit.id) {

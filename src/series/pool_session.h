@@ -25,16 +25,16 @@
 
 namespace varve::series {
 
-/// Asks the neighbour index, then the pool's index. Pins the containers of the chunks that it
-/// returns, so that they stay while the version is open.
+/// Asks the neighbour index, then the pool's index. Pins the containers of the returned chunks, so
+/// that the containers stay while the version is open.
 ///
-/// In a series that stores new chunks by itself, a chunk of the pool is preferred to the series'
-/// own copy: another series has promoted it. So the own copy goes with the versions that refer to
-/// it.
+/// In a series that stores new chunks itself, a chunk of the pool is preferred to the series' own
+/// copy: another series has promoted the chunk. So the own copy is freed with the versions that
+/// refer to the own copy.
 ///
-/// New chunks of this version in the pool are known to it at once, and to others from publish() on:
-/// another version must not refer to a chunk that a crash may lose. Thread-safe as
-/// FingerprintIndex, and publish() is thread-safe.
+/// New chunks of the version in the pool are visible to the version at once, and to other versions
+/// from publish() on: another version must not refer to a chunk that a crash may lose. Thread-safe
+/// as FingerprintIndex, and publish() is thread-safe.
 class PoolSession final : public index::FingerprintIndex {
  public:
   /// Lifetime: `pool` outlives the object.
@@ -53,8 +53,8 @@ class PoolSession final : public index::FingerprintIndex {
   [[nodiscard]] std::size_t size() const override;
   [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override;
 
-  /// Tells the pool's index the new chunks of this version that are on disk and in the catalog: of
-  /// the birth, those with an ordinal below `synced`.
+  /// Tells the pool's index the version's new chunks on disk and in the catalog: chunks of the
+  /// birth with an ordinal below `synced`.
   void publish(VersionNumber birth, std::uint32_t synced);
   /// Ends the use of the pool. find() then knows only the neighbours and the version's own chunks.
   void close();
@@ -69,7 +69,7 @@ class PoolSession final : public index::FingerprintIndex {
   [[nodiscard]] bool may_move(ChunkId known) const {
     return placement_ == Placement::kLineagePool && !is_pool(known);
   }
-  /// Returns how many chunks from `id` on are in one container that the version may refer to.
+  /// Returns how many chunks from `id` on are in one container to which the version may refer.
   [[nodiscard]] std::uint32_t usable(ChunkId id, std::uint32_t count) const;
   void announce() const;
 
@@ -83,12 +83,12 @@ class PoolSession final : public index::FingerprintIndex {
   const index::StreamNumber stream_;
   std::atomic<bool> closed_{false};
 
-  // Of the thread that calls find() and insert().
+  // Used only by the thread of find() and insert().
   mutable KnownElsewhere elsewhere_;
   std::vector<Fingerprint> own_;  // New chunks in the series' own store.
 
   mutable std::mutex mutex_;  // Guards the members below.
-  // New chunks in the pool that are not published, by fingerprint and by id.
+  // Unpublished new chunks in the pool, by fingerprint and by id.
   std::unordered_map<index::Tag, ChunkId, TagHash> unpublished_;
   std::map<ChunkId, std::pair<Fingerprint, bool>> waiting_;  // true: replaces an older copy.
 };

@@ -11,16 +11,16 @@
 
 namespace varve::series {
 
-/// The readers of a series' sealed versions, and the counts of their open files. Thread-safe; its
-/// mutex is innermost.
+/// The readers of a series' sealed versions, and the counts of open files. Thread-safe; the mutex
+/// is innermost.
 class Readers {
  public:
-  /// Returns the reader of a version, or null if nobody uses one.
+  /// Returns the reader of a version, or null if no reader is in use.
   [[nodiscard]] std::shared_ptr<version::SealedVersion> find(VersionNumber number);
   void add(VersionNumber number, const std::shared_ptr<version::SealedVersion>& reader);
-  /// Returns the count of the version's open files. Creates it if needed.
+  /// Returns the count of the version's open files. Creates the count if needed.
   [[nodiscard]] std::shared_ptr<version::OpenFiles> open_files(VersionNumber number);
-  /// Makes the next reader of a version a new one, after a change of its name.
+  /// Forgets the reader of a version after a change of the version's name; the next reader is new.
   void forget(VersionNumber number);
   /// Forgets deleted versions with their counts of open files.
   void forget_deleted(const std::vector<VersionNumber>& numbers);

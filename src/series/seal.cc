@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seals a version, in this order: freeze the open version, write the tree's objects, tell the
-// layout, save the index of the next window, write the manifest, commit, write the labels. The
-// commit turns the open version into a sealed one; a crash before it leaves the open version.
+// Seals a version, in the following order: freeze the open version, write the tree's objects, tell
+// the layout, save the index of the next window, write the manifest, commit, write the labels. The
+// commit turns the open version into a sealed version; a crash before the commit leaves the open
+// version.
 #include "series/seal.h"
 
 #include <fmt/format.h>

@@ -20,19 +20,20 @@ namespace varve::series {
 
 /// The caller's choices for a seal.
 struct SealRequest {
-  std::string name;  ///< The sealed version's name; "" keeps its name, without ".partial".
+  /// The sealed version's name; "" keeps the open version's name, without ".partial".
+  std::string name;
   SealMode mode = SealMode::kEnd;
   SealWriters writers = SealWriters::kRefuse;
-  bool may_replace = false;  ///< The seal of a reopened version takes the name of the old one.
+  bool may_replace = false;  ///< The seal of a reopened version takes the old version's name.
 };
 
 struct SealResult {
   SealOutcome outcome;
-  /// The version that lost its name to the sealed one. The caller deletes it.
+  /// The version whose name the sealed version took. To be deleted by the caller.
   std::optional<VersionNumber> replaced;
 };
 
-/// Returns the name of a version between the seal that takes its name and its deletion.
+/// Returns the name of a replaced version between the replacing seal and the version's deletion.
 [[nodiscard]] std::string replaced_name(const std::string& name, VersionNumber number);
 
 /// Seals the loaded open version of a series. The caller holds the series' mutex.
@@ -48,22 +49,24 @@ class VersionSeal {
         open_(open),
         readers_(readers) {}
 
-  /// Seals the version of `record`. On error the version is open as before.
-  /// Errors: kBusy for files that are open for writing; those of the name; kNotPermitted if the
-  /// version that it would replace is locked; kNoSpace.
+  /// Seals the version of `record`. On error the version stays open, unchanged.
+  /// Errors: kBusy for files open for writing; errors of the name; kNotPermitted if the version to
+  /// replace is locked; kNoSpace.
   [[nodiscard]] Result<SealResult> run(catalog::VersionRecord record, const SealRequest& how);
 
  private:
-  /// Stores the tree's objects, and takes its references from its changes where possible.
+  /// The stored tree of the sealed version, and the version's references.
   struct Built {
     version::SealedTree tree;
     catalog::VersionReferences references;
     std::uint64_t objects = 0;  ///< Number of new objects.
   };
+  /// Stores the tree's objects, and takes the tree's references from the version's changes where
+  /// possible.
   [[nodiscard]] Result<Built> build(const catalog::VersionRecord& record);
   [[nodiscard]] Result<Built> build(const catalog::VersionRecord& record, bool count_changes);
   /// Writes everything and commits. `next`: the open version that continues, or null; gets its
-  /// number here. `replaced`: a record that gets another name in this commit, or null.
+  /// number here. `replaced`: a record renamed in the same commit, or null.
   [[nodiscard]] Result<void> commit(catalog::VersionRecord& record, catalog::VersionRecord* next,
                                     const catalog::VersionRecord* replaced, SealOutcome& outcome);
 

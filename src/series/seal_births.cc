@@ -36,7 +36,7 @@ Result<void> SealBirths::find(const SeriesParts& parts, const catalog::VersionRe
   VARVE_TRY_ASSIGN(auto own, catalog::find_birth(txn, own_, record.number));
   if (!own) {
     VARVE_TRY_ASSIGN(const bool has_chunks, catalog::has_chunks(txn, own_, record.number));
-    // The chunks of a birth that an earlier Varve began have no mark.
+    // The chunks of a birth begun by an earlier Varve have no mark.
     if (has_chunks) return {};
     VARVE_TRY_ASSIGN(own, catalog::new_birth(record.series, record.number));
   }

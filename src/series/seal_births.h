@@ -11,14 +11,14 @@
 
 namespace varve::series {
 
-/// The part of a seal that completes the births of the version: its own gets a mark even if the
-/// version stored no chunks, since it stored pages; each gets the digest of its chunks to which the
-/// version refers. Two histories that share a mark, as after a roll-back of a running
-/// virtual machine, differ in the digest.
+/// The part of a seal that completes the births of the version. The version's own birth gets a mark
+/// even without stored chunks, since the version stored pages. Each birth gets the digest of its
+/// chunks to which the version refers. Two histories with a common mark, as after a roll-back of a
+/// running virtual machine, differ in the digest.
 class SealBirths {
  public:
-  /// Computes the digests. `chunks`: those to which the version of `record` refers, all stored. A
-  /// birth of which a chunk cannot be read gets no digest; the log says so.
+  /// Computes the digests. `chunks`: the chunks to which the version of `record` refers, all
+  /// stored. A birth with an unreadable chunk gets no digest, and a line in the log.
   [[nodiscard]] static Result<SealBirths> begin(const SeriesParts& parts,
                                                 layout::SeriesLayout& layout,
                                                 const catalog::VersionRecord& record,
@@ -26,7 +26,7 @@ class SealBirths {
   [[nodiscard]] Result<void> commit(meta::WriteTxn& txn) const;
 
  private:
-  /// Finds the births of the version, and makes its own if it is missing.
+  /// Finds the births of the version, and adds the version's own birth if missing.
   [[nodiscard]] Result<void> find(const SeriesParts& parts, const catalog::VersionRecord& record,
                                   const base::IdRuns& chunks);
 

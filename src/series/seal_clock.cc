@@ -14,7 +14,7 @@
 namespace varve::series {
 
 // Sets record.sealed_at. Seal times ascend with the version numbers, even if the clock jumps (O27).
-// A copy has the time of the version that it is a copy of, which moves no mark.
+// A copy has the time of its original, and moves no mark.
 Result<catalog::ClockRecord> choose_seal_time(const SeriesParts& parts,
                                               catalog::VersionRecord& record,
                                               std::string& warning) {
@@ -49,7 +49,7 @@ Result<catalog::ClockRecord> choose_seal_time(const SeriesParts& parts,
 LockWatch::LockWatch(const SeriesParts& parts, const meta::Txn& txn)
     : txn_(txn), now_(parts.clock->now()) {}
 
-// A clock that has jumped ahead does not end locks (O27).
+// A clock jump ahead does not end locks (O27).
 Result<bool> LockWatch::holds(const Timestamp& locked_until) {
   if (locked_until == Timestamp{}) return false;
   if (locked_until > now_) return true;

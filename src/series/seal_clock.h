@@ -12,26 +12,26 @@
 
 namespace varve::series {
 
-/// Sets the record's seal time, that of the origin for a copy. Needs the root's attributes. Returns
-/// the clock's record, which the seal commits. Sets `warning` to a sentence for the user if the
-/// clock contradicts earlier seals.
+/// Sets the record's seal time; a copy has the original's seal time. Needs the root's attributes.
+/// Returns the clock's record for the seal's commit. Sets `warning` to a sentence for the user if
+/// the clock contradicts earlier seals.
 [[nodiscard]] Result<catalog::ClockRecord> choose_seal_time(const SeriesParts& parts,
                                                             catalog::VersionRecord& record,
                                                             std::string& warning);
 
-/// Returns the lock that keeps a version from being deleted, as an error; nullopt without one.
-/// `force_clock`: accepts the time of a clock that has jumped ahead.
+/// Returns the lock that prevents a version's deletion, as an error; nullopt without a lock.
+/// `force_clock`: accepts the time of a clock after a jump ahead.
 [[nodiscard]] Result<std::optional<Error>> lock_of(const SeriesParts& parts, const meta::Txn& txn,
                                                    const catalog::VersionRecord& record,
                                                    bool force_clock);
 
-/// Looks for the locks of many versions in one snapshot, and finds the accepted time only once. Not
+/// Reads the locks of many versions in one snapshot, and finds the accepted time only once. Not
 /// thread-safe. Lifetime: the arguments outlive the object.
 class LockWatch {
  public:
   LockWatch(const SeriesParts& parts, const meta::Txn& txn);
 
-  /// Returns whether a lock until this time prevents deletion (docs/ORDERING.md O27).
+  /// Returns whether a lock until `locked_until` prevents deletion (docs/ORDERING.md O27).
   [[nodiscard]] Result<bool> holds(const Timestamp& locked_until);
   /// As lock_of().
   [[nodiscard]] Result<std::optional<Error>> find(const catalog::VersionRecord& record,

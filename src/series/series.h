@@ -25,9 +25,9 @@ namespace varve::series {
 /// Whether arranging gives way to writers.
 enum class Pace : std::uint8_t { kAtOnce, kBackground };
 
-/// The versions of one series. Thread-safe. varve/repository.h documents the functions that have
-/// the names of Repository's; they have the same errors. After the series was removed, they return
-/// kNotFound.
+/// The versions of one series. Thread-safe. Functions named as functions of Repository are
+/// documented in varve/repository.h, and have the same errors. After the series was removed, all
+/// functions return kNotFound.
 class Series {
  public:
   virtual ~Series() = default;
@@ -63,41 +63,42 @@ class Series {
   [[nodiscard]] virtual Result<ArrangingDebt> arranging_debt() = 0;
 
   /// Arranges until the policy has no work left. Adds the work to `done`. Returns false if the
-  /// caller or a deletion stopped it.
+  /// caller or a deletion stopped arranging.
   [[nodiscard]] virtual Result<bool> arrange(const ArrangeOptions& options, Pace pace,
                                              ArrangeProgress& done) = 0;
   /// Makes missing parity of an arranged series and removes unused parity. Logs a full disk or
-  /// damage. Returns false if the caller stopped it.
+  /// damage. Returns false if the caller stopped the work.
   [[nodiscard]] virtual Result<bool> protect(const ArrangeOptions& options,
                                              ArrangeProgress& done) = 0;
 
   /// Verifies the index of the newest sealed version, whose number is `newest`.
-  /// Errors: kNotFound if there is none; kCorrupt. The next open version builds it again.
+  /// Errors: kNotFound without an index; kCorrupt. The next open version rebuilds a damaged index.
   [[nodiscard]] virtual Result<void> verify_index(VersionNumber newest) = 0;
-  /// Reads everything that an open version has in its staging folder, in a repository that is open
-  /// read-only. Errors: as version::read_staged_state(); kNotFound if there is no such version.
+  /// Reads everything in an open version's staging folder, in a repository opened read-only.
+  /// Errors: as version::read_staged_state(); kNotFound if the version does not exist.
   [[nodiscard]] virtual Result<version::StagedState> read_staged_state(VersionNumber number) = 0;
   /// Returns Repository::lost_chunks_stamp().
   [[nodiscard]] virtual Result<std::uint64_t> lost_chunks_stamp() = 0;
-  /// Hides chunks of the series' own store, which the catalog has in quarantine, from the open
-  /// version: it stores their content again.
+  /// Hides quarantined chunks of the series' own store from the open version: the version stores
+  /// the chunks' content again.
   virtual void hide(const base::IdRuns& lost) = 0;
-  /// Adds the sizes of the series, as `txn` sees it.
+  /// Adds the sizes of the series in `txn`.
   [[nodiscard]] virtual Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) = 0;
-  /// Removes the series' record and files. Errors: kNotEmpty if it has versions.
+  /// Removes the series' record and files. Errors: kNotEmpty if the series has versions.
   [[nodiscard]] virtual Result<void> remove() = 0;
-  /// Brings the files from which a lost catalog is rebuilt up to date, after the repository was
-  /// opened.
+  /// Brings manifests and labels, from which a lost catalog is rebuilt, up to date. Called after
+  /// the repository was opened.
   [[nodiscard]] virtual Result<void> complete_manifests() = 0;
   /// Writes the labels after a change to the catalog. Logs errors.
   virtual void write_labels() = 0;
 
-  /// Makes the open version durable, if it is loaded.
-  /// Errors: that of the failure, with the data that a crash would lose.
+  /// Makes the open version durable, if loaded.
+  /// Errors: the failure's error, with the data that a crash would lose.
   [[nodiscard]] virtual Result<void> sync() = 0;
   /// Stops the open version's background work.
   virtual void stop() = 0;
-  /// Drops the open version from memory. The repository calls it before it ends the read service.
+  /// Drops the open version from memory. The repository calls release() before ending the read
+  /// service.
   virtual void release() = 0;
 };
 

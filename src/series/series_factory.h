@@ -8,10 +8,10 @@
 
 namespace varve::series {
 
-/// Makes the implementation of a series of any placement. A version gets the placement that the
-/// series' record has when the version is opened. Reads and writes no file: the first use of a
-/// version's data opens the stored chunks.
-/// Lifetime: what `parts` points to outlives the series.
+/// Makes the implementation of a series of any placement. A version gets the placement in the
+/// series' record at the version's opening. Reads and writes no file: the first use of a version's
+/// data opens the stored chunks.
+/// Lifetime: the objects of `parts` outlive the series.
 [[nodiscard]] std::unique_ptr<Series> make_series(const SeriesParts& parts);
 
 }  // namespace varve::series

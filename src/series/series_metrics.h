@@ -11,7 +11,7 @@
 
 namespace varve::series {
 
-/// The metrics that all series of a repository share.
+/// The metrics shared by all series of a repository.
 struct SeriesMetrics {
   explicit SeriesMetrics(base::Metrics& registry)
       : ingest(registry),

@@ -30,25 +30,25 @@ namespace varve::series {
 
 class Pool;
 
-/// The error of a change to a repository that is open read-only: kReadOnly.
+/// Returns the error of a change to a repository opened read-only: kReadOnly.
 [[nodiscard]] Error opened_read_only();
 
 /// How urgent the background arranging of a series is.
 struct ArrangeUrgency {
-  std::uint64_t seals_behind = 0;   ///< Seals that no finished arranging has covered.
-  bool seal_waits = false;          ///< A seal of this series waits for it.
-  bool other_series_waits = false;  ///< No seal of this series waits, but one of another.
+  std::uint64_t seals_behind = 0;   ///< Seals not yet covered by a finished arranging.
+  bool seal_waits = false;          ///< A seal of the series waits for arranging.
+  bool other_series_waits = false;  ///< No seal of the series waits, but a seal of another series.
 };
 
-/// Returns a segment store that is not an ordinary one, by its folder; null for an ordinary one.
+/// Returns a special segment store for a folder; null for an ordinary folder.
 using OpenSegments = std::function<std::unique_ptr<store::SegmentStore>(const std::string& folder)>;
 /// Opens the segment store in a folder. `others` may be empty.
 [[nodiscard]] std::unique_ptr<store::SegmentStore> open_segments(const OpenSegments& others,
                                                                  io::FileSystem& files,
                                                                  const std::string& folder);
 
-/// The objects that a repository lends to each of its series.
-/// Lifetime: everything outlives the series. The pools are null if the repository is read-only.
+/// The objects lent to each series by its repository.
+/// Lifetime: all objects outlive the series. The pools are null if the repository is read-only.
 struct SeriesParts {
   SeriesId id{};
   StoreId store{};  ///< Where the chunks of the series are.
@@ -67,11 +67,11 @@ struct SeriesParts {
   base::ThreadPool* compressors = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;
   base::RecurringTasks* checkpoint_tasks = nullptr;
-  /// Returns the repository's pool. The first call opens it. Thread-safe.
+  /// Returns the repository's pool. The first call opens the pool. Thread-safe.
   std::function<Result<Pool*>()> pool{};
-  /// Returns the pool if pool() has opened it; else null.
+  /// Returns the pool if pool() has opened the pool; else null.
   std::function<Pool*()> opened_pool{};
-  /// Makes programs that know no aliases refuse the repository. Call it before the first alias.
+  /// Makes programs without support for aliases refuse the repository. Call before the first alias.
   std::function<Result<void>()> require_aliases{};
   std::function<std::string()> superblock{};     ///< Returns the present text of varve.repo.
   std::function<void()> on_reader{};             ///< Called before a version is read.
@@ -82,18 +82,18 @@ struct SeriesParts {
   std::function<void(SeriesId)> before_seal{};
   /// Returns how urgent the background arranging of a series is.
   std::function<ArrangeUrgency(SeriesId)> arrange_urgency{};
-  /// False in an attached folder: the content of open versions is on the machine that writes.
+  /// False in an attached folder: the content of open versions is on the writer's machine.
   bool has_open_versions = true;
-  /// Called after a failure that the next opening of the repository has to make good.
+  /// Called after a failure to be repaired by the next opening of the repository.
   std::function<void()> left_behind{};
-  /// Called after labels were written that have this sequence number. Only in an encrypted
+  /// Called with the labels' sequence number after labels were written. Only in an encrypted
   /// repository. Thread-safe.
   std::function<void(std::uint64_t sequence)> labelled{};
   /// Null where all data is on the disk.
   EvictionRules* eviction = nullptr;
-  /// The stores that are not ordinary ones.
+  /// Opens the special segment stores.
   OpenSegments segments{};
-  /// As those of version::OpenVersionParts.
+  /// As in version::OpenVersionParts.
   std::uint64_t checkpoint_bytes = 0;
   std::function<void()> on_checkpoint{};
 

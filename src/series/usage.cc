@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures versions, categories and the work that is left for arranging. Reads the catalog only.
+// Measures versions, categories and the remaining work of arranging. Reads the catalog only.
 #include "series/usage.h"
 #include "series/index_files.h"
 
@@ -23,7 +23,7 @@
 
 namespace varve::series {
 
-// Measures the version's own data: the chunks born in it, and the containers that hold them.
+// Measures the version's own data: the chunks born in the version, and their containers.
 Result<void> measure_version(const SeriesParts& parts, catalog::VersionRecord& record) {
   record.unique_bytes = 0;
   record.stored_bytes = 0;
@@ -81,7 +81,7 @@ Result<std::vector<CategoryInfo>> categories(const SeriesParts& parts) {
     category.birth = place.second;
     category.chunk_bytes += held.raw_bytes;
     category.chunks += held.chunks;
-    // A volume's dead chunks count for the live ones of their container.
+    // A volume's dead chunks count for the live chunks in the same container.
     category.bytes += (record.end() - record.offset) * held.raw_bytes /
                       std::max<std::uint64_t>(active ? record.raw_bytes : record.live_bytes, 1);
     if (active) continue;

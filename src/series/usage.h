@@ -13,19 +13,19 @@
 
 namespace varve::series {
 
-/// Sets the record's unique_bytes and stored_bytes: of the chunks born in the version, and of the
-/// containers that hold them.
+/// Sets the record's unique_bytes and stored_bytes: of the chunks born in the version, and of their
+/// containers.
 [[nodiscard]] Result<void> measure_version(const SeriesParts& parts,
                                            catalog::VersionRecord& record);
 
-/// Returns the categories by file, then by birth; those of the active set come last.
+/// Returns the categories by file, then by birth; categories of the active set come last.
 /// Errors: kNotFound if the series was removed.
 [[nodiscard]] Result<std::vector<CategoryInfo>> categories(const SeriesParts& parts);
 
 /// Errors: kNotFound if the series was removed.
 [[nodiscard]] Result<ArrangingDebt> arranging_debt(const SeriesParts& parts);
 
-/// Returns a sealed version's use of the pool, with the containers as they are now.
+/// Returns a sealed version's use of the pool, with the present state of the containers.
 /// Errors: kNotFound if the version does not exist or is open.
 [[nodiscard]] Result<PoolUsage> pool_usage(const SeriesParts& parts, VersionNumber number);
 

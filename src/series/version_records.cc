@@ -50,7 +50,7 @@ Result<std::optional<catalog::VersionRecord>> VersionRecords::newest_sealed() co
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(auto newest, catalog::newest_sealed_version(txn, series_));
   if (!newest || !newest->name_fault.empty()) return newest;
-  // In a damaged catalog, another version may have its name.
+  // In a damaged catalog, another version may have the same name.
   VARVE_TRY_ASSIGN(const auto named, catalog::find_version_named(txn, series_, newest->name));
   if (named && named->number == newest->number) return newest;
   VARVE_TRY_ASSIGN(auto records, catalog::list_versions(txn, series_));

@@ -15,11 +15,11 @@
 
 namespace varve::series {
 
-/// The error of a series or a version that does not exist: kNotFound.
+/// Returns the error of a missing series or version: kNotFound.
 [[nodiscard]] Error no_series();
 [[nodiscard]] Error no_version();
 
-/// Reads the records of one series. Thread-safe. Lifetime: the catalog outlives it.
+/// Reads the records of one series. Thread-safe. Lifetime: the catalog outlives the object.
 class VersionRecords {
  public:
   VersionRecords(const meta::Env& catalog, SeriesId series) : catalog_(catalog), series_(series) {}
@@ -28,17 +28,17 @@ class VersionRecords {
   [[nodiscard]] Result<catalog::SeriesRecord> owner() const;
   /// Returns all records in ascending number, open and unfinished versions included.
   [[nodiscard]] Result<std::vector<catalog::VersionRecord>> all() const;
-  /// Errors: kNotFound if there is no such version.
+  /// Errors: kNotFound if the version does not exist.
   [[nodiscard]] Result<catalog::VersionRecord> find(VersionNumber number) const;
-  /// Returns the version that is shown with this name, open and unfinished versions included.
+  /// Returns the version shown with the name, open and unfinished versions included.
   [[nodiscard]] Result<std::optional<catalog::VersionRecord>> find_named(
       std::string_view name) const;
   /// Returns the open version's record, or nullopt. Leaves out unfinished copies.
   [[nodiscard]] Result<std::optional<catalog::VersionRecord>> open() const;
   [[nodiscard]] Result<std::optional<catalog::VersionRecord>> newest_sealed() const;
-  /// Returns the hard-linked names of a sealed version; nullopt if they are not stored.
+  /// Returns the hard-linked names of a sealed version; nullopt if no links are stored.
   [[nodiscard]] Result<std::optional<catalog::LinkTable>> links(VersionNumber number) const;
-  /// Errors: kExists if a version has this name; kInvalid if the name is not allowed.
+  /// Errors: kExists if a version has the name; kInvalid if the name is not allowed.
   [[nodiscard]] Result<void> check_new_name(std::string_view name) const;
 
  private:
@@ -46,7 +46,7 @@ class VersionRecords {
   const SeriesId series_;
 };
 
-/// Returns what the user sees of a version's record.
+/// Returns the user's view of a version's record.
 [[nodiscard]] VersionInfo version_info(const catalog::VersionRecord& record,
                                        const std::string& series_name);
 
