@@ -13,8 +13,8 @@
 namespace varve::ingest {
 
 /// Capping (CAP; Lillibridge et al., FAST'13 §4): a segment of 20 MB refers to the kContainers
-/// containers that hold most of its bytes, and rewrites its other duplicates. A segment is shorter
-/// where less of the data is known. Within the rewrite limit, the least used containers come first.
+/// containers with most of its bytes, and rewrites all other duplicates. A segment is shorter where
+/// the look-ahead knows less data. Within the rewrite limit, the least used containers come first.
 class CappingPolicy final : public RewritePolicy {
  public:
   static constexpr std::uint64_t kSegmentBytes = 20U << 20;
@@ -32,8 +32,8 @@ class CappingPolicy final : public RewritePolicy {
 
   const SparseContainers sparse_;
   RewriteBudget budget_;
-  std::uint64_t segment_left_ = 0;  // Bytes of the segment that decide() has not seen yet.
-  std::unordered_set<std::uint32_t> capped_;  // The segment's containers that are rewritten.
+  std::uint64_t segment_left_ = 0;            // Bytes of the segment not yet seen by decide().
+  std::unordered_set<std::uint32_t> capped_;  // The segment's containers to rewrite.
 };
 
 }  // namespace varve::ingest

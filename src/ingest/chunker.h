@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunkers decide where a file is cut into chunks. To add one, implement Chunker and add its row to
-// the table in chunker.cc; names, help, checks and the contract suite follow.
+// Chunkers decide where a file is cut into chunks. To add a chunker, implement Chunker and add a
+// row to the table in chunker.cc; names, help, checks and the contract suite follow.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct ChunkSizes {
   std::uint32_t max = 65536;
 };
 
-/// Returns the sizes that a repository's parameters choose.
+/// Returns the sizes chosen by a repository's parameters.
 [[nodiscard]] constexpr ChunkSizes chunk_sizes_of(const RepositoryParameters& parameters) {
   return {parameters.chunk_bytes_min, parameters.chunk_bytes_avg, parameters.chunk_bytes_max};
 }
@@ -33,19 +33,19 @@ class Chunker {
  public:
   virtual ~Chunker() = default;
 
-  /// Returns the length of the chunk that starts at data[0], in (0, sizes().max].
-  /// `data` must hold sizes().max bytes, or the rest of the file; it may hold more.
+  /// Returns the length of the chunk starting at data[0], in (0, sizes().max]. `data` must hold at
+  /// least sizes().max bytes, or the rest of the file.
   [[nodiscard]] virtual std::size_t next(std::span<const std::byte> data) const = 0;
 
   [[nodiscard]] virtual ChunkSizes sizes() const = 0;
-  /// Returns the id that the superblock stores.
+  /// Returns the id for the superblock.
   [[nodiscard]] virtual std::string_view id() const = 0;
 };
 
-/// The sizes that a chunker supports. The average must be a power of two between the minimum and
-/// the maximum.
+/// The sizes supported by a chunker. The average must be a power of two between the minimum and the
+/// maximum.
 struct ChunkSizeRule {
-  std::uint32_t step = 64;  ///< The minimum and the maximum are multiples of this.
+  std::uint32_t step = 64;  ///< The minimum and the maximum are multiples of the step.
   std::uint32_t min_least = 64;
   std::uint32_t avg_least = 1U << 10;
   std::uint32_t avg_most = 16U << 10;
@@ -71,7 +71,7 @@ struct ChunkerKind {
 [[nodiscard]] std::span<const ChunkerKind> chunker_kinds();
 
 /// Returns the row of an id.
-/// Errors: kUnsupported for an unknown id, with the known ones.
+/// Errors: kUnsupported for an unknown id; the message lists the known ids.
 [[nodiscard]] Result<const ChunkerKind*> find_chunker(std::string_view id);
 
 /// Checks sizes against a rule.
@@ -82,11 +82,11 @@ struct ChunkerKind {
 /// Errors: kInvalid for a keyed chunker without keys.
 [[nodiscard]] Result<void> check_chunker_key(const ChunkerKind& kind, bool has_keys);
 
-/// Returns the sizes that a repository may have with this chunker. The lower bounds are higher than
-/// the chunker's, because each chunk costs memory and records.
+/// Returns the sizes allowed for a repository with the chunker. The lower bounds are higher than
+/// the chunker's bounds, because each chunk costs memory and records.
 [[nodiscard]] ChunkSizeRule repository_sizes(const ChunkerKind& kind);
 
-/// Creates a chunker. `keys` are those of the repository, null for a plain one.
+/// Creates a chunker. `keys` are the repository's keys, null for a plain repository.
 /// Errors: those of find_chunker(), and of check_chunk_sizes() with the chunker's own rule;
 /// kInvalid for a keyed chunker without keys; kIo without memory.
 [[nodiscard]] Result<std::unique_ptr<Chunker>> make_chunker(std::string_view id, ChunkSizes sizes,

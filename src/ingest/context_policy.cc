@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kContainerBytes = 4U << 20;
 
-/// The chunks of the stream context, which moves on with the stream.
+/// The chunks of the stream context, which advances with the stream.
 class StreamContext {
  public:
   void add(const DedupCandidate& candidate) {

@@ -16,11 +16,11 @@
 namespace varve::ingest {
 
 /// Context-based rewriting (CBR; Kaczmarczyk et al., SYSTOR'12 §4): rewrites a duplicate if the
-/// stream context, which is the 20 MB from it on, uses little of its container. The rewrite utility
-/// is the part of the container that the context does not use. A chunk is rewritten if its utility
-/// reaches an adaptive threshold. Otherwise its container is not fragmented, and the container's
-/// chunks in the context are kept, too. The paper's disk context is an area around the block; here
-/// it is the container, as in ATC'14 §6.1.
+/// stream context, the 20 MB from the duplicate on, uses little of the duplicate's container. The
+/// rewrite utility is the unused part of the container. A chunk is rewritten if the rewrite utility
+/// reaches an adaptive threshold. Otherwise the container counts as not fragmented, and the
+/// container's chunks in the context are also kept. The paper's disk context is an area around the
+/// block; here the container takes its place, as in ATC'14 §6.1.
 class ContextPolicy final : public RewritePolicy {
  public:
   static constexpr std::uint64_t kContextBytes = 20U << 20;
@@ -41,8 +41,8 @@ class ContextPolicy final : public RewritePolicy {
   RewriteBudget budget_;
   UtilityThreshold threshold_;
   std::vector<std::pair<ContainerNumber, std::uint64_t>> raw_bytes_;  // Ascending.
-  std::uint64_t typical_bytes_ = 0;  // Raw size of a container that is not among these.
-  // Containers that are not fragmented, and where the context ends for which that holds.
+  std::uint64_t typical_bytes_ = 0;  // Raw size of a container missing in raw_bytes_.
+  // Unfragmented containers, each with the end of the context for which the decision holds.
   std::unordered_map<std::uint32_t, std::uint64_t> kept_until_;
   std::size_t forget_at_ = 1024;
 };

@@ -29,7 +29,7 @@ constexpr FastCdcChunker::Tables with_shifted(const FastCdcTable& gear) {
 
 constexpr FastCdcChunker::Tables kTables = with_shifted(make_table());
 
-/// Scans [from, to) under one mask. Returns the length of the chunk that ends there, or 0.
+/// Scans [from, to) under one mask. Returns the length of the chunk ending there, or 0.
 std::size_t find_cut(const FastCdcChunker::Tables& tables, const std::byte* data, std::size_t from,
                      std::size_t to, std::uint64_t mask, std::uint64_t& hash) {
   const std::uint64_t mask_shifted = mask << 1;

@@ -9,7 +9,7 @@
 #if defined(__x86_64__)
 
 #if !defined(__clang__)
-// GCC 12 takes the undefined pass-through operands in its own intrinsics for a mistake.
+// GCC 12 reports the undefined pass-through operands in GCC's own intrinsics as a mistake.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include <immintrin.h>
@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <bit>
 
-// The functions carry the target themselves, so that the program runs on any x86-64.
+// The functions carry the target attribute, so that the program runs on any x86-64.
 #define VARVE_AVX512 __attribute__((target("avx512f,avx512bw,gfni")))
 #define VARVE_AVX512_INLINE __attribute__((target("avx512f,avx512bw,gfni"), always_inline)) inline
 
@@ -39,8 +39,8 @@ struct Carry {
 };
 
 VARVE_AVX512_INLINE Positions look_up(const Gear16Table& table, const std::byte* at) {
-  // Unpacking works within lanes of 16 bytes: the quarters are arranged so that it yields the
-  // positions in order.
+  // Unpacking works within lanes of 16 bytes: arranging the quarters first yields the positions in
+  // order.
   const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
   const __m512i bytes = _mm512_permutexvar_epi64(order, _mm512_loadu_si512(at));
   const __m512i low = _mm512_gf2p8affineinv_epi64_epi8(
@@ -55,7 +55,7 @@ VARVE_AVX512_INLINE __m512i move_one(__m512i current, __m512i before) {
   return _mm512_alignr_epi8(current, _mm512_alignr_epi64(current, before, 6), 14);
 }
 
-/// s_16 of the 32 positions that follow those in `carry`.
+/// s_16 of the 32 positions after the positions in `carry`.
 VARVE_AVX512_INLINE __m512i advance(Carry& carry, __m512i sum1) {
   const __m512i sum2 = _mm512_add_epi16(sum1, _mm512_slli_epi16(move_one(sum1, carry.sum1), 1));
   const __m512i sum4 =
@@ -68,8 +68,8 @@ VARVE_AVX512_INLINE __m512i advance(Carry& carry, __m512i sum1) {
   return sum16;
 }
 
-/// First i in [from, end) whose hash is zero under `mask`, or the first i that is less than
-/// a step before `end`. `found` tells which.
+/// First i in [from, end) whose hash is zero under `mask`, or the first i less than a step before
+/// `end`. `found` tells the two apart.
 VARVE_AVX512_INLINE std::size_t find(const Gear16Table& table, const std::byte* data,
                                      std::size_t from, std::size_t end, __m512i mask, Carry& carry,
                                      bool& found) {
@@ -94,8 +94,8 @@ VARVE_AVX512 std::size_t scan_avx512(const Gear16Rule& rule, std::span<const std
   const std::size_t avg = std::min(rule.avg, end);
 
   const Gear16Table& table = *rule.table;
-  // The 64 bytes before `min` are there (min >= 64), and the second half of their sums is right:
-  // it looks back no further than the first half.
+  // The 64 bytes before `min` exist (min >= 64), and the sums of the second half are right: the
+  // second half looks back no further than the first half.
   Carry carry{_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
               _mm512_setzero_si512()};
   const Positions before = look_up(table, data.data() + rule.min - kGear16StepBytes);
@@ -106,7 +106,7 @@ VARVE_AVX512 std::size_t scan_avx512(const Gear16Rule& rule, std::span<const std
   std::size_t i = find(table, data.data(), rule.min, avg,
                        _mm512_set1_epi16(static_cast<short>(rule.strong)), carry, found);
   if (found) return i + 1;
-  // Sizes are multiples of a step, so a rest before `avg` means that the data ends there.
+  // Sizes are multiples of a step, so a rest before `avg` means the end of the data.
   if (i == rule.avg) {
     i = find(table, data.data(), i, end, _mm512_set1_epi16(static_cast<short>(rule.loose)), carry,
              found);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gear hashing over a window of 16 bytes, in a scalar and a SIMD form with equal boundaries.
 //
-// h(i) = sum over k in [0, 16) of T[data[i-k]] << k, modulo 2^16: the Gear hash, whose window is
-// as long as the hash has bits. A position i >= min ends a chunk of i+1 bytes where the top bits
-// of h(i) are zero: avg_bits+2 of them before avg, avg_bits-2 from avg on (normalised
-// chunking, FastCDC, ATC'16 §3.4). h sees through the skipped bytes before `min`, so it is a
-// function of the last 16 bytes alone and many positions can be computed at once.
+// h(i) = sum over k in [0, 16) of T[data[i-k]] << k, modulo 2^16: the Gear hash, whose window is as
+// long as the hash has bits. A position i >= min ends a chunk of i+1 bytes where the top bits of
+// h(i) are zero: avg_bits+2 bits before avg, avg_bits-2 bits from avg on (normalised chunking,
+// FastCDC, ATC'16 §3.4). h sees through the skipped bytes before `min`, so h is a function of the
+// last 16 bytes alone and many positions can be computed at once.
 //
-// Format: T, the masks and `min` decide where files are cut. They belong to the chunker's id and
-// never change under it. The keyed form has a T of its own for each repository (keyed_tables.h).
+// Format: T, the masks and `min` decide where files are cut. All three belong to the chunker's id
+// and never change under an id. The keyed form has a separate T for each repository
+// (keyed_tables.h).
 #pragma once
 
 #include <array>
@@ -26,13 +27,13 @@
 namespace varve::ingest {
 
 inline constexpr std::size_t kGear16WindowBytes = 16;
-/// Positions that the SIMD form evaluates in one iteration. Sizes are multiples of it.
+/// Positions evaluated by the SIMD form in one iteration. Sizes are multiples of the step.
 inline constexpr std::size_t kGear16StepBytes = 64;
 
-// T[b] is made of two affine images of b's inverse in GF(2^8) with the polynomial 0x11b, which
-// is what the instruction GF2P8AFFINEINVQB computes: the SIMD form needs no table. The numbers
-// come from a seeded search for invertible matrices with an invertible sum, under which
-// a run of one byte value never ends a chunk (so that zeros make the longest chunks).
+// T[b] is made of two affine images of b's inverse in GF(2^8) with the polynomial 0x11b, the
+// function of the instruction GF2P8AFFINEINVQB: the SIMD form needs no table. The numbers come from
+// a seeded search for invertible matrices with an invertible sum. Under the chosen numbers, a run
+// of one byte value never ends a chunk (so zeros make the longest chunks).
 inline constexpr std::uint64_t kGear16MatrixLow = 0x81e72c46d345bbf4;
 inline constexpr std::uint64_t kGear16MatrixHigh = 0x6b9068dd5986e63e;
 inline constexpr std::uint8_t kGear16AddLow = 0x7a;
@@ -60,7 +61,7 @@ struct Gear16Rule {
   std::uint16_t loose = 0;
 };
 
-/// Returns the rule for sizes that obey the chunker's ChunkSizeRule. The table must outlive it.
+/// Returns the rule for sizes obeying the chunker's ChunkSizeRule. The table must outlive the rule.
 [[nodiscard]] Gear16Rule make_gear16_rule(ChunkSizes sizes,
                                           const Gear16Table& table = kGear16Table);
 
@@ -69,16 +70,16 @@ using Gear16Scan = std::size_t (*)(const Gear16Rule& rule, std::span<const std::
 
 [[nodiscard]] std::size_t gear16_scan_scalar(const Gear16Rule& rule,
                                              std::span<const std::byte> data);
-/// Runs the scalar loop over [from, end), for ends that are shorter than a SIMD step. Returns the
-/// length of the chunk that ends there, or `end`. Needs from >= kGear16WindowBytes.
+/// Runs the scalar loop over [from, end), for ends shorter than a SIMD step. Returns the length of
+/// the chunk ending there, or `end`. Needs from >= kGear16WindowBytes.
 [[nodiscard]] std::size_t gear16_scan_range(const Gear16Rule& rule, std::span<const std::byte> data,
                                             std::size_t from, std::size_t end);
 
-/// Returns the AVX-512BW + GFNI form, or null if this build or this processor lacks it.
+/// Returns the AVX-512BW + GFNI form, or null if the build or the processor lacks the form.
 [[nodiscard]] Gear16Scan gear16_avx512_scan();
 
 enum class Gear16Form : std::uint8_t {
-  kFastest,  ///< The SIMD form where the processor has it.
+  kFastest,  ///< The SIMD form where supported by the processor.
   kScalar,
 };
 
@@ -88,7 +89,7 @@ class Gear16Chunker final : public Chunker {
 
   /// Creates the chunker. `sizes` must obey its ChunkSizeRule.
   Gear16Chunker(ChunkSizes sizes, Gear16Form form);
-  /// Creates a keyed chunker, under an id of its own.
+  /// Creates a keyed chunker, under its own id.
   Gear16Chunker(std::string_view keyed_id, ChunkSizes sizes, Gear16Form form,
                 const Gear16Table& table);
 
@@ -107,8 +108,8 @@ class Gear16Chunker final : public Chunker {
   Gear16Scan scan_;
 };
 
-/// Creates a gear16 chunker of a certain form, for tests and benchmarks. With keys it is the keyed
-/// one.
+/// Creates a gear16 chunker of a certain form, for tests and benchmarks; a keyed chunker if `keys`
+/// is set.
 /// Errors: those of make_chunker().
 [[nodiscard]] Result<std::unique_ptr<Chunker>> make_gear16(ChunkSizes sizes, Gear16Form form,
                                                            const crypto::KeyRing* keys = nullptr);

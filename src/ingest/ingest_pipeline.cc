@@ -10,7 +10,7 @@
 namespace varve::ingest {
 
 namespace {
-// Small finished files are gathered until a batch of this size is worth a task.
+// Batch size for small finished files, gathered until a task is worthwhile.
 constexpr std::size_t kSharedBytes = 512U << 10;
 constexpr std::size_t kSmallFileBytes = 256U << 10;
 constexpr std::size_t kSharedPieces = 8192;
@@ -69,7 +69,7 @@ Result<void> IngestPipeline::append(const StreamPtr& stream, std::span<const std
     if (stream->used_ >= kBatchBytes) VARVE_TRY(cut(stream, false));
   }
   list_idle(stream);
-  // The stream keeps the bytes it took: the next call reports an error from here, and takes
+  // The stream keeps the accepted bytes: the next call reports an error from here, and accepts
   // nothing.
   static_cast<void>(trim_idle(stream));
   return {};
@@ -262,8 +262,8 @@ Result<void> IngestPipeline::load_spilled(IngestStream& stream) {
   return {};
 }
 
-// Cuts the streams that are idle the longest and spills their tails until the bound holds. A tail
-// that cannot be spilled stays in memory: append() accepted its bytes, so they must not be lost.
+// Cuts the longest idle streams and spills their tails until the bound holds. If spilling fails,
+// the tail stays in memory: append() accepted the bytes, so no byte must be lost.
 Result<void> IngestPipeline::trim_idle(const StreamPtr& keep) {
   while (idle_bytes_ > kIdleBytesMax && idle_.front() != keep) {
     const StreamPtr stream = idle_.front();
@@ -310,7 +310,7 @@ Result<void> IngestPipeline::cut(const StreamPtr& stream, bool all) {
     give_back(std::exchange(stream->buffer_, {}));
     return {};
   }
-  // The batch takes the buffer; the tail is copied to a new one.
+  // The batch takes over the buffer; the tail is copied to a new buffer.
   submit_shared();
   const std::size_t rest = stream->used_ - at;
   auto batch = std::make_shared<Batch>();
@@ -347,7 +347,8 @@ void IngestPipeline::share(std::span<const std::byte> data, const std::vector<Pi
   if (shared_->used >= kSharedBytes || shared_->pieces.size() >= kSharedPieces) submit_shared();
 }
 
-// Uses the shared batch: before the stream submits a batch of its own, it submits the shared one.
+// Uses the shared batch: before the stream submits its own batch, the stream submits the shared
+// batch.
 void IngestPipeline::share_ready(const StreamPtr& stream, const format::RecipeRun& run) {
   count_in_flight(stream, 1);
   if (!shared_) shared_ = std::make_shared<Batch>();

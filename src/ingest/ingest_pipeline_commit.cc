@@ -35,7 +35,8 @@ void IngestPipeline::commit_in_task() {
 
 // ---- The order of lookups and commits; commit_mutex_ is held. ----
 
-// One thread at a time looks up and commits. The others leave their batch to it and continue.
+// One thread at a time looks up and commits. All other threads leave their batches to the
+// committing thread and continue.
 void IngestPipeline::commit_ready() {
   std::unique_lock lock(commit_mutex_);
   if (committing_ || error_) return;
@@ -80,8 +81,8 @@ bool IngestPipeline::should_look_up() const {
   return ready_.contains(looked_up_);
 }
 
-// Waiting for more batches is right only while nobody waits for the first one: neither a caller
-// that wants its place, nor one that waits for memory.
+// Waiting for more batches is right only while no caller waits for the first batch's place or for
+// memory.
 bool IngestPipeline::should_commit() const {
   if (looked_up_ == committed_) return false;
   if (ahead_bytes_ >= look_ahead_bytes_ || ahead_pieces_ >= kAheadPiecesMax) return true;
@@ -115,7 +116,7 @@ void IngestPipeline::forget_lookups() {
   marks_.forget_until(marks_.now());
 }
 
-// ---- Lookups and decisions; only the committing thread calls these. ----
+// ---- Lookups and decisions; called only by the committing thread. ----
 
 void IngestPipeline::look_up(Batch& batch) {
   Lookup lookup;
@@ -218,7 +219,7 @@ Result<ChunkId> IngestPipeline::commit_chunk(const Batch& batch, std::size_t fro
   const auto decision = asked ? lookup.decisions[candidate] : DedupDecision::kRefer;
   std::optional<ChunkId> stored = lookup.stored[batch.next_piece - from];
   bool again = stored && decision == DedupDecision::kStoreAgain;
-  // A chunk that was found moves only if the policy had it stored again.
+  // A chunk found by the lookup moves only if the policy had the chunk stored again.
   if ((!stored || asked) && marks_.placed_after(fingerprint, lookup.mark)) {
     const auto found = index_.find_one(fingerprint);
     again = again && found == stored;
@@ -330,8 +331,8 @@ Result<void> IngestPipeline::resume() {
     if (!error_) return {};
     if (error_->code() != ErrorCode::kNoSpace) return *error_;
     error_.reset();
-    // The pipeline tries the first batch at once: the reason to commit it outlives the error. So
-    // the caller hears of a disk that is still full.
+    // The pipeline tries the first batch at once: the reason for the commit outlives the error. So
+    // the caller learns that a disk is still full.
   }
   commit_ready();
   const std::lock_guard lock(commit_mutex_);
@@ -343,8 +344,8 @@ Result<void> IngestPipeline::wait_for_ticket(std::uint64_t ticket) {
   std::unique_lock lock(commit_mutex_);
   wanted_ = std::max(wanted_, ticket);
   if (committed_ < ticket && looked_up_ != committed_ && !committing_ && !error_) {
-    // The first batch waits for more data. A task commits, because it may have more to commit than
-    // this caller wants to wait for.
+    // The first batch waits for more data. A task commits, because there may be more to commit than
+    // the caller wants to wait for.
     ++tasks_;
     pool_.run([this] { commit_in_task(); });
   }

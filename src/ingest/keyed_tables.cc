@@ -15,8 +15,7 @@
 namespace varve::ingest {
 namespace {
 
-// The least number of hash bits that end a chunk: those of the smallest average, 4096, from the
-// average on.
+// The least number of hash bits that end a chunk: the loose mask of the smallest average, 4096.
 constexpr unsigned kLooseBitsLeast = 10;
 constexpr unsigned kAvgBitsLeast = 12;
 constexpr unsigned kAvgBitsMost = 14;
@@ -65,14 +64,14 @@ bool is_good_gear16_table(const Gear16Table& table) {
       !is_invertible(table.matrix_low ^ table.matrix_high)) {
     return false;
   }
-  // The hash of 16 equal bytes is minus their entry.
+  // The hash of 16 equal bytes is minus the byte's entry.
   return std::ranges::none_of(table.entries, [](std::uint16_t entry) {
     return static_cast<std::uint16_t>(-entry) >> (16 - kLooseBitsLeast) == 0;
   });
 }
 
 Result<Gear16Table> derive_gear16_table(const crypto::KeyRing& keys) {
-  // About one of 70 pairs of matrices is good.
+  // About 1 in 70 pairs of matrices is good.
   for (std::uint32_t number = 0;; ++number) {
     VARVE_TRY_ASSIGN(const auto block, block_of(keys, "varve gear16", number));
     const auto bytes = block.bytes();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keyed chunkers: the chunkers with a table that derives from the repository's key. FORMAT §14.5.
+// Keyed chunkers: chunkers with a table derived from the repository's key. FORMAT §14.5.
 //
 // The tables are a second line only: a known file and the lengths of its chunks give a table away
 // (decisions/86).
@@ -27,7 +27,7 @@ inline constexpr std::string_view kKeyedFastCdcId = "fastcdc2020-keyed";
 [[nodiscard]] Result<Gear16Table> derive_gear16_table(const crypto::KeyRing& keys);
 [[nodiscard]] Result<FastCdcTable> derive_fastcdc_table(const crypto::KeyRing& keys);
 
-/// Create the keyed chunkers. The sizes must obey their ChunkSizeRule.
+/// Create the keyed chunkers. The sizes must obey the chunker's ChunkSizeRule.
 /// Errors: kIo without memory.
 [[nodiscard]] Result<std::unique_ptr<Chunker>> make_keyed_gear16(ChunkSizes sizes, Gear16Form form,
                                                                  const crypto::KeyRing& keys);

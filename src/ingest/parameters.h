@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one check of a repository's parameters, for creating, opening and repairing it.
+// The single check of a repository's parameters, for creating, opening and repairing a repository.
 #pragma once
 
 #include <string_view>
@@ -10,21 +10,21 @@
 
 namespace varve::ingest {
 
-/// Checks the chunker, its sizes and the compression.
-/// Errors: kUnsupported for an unknown chunker or codec; kInvalid for values out of their bounds,
-/// and for a keyed chunker of a plain repository. The message names the allowed values.
+/// Checks the chunker, the chunk sizes and the compression.
+/// Errors: kUnsupported for an unknown chunker or codec; kInvalid for values out of bounds, and for
+/// a keyed chunker of a plain repository. The message names the allowed values.
 [[nodiscard]] Result<void> check_parameters(const RepositoryParameters& parameters,
                                             bool encrypted = false);
 
-/// Returns the parameters that a new repository has: a plain one has the plain form of a keyed
-/// chunker. So a copy of an encrypted repository can create it.
+/// Returns the parameters of a new repository: a plain repository gets the plain form of a keyed
+/// chunker. So a copy of an encrypted repository can create a plain target.
 /// Errors: kUnsupported for an unknown chunker.
 [[nodiscard]] Result<RepositoryParameters> parameters_for(RepositoryParameters parameters,
                                                           bool encrypted);
 
-/// Decodes a superblock and checks its parameters.
-/// Errors: those of format::decode_superblock(). Parameters that check_parameters() refuses are
-/// kUnsupported if this build does not know them, otherwise kCorrupt.
+/// Decodes a superblock and checks the parameters.
+/// Errors: those of format::decode_superblock(). Parameters refused by check_parameters() are
+/// kUnsupported if unknown to the build, otherwise kCorrupt.
 [[nodiscard]] Result<format::Superblock> read_superblock(std::string_view text);
 
 }  // namespace varve::ingest

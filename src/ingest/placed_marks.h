@@ -11,28 +11,28 @@
 
 namespace varve::ingest {
 
-/// Remembers the chunks that the pipeline placed since the oldest lookup that it still uses. A
-/// lookup does not know these chunks, so their content must be looked up again. Not thread-safe.
+/// Remembers the chunks placed by the pipeline since the oldest lookup still in use. Such a lookup
+/// does not know the chunks, so their content must be looked up again. Not thread-safe.
 class PlacedMarks {
  public:
   /// A point in the order of placing.
   using Mark = std::uint64_t;
 
-  /// Returns the present point, which a lookup notes when it begins.
+  /// Returns the present point, recorded by a lookup at its beginning.
   [[nodiscard]] Mark now() const { return placed_; }
-  /// Notes that a chunk was placed.
+  /// Records a placed chunk.
   void add(const Fingerprint& fingerprint) {
     const auto prefix = prefix_of(fingerprint);
     last_[prefix] = ++placed_;
     order_.emplace_back(placed_, prefix);
   }
-  /// Returns whether a chunk with this content was placed after `mark`. May return true for
-  /// another content, with the probability of a collision of 64 bits.
+  /// Returns whether a chunk with the content was placed after `mark`. May return true for another
+  /// content, with the probability of a collision of 64 bits.
   [[nodiscard]] bool placed_after(const Fingerprint& fingerprint, Mark mark) const {
     const auto found = last_.find(prefix_of(fingerprint));
     return found != last_.end() && found->second > mark;
   }
-  /// Forgets the chunks that were placed up to `mark`.
+  /// Forgets the chunks placed up to `mark`.
   void forget_until(Mark mark) {
     if (mark == placed_) {
       order_.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The deduplication policy of a series' open version: which duplicates it stores again, and which
-// new chunks it stores in the pool.
+// The deduplication policy of a series' open version: selects duplicates to store again, and new
+// chunks to store in the pool.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,16 @@
 namespace varve::ingest {
 
 /// Follows the placement of the series:
-/// - lineage: refers to all copies and stores new chunks in the series. It asks nothing.
-/// - lineage+pool: stores new chunks in the series, but those that another series has in the pool
-///   (*promotion*). Either place costs the same bytes, and further series find the pool's copy.
+/// - lineage: refers to all copies and stores new chunks in the series. Needs no information.
+/// - lineage+pool: stores new chunks in the series, except chunks that another series has; such
+///   chunks go to the pool (*promotion*). Either place costs the same bytes, and further series
+///   find the pool's copy.
 /// - pool: stores all new chunks in the pool.
-/// The last two ask the rewriting policy about duplicates, if there is one.
+/// With a pool, the policy asks the rewriting policy about duplicates, if there is one.
 class PlacementPolicy final : public DedupPolicy {
  public:
-  /// `rewrite` may be null: no duplicate is stored again. `metrics` may be null: they count
-  /// nothing. Lifetime: `metrics` outlives the pipeline that uses the policy.
+  /// `rewrite` may be null: no duplicate is stored again. `metrics` may be null: nothing is
+  /// counted. Lifetime: `metrics` outlives the pipeline of the policy.
   PlacementPolicy(Placement placement, std::unique_ptr<RewritePolicy> rewrite,
                   const PoolMetrics* metrics = nullptr);
 

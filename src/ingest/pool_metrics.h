@@ -5,7 +5,7 @@
 
 namespace varve::ingest {
 
-/// The metrics of the decisions about the pool, of all versions that this process writes.
+/// The metrics of the decisions about the pool, over all versions written by the process.
 struct PoolMetrics {
   explicit PoolMetrics(base::Metrics& registry) : metrics(registry) {}
 

@@ -14,7 +14,7 @@ namespace varve::ingest {
 namespace {
 
 /// History-aware rewriting (HAR, ATC'14 §5.2): rewrites the duplicates in the sparse containers of
-/// the version before. It needs no look-ahead.
+/// the preceding version. Needs no look-ahead.
 class HistoryPolicy final : public RewritePolicy {
  public:
   explicit HistoryPolicy(const RewriteInput& input) : sparse_(input) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rewriting policies: which duplicates a version stores again in the pool, so that a restore of
-// it reads fewer containers (Fu et al., ATC'14; Lillibridge et al., FAST'13; Kaczmarczyk et al.,
-// SYSTOR'12). All of them rewrite only copies in the pool.
+// The rewriting policies: select the duplicates that a version stores again in the pool, so that a
+// restore of the version reads fewer containers (Fu et al., ATC'14; Lillibridge et al., FAST'13;
+// Kaczmarczyk et al., SYSTOR'12). All policies rewrite only copies in the pool.
 #pragma once
 
 #include <cstddef>
@@ -16,27 +16,27 @@
 
 namespace varve::ingest {
 
-/// The part of a container in the pool that a version uses.
+/// A version's use of a container in the pool.
 struct ContainerUse {
   ContainerNumber container{};
-  std::uint64_t referenced_bytes = 0;  ///< Chunks that the version refers to, each counted once.
+  std::uint64_t referenced_bytes = 0;  ///< Chunks referenced by the version, each counted once.
   std::uint64_t raw_bytes = 0;         ///< All chunks of the container.
 };
 
 /// Properties of a series' newest sealed version, for the policy of the next version.
 struct RewriteInput {
-  std::vector<ContainerUse> containers;  ///< Those of the pool, each once, in any order.
+  std::vector<ContainerUse> containers;  ///< Containers of the pool, each once, in any order.
   std::uint64_t logical_bytes = 0;       ///< Size of the version's files.
 };
 
 /// Counts the containers by utilisation.
 [[nodiscard]] UtilisationHistogram utilisation_histogram(std::span<const ContainerUse> containers);
 
-/// A policy that has duplicates stored again, for one version. PlacementPolicy counts its effects.
+/// A policy for storing duplicates again, for one version. PlacementPolicy counts the effects.
 class RewritePolicy : public DedupPolicy {
  public:
   [[nodiscard]] Wants wants() const final { return Wants::kContainers; }
-  /// Returns the number of sparse containers that the version inherits, to be rewritten.
+  /// Returns the number of sparse containers inherited by the version, to be rewritten.
   [[nodiscard]] std::size_t sparse_containers() const { return sparse_containers_; }
 
  protected:

@@ -10,21 +10,21 @@
 
 namespace varve::ingest {
 
-/// Containers that a version uses by less than half are sparse.
+/// Sparse containers: a version uses less than half of the container.
 inline constexpr double kSparseBelow = 0.5;
-/// The sparse containers whose chunks the next version rewrites have at most this part of the
-/// version's size: about the largest share that the paper reports for a data set (1.99 %). The
-/// least used one may exceed it, because a small version would rewrite nothing otherwise.
+/// Limit for the rewritten chunks of sparse containers, as a part of the version's size: about the
+/// largest share reported by the paper for a data set (1.99 %). The least used container may exceed
+/// the limit, because a small version would rewrite nothing otherwise.
 inline constexpr double kSparseBytesShare = 0.02;
 
-/// The sparse containers that a version inherits from the one before (S_inherited of HAR, ATC'14
-/// §5.2). An empty set is that of no version.
+/// The sparse containers inherited from the preceding version (S_inherited of HAR, ATC'14 §5.2).
+/// Without a preceding version, the set is empty.
 class SparseContainers {
  public:
   SparseContainers() = default;
   /// Takes the sparse containers, the least used first, until rewriting all their used chunks would
-  /// exceed kSparseBytesShare of the version, but at least one. Algorithm 1 of the paper has no
-  /// such limit and counts each occurrence of a chunk.
+  /// exceed kSparseBytesShare of the version, but at least one container. Algorithm 1 of the paper
+  /// has no such limit and counts each occurrence of a chunk.
   explicit SparseContainers(const RewriteInput& input);
 
   [[nodiscard]] std::size_t size() const { return numbers_.size(); }
@@ -35,7 +35,7 @@ class SparseContainers {
   std::vector<ContainerNumber> numbers_;  // Ascending.
 };
 
-/// Returns whether a policy may have the candidate stored again: its copy is in a written container
+/// Returns whether a policy may have the candidate stored again: the copy is in a written container
 /// of the pool.
 [[nodiscard]] inline bool may_rewrite(const DedupCandidate& candidate) {
   return candidate.stored && candidate.container && is_pool(*candidate.container);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of fixed slots for the tails of streams that wait long for their next bytes.
+// A file of fixed slots for the tails of long idle streams.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace varve::ingest {
 
-/// Nothing in it survives the process: a checkpoint stores tails in the catalog. Not
+/// Nothing in the file survives the process: a checkpoint stores tails in the catalog. Not
 /// thread-safe. The file is made at the first use.
 class TailSpill {
  public:
@@ -30,8 +30,8 @@ class TailSpill {
   TailSpill& operator=(const TailSpill&) = delete;
 
   [[nodiscard]] Result<Slot> put(std::span<const std::byte> tail);
-  /// Fills `out`, which is slot.bytes long. Errors: kIo, also if the slot has other bytes than
-  /// put() wrote.
+  /// Fills `out`, which is slot.bytes long. Errors: kIo, also if the slot does not have the bytes
+  /// written by put().
   [[nodiscard]] Result<void> read(const Slot& slot, std::span<std::byte> out);
   void free(const Slot& slot) { free_.push_back(slot.number); }
 

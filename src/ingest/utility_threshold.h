@@ -8,7 +8,7 @@
 
 namespace varve::ingest {
 
-/// Follows the rewrite utility that only a given part of the data reaches (SYSTOR'12 §4). It counts
+/// Follows the rewrite utility reached only by a given part of the data (SYSTOR'12 §4). Counts
 /// bytes in 10^4 buckets of utility.
 class UtilityThreshold {
  public:
@@ -21,7 +21,7 @@ class UtilityThreshold {
     bytes_[bucket] += bytes;
     if (bucket >= first_) reached_ += bytes;
   }
-  /// Moves the threshold to the lowest utility that at most `bytes_max` of the counted bytes reach.
+  /// Moves the threshold to the lowest utility reached by at most `bytes_max` of the counted bytes.
   void follow(std::uint64_t bytes_max) {
     while (first_ < kBuckets && reached_ > bytes_max) reached_ -= bytes_[first_++];
     while (first_ > kFirstBucket && reached_ + bytes_[first_ - 1] <= bytes_max) {
@@ -35,7 +35,7 @@ class UtilityThreshold {
 
   std::array<std::uint64_t, kBuckets> bytes_{};
   std::size_t first_ = kFirstBucket;  // Buckets from here on are above the threshold.
-  std::uint64_t reached_ = 0;         // Bytes in these buckets.
+  std::uint64_t reached_ = 0;         // Bytes in the buckets from first_ on.
 };
 
 }  // namespace varve::ingest
