@@ -15,7 +15,7 @@ namespace varve::base {
 
 /// Uninitialised memory, aligned for direct I/O: to 4096 bytes, and from 2 MiB on to huge pages,
 /// which the kernel pins faster. Memory from 2 MiB on has its own mapping. The C library would keep
-/// freed memory of that size in its heap, in pieces that fit no later request.
+/// freed blocks of such sizes in the heap, in pieces too small for later requests.
 class AlignedBuffer {
  public:
   explicit AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
@@ -50,8 +50,8 @@ class AlignedBuffer {
   static std::size_t round_up(std::size_t bytes, std::size_t unit) {
     return (bytes + unit - 1) / unit * unit;
   }
-  // Returns aligned memory. A mapping begins at any page, so this maps enough to contain an aligned
-  // part, and unmaps the rest.
+  // Returns aligned memory. A mapping begins at any page, so map() maps enough to contain an
+  // aligned part, and unmaps the rest.
   static Memory map(std::size_t bytes) {
     const std::size_t taken = bytes + kHugePageBytes;
     void* mapping =

@@ -3,7 +3,7 @@
 
 #include <xxhash.h>
 #if defined(__x86_64__) && !defined(VARVE_STATIC) && __has_include(<xxh_x86dispatch.h>)
-// Replaces the functions by those for the present processor. The static library lacks them.
+// Replaces the functions by the variants for the present processor. The static library lacks them.
 #include <xxh_x86dispatch.h>
 #endif
 

@@ -12,7 +12,7 @@ namespace varve::base {
 /// Returns the XXH3-64 of the bytes, with seed 0.
 [[nodiscard]] std::uint64_t checksum64(std::span<const std::byte> bytes);
 
-/// Computes checksum64() of bytes that arrive in pieces. Not thread-safe.
+/// Computes checksum64() of bytes arriving in pieces. Not thread-safe.
 class ChecksumStream {
  public:
   ChecksumStream();

@@ -7,7 +7,7 @@
 
 namespace varve::base {
 
-/// A source of the current time. Tests pass their own. Thread-safe.
+/// A source of the current time. Tests pass a fake clock. Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -19,8 +19,8 @@ class SystemClock final : public Clock {
   [[nodiscard]] Timestamp now() const override;
 };
 
-/// Returns "2026-03-01 12:30:00" in local time, or the seconds since 1970 for a time that no
-/// calendar has.
+/// Returns "2026-03-01 12:30:00" in local time, or the seconds since 1970 for a time outside the
+/// calendar.
 [[nodiscard]] std::string local_time_text(const Timestamp& time);
 
 }  // namespace varve::base

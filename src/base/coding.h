@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codecs for little-endian integers, LEB128 varints, length-prefixed strings, and the numbers in
-// file names. A reader checks every length against the remaining bytes and never reads outside its
+// file names. A reader checks every length against the remaining bytes and never reads outside the
 // span.
 #pragma once
 
@@ -31,7 +31,7 @@ template <typename Int>
 inline void store_le(std::byte* p, Int v) {
   std::memcpy(p, &v, sizeof v);
 }
-/// Encode and decode big-endian numbers, so that keys sort in the order of their numbers.
+/// Encode and decode big-endian numbers, so that keys sort in numeric order.
 std::string be32(std::uint32_t v);
 std::string be64(std::uint64_t v);
 std::uint32_t load_be32(std::string_view bytes);
@@ -49,7 +49,7 @@ inline std::int64_t unzigzag(std::uint64_t v) {
   return static_cast<std::int64_t>(v >> 1) ^ -static_cast<std::int64_t>(v & 1);
 }
 
-/// Appends encoded values to a string that the caller owns.
+/// Appends encoded values to a string owned by the caller.
 class ByteWriter {
  public:
   explicit ByteWriter(std::string& out) : out_(out) {}
@@ -72,9 +72,8 @@ class ByteWriter {
   std::string& out_;
 };
 
-/// Reads values in the order in which they were written. After the first failure, every call
-/// returns zero or empty, and ok() returns false. The caller checks ok() once, before it uses the
-/// values.
+/// Reads values in the order of writing. After the first failure, every call returns zero or empty,
+/// and ok() returns false. The caller checks ok() once, before using the values.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -87,7 +86,7 @@ class ByteReader {
   std::int64_t svarint() { return unzigzag(varint()); }
   std::span<const std::byte> bytes(std::size_t n);
   std::string_view text(std::size_t n) { return as_text(bytes(n)); }
-  /// Reads a varint length and that many bytes. Fails if the length exceeds `max`.
+  /// Reads a varint length and the bytes of the text. Fails if the length exceeds `max`.
   std::string_view sized_text(std::size_t max);
   [[nodiscard]] std::size_t left() const { return bytes_.size(); }
   [[nodiscard]] bool ok() const { return ok_; }

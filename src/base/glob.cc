@@ -8,7 +8,7 @@
 namespace varve::base {
 namespace {
 
-/// A part of a pattern that matches one byte.
+/// A part of a pattern for one byte.
 struct GlobStep {
   std::size_t length = 0;  ///< Bytes of the pattern; 0 if a set has no end.
   bool matches = false;
@@ -47,7 +47,7 @@ GlobStep match_one(std::string_view pattern, unsigned char byte) {
 }  // namespace
 
 bool glob_matches(std::string_view pattern, std::string_view name) {
-  // The last * takes one more byte at each mismatch. Earlier ones need no second try.
+  // The last * takes one more byte at each mismatch. An earlier * needs no second try.
   std::size_t at = 0;
   std::size_t done = 0;
   std::size_t star = std::string_view::npos;
@@ -122,7 +122,7 @@ bool path_matches(const std::vector<std::string>& pattern, std::string_view path
     if (at < pattern.size() && pattern[at] == kAnyDirectories) {
       any = at++;
       any_path = path;
-      // At the end, ** matches what is inside the directory.
+      // At the end, ** matches everything inside the directory.
       if (at == pattern.size()) return true;
       continue;
     }

@@ -18,9 +18,9 @@ namespace varve::base {
 /// Errors: kInvalid, with the reason, for an incomplete set or a backslash at the end.
 [[nodiscard]] Result<void> check_glob(std::string_view pattern);
 
-/// A pattern for paths. Without a slash, it matches the last component of a path. With one at its
-/// beginning or in its middle, it matches the whole path, component by component; a component **
-/// stands for any number of components.
+/// A pattern for paths. A pattern without a slash matches the last component of a path. A pattern
+/// with a slash at the beginning or in the middle matches the whole path, component by component; a
+/// component ** stands for any number of components.
 class PathGlob {
  public:
   /// Errors: kInvalid for a pattern that can match nothing or is incomplete.

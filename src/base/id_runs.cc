@@ -12,7 +12,7 @@ namespace varve::base {
 namespace {
 std::uint64_t end_of(const IdRun& run) { return run.first.value + run.count; }
 
-// Appends [first, end). Joins it to the last run if the two touch or overlap inside one birth.
+// Appends [first, end). Joins the range to the last run if both touch or overlap inside one birth.
 void append(std::vector<IdRun>& runs, std::uint64_t first, std::uint64_t end) {
   if (first >= end) return;
   if (!runs.empty() && end_of(runs.back()) >= first &&
@@ -24,7 +24,7 @@ void append(std::vector<IdRun>& runs, std::uint64_t first, std::uint64_t end) {
   runs.push_back({ChunkId{first}, static_cast<std::uint32_t>(end - first)});
 }
 
-// Returns the index of the first run at or after `from` that ends after `at`. Doubles its steps.
+// Returns the index of the first run at or after `from` ending after `at`. Doubles the steps.
 std::size_t first_ending_after(const std::vector<IdRun>& runs, std::size_t from, std::uint64_t at) {
   std::size_t step = 1;
   std::size_t low = from;  // Runs before `low` end at or before `at`.
@@ -137,12 +137,12 @@ Result<IdRuns> IdRuns::decode(std::string_view bytes) {
     const std::uint64_t gap = r.varint();
     const std::uint64_t count = r.varint();
     const std::uint64_t first = at + gap;
-    // `at` is 0 after a run that ends at the very last id: no run may follow it.
+    // `at` is 0 after a run ending at the very last id: no run may follow.
     if (!r.ok() || first < at || (i != 0 && at == 0) || count == 0 || count > 0xffffffffU ||
         (first & 0xffffffffU) + count > 0x100000000U) {
       return damaged;
     }
-    // A writer joins runs that touch inside one birth.
+    // A writer joins touching runs inside one birth.
     if (i != 0 && gap == 0 && set.runs_.back().first.birth() == ChunkId{first}.birth()) {
       return damaged;
     }

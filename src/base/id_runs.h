@@ -22,7 +22,8 @@ struct IdRun {
   bool operator==(const IdRun&) const = default;
 };
 
-/// An immutable set of chunk ids, as ascending, disjoint, merged runs. Several threads may read it.
+/// An immutable set of chunk ids, as ascending, disjoint, merged runs. Several threads may read a
+/// set.
 class IdRuns {
  public:
   IdRuns() = default;
@@ -34,7 +35,7 @@ class IdRuns {
   [[nodiscard]] bool contains(ChunkId id) const { return rank(id).has_value(); }
   /// Returns whether any id of `run` is in the set. `run` must not be empty.
   [[nodiscard]] bool overlaps(const IdRun& run) const;
-  /// Returns the position of `id` in ascending order, or nullopt if it is not in the set.
+  /// Returns the position of `id` in ascending order, or nullopt if the set lacks `id`.
   [[nodiscard]] std::optional<std::uint64_t> rank(ChunkId id) const;
   /// Returns the number of ids below `value`.
   [[nodiscard]] std::uint64_t count_below(std::uint64_t value) const;
@@ -42,8 +43,8 @@ class IdRuns {
   [[nodiscard]] ChunkId select(std::uint64_t rank) const;
 
   [[nodiscard]] IdRuns unite(const IdRuns& other) const;
-  /// Skips runs of `other` between two runs of this set by halving, so a small set minus a large
-  /// one costs little.
+  /// Skips runs of `other` between two runs of the set by halving, so a small set minus a large set
+  /// costs little.
   [[nodiscard]] IdRuns subtract(const IdRuns& other) const;
   [[nodiscard]] IdRuns intersect(const IdRuns& other) const;
   bool operator==(const IdRuns& other) const { return runs_ == other.runs_; }

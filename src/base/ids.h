@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of stores, and of the files and containers in one. Each kind is a type of its own.
+// The numbers of stores, and of a store's files and containers. Each kind is a separate type.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,25 @@
 
 namespace varve {
 
-/// Number of a store: the containers, locations and segments that share one sequence of numbers. It
-/// differs from the series whose versions refer to them, since a store may serve several series.
+/// Number of a store: the containers, locations and segments under one sequence of numbers. Differs
+/// from the number of the series whose versions refer to the store, since a store may serve several
+/// series.
 enum class StoreId : std::uint32_t {};
 
-/// The store of the pool, which all series share. The stores of series have other numbers.
+/// The store of the pool, shared by all series. The stores of series have other numbers.
 inline constexpr StoreId kPoolStore{0};
 
-/// Number of a container inside its store; given once, ascending.
+/// Number of a container inside the store; given once, ascending.
 enum class ContainerNumber : std::uint32_t {};
 
-/// Number of a file of containers inside its store, with kVolumeBit if it was created as a
-/// volume. Segments and volumes share one sequence of numbers.
+/// Number of a file of containers inside the store, with kVolumeBit for a file created as a volume.
+/// Segments and volumes share one sequence of numbers.
 enum class SegmentNumber : std::uint32_t {};
 
-/// Number of a parity file, which holds the parity of one group of segments or of volumes.
+/// Number of a parity file, with the parity of one group of segments or volumes.
 enum class GroupNumber : std::uint32_t {};
 
-/// The bit that is set in the numbers of the pool's containers, and in the births of its chunks. So
+/// The bit set in the numbers of the pool's containers, and in the births of the pool's chunks. So
 /// a series' recipes and sets of chunks may hold ids of both stores.
 inline constexpr std::uint32_t kPoolBit = 1U << 31;
 
@@ -37,10 +38,10 @@ inline constexpr std::uint32_t kPoolBit = 1U << 31;
 [[nodiscard]] constexpr bool is_pool(ChunkId id) {
   return (static_cast<std::uint32_t>(id.birth()) & kPoolBit) != 0;
 }
-/// The first id of the pool: all larger ones are the pool's, too.
+/// The first id of the pool: all larger ids are also ids of the pool.
 inline constexpr ChunkId kFirstPoolId = ChunkId::make(static_cast<VersionNumber>(kPoolBit), 0);
 
-/// The bit that is set in the numbers of volumes.
+/// The bit set in the numbers of volumes.
 inline constexpr std::uint32_t kVolumeBit = 1U << 31;
 
 /// Returns whether the number belongs to a volume.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets code that waits learn that the program which waits for its thread was interrupted.
+// Tells waiting code whether the program waiting for the thread was interrupted.
 #pragma once
 
 #include <atomic>
 
 namespace varve::base {
 
-/// Whether the request that a thread answers was interrupted. Lasts until the scope ends.
+/// Defines how to detect the interruption of the request being served by a thread. Lasts until the
+/// scope ends.
 class InterruptionScope {
  public:
   /// Returns whether the request was interrupted.
@@ -20,12 +21,13 @@ class InterruptionScope {
   InterruptionScope& operator=(const InterruptionScope&) = delete;
   ~InterruptionScope() { innermost() = outer_; }
 
-  /// Returns whether the request that this thread answers, or the whole process, was interrupted.
+  /// Returns whether the request served by the calling thread, or the whole process, was
+  /// interrupted.
   [[nodiscard]] static bool is_interrupted() {
     const auto* const scope = innermost();
     return all_interrupted() || (scope != nullptr && scope->probe_(scope->request_));
   }
-  /// Interrupts all that waits, also later: the process ends.
+  /// Interrupts all present and future waits: the process ends.
   static void interrupt_all() { all_interrupted() = true; }
 
  private:

@@ -21,7 +21,8 @@ bool is_word(std::string_view text) {
          });
 }
 
-/// A name that the text format of Prometheus would give to a part of a histogram is refused.
+/// Returns whether a name is valid. Refuses names that the text format of Prometheus gives to parts
+/// of a histogram.
 bool is_metric_name(std::string_view name) {
   return is_word(name) && name.starts_with("varve_") && name.size() <= Metrics::kNameBytesMax &&
          !name.ends_with("_bucket") && !name.ends_with("_sum") && !name.ends_with("_count");
@@ -40,7 +41,7 @@ bool has_right_suffix(std::string_view name, MetricKind kind) {
 bool are_well_formed(const Metrics::Labels& labels) {
   return labels.size() <= Metrics::kLabelsMax &&
          std::ranges::all_of(labels, [&](const MetricLabel& label) {
-           // The text format of Prometheus adds these two.
+           // The text format of Prometheus adds both labels.
            const bool is_free = label.name != "le" && label.name != "repository";
            return is_free && is_word(label.name) && label.name.size() <= Metrics::kLabelBytesMax &&
                   is_printable(label.value, Metrics::kLabelBytesMax) &&

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters, gauges and histograms, and the registry that samples them.
+// Counters, gauges and histograms, and the registry that samples all metrics.
 //
-// A room declares its metrics in one structure, each in one line with its name and its help
-// (`ingest/ingest_metrics.h`, for example). The structure registers them when it is built, and the
-// room counts with the references that it holds. docs/METRICS.md lists all metrics.
+// A room declares its metrics in one structure, each in one line with name and help
+// (`ingest/ingest_metrics.h`, for example). The constructor of the structure registers the metrics,
+// and the room counts through the structure's references. docs/METRICS.md lists all metrics.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace varve::base {
 
-// Each metric has its own cache line, so that threads with different metrics do not delay each
+// Each metric has a separate cache line, so that threads with different metrics do not delay each
 // other.
 inline constexpr std::size_t kMetricAlignment = 64;
 
@@ -62,7 +62,7 @@ class alignas(kMetricAlignment) Gauge {
 class alignas(kMetricAlignment) Histogram {
  public:
   void record(std::chrono::nanoseconds duration);
-  /// Returns the number of durations that each bucket counts and the buckets before it do not.
+  /// Returns the number of durations in each bucket, not counting the buckets before.
   [[nodiscard]] std::array<std::uint64_t, kMetricBounds + 1> counts() const;
   /// Returns the sum of all durations, in nanoseconds.
   [[nodiscard]] std::uint64_t sum() const { return sum_.load(std::memory_order_relaxed); }
@@ -89,7 +89,7 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  /// Registers a metric. Its name says its unit: a counter ends in _total, a gauge of bytes in
+  /// Registers a metric. The name says the unit: a counter ends in _total, a gauge of bytes in
   /// _bytes, a histogram in _seconds. Each metric must be registered once, and all metrics of a
   /// family with the same kind and help.
   /// Lifetime: the reference is valid until the registry is destroyed.
@@ -99,7 +99,7 @@ class Metrics {
                                      Labels labels = {});
 
   /// Returns the present values, ascending by name; in a family, by the order of registration.
-  /// Values that are counted meanwhile may or may not be in it.
+  /// Values counted meanwhile may or may not be included.
   [[nodiscard]] std::vector<MetricSample> sample() const;
 
  private:
@@ -119,8 +119,8 @@ class Metrics {
   std::deque<Histogram> histograms_;
 };
 
-/// Returns whether the sample follows the rules of this registry: its name, its help, its labels
-/// and its buckets. A sample from another process may not.
+/// Returns whether the sample follows the rules of the registry: name, help, labels and buckets. A
+/// sample from another process may break the rules.
 [[nodiscard]] bool is_well_formed(const MetricSample& sample);
 
 }  // namespace varve::base

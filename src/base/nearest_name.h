@@ -8,9 +8,9 @@
 
 namespace varve::base {
 
-/// Returns the name of which `wanted` is most likely a misspelling: the one that the fewest
-/// letters separate from it, inserted, removed, changed, or swapped with their neighbour, upper and
-/// lower case being equal. Returns nullopt if more than a third of the letters differ.
+/// Returns the name of which `wanted` is most likely a misspelling: the name with the fewest
+/// differing letters (inserted, removed, changed, or swapped with a neighbour; upper and lower case
+/// are equal). Returns nullopt if more than a third of the letters differ.
 [[nodiscard]] std::optional<std::string> nearest_name(std::string_view wanted,
                                                       const std::vector<std::string>& names);
 

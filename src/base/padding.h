@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lengths that hide lengths.
+// Padded lengths, to hide true lengths.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace varve::base {
 
 /// Returns `bytes` rounded up by Padmé (Nikitin et al., PETS 2019), and to a multiple of `step`, a
-/// power of two. That adds at most 12 %, 3 % from 64 KiB on, and less than a step.
+/// power of two. Adds at most 12 %, 3 % from 64 KiB on, and less than a step.
 [[nodiscard]] constexpr std::uint64_t padme(std::uint64_t bytes, std::uint64_t step) {
   if (bytes < 2) return (bytes + step - 1) & ~(step - 1);
   const auto e = static_cast<unsigned>(std::bit_width(bytes)) - 1;
@@ -18,20 +18,20 @@ namespace varve::base {
   return (bytes + grain - 1) & ~(grain - 1);
 }
 
-/// Returns the length to which a sealed value of the catalog is padded: at least one byte more.
+/// Returns the padded length of a sealed value of the catalog: at least one byte more.
 [[nodiscard]] constexpr std::uint64_t padded_value_bytes(std::uint64_t bytes) {
   constexpr std::uint64_t kShort = 256;
   return padme(bytes + 1, bytes < kShort ? 32 : kShort);
 }
 
-/// The same for a value that consists of a few numbers: of less than 16 bytes, nearly always.
+/// Returns the same for a value of a few numbers, nearly always less than 16 bytes.
 [[nodiscard]] constexpr std::uint64_t padded_numbers_bytes(std::uint64_t bytes) {
   constexpr std::uint64_t kNumbers = 16;
   return bytes < kNumbers ? kNumbers : padded_value_bytes(bytes);
 }
 
-/// Returns the length to which a file that is written once is padded with zeros. `append_unit` is
-/// that of the file: 1 for a plain file, which has no padding.
+/// Returns the padded length of a file written once; the padding is zeros. `append_unit` is the
+/// file's unit: 1 for a plain file, which has no padding.
 [[nodiscard]] constexpr std::uint64_t padded_file_bytes(std::uint64_t bytes,
                                                         std::uint64_t append_unit) {
   return append_unit == 1 ? bytes : padme(bytes, append_unit);

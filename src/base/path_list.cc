@@ -10,7 +10,7 @@ namespace varve::base {
 
 namespace {
 
-/// Resolves the links of the part that exists. Returns "" on an error.
+/// Resolves the links of the existing part. Returns "" on an error.
 std::string resolved(const std::string& path) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(path, error);

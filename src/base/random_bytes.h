@@ -15,7 +15,7 @@ namespace varve::base {
 /// to a snapshot may repeat bytes: see crypto::NonceHedge. Thread-safe. Errors: kIo.
 [[nodiscard]] Result<void> fill_random(std::span<std::byte> out);
 
-/// Returns that many random bytes. Errors: as fill_random().
+/// Returns kBytes random bytes. Errors: as fill_random().
 template <std::size_t kBytes>
 [[nodiscard]] Result<std::array<std::byte, kBytes>> random_bytes() {
   std::array<std::byte, kBytes> bytes{};

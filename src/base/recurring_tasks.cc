@@ -105,7 +105,7 @@ void RecurringTasks::run(std::unique_lock<std::mutex>& lock, std::shared_ptr<Tas
   task->next = next;
   if (task->woken && next.may_be_sooner) task->next.time = std::chrono::steady_clock::now();
   const auto placed = waiting_.emplace(task->next.time, task).first;
-  // A thread may wait for a later task, and the others for no time at all.
+  // One thread may be waiting for a later task, and all other threads without a timeout.
   if (placed == waiting_.begin()) due_.notify_all();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks that many objects repeat, on a few threads.
+// Recurring tasks of many objects, on a few threads.
 #pragma once
 
 #include <chrono>
@@ -16,16 +16,16 @@
 
 namespace varve::base {
 
-/// Runs each task again and again, at the times that the task itself returns. At most one run of a
-/// task is in progress. A task may take long: the other threads then run the tasks that are due. A
-/// task must not wait for a run of another task, and must not throw. Thread-safe.
+/// Runs each task again and again, at the times returned by the task. At most one run of a task is
+/// in progress. A task may take long: the other threads then run the tasks that are due. A task
+/// must not wait for a run of another task, and must not throw. Thread-safe.
 ///
-/// A thread starts with a new task, until there are as many as the limit.
+/// A thread starts with a new task, until the number of threads reaches the limit.
 class RecurringTasks {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// The next run that a task asks for.
+  /// The next run requested by a task.
   struct Next {
     Time time;
     bool may_be_sooner = true;  ///< Whether wake() brings the run forward.
@@ -42,7 +42,7 @@ class RecurringTasks {
   [[nodiscard]] std::shared_ptr<Task> add(std::function<Next()> run);
   /// Has a task run as soon as a thread is free, and once more if the task runs at present.
   void wake(Task& task);
-  /// Ends a task: waits for a run that is in progress, and starts none any more. A second call does
+  /// Ends a task: waits for a run in progress, and starts no further run. A second call does
   /// nothing. A task must not remove itself.
   void remove(Task& task);
 
@@ -57,9 +57,10 @@ class RecurringTasks {
   std::mutex mutex_;  // Guards the members below, and the members of all tasks.
   std::condition_variable due_;
   std::condition_variable ended_;
-  std::set<std::pair<Time, std::shared_ptr<Task>>> waiting_;  // The tasks that do not run.
+  std::set<std::pair<Time, std::shared_ptr<Task>>> waiting_;  // The tasks not running.
   std::size_t tasks_ = 0;
-  bool timed_ = false;  // One thread waits for the time of the first task; the others for due_.
+  // A thread waits for the time of the first task; all other threads wait for due_.
+  bool timed_ = false;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared library that the program loads when it first needs the library.
+// A shared library, loaded at the program's first use of the library.
 #pragma once
 
 #include <string>
 
 namespace varve::base {
 
-/// A library that dlopen() loaded. The library stays loaded until the process ends. A program does
-/// not link such a library, because each command would load it, with all libraries that the library
-/// needs itself. Thread safety: none; load the library in the initialisation of a static variable.
+/// A library loaded by dlopen(). The library stays loaded until the process ends. A program does
+/// not link the library, because each command would load the library with all its dependencies.
+/// Thread safety: none; load the library in the initialisation of a static variable.
 class SharedLibrary {
  public:
-  /// Loads the library with this soname, e.g. "libcurl.so.4". fault() tells of a failure.
+  /// Loads the library with the soname, e.g. "libcurl.so.4". fault() tells of a failure.
   explicit SharedLibrary(const char* soname);
 
-  /// Sets `function` to the function of this name. Sets it to null and fault() if the library lacks
-  /// the function.
+  /// Sets `function` to the function called `name`. Sets `function` to null and fault() if the
+  /// library lacks the function.
   template <typename Function>
   void find(const char* name, Function& function) {
     function = reinterpret_cast<Function>(address_of(name));
