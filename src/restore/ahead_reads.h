@@ -20,12 +20,12 @@ namespace varve::restore {
 
 /// Reads the slices of the next areas in advance, while the engine assembles the present area and
 /// the reader consumes it. Otherwise the disk would be idle during that time. One request reads
-/// several slices that follow each other in a container, also those of different areas. The bytes
-/// are not verified: the caller of take() verifies them and reads a bad slice again. If the source
-/// answers later, submits as many reads at once as there are slots, one for each slice, without
+/// several consecutive slices of a container, possibly of different areas. The bytes are not
+/// verified: the caller of take() verifies them and reads a bad slice again. If the source answers
+/// later, submits as many reads at once as there are slots, each for a single slice, without
 /// workers. Areas have ascending numbers.
 ///
-/// take() is thread-safe; one thread makes all other calls.
+/// take() is thread-safe; all remaining calls come from a single thread.
 class AheadReads {
  public:
   struct Planned {
@@ -42,53 +42,53 @@ class AheadReads {
 
   /// Sizes of the memory.
   struct Sizes {
-    std::size_t slots = 0;        ///< Maximum number of requests that are read or held.
+    std::size_t slots = 0;        ///< Maximum number of requests under way or held.
     std::size_t slice_bytes = 0;  ///< Memory of a slot on average, without alignment.
   };
 
-  /// Reads in advance on `workers`. Reads nothing if that is nullptr and the source does not answer
-  /// later.
+  /// Reads in advance on `workers`. Reads nothing if `workers` is nullptr and the source does not
+  /// answer later.
   /// Lifetime: all arguments must outlive this object.
   AheadReads(SliceReader* reader, layout::ChunkSource* source, BufferPool* buffers,
              base::ThreadPool* workers, const Sizes& sizes);
   AheadReads(const AheadReads&) = delete;
   AheadReads& operator=(const AheadReads&) = delete;
-  /// Waits until the present reads end. These are few and short.
+  /// Waits for the present reads: few, short reads.
   ~AheadReads();
 
   [[nodiscard]] bool is_usable() const { return state_ != nullptr; }
-  /// Returns the most that one request may read, given the memory.
+  /// Returns the maximum size of a request, given the memory.
   [[nodiscard]] std::size_t request_bytes_max() const;
   /// Sets the maximum of stored bytes for a request of several slices, from the next plan() on.
   /// With 0, which is the default, each slice is a request.
   void set_request_bytes(std::size_t bytes);
-  /// Adds slices that areas from `present` on need, in the order of the take() calls. A read begins
+  /// Adds slices needed by areas from `present` on, in the order of the take() calls. A read begins
   /// as soon as a slot and a worker are free; the slices of the present area come first. Slices of
-  /// the areas after `last` are only read together with earlier ones, because plans that follow may
-  /// add to their requests.
+  /// the areas after `last` are only read together with earlier slices, because later plans may
+  /// extend the requests for them.
   void plan(std::uint32_t present, std::vector<Planned> next, std::uint32_t last);
-  /// Forgets the slices of areas from `area` on, except those whose requests have begun.
+  /// Forgets the slices of areas from `area` on, except slices whose requests have begun.
   void forget_from(std::uint32_t area);
-  /// Releases the slices that were read for `area` and were not taken. The engine calls it when
-  /// that area is assembled.
+  /// Releases the slices that were read for `area` and not taken. The engine calls finish_area()
+  /// after assembling the area.
   void finish_area(std::uint32_t area);
 
-  /// Returns a slice that was planned, or an empty lease. Waits while a worker reads the request of
-  /// the slice; reads the request in this thread if no worker has begun. Thread-safe.
+  /// Returns a planned slice, or an empty lease. Waits while a worker reads the request of the
+  /// slice; reads the request in this thread if no worker has begun. Thread-safe.
   [[nodiscard]] Lease take(const format::ContainerHeader& header, Slice slice);
 
   [[nodiscard]] std::size_t bytes() const;
 
  private:
   enum class SlotState : std::uint8_t { kFree, kQueued, kReading, kRead };
-  /// One request.
+  /// A request and its memory.
   struct Slot {
     std::shared_ptr<const format::ContainerHeader> header;
     Slice request;               // Frames from the first to the last slice.
-    std::vector<Planned> parts;  // The slices that are not taken yet.
+    std::vector<Planned> parts;  // Slices not yet taken.
     std::span<std::byte> room;
-    store::LentBytes lent;        // Holds the bytes if they are not in the room.
-    SealedWindows::Plan windows;  // What the reader needs of a sealed container.
+    store::LentBytes lent;        // Holds the bytes if they are not in `room`.
+    SealedWindows::Plan windows;  // The reader's needs in a sealed container.
     SlotState state = SlotState::kFree;
     std::size_t leases = 0;
     std::span<const std::byte> bytes;  // The request as read; empty if the read failed.
@@ -124,7 +124,7 @@ class AheadReads::Lease {
   ~Lease();
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return slice_.bytes; }
-  /// Returns the bytes with what keeps them alive after the lease; a null holder if nothing does.
+  /// Returns the bytes with a holder that keeps them alive after the lease; the holder may be null.
   [[nodiscard]] const SliceBytes& slice() const { return slice_; }
 
  private:

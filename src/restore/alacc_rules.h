@@ -6,8 +6,8 @@
 
 namespace varve::restore {
 
-/// The sizes of an engine's parts, in areas. An area is the unit of assembly; in the publication it
-/// has the size of a container.
+/// The sizes of an engine's parts, in areas. An area is the unit of assembly; the publication uses
+/// the size of a container.
 struct AlaccSizes {
   std::size_t forward = 1;  ///< Areas under assembly. The chunk cache has the rest of the memory.
   std::size_t window = 1;   ///< Length of the look-ahead window.
@@ -18,11 +18,11 @@ struct AlaccSizes {
 struct AlaccCycle {
   std::size_t memory = 1;  ///< Memory of forward assembly and cache together, in areas.
   std::size_t containers_read = 0;
-  bool used_cache = false;          ///< True if a chunk of the finished area came from the cache.
+  bool used_cache = false;          ///< Whether a chunk of the finished area came from the cache.
   std::size_t chunks = 0;           ///< Chunks of the finished area.
-  std::size_t duplicates = 0;       ///< Those of `chunks` that are needed again.
-  std::size_t near_duplicates = 0;  ///< Those within one area more than forward assembly.
-  std::size_t in_window = 0;        ///< Those within the window.
+  std::size_t duplicates = 0;       ///< Chunks of `chunks` that are needed again.
+  std::size_t near_duplicates = 0;  ///< Duplicates within one area more than forward assembly.
+  std::size_t in_window = 0;        ///< Duplicates within the window.
   std::uint64_t future_bytes = 0;   ///< Bytes of the F-chunks in the cache.
   std::uint64_t past_bytes = 0;     ///< Bytes of the P-chunks in the cache.
   std::size_t past_chunks = 0;
@@ -41,20 +41,20 @@ enum class AlaccRule : std::uint8_t {
   kNone,
 };
 
-/// Adapts the sizes as ALACC publishes it (FAST'18 §5.2): one action at the end of each cycle. We
-/// settle what the paper leaves open:
+/// Adapts the sizes by the published rules of ALACC (FAST'18 §5.2): one action at the end of each
+/// cycle. We settle the points left open in the paper:
 /// - P-chunks are "very many" when they fill more than 97 % of a cache that is more than 90 % full.
 ///   (Table 5 of the paper keeps a cache of 95 % P-chunks.)
-/// - "Few are reused" means that less than 5 % of an area's chunks are needed again, in a window
-///   longer than half its maximum. The maximum is six times the memory.
+/// - "Few are reused" means: less than 5 % of an area's chunks are needed again, in a window longer
+///   than half its maximum. The maximum is six times the memory.
 /// - The distance of duplicates counts only from 16 duplicates on.
 /// - Forward assembly keeps at least one area, and the window is never shorter than the memory.
 class AlaccRules {
  public:
   struct Options {
-    /// Share of the cache: the window grows while F-chunks fill less than this.
+    /// Share of the cache: the window grows while F-chunks fill a smaller share.
     double fill_target = 0.2;
-    /// True to keep the window from shrinking while the cache holds P-chunks.
+    /// Whether the window must not shrink while the cache holds P-chunks.
     bool window_waits = false;
   };
 
@@ -65,7 +65,7 @@ class AlaccRules {
 
   /// Returns the sizes for the next cycle.
   [[nodiscard]] AlaccSizes next(const AlaccSizes& sizes, const AlaccCycle& cycle);
-  /// Returns the rule that the last next() applied.
+  /// Returns the rule applied by the last next().
   [[nodiscard]] AlaccRule rule() const { return rule_; }
 
  private:

@@ -11,9 +11,9 @@
 
 namespace varve::restore {
 
-/// A contiguous part of the output stream, assembled from chunks in the order in which they are
-/// read. Some of its bytes may be in other memory, which is lent to it. One thread creates it and
-/// calls finish(). After that it is immutable, and threads may share it.
+/// A contiguous part of the output stream, assembled from chunks in read order. Some of the bytes
+/// may be lent to the area from memory elsewhere. One thread creates the area and calls finish().
+/// After finish(), the area is immutable, and threads may share it.
 class AssemblyArea {
  public:
   AssemblyArea(Buffer buffer, std::uint64_t position, std::size_t size)
@@ -24,19 +24,19 @@ class AssemblyArea {
   [[nodiscard]] std::size_t capacity() const { return buffer_.capacity(); }
   [[nodiscard]] std::byte* at(std::size_t offset) const { return buffer_.data() + offset; }
 
-  /// Marks bytes that could not be read. good_bytes() excludes them.
+  /// Marks unreadable bytes. good_bytes() excludes them.
   void mark_bad(std::size_t offset, std::size_t bytes);
-  /// Takes bytes for the place of as many of the area's own ones. Ranges must not overlap.
+  /// Replaces a range of the area's own memory by `bytes`. Ranges must not overlap.
   /// Lifetime: `holder` keeps the bytes valid.
   void lend(std::size_t offset, std::span<const std::byte> bytes,
             std::shared_ptr<const void> holder);
-  /// Sorts the ranges that mark_bad() and lend() collected. The engine calls it once, when the area
-  /// is filled.
+  /// Sorts the ranges collected by mark_bad() and lend(). The engine calls finish() once, when the
+  /// area is filled.
   void finish();
 
   /// Returns the bytes of a chunk.
   [[nodiscard]] std::span<const std::byte> view(std::size_t offset, std::size_t bytes) const;
-  /// Returns the number of good bytes that follow each other in memory, from stream position
+  /// Returns the number of good bytes that are consecutive in memory, from stream position
   /// `position` on.
   [[nodiscard]] std::size_t good_bytes(std::uint64_t position) const;
   [[nodiscard]] const std::byte* bytes_at(std::uint64_t position) const {

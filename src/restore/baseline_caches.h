@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caches of the baseline engines, with which benchmarks compare the others.
+// The caches of the baseline engines, used for comparison in benchmarks.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace varve::restore {
 
-/// Keeps every chunk that was read. Evicts the least recently used chunk first.
+/// Keeps every chunk read. Evicts the least recently used chunk first.
 class LruChunkCache final : public RestoreCache {
  public:
   explicit LruChunkCache(MemoryMeter* meter) : meter_(meter) {}
@@ -53,10 +53,10 @@ class LruChunkCache final : public RestoreCache {
   std::unordered_map<std::uint64_t, std::list<Chunk>::iterator> chunks_;
 };
 
-/// Keeps whole containers. Without a source, evicts the least recently used one first. With a
-/// source, it locates the chunks of the window and evicts the container whose next use after the
-/// areas under assembly is farthest (Belady). It does not keep a container at all if it needs all
-/// others sooner. Containers that the window does not need go first of all.
+/// Keeps whole containers. Without a source, evicts the least recently used container first. With a
+/// source, locates the chunks of the window and evicts the container whose next use after the areas
+/// under assembly is farthest (Belady). Does not keep a new container at all if the window needs
+/// every cached container sooner. Containers unused by the window go first of all.
 class ContainerCache final : public RestoreCache {
  public:
   /// `source` is nullptr for eviction by last use; otherwise it must outlive the cache.
@@ -108,11 +108,11 @@ class ContainerCache final : public RestoreCache {
   std::unordered_map<ContainerNumber, Order::iterator> containers_;
 
   struct Stretch {
-    std::uint64_t position = 0;  // Position of its first chunk.
+    std::uint64_t position = 0;  // Position of the first chunk of the stretch.
     ContainerNumber container{};
   };
-  // The stretches of the window that are in one container each, and the positions where the
-  // stretches of each container begin.
+  // The stretches of the window, each within one container, and the start positions of the
+  // stretches of each container.
   std::deque<Stretch> sequence_;
   std::unordered_map<ContainerNumber, std::deque<std::uint64_t>> uses_;
   std::optional<layout::LocationRun> located_;

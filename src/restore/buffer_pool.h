@@ -15,14 +15,14 @@ namespace varve::restore {
 
 class BufferPool;
 
-/// Uninitialised memory from a pool, aligned for direct access. The destructor returns it to the
-/// pool.
+/// Uninitialised memory from a pool, aligned for direct access. The destructor returns the memory
+/// to the pool.
 class Buffer {
  public:
   Buffer() = default;
   Buffer(base::AlignedBuffer own, BufferPool* pool)
       : own_(std::move(own)), memory_(own_->span()), pool_(pool) {}
-  /// Wraps one of the pool's slots.
+  /// Wraps a slot of the pool.
   Buffer(std::span<std::byte> slot, BufferPool* pool) : memory_(slot), pool_(pool) {}
   Buffer(Buffer&& other) noexcept
       : own_(std::exchange(other.own_, {})),
@@ -45,15 +45,15 @@ class Buffer {
   BufferPool* pool_ = nullptr;
 };
 
-/// Lends large buffers and keeps a few returned ones for reuse. Fresh memory costs a page fault for
-/// every 4 KiB, as much as copying into it. Thread-safe.
+/// Lends large buffers and keeps a few returned buffers for reuse. Fresh memory costs a page fault
+/// for every 4 KiB, as much as copying into the memory. Thread-safe.
 /// Lifetime: the pool must outlive its buffers.
 class BufferPool {
  public:
-  /// `slot_bytes`: 0, or a multiple of layout::kRoomAlignment. Buffers of at most that size then
-  /// come from the slots of one huge page while any is free. The kernel handles direct access to a
-  /// huge page as one piece, and to other memory as one piece for every 4 KiB. The pool allocates
-  /// the huge page at the first need.
+  /// `slot_bytes`: 0, or a multiple of layout::kRoomAlignment. Buffers of at most `slot_bytes` then
+  /// come from the slots of one huge page while any slot is free. The kernel handles direct access
+  /// to a huge page as one piece, and to normal memory as one piece for every 4 KiB. The pool
+  /// allocates the huge page on demand.
   BufferPool(std::size_t spares_max, MemoryMeter* meter, std::size_t slot_bytes = 0)
       : spares_max_(spares_max), meter_(meter), slot_bytes_(slot_bytes) {}
   BufferPool(const BufferPool&) = delete;
@@ -72,7 +72,7 @@ class BufferPool {
   const std::size_t spares_max_;
   MemoryMeter* const meter_;
   const std::size_t slot_bytes_;
-  std::mutex mutex_;  // Innermost: no other lock is taken under it.
+  std::mutex mutex_;  // Innermost: no further lock is taken under it.
   std::vector<base::AlignedBuffer> spares_;
   std::optional<base::AlignedBuffer> slots_;
   std::vector<std::span<std::byte>> free_slots_;

@@ -14,19 +14,19 @@
 
 namespace varve::restore {
 
-/// Keeps the chunks that the look-ahead window needs again (F-chunks), ordered by next use. If
-/// constructed so, it also keeps chunks that were used and that the window does not need
-/// (P-chunks), ordered by last use. When memory is short, it evicts the least recently used P-chunk
-/// first, then the F-chunk with the farthest next use. Source: ALACC, FAST'18 §4.
+/// Keeps the chunks that the look-ahead window needs again (F-chunks), ordered by next use. With
+/// `keeps_past`, also keeps used chunks outside the window (P-chunks), ordered by last use. When
+/// memory is short, evicts the least recently used P-chunk first, then the F-chunk with the
+/// farthest next use. Source: ALACC, FAST'18 §4.
 class ChunkCache final : public RestoreCache {
  public:
   /// Memory of a chunk beside its bytes.
   static constexpr std::size_t kChunkOverheadBytes = 128;
 
   struct Counters {
-    std::uint64_t future_bytes = 0;  ///< Held.
-    std::uint64_t past_bytes = 0;    ///< Held.
-    std::size_t past_chunks = 0;     ///< Held.
+    std::uint64_t future_bytes = 0;  ///< Bytes of the cached F-chunks.
+    std::uint64_t past_bytes = 0;    ///< Bytes of the cached P-chunks.
+    std::size_t past_chunks = 0;     ///< Number of cached P-chunks.
     /// Bytes of all chunks that became F-chunks since the start.
     std::uint64_t future_added_bytes = 0;
   };

@@ -13,7 +13,8 @@
 
 namespace varve::restore {
 
-/// The place of one chunk. `header` belongs to its container and is valid until the next call.
+/// The place of one chunk. `header` belongs to the chunk's container and is valid until the next
+/// call.
 struct ChunkPlace {
   const format::ContainerHeader* header = nullptr;
   std::uint32_t index = 0;
@@ -31,15 +32,15 @@ class ChunkResolver {
   [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
       ContainerNumber container);
 
-  /// Forgets all locations. The engine calls it before each area, because chunks may have moved.
+  /// Forgets all locations. The engine calls forget() before each area, because chunks may have
+  /// moved.
   void forget();
 
  private:
   layout::ChunkSource* const source_;
   std::optional<layout::LocationRun> run_;
   std::shared_ptr<const format::ContainerHeader> header_;  // Header of run_'s container.
-  // A ring with the headers of a few more containers, for streams that alternate between
-  // containers.
+  // A ring with the headers of a few more containers, for streams alternating between containers.
   std::vector<std::shared_ptr<const format::ContainerHeader>> recent_;
   std::size_t oldest_ = 0;
 };

@@ -16,9 +16,9 @@ namespace varve::restore {
 /// The place of a file in the stream.
 struct StreamFile {
   std::uint64_t ordinal = 0;
-  std::uint64_t number = 0;    ///< Number of the file among those of the stream.
-  std::uint64_t position = 0;  ///< Stream position of its first data byte.
-  std::uint64_t bytes = 0;     ///< Length of its data, without holes.
+  std::uint64_t number = 0;    ///< Number of the file within the stream.
+  std::uint64_t position = 0;  ///< Stream position of the first data byte.
+  std::uint64_t bytes = 0;     ///< Length of the data, without holes.
 };
 
 /// A start of a stream inside a file, at a chunk's first byte.
@@ -29,9 +29,9 @@ struct StreamStart {
   std::uint64_t data_offset = 0;  ///< Offset of run.first in the file's data.
 };
 
-/// Joins the data of a version's files into one stream and records the place of each file in it.
-/// Leaves out files without data. One thread at a time may call next() and look_ahead(). Other
-/// threads may call find() and forget_before() at the same time.
+/// Joins the data of a version's files into one stream and records the place of each file in the
+/// stream. Leaves out files without data. One thread at a time may call next() and look_ahead().
+/// Concurrent calls of find() and forget_before() are allowed.
 class FileStream final : public RunStream {
  public:
   /// Creates a stream from `start` on. Without `start`, the stream begins with the first of the
@@ -41,11 +41,11 @@ class FileStream final : public RunStream {
   [[nodiscard]] Result<std::optional<StreamRun>> next() override;
 
   /// Extends the known files until find() knows at least `files` files after the stream position,
-  /// or all files that start within `bytes` after it.
+  /// or all files starting within `bytes` after the position.
   void look_ahead(std::uint64_t position, std::size_t files, std::uint64_t bytes);
 
   [[nodiscard]] std::optional<StreamFile> find(std::uint64_t ordinal) const;
-  /// Forgets the files that end at or before the stream position.
+  /// Forgets the files ending at or before the stream position.
   void forget_before(std::uint64_t position);
 
  private:

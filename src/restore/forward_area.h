@@ -17,16 +17,17 @@
 namespace varve::restore {
 
 /// The forward assembly area: the next areas of the output in order, with a slot for each of their
-/// chunks. The engine enters areas at the back and delivers them at the front. A chunk that was
-/// read fills all of its slots at once.
+/// chunks. The engine enters areas at the back and delivers them at the front. A chunk from a read
+/// fills all of the chunk's slots at once.
 ///
-/// An area without bytes is planned: it has slots, so that its reads can begin, but takes no memory
-/// yet. Chunks for it stay in the cache until provide() gives it bytes. Planned areas are behind
-/// all others.
+/// An area without bytes is planned: the area has slots, so that its reads can begin, but takes no
+/// memory yet. Chunks for a planned area stay in the cache until provide() gives the area bytes.
+/// Planned areas are behind all assembled areas.
 ///
-/// Several threads may call place(), mark_bad() and in_place() if each handles its own frames. A
-/// slot belongs to the container that it names, so a copy of its chunk in another container does
-/// not touch it. (Arranging leaves such copies.) One thread makes all other calls.
+/// Several threads may call place(), mark_bad() and in_place() if each thread handles its own
+/// frames. A slot belongs to the container named in the slot, so a copy of the chunk in another
+/// container does not touch the slot. (Arranging leaves duplicate copies.) A single thread makes
+/// all remaining calls.
 class ForwardArea {
  public:
   enum class SlotState : std::uint8_t {
@@ -36,23 +37,23 @@ class ForwardArea {
     kBad,
   };
   struct Slot {
-    std::uint32_t offset = 0;  ///< Offset in its area.
+    std::uint32_t offset = 0;  ///< Offset in the area.
     std::uint32_t bytes = 0;
     ContainerNumber container{};
     std::uint32_t index = 0;  ///< Index in the container's chunk table.
     std::uint32_t frame = 0;
-    std::uint32_t area = 0;  ///< Number of its area since the start.
+    std::uint32_t area = 0;  ///< Number of the area since the start.
     SlotState state = SlotState::kEmpty;
   };
   struct Area {
-    std::shared_ptr<AssemblyArea> bytes;  ///< nullptr of a planned area.
+    std::shared_ptr<AssemblyArea> bytes;  ///< nullptr for a planned area.
     StreamWindow::Cursor begin;
     StreamWindow::Cursor end;
-    std::uint32_t size = 0;  ///< In bytes.
+    std::uint32_t size = 0;  ///< Size in bytes.
   };
   struct Placed {
     std::uint64_t next_use = LookAheadWindow::kNever;  ///< First use after assembled_end().
-    /// True if the chunk has slots before assembled_end().
+    /// Whether the chunk has slots before assembled_end().
     bool is_used = false;
   };
 
@@ -65,7 +66,7 @@ class ForwardArea {
   /// Return positions in the window. Valid only if !empty().
   [[nodiscard]] std::uint64_t begin() const { return areas_.front().begin.at; }
   [[nodiscard]] std::uint64_t end() const { return areas_.back().end.at; }
-  /// Returns the end of the areas that have bytes.
+  /// Returns the end of the areas with bytes.
   [[nodiscard]] std::uint64_t assembled_end() const { return assembled_end_; }
   [[nodiscard]] Slot& slot(std::uint64_t at) { return slots_[at - begin()]; }
   [[nodiscard]] const Slot& slot(std::uint64_t at) const { return slots_[at - begin()]; }
@@ -73,18 +74,18 @@ class ForwardArea {
     return {area(slot).bytes->at(slot.offset), slot.bytes};
   }
 
-  /// Adds an area at the back, with its slots. Sets the `area` of each slot.
+  /// Adds an area with its slots at the back. Sets the `area` of each slot.
   void push(Area area, std::vector<Slot>& slots);
-  /// Gives a planned area, the first one without bytes, its bytes.
+  /// Gives `bytes` to the first planned area.
   void provide(std::shared_ptr<AssemblyArea> bytes);
   [[nodiscard]] Area pop_front();
   /// Removes the last area with its slots.
   void pop_back();
 
-  /// Fills the empty slots of a chunk from position `at` on, which is a use of the chunk.
-  /// `container` selects the slots that are to be read from it; nullopt selects all. Marks a slot
-  /// bad if its length is not that of `raw`. Does not copy to the slot whose memory begins at
-  /// `lent`: lend() has given the bytes to it.
+  /// Fills the empty slots of a chunk from position `at` on, where `at` is a use of the chunk.
+  /// `container` selects the slots to be read from that container; nullopt selects all. Marks a
+  /// slot bad if the slot's length differs from the length of `raw`. Does not copy to the slot
+  /// whose memory begins at `lent`: lend() has provided the bytes of the slot already.
   Placed place(std::uint64_t at, std::optional<ContainerNumber> container,
                std::span<const std::byte> raw, SlotState state, const std::byte* lent = nullptr);
   /// Returns whether the chunk has empty slots before assembled_end() that are to be read from the
@@ -93,11 +94,12 @@ class ForwardArea {
   /// Marks the chunk's empty slots that are to be read from the container as bad.
   void mark_bad(std::uint64_t at, ContainerNumber container);
 
-  /// Returns the part of an area that the whole frame can be decoded into, because its chunks
-  /// follow each other there in the same order. Empty if there is none.
+  /// Returns the part of an area into which the whole frame can be decoded, because the chunks of
+  /// the frame are consecutive in the area and in the same order. Empty if no area has a suitable
+  /// part.
   [[nodiscard]] std::span<std::byte> in_place(const format::ContainerHeader& header,
                                               std::uint32_t frame) const;
-  /// Lends the raw bytes of a frame to the area for which in_place() returned a part. Calls of
+  /// Lends the raw bytes of a frame to the area with the part returned by in_place(). Calls of
   /// several threads must not overlap.
   void lend(const format::ContainerHeader& header, std::uint32_t frame,
             std::span<const std::byte> raw, std::shared_ptr<const void> holder) const;

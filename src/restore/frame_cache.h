@@ -20,7 +20,7 @@ class Frame {
  public:
   /// Allocates `size` bytes. The pool must outlive the frame.
   Frame(std::size_t size, BufferPool* pool)
-      // Uses only two sizes, so that spare buffers fit.
+      // Only two sizes are used, so that spare buffers fit.
       : buffer_(pool->acquire(size <= kSmallBytes ? kSmallBytes
                                                   : std::max(size, format::kFrameRawBytesMax))),
         size_(size) {}
@@ -33,8 +33,8 @@ class Frame {
   std::size_t size_;
 };
 
-/// Permanent name of a frame. The checksum distinguishes frames that had the same place at
-/// different times.
+/// Permanent name of a frame. The checksum distinguishes frames with the same place at different
+/// times.
 struct FrameKey {
   std::uint64_t version_key = 0;
   ContainerNumber container{};
@@ -43,12 +43,12 @@ struct FrameKey {
   bool operator==(const FrameKey&) const = default;
 };
 
-/// Keeps the frames that random reads decoded last. Thread-safe.
+/// Keeps the frames decoded most recently by random reads. Thread-safe.
 class FrameCache {
  public:
   static constexpr std::size_t kFramesMax = 16;
 
-  /// Returns the frame, or nullptr if the cache does not have it.
+  /// Returns the frame, or nullptr if the frame is not cached.
   [[nodiscard]] std::shared_ptr<const Frame> find(const FrameKey& key);
   void insert(const FrameKey& key, std::shared_ptr<const Frame> frame);
 

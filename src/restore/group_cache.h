@@ -19,13 +19,13 @@
 namespace varve::restore {
 
 /// Keeps chunks that the look-ahead window needs again, in groups. A group holds the chunks of one
-/// read unit (a frame, or a whole container) that one future area needs. Only a complete group
-/// saves the read of its unit. When memory is short, the cache evicts the group that takes the most
-/// memory for the longest time per byte of reading that it saves. The read that replaces the group
-/// brings the later chunks of the unit too, so these leave with it.
+/// read unit (a frame, or a whole container) needed by one future area. Only a complete group saves
+/// the read of the unit. When memory is short, the cache evicts the group that takes the most
+/// memory for the longest time per byte of saved reading. The read that replaces the evicted group
+/// brings the later chunks of the unit too, so the later groups of the unit are evicted as well.
 ///
-/// The engine announces all chunks that an area will read, and the cache then chooses once what it
-/// keeps. So the choice does not depend on the order in which frames arrive.
+/// The engine announces all chunks to be read for an area, and the cache then decides once which
+/// chunks to keep. So the decision does not depend on the order in which frames arrive.
 class GroupCache final : public RestoreCache {
  public:
   /// Memory of a chunk and of a group beside the chunk's bytes.
@@ -69,8 +69,8 @@ class GroupCache final : public RestoreCache {
   struct Group {
     std::vector<std::uint64_t> ids;
     std::size_t bytes = 0;
-    std::size_t read_bytes = 0;   // Bytes that the read of its unit takes.
-    bool is_before_read = false;  // A later area reads the unit anyway.
+    std::size_t read_bytes = 0;   // Size of the read of the unit.
+    bool is_before_read = false;  // Whether a later area reads the unit anyway.
   };
   struct Chunk {
     std::unique_ptr<std::byte[]> bytes;  // nullptr until the chunk is read.
@@ -85,7 +85,7 @@ class GroupCache final : public RestoreCache {
       return a->first.area != b->first.area ? a->first.area < b->first.area : a->first < b->first;
     }
   };
-  // The groups of similar cost per byte saved, by the area that needs them.
+  // The groups of similar cost per byte saved, ordered by the area that needs the group.
   using Class = std::set<Groups::iterator, ByArea>;
 
   [[nodiscard]] static double cost(const Group& group);

@@ -14,10 +14,10 @@
 namespace varve::restore {
 
 /// Reads the headers of a large file's containers in advance of random reads. Otherwise the first
-/// random read of a container waits for the disk twice: for the header, which locates the data, and
-/// for the data. An image of 1 GiB has 300 containers. Each random read triggers only so many
-/// headers that an occasional reader costs little. Does nothing for a distant store, which is asked
-/// for a header and data at once (ChunkSource::will_read_chunks()). Thread-safe.
+/// random read of a container waits for the disk twice: for the header, to locate the data, and for
+/// the data. An image of 1 GiB has 300 containers. The number of headers per random read is
+/// limited, so that an occasional reader costs little. Does nothing for a distant store:
+/// ChunkSource::will_read_chunks() requests a header and data there at once. Thread-safe.
 class HeaderAnnouncer : public std::enable_shared_from_this<HeaderAnnouncer> {
  public:
   /// Number of random reads after which announcing begins.
@@ -35,7 +35,7 @@ class HeaderAnnouncer : public std::enable_shared_from_this<HeaderAnnouncer> {
   void announce();
   [[nodiscard]] bool announce_next();
 
-  const ReadableFile file_;  // Also keeps its version from being deleted.
+  const ReadableFile file_;  // Also protects the file's version from deletion.
   std::atomic<std::uint32_t> reads_ = 0;
   std::atomic<bool> busy_ = false;
   std::atomic<bool> ended_ = false;

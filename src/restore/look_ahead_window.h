@@ -68,7 +68,7 @@ class LookAheadWindow {
   void erase(std::size_t cell);
 
   std::vector<Entry> entries_;        // The window, as a ring.
-  std::vector<std::uint32_t> table_;  // id → slot of its first use; linear probing.
+  std::vector<std::uint32_t> table_;  // id → slot of the first use; linear probing.
   std::uint64_t mask_ = 0;
   unsigned table_shift_ = 0;
   std::uint64_t begin_ = 0;

@@ -8,11 +8,12 @@
 
 namespace varve::restore {
 
-/// Counts the bytes that the read path holds in areas, caches and buffers. Thread-safe.
+/// Counts the bytes held by the read path in areas, caches and buffers. Thread-safe.
 class MemoryMeter {
  public:
   MemoryMeter() : held_(own_) {}
-  /// Counts with a gauge, which must outlive the meter.
+  /// Counts with a gauge.
+  /// Lifetime: the gauge must outlive the meter.
   explicit MemoryMeter(base::Gauge& held) : held_(held) {}
   MemoryMeter(const MemoryMeter&) = delete;
   MemoryMeter& operator=(const MemoryMeter&) = delete;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads data in the order of the disk instead of that of the files. This is the original restore of
-// MFDedup (Zou et al., FAST 2021, §3.4), which reads the stored data from front to back.
+// Reads data in disk order instead of file order. This is the original restore of MFDedup (Zou et
+// al., FAST 2021, §3.4): the stored data is read from front to back.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@
 namespace varve::restore {
 
 /// Finds the pieces as VersionReader::locate_data(). Reads the header of a container only if a run
-/// continues in another one.
+/// continues in a further container.
 [[nodiscard]] Result<void> locate_pieces(layout::ChunkSource& source, const format::Recipe& recipe,
                                          std::uint64_t offset,
                                          const VersionReader::PieceVisitor& visit);
 
 /// Reads one sorted batch of pieces, container by container. Reads and decodes each needed frame
-/// once, in ascending order. Requests the containers that follow from a distant store in advance.
-/// Not thread-safe.
+/// once, in ascending order. Requests the next containers from a distant store in advance. Not
+/// thread-safe.
 class PieceReader {
  public:
   PieceReader(layout::ChunkSource& source, const ReadMetrics& metrics)
@@ -64,7 +64,7 @@ class PieceReader {
   const ReadMetrics& metrics_;
   SliceReader reader_;
   std::vector<Part> parts_;   // Parts in the present container.
-  SealedWindows::Plan plan_;  // Their windows.
+  SealedWindows::Plan plan_;  // Windows of `parts_`.
   std::vector<std::byte> stored_;
   std::vector<std::byte> raw_;
 };

@@ -36,16 +36,16 @@ struct RandomRead {
   bool is_jump = false;           ///< The reader does not go through the file in order.
 };
 
-/// Serves random access: reads only the frames that cover the wanted bytes. Where most bytes of
-/// those frames are wanted, it reads past the page cache, because the copy there would cost as much
-/// as reading from a fast disk. Thread-safe.
+/// Serves random access: reads only the frames with requested bytes. If most bytes of the frames
+/// are requested, bypasses the page cache, because copying the bytes there would cost as much as
+/// reading from a fast disk. Thread-safe.
 class RandomReader {
  public:
   RandomReader(SliceReader* reader, BufferPool* slices, BufferPool* frames,
                const ReadMetrics& metrics)
       : reader_(reader), slices_(slices), frame_buffers_(frames), metrics_(metrics) {}
 
-  /// The wanted bytes of one frame.
+  /// The requested bytes of one frame.
   struct Piece {
     std::uint32_t frame = 0;
     std::size_t frame_offset = 0;
@@ -54,20 +54,20 @@ class RandomReader {
     std::span<std::byte> out;
     std::uint64_t data_offset = 0;
   };
-  /// The part of a read that is in one container.
+  /// The part of a read within one container.
   struct Part {
     RandomRead what;
     std::shared_ptr<const format::ContainerHeader> header;
     std::vector<Piece> pieces;
   };
 
-  /// Appends the parts that fill `out` from the run to `parts`. The run must have that many bytes.
-  /// Reads headers only.
+  /// Splits a read of `out.size()` bytes into parts by container, and appends the parts to `parts`.
+  /// The run must have at least `out.size()` bytes. Reads headers only.
   [[nodiscard]] Result<void> plan(RandomRead what, std::span<std::byte> out,
                                   std::vector<Part>& parts);
-  /// Reads planned parts. Announces all but the first to the kernel before it reads the first, so
-  /// that a read of several containers waits for the disk about once. Sets `last` to the last frame
-  /// that it found in the cache or added to it.
+  /// Reads planned parts. Announces all but the first part to the kernel before reading the first
+  /// part, so that a read of several containers waits for the disk about once. Sets `last` to the
+  /// last frame found in the cache or added to the cache.
   [[nodiscard]] Result<void> read(std::span<const Part> parts, FileFrame& last);
 
  private:

@@ -11,11 +11,10 @@
 
 namespace varve::restore {
 
-/// Announces the containers that the window reaches next, so that their headers are in memory when
-/// the engine plans its reads. A planner that meets an unread header waits for the disk, and no
-/// other read is under way then. AheadReads fetches the data of these containers. A distant source
-/// is told to read whole containers of which the window needs most chunks. Used by one thread at a
-/// time.
+/// Announces the containers that the window reaches next, so that the headers are in memory when
+/// the engine plans its reads. At an unread header, the planner waits for the disk while no read is
+/// in flight. AheadReads fetches the data of the containers. If the window needs most chunks of a
+/// container, asks a distant source to read the whole container. Used by one thread at a time.
 class ReadAnnouncer {
  public:
   /// Announces on `workers`, because the kernel allocates memory for the bytes within the call; on
@@ -24,8 +23,8 @@ class ReadAnnouncer {
   ReadAnnouncer(layout::ChunkSource* source, base::ThreadPool* workers)
       : source_(source), workers_(workers) {}
 
-  /// Announces the containers of `count` chunks from window position `from` on that are not
-  /// announced yet.
+  /// Announces the containers of `count` chunks from window position `from` on. Skips containers
+  /// announced before.
   void announce(const LookAheadWindow& chunks, std::uint64_t from, std::uint64_t count);
 
  private:
@@ -34,7 +33,7 @@ class ReadAnnouncer {
   // Window position up to which all containers are announced.
   std::uint64_t announced_ = 0;
   std::vector<ContainerNumber> containers_;  // Containers of one call of announce().
-  std::vector<bool> are_whole_;              // Whether each of them is read as a whole.
+  std::vector<bool> are_whole_;              // Whether to read each container as a whole.
 };
 
 }  // namespace varve::restore

@@ -10,32 +10,32 @@
 
 namespace varve::restore {
 
-/// Maximum of stored bytes for one request of random access.
+/// Maximum of stored bytes for a request of random access.
 inline constexpr std::size_t kSliceBytesMax = 512U << 10;
 
-/// Maximum of stored bytes for one request to a local disk that reads what the next areas need: a
-/// container's data.
+/// Maximum of stored bytes for a request to a local disk, made for the next areas: a container's
+/// data.
 inline constexpr std::size_t kJoinedBytesMax = 4U << 20;
-/// A distant container is requested as a whole if one chunk in so many of it is wanted, or more.
-/// One request then replaces those for the header and for several slices.
+/// A distant container is requested as a whole if at least 1 / kWholeContainerShare of the chunks
+/// is wanted. A single request then replaces the requests for the header and for several slices.
 inline constexpr std::uint64_t kWholeContainerShare = 2;
 
 /// Length from which engines read slices past the page cache.
 inline constexpr std::size_t kDirectSliceBytes = 32U << 10;
 
-/// The cost of a request to the repository's disk, as the number of bytes that the disk could read
-/// in the same time.
+/// The cost of a request to the repository's disk, expressed as the number of bytes that the disk
+/// could read in the same time.
 struct ReadCosts {
-  /// Largest gap between needed frames that one request reads through. A second request would take
+  /// Largest gap between needed frames that a request reads through. A second request would take
   /// longer.
   std::uint32_t gap_bytes_max = 64U << 10;
-  /// Maximum of stored bytes for one request.
+  /// Maximum of stored bytes for a request.
   std::uint32_t request_bytes_max = kSliceBytesMax;
   bool operator==(const ReadCosts&) const = default;
 };
 
 /// Returns the costs for a disk that answers a small request after `request_seconds` and reads
-/// `bytes_per_second` sequentially. Clamps them to the limits of the read path.
+/// `bytes_per_second` sequentially. Clamps the costs to the limits of the read path.
 [[nodiscard]] ReadCosts costs_of_disk(double request_seconds, double bytes_per_second);
 
 /// The stored bytes of the frames `first` to `last` (inclusive) of a container. One thread decodes
@@ -48,8 +48,8 @@ struct Slice {
 [[nodiscard]] inline std::uint32_t frame_end(const format::FrameEntry& frame) {
   return frame.offset + frame.stored_bytes;
 }
-/// Returns the end of a container's data as it is read. In a sealed container, the padding is a
-/// part of it: a request that ends before would show how much padding there is.
+/// Returns the end of a container's data for reading. In a sealed container, the padding belongs to
+/// the data: a request without the padding would reveal the amount of padding.
 [[nodiscard]] inline std::uint32_t data_end(const format::ContainerHeader& header) {
   return header.seal ? header.seal->total_bytes - header.header_bytes : header.data_bytes;
 }
@@ -63,19 +63,19 @@ struct Slice {
 /// The window's need for a frame.
 enum class FrameNeed : std::uint8_t {
   kNone,
-  kLater,  ///< Needed later, and memory has room for it. Fetched now only if that saves a request.
+  kLater,  ///< Needed later, with room in memory. Fetched now only if the fetch saves a request.
   kNow,
 };
 
-/// Returns the requests that fetch every kNow frame, and those kLater frames that are cheap to
-/// fetch with them. The slices are ascending and disjoint. `needs` has one entry for each frame of
-/// the container.
+/// Returns the requests that fetch every kNow frame, and all kLater frames that are cheap to fetch
+/// in the same requests. The slices are ascending and disjoint. `needs` has one entry for each
+/// frame of the container.
 [[nodiscard]] std::vector<Slice> plan_slices(const format::ContainerHeader& header,
                                              std::span<const FrameNeed> needs,
                                              const ReadCosts& costs);
 
-/// Splits each slice into slices of at most `bytes_max` that together have all its frames with a
-/// need. A frame that is longer makes a slice of its own.
+/// Splits each slice into slices of at most `bytes_max` that together have all frames with a need.
+/// A longer frame becomes a separate slice.
 [[nodiscard]] std::vector<Slice> split_slices(const format::ContainerHeader& header,
                                               std::span<const FrameNeed> needs,
                                               std::span<const Slice> slices, std::size_t bytes_max);

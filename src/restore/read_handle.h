@@ -27,7 +27,7 @@ struct ReadContext {
   base::Counter* bytes_delivered = nullptr;
 };
 
-/// An open file. Serves reads from a session if one has the bytes, otherwise frame by frame
+/// An open file. Serves reads from a session if a session has the bytes, otherwise frame by frame
 /// (RandomReader). Starts a session when the reads become sequential.
 class FileHandle final : public ReadHandle {
  public:

@@ -12,11 +12,11 @@
 
 namespace varve::restore {
 
-/// The buffers that one thread needs to fetch and decode a slice.
+/// The buffers of one thread to fetch and decode a slice.
 struct ReadLane {
   std::span<std::byte> stored;  ///< Buffer for a stored slice, aligned for direct access.
   std::span<std::byte> frame;   ///< Buffer for a decoded frame, of format::kFrameRawBytesMax bytes.
-  Buffer larger;                ///< Used instead of `stored` for a slice that is too long for it.
+  Buffer larger;                ///< Replaces `stored` for a slice larger than `stored`.
 };
 
 /// Runs the requests of an engine in parallel, on the calling thread and on workers. Handles one
@@ -24,13 +24,13 @@ struct ReadLane {
 class ReadLanes {
  public:
   /// With `workers` == nullptr or one lane, runs everything on the calling thread, in order.
-  /// `stored_bytes`: the usual maximum of a slice; longer ones are rare.
+  /// `stored_bytes`: the usual maximum of a slice; longer slices are rare.
   /// Lifetime: both pools must outlive the lanes.
   ReadLanes(BufferPool* buffers, base::ThreadPool* workers, std::size_t lanes,
             std::size_t stored_bytes);
 
   /// Calls work(job, lane) for each of `jobs`, and returns when all are done. Never waits for a
-  /// worker that has not begun, so workers that are busy elsewhere do not delay it.
+  /// worker that has not begun, so that busy workers cause no delay.
   void run(std::size_t jobs, const std::function<void(std::size_t job, ReadLane& lane)>& work);
 
   [[nodiscard]] std::size_t bytes() const;

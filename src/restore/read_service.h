@@ -3,16 +3,17 @@
 // of a repository share one memory budget.
 //
 // The way of a byte from the disk to the reader:
-// 1. FileHandle takes the read. It uses a Session if one follows the reader; otherwise RandomReader
-//    reads single frames.
-// 2. LookAheadWindow lists the chunks that come next in tree order, each with its next use.
-//    FileStream and StreamWindow feed it from the recipes.
-// 3. WindowEngine plans what the next area needs. ChunkResolver finds the container of each chunk.
+// 1. FileHandle receives the read. If a Session follows the reader, the Session serves the read;
+//    otherwise RandomReader reads single frames.
+// 2. LookAheadWindow lists the next chunks in tree order, each with its next use. FileStream and
+//    StreamWindow feed the window from the recipes.
+// 3. WindowEngine plans the reads of the next area. ChunkResolver finds the container of each
+//    chunk.
 // 4. plan_slices() joins neighbouring frames into slices. One request reads one slice, by
 //    ReadLanes, or several, in advance, by AheadReads.
 // 5. SliceReader reads the slice and verifies and decodes its frames.
 // 6. ForwardArea copies the chunks of a frame to all their places in the output. RestoreCache keeps
-//    those that the window needs later.
+//    the chunks that the window needs later.
 // 7. AssemblyArea is the finished part of the output. The Session copies its bytes to readers, or
 //    lends them.
 #pragma once
@@ -35,32 +36,32 @@
 
 namespace varve::restore {
 
-/// A file and its content, as the look-ahead gets it.
+/// A file and its content, for the look-ahead.
 struct FileContent {
   std::uint64_t ordinal = 0;  ///< Place in tree order. Ascends, with gaps for entries without data.
   std::shared_ptr<const format::Recipe> recipe;
 };
 
-/// Yields the files that come next in tree order. Used by one thread at a time.
+/// Yields the next files in tree order. Used by one thread at a time.
 class FutureFiles {
  public:
   virtual ~FutureFiles() = default;
-  /// Returns the next file, or nullopt after the last one of the version. May leave out empty
+  /// Returns the next file, or nullopt after the last file of the version. May leave out empty
   /// files.
   [[nodiscard]] virtual Result<std::optional<FileContent>> next() = 0;
 };
 
 /// A file to read from.
-/// Lifetime: the source must outlive the service's use of it.
+/// Lifetime: the source must outlive every use by the service.
 struct ReadableFile {
-  std::uint64_t version_key = 0;  ///< Unique key of the version; equal for all its files.
+  std::uint64_t version_key = 0;  ///< Unique key of the file's version.
   FileContent content;
   layout::ChunkSource* source = nullptr;
-  /// Returns the files after this one in tree order.
+  /// Returns the next files in tree order.
   std::function<std::unique_ptr<FutureFiles>()> future;
 };
 
-/// An open file. Also tracks the access pattern of its reader.
+/// An open file. Also tracks the access pattern of the reader.
 class ReadHandle {
  public:
   virtual ~ReadHandle() = default;
@@ -84,7 +85,7 @@ class ReadService {
  public:
   virtual ~ReadService() = default;
   [[nodiscard]] virtual Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) = 0;
-  /// Announces that a reader will read all files after `file`, in their order. Advice, which only
+  /// Announces that a reader will read all files after `file`, in tree order. A hint that only
   /// serves distant sources. `file` needs no content.
   virtual void will_read_after(const ReadableFile& /*file*/) {}
   /// Sets the costs of requests on the repository's disk, from now on.

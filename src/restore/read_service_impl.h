@@ -20,8 +20,8 @@ namespace varve::restore {
 /// and the 16 frames of random access. In addition:
 /// - a slice and a frame (640 KiB) for each thread that reads at random,
 /// - six spare areas (at most 4 MiB each),
-/// - at most five areas per session that are lent and that the session no longer keeps (at most 4
-///   MiB each).
+/// - at most five areas (at most 4 MiB each) per session that are lent and no longer kept by the
+///   session.
 class ReadServiceImpl final : public ReadService {
  public:
   ReadServiceImpl(const ReadOptions& options, base::Metrics& registry);
@@ -42,12 +42,12 @@ class ReadServiceImpl final : public ReadService {
   BufferPool slices_;
   BufferPool frames_;  // Frames of random access.
   RandomReader random_;
-  // Both pools help the prefetchers to assemble, so they are declared before them and outlive them.
-  // Reads in advance have their own pool. In the queue of the other pool they would delay the area
-  // that a reader waits for.
+  // Both pools help the prefetchers to assemble, and so are declared before the prefetchers and
+  // outlive them. Reads in advance have their own pool: in the queue of `readers_`, they would
+  // delay the area that a reader waits for.
   base::ThreadPool ahead_readers_;
   base::ThreadPool readers_;
-  // The destructor waits for assemblies under way. No new ones begin, because the manager is
+  // The destructor waits for assemblies under way. No new assembly begins, because the manager is
   // destroyed first and drops all sessions.
   base::ThreadPool prefetchers_;
   SessionManager sessions_;

@@ -33,10 +33,10 @@ class RecipeIndex {
   [[nodiscard]] const format::Recipe& recipe() const { return *recipe_; }
   [[nodiscard]] std::uint64_t file_bytes();
   [[nodiscard]] FilePosition find(std::uint64_t offset);
-  /// Returns the offset of the first byte at or after `offset` in a run of this kind; nullopt if no
-  /// such run follows.
+  /// Returns the offset of the first byte at or after `offset` in a run of the wanted kind; nullopt
+  /// if no such run follows.
   [[nodiscard]] std::optional<std::uint64_t> seek(std::uint64_t offset, RunKind wanted);
-  /// Returns the number of runs that all searches together have looked at, for tests of their cost.
+  /// Returns the number of runs visited by all searches together, for tests of the search cost.
   [[nodiscard]] std::uint64_t runs_visited() const {
     return visited_.load(std::memory_order_relaxed);
   }

@@ -41,7 +41,7 @@ class EngineObserver {
   virtual void on_cycle(const EngineCycle& cycle) = 0;
 };
 
-/// The parts that an engine works with.
+/// The parts of an engine.
 /// Lifetime: everything must outlive the engine.
 struct EngineContext {
   layout::ChunkSource* source = nullptr;
@@ -51,26 +51,25 @@ struct EngineContext {
   BufferPool* slices = nullptr;  ///< Pool of the buffers for stored bytes.
   MemoryMeter* meter = nullptr;
   const ReadMetrics* metrics = nullptr;
-  // Any of these may be nullptr.
+  // Optional parts: may be nullptr.
   base::ThreadPool* workers = nullptr;        ///< Threads that help to read and decode.
   base::ThreadPool* ahead_readers = nullptr;  ///< Threads that read for the next area in advance.
   EngineObserver* observer = nullptr;
-  /// True to fetch a whole container with every request, as the published engines do. For
-  /// comparisons.
+  /// Whether every request fetches a whole container, as in the published engines. For comparisons.
   bool whole_containers = false;
-  /// The reader has announced that it reads the whole stream: a distant store is asked for as much
-  /// as may be in advance, from the start on.
+  /// Whether the reader has announced a read of the whole stream. The engine then sends a distant
+  /// store the maximum of requests in advance, from the start on.
   bool reads_all = false;
 };
 
 /// Limits on the memory of one engine, in bytes.
 struct EngineMemory {
   std::size_t total = 0;  ///< Areas, caches and tables together.
-  std::size_t areas = 0;  ///< Part of `total` for the areas that it returned and the next one.
+  std::size_t areas = 0;  ///< Part of `total` for the returned areas and the next area.
 };
 
-/// Assembles the stream, area by area. Engines differ in the chunks that they cache, and return the
-/// same bytes. Not thread-safe: one call at a time.
+/// Assembles the stream, area by area. Engines differ in the cached chunks, and return the same
+/// bytes. Not thread-safe: one call at a time.
 class RestoreEngine {
  public:
   virtual ~RestoreEngine() = default;
@@ -81,17 +80,17 @@ class RestoreEngine {
   /// Sets the memory from now on. Evicts cached chunks above the limit at once.
   virtual void set_memory(const EngineMemory& memory) = 0;
 
-  /// Sets the most that one request may read for the areas ahead, from now on; a local engine joins
-  /// slices up to that size. A session begins with little, because its reader may leave out files.
-  /// The default is kJoinedBytesMax.
+  /// Sets the maximum size of a request for the areas ahead, from now on; a local engine joins
+  /// slices up to that size. A session starts with small requests, because its reader may leave out
+  /// files. The default is kJoinedBytesMax.
   virtual void set_request_bytes(std::size_t bytes) = 0;
 
   /// Skips the whole runs before `position` without reading them.
   [[nodiscard]] virtual Result<void> skip_to(std::uint64_t position) = 0;
 
   /// Assembles the next area from whole chunks. Returns nullptr at the end of the stream. The area
-  /// has at most `bytes_max` bytes, which must be enough for any chunk. Marks chunks that cannot be
-  /// read as bad in the area. An error means that the engine cannot continue the stream.
+  /// has at most `bytes_max` bytes; `bytes_max` must be enough for any chunk. Marks unreadable
+  /// chunks as bad in the area. An error means that the engine cannot continue the stream.
   [[nodiscard]] virtual Result<std::shared_ptr<const AssemblyArea>> assemble(
       std::size_t bytes_max) = 0;
 };
@@ -104,7 +103,7 @@ struct EngineInfo {
   std::unique_ptr<RestoreEngine> (*make)(const EngineContext& context,
                                          const EngineMemory& memory) = nullptr;
 };
-/// Returns the table. To add an engine, add its row to engines.cc; names, help, checks and the
+/// Returns the table. To add an engine, add a row to engines.cc; names, help, checks and the
 /// contract suite follow.
 [[nodiscard]] std::span<const EngineInfo> engine_infos();
 
@@ -112,8 +111,8 @@ struct EngineInfo {
 /// Errors: kInvalid, with the known names.
 [[nodiscard]] Result<void> check_engine(std::string_view name);
 
-/// Creates an engine. `memory` also determines the size of the tables, which stays.
-/// Errors: those of check_engine().
+/// Creates an engine. `memory` also determines the size of the tables for the engine's lifetime.
+/// Errors: the errors of check_engine().
 [[nodiscard]] Result<std::unique_ptr<RestoreEngine>> make_engine(std::string_view name,
                                                                  const EngineContext& context,
                                                                  const EngineMemory& memory);

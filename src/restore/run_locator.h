@@ -13,20 +13,20 @@
 
 namespace varve::restore {
 
-/// The part of a recipe's run that is in one container.
+/// The part of a recipe's run within one container.
 struct RunPart {
-  std::uint32_t chunk = 0;  ///< Index of its first chunk in the run.
+  std::uint32_t chunk = 0;  ///< Index of the first chunk of the part in the run.
   std::uint32_t count = 0;
-  std::uint64_t offset = 0;  ///< Offset of its first byte in the run.
+  std::uint64_t offset = 0;  ///< Offset of the first byte of the part in the run.
   std::uint64_t bytes = 0;
   ContainerNumber container{};
-  std::uint32_t index = 0;  ///< Index of its first chunk in the container's table.
-  ChunkId stored;           ///< The id of its first chunk in that table.
+  std::uint32_t index = 0;  ///< Index of the first chunk of the part in the container's table.
+  ChunkId stored;           ///< Id of the first chunk of the part in the container's table.
 };
 
 /// Finds the container that holds a byte of a run. Only containers record the lengths of chunks, so
-/// the locator walks through the run container by container. It remembers some places of the last
-/// run. Thread-safe.
+/// the locator walks through the run container by container. Remembers some places of the last run.
+/// Thread-safe.
 class RunLocator {
  public:
   /// Returns the part that holds byte `offset` (below run.bytes) of run `run_number` of the recipe.

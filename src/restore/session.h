@@ -21,7 +21,7 @@ namespace varve::restore {
 /// Distance by which requests of the kernel's readahead may overtake each other.
 inline constexpr std::uint64_t kReorderBytes = 1U << 20;
 
-/// The parts that sessions work with.
+/// The parts shared by sessions.
 /// Lifetime: must outlive the sessions.
 struct SessionContext {
   EngineContext engine;  ///< The engine's parts; the session sets `source` and `stream`.
@@ -31,12 +31,12 @@ struct SessionContext {
 
 /// The caller's use of an area's bytes.
 enum class TakeFor : std::uint8_t {
-  kCopy,          ///< Copies the bytes and holds the area only for that time.
+  kCopy,          ///< Copies the bytes and holds the area only during the copy.
   kLending,       ///< Holds the area until the bytes are written elsewhere.
   kLendingWhole,  ///< As kLending, but takes either all requested bytes or none.
 };
 
-/// Bytes of an assembled area. The area exists as long as a holder has it.
+/// Bytes of an assembled area. The holder keeps the area alive.
 struct AreaBytes {
   std::shared_ptr<const AssemblyArea> area;
   std::uint64_t position = 0;
@@ -46,9 +46,9 @@ struct AreaBytes {
   }
 };
 
-/// Serves one reader that goes through a version in tree order. Keeps three areas: the one that the
-/// reader is in, the next one, which it assembles in advance, and the previous one, because
-/// requests overtake each other. Thread-safe; never holds its mutex during I/O.
+/// Serves one reader going through a version in tree order. Keeps three areas: the reader's present
+/// area, the next area, assembled in advance, and the previous area, because requests overtake each
+/// other. Thread-safe; never holds its mutex during I/O.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   /// `reads_all`: as EngineContext::reads_all.
@@ -59,27 +59,27 @@ class Session : public std::enable_shared_from_this<Session> {
 
   [[nodiscard]] std::uint64_t version_key() const { return version_key_; }
 
-  /// Returns at most `bytes` from `data_offset` of a file, if they are assembled. Counts them as
-  /// read, and starts the assembly of the next area if that is due. Lends nothing while readers
-  /// hold too many areas that the session no longer keeps.
+  /// Returns at most `bytes` from `data_offset` of a file, if assembled. Counts the bytes as read,
+  /// and starts the assembly of the next area when due. Lends nothing while readers hold too many
+  /// areas that the session has dropped.
   [[nodiscard]] std::optional<AreaBytes> take(std::uint64_t ordinal, std::uint64_t data_offset,
                                               std::size_t bytes, TakeFor purpose);
 
   /// Returns whether the reader of these bytes follows this session. If so, the session skips the
-  /// files that the reader left out.
+  /// files left out by the reader.
   [[nodiscard]] bool expects(std::uint64_t ordinal, std::uint64_t data_offset);
 
-  /// Assembles, or waits, until take() can return these bytes. Returns false if it never can.
+  /// Assembles, or waits, until take() can return the bytes. Returns false if take() never can.
   [[nodiscard]] bool await(std::uint64_t ordinal, std::uint64_t data_offset);
 
   /// Starts the assembly of the first area in the background.
   void start();
   void set_memory(std::size_t bytes);
-  /// Ends the session and frees its areas. Returns the engine unless it is assembling. The caller
-  /// destroys the engine without a lock, because that may wait for the disk.
+  /// Ends the session and frees its areas. Returns the engine unless an assembly is under way. The
+  /// caller must not hold a lock while destroying the engine: the destructor may wait for the disk.
   [[nodiscard]] std::unique_ptr<RestoreEngine> drop();
 
-  /// Returns whether the session goes on, and nothing of it was read yet.
+  /// Returns whether the session continues and nothing was read from it yet.
   [[nodiscard]] bool is_unread() const;
   /// Returns whether everything was read, or the reader used hardly any of the assembled bytes.
   [[nodiscard]] bool is_over() const;
@@ -113,18 +113,18 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable std::mutex mutex_;
   std::condition_variable assembled_;
   std::deque<std::shared_ptr<const AssemblyArea>> areas_;
-  // Areas that readers still held when the session dropped them.
+  // Areas that readers still held when the session dropped the areas.
   std::vector<std::weak_ptr<const AssemblyArea>> left_;
   bool assembling_ = false;
   bool prefetch_queued_ = false;
   bool ended_ = false;  // True if no further area can be assembled.
   bool dropped_ = false;
-  std::uint64_t next_position_;  // Start of the next area, or of the one under assembly.
+  std::uint64_t next_position_;  // Start of the next area, or of the area under assembly.
   std::uint64_t skip_to_ = 0;
   std::uint64_t frontier_;      // Position before which everything was read or left out.
   std::uint64_t steady_since_;  // Position from which nothing was left out up to the frontier.
   std::uint64_t frontier_file_ = 0;
-  bool at_file_end_ = true;  // True if the file at the frontier was read to its end.
+  bool at_file_end_ = true;  // Whether the file at the frontier was read to its end.
   std::uint64_t bytes_assembled_ = 0;
   std::uint64_t bytes_taken_ = 0;
   std::size_t memory_bytes_;

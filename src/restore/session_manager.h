@@ -13,62 +13,63 @@
 
 namespace varve::restore {
 
-/// Manages all sessions of a repository: divides the memory among them, finds the session that a
-/// reader follows, and decides when to start a new one. Thread-safe; never holds its mutex during
-/// I/O.
+/// Manages all sessions of a repository: divides the memory among the sessions, finds the session
+/// followed by a reader, and decides when to start a new session. Thread-safe; never holds its
+/// mutex during I/O.
 class SessionManager {
  public:
   /// Least memory of a useful session. Bounds the number of sessions.
   static constexpr std::size_t kSessionBytesMin = 16U << 20;
 
-  /// `memory_bytes`: limit for all sessions together. `sessions_max`: limit on their number.
+  /// `memory_bytes`: limit for all sessions together. `sessions_max`: limit on the number of
+  /// sessions.
   SessionManager(SessionContext context, std::size_t memory_bytes, std::size_t sessions_max);
   ~SessionManager();
 
-  /// Takes bytes as Session::take(), from the session that has them. `reader` only identifies the
+  /// Takes bytes as Session::take(), from the session with the bytes. `reader` only identifies the
   /// reader.
   [[nodiscard]] std::optional<AreaBytes> take(const void* reader, const ReadableFile& file,
                                               std::uint64_t data_offset, std::size_t bytes,
                                               TakeFor purpose = TakeFor::kCopy);
-  /// Returns the session whose reader is expected to want these bytes, or nullptr.
+  /// Returns the session whose reader is expected to read at `data_offset`, or nullptr.
   [[nodiscard]] std::shared_ptr<Session> find_expecting(const ReadableFile& file,
                                                         std::uint64_t data_offset);
 
-  /// Returns whether there is memory for one more session. Counts idle sessions as free, and also
-  /// the one that `reader` has left.
+  /// Returns whether there is memory for a further session. Counts idle sessions as free, and also
+  /// the session that `reader` has left.
   [[nodiscard]] bool has_room(const void* reader);
-  /// Starts a session of this file's version. Returns nullptr if there is no room or the start
+  /// Starts a session of the file's version. Returns nullptr if there is no room or the start
   /// failed. `reads_all`: as EngineContext::reads_all.
   std::shared_ptr<Session> start(const ReadableFile& file, std::unique_ptr<FileStream> stream,
                                  std::uint64_t position, const void* reader,
                                  bool reads_all = false);
 
-  /// Notes that a file was read from start to end without a session. Starts a session after it if
-  /// the files read before were its neighbours.
+  /// Notes that a file was read from start to end without a session. Starts a session after the
+  /// file if the files read before were neighbours of the file.
   void on_whole_file(const ReadableFile& file);
 
  private:
   struct Member {
     std::shared_ptr<Session> session;
     std::uint64_t used = 0;        // Time of the last use, in ticks (calls of take()).
-    const void* reader = nullptr;  // Reader that used it last.
+    const void* reader = nullptr;  // Reader of the last use.
   };
-  // A sequence of whole files that one reader read in tree order. Several readers leave several
+  // A sequence of whole files read in tree order by one reader. Several readers leave several
   // trails.
   struct Trail {
     std::uint64_t version_key = 0;
     std::uint64_t ordinal = 0;  // Ordinal of the last file.
     unsigned streak = 0;
   };
-  // Length that a trail of a version needs to start a session.
+  // Trail length needed to start a session of a version.
   struct Patience {
     std::uint64_t version_key = 0;
     unsigned streak_wanted = 2;
   };
 
-  // A removed session with its engine. Callers declare the list before the lock, so that its
-  // destructor runs after the lock is released. A session may be the last holder of a version, and
-  // an engine waits for its reads.
+  // A removed session with its engine. Callers declare the list before the lock, so that the
+  // destructor of the list runs after the lock is released. A session may be the last holder of a
+  // version, and an engine waits for its reads.
   struct RemovedSession {
     std::shared_ptr<Session> session;
     std::unique_ptr<RestoreEngine> engine;
@@ -89,7 +90,7 @@ class SessionManager {
 
   std::mutex mutex_;  // Taken before a session's mutex.
   std::vector<Member> members_;
-  std::size_t starting_ = 0;   // Sessions that are being created; they have their place already.
+  std::size_t starting_ = 0;   // Sessions under creation, with a place already reserved.
   std::vector<Trail> trails_;  // Least recently used first.
   std::vector<Patience> patience_;
   std::uint64_t ticks_ = 0;

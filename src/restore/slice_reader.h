@@ -25,31 +25,31 @@ class SliceReader {
   /// Lifetime: `metrics` must outlive the reader.
   explicit SliceReader(const ReadMetrics& metrics) : metrics_(metrics) {}
 
-  /// Reads the stored bytes of a slice into `room`, or returns them in kept memory. `room` has at
-  /// least slice_bytes(). `plan` is what else the reader wants of a sealed container. Bytes that
-  /// cannot be read are SliceBytes::unread: the other frames of the slice may be sound.
+  /// Reads the stored bytes of a slice into `room`, or returns them in cached memory. `room` has at
+  /// least slice_bytes(). `plan`: the reader's further needs in a sealed container. Unreadable
+  /// bytes are listed in SliceBytes::unread: the remaining frames of the slice may be sound.
   [[nodiscard]] Result<SliceBytes> read(layout::ChunkSource& source,
                                         const format::ContainerHeader& header, Slice slice,
                                         std::span<std::byte> room,
                                         const SealedWindows::Plan& plan = {});
-  /// Reads as read(), a slice that will hardly be read again. For `room`, see
+  /// Reads as read(), for a slice that will hardly be read again. For `room`, see
   /// ChunkSource::read_once().
   [[nodiscard]] Result<SliceBytes> read_once(layout::ChunkSource& source,
                                              const format::ContainerHeader& header, Slice slice,
                                              std::span<std::byte> room,
                                              const SealedWindows::Plan& plan = {});
 
-  /// Announces that a slice will be read soon, unless its container is sealed.
+  /// Announces a read of a slice in the near future, unless the container is sealed.
   static void announce(layout::ChunkSource& source, const format::ContainerHeader& header,
                        Slice slice);
-  /// Drops what it and the source keep of a container, because a frame is damaged. Returns whether
-  /// the next read asks a distant store again.
+  /// Drops the cached data of a container, here and in the source, because a frame is damaged.
+  /// Returns whether the next read asks a distant store again.
   [[nodiscard]] bool drop(layout::ChunkSource& source, const format::ContainerHeader& header) {
     windows_.forget(header);
     return source.drop(header.number);
   }
-  /// Decodes a frame as decode_slice_frame(). If it is damaged, drops the container, and asks a
-  /// distant store once more: the bytes may have been damaged on their way.
+  /// Decodes a frame as decode_slice_frame(). After damage, drops the container, and asks a distant
+  /// store once more: the bytes may have been damaged on their way.
   [[nodiscard]] Result<void> decode(layout::ChunkSource& source,
                                     const format::ContainerHeader& header, Slice slice,
                                     std::uint32_t frame, const SliceBytes& stored,
@@ -66,7 +66,7 @@ class SliceReader {
   void read_many(layout::ChunkSource& source, const std::vector<Read>& reads,
                  const layout::DataCompletion& done);
 
-  /// Sets the costs by which engines plan their requests from now on.
+  /// Sets the costs for the planning of requests from now on.
   void set_costs(const ReadCosts& costs) {
     gap_bytes_max_.store(costs.gap_bytes_max);
     request_bytes_max_.store(costs.request_bytes_max);
@@ -91,8 +91,8 @@ class SliceReader {
   std::atomic<std::uint32_t> request_bytes_max_ = ReadCosts{}.request_bytes_max;
 };
 
-/// Verifies one frame in the stored bytes of a slice, and returns its bytes, if they are the raw
-/// bytes. Otherwise, and if they are damaged, returns nothing: the caller decodes the frame.
+/// Verifies one frame in the stored bytes of a slice. Returns the stored bytes of the frame if they
+/// are raw. Returns nothing if the frame is compressed or damaged: the caller decodes the frame.
 [[nodiscard]] std::span<const std::byte> find_raw_frame(const format::ContainerHeader& header,
                                                         Slice slice, std::uint32_t frame,
                                                         const SliceBytes& stored);

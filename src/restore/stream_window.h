@@ -27,12 +27,12 @@ struct StreamRun {
 class RunStream {
  public:
   virtual ~RunStream() = default;
-  /// Returns the next run, or nullopt at the end. Each run starts at the end of the one before.
+  /// Returns the next run, or nullopt at the end. Each run starts at the end of the previous run.
   [[nodiscard]] virtual Result<std::optional<StreamRun>> next() = 0;
 };
 
-/// The look-ahead window together with the runs of its chunks. It knows the place of each chunk in
-/// its run and in the stream. Not thread-safe.
+/// The look-ahead window together with the runs of its chunks. Knows the place of each chunk in its
+/// run and in the stream. Not thread-safe.
 class StreamWindow {
  public:
   /// A place between two chunks.
@@ -43,7 +43,7 @@ class StreamWindow {
     std::uint64_t bytes = 0;  ///< Bytes of the run before the cursor.
   };
 
-  /// The window has the chunks by the ids under which `source` stores them.
+  /// The window identifies chunks by the ids under which `source` stores them.
   StreamWindow(RunStream* stream, layout::ChunkSource* source, std::size_t chunks_max)
       : stream_(stream), source_(source), chunks_(chunks_max) {}
 
@@ -76,10 +76,10 @@ class StreamWindow {
   /// chunks that is in the window, before dropping it.
   [[nodiscard]] Result<void> skip_to(std::uint64_t position, const OnLeave& on_leave);
 
-  /// Returns the end of the near part of the window. It only moves forward.
+  /// Returns the end of the near part of the window. The near part's end only moves forward.
   [[nodiscard]] std::uint64_t near_end() const { return near_.at; }
   /// Extends the near part to `bytes_max` or to the end of the window. Calls `on_enter` for each
-  /// chunk that enters it.
+  /// chunk entering the near part.
   template <typename OnEnter>
   void extend_near(std::uint64_t bytes_max, OnEnter on_enter) {
     while (near_bytes_ < bytes_max && near_.at != chunks_.end()) {
@@ -102,8 +102,8 @@ class StreamWindow {
   RunStream* const stream_;
   layout::ChunkSource* const source_;
   LookAheadWindow chunks_;
-  // The runs whose chunks are in the window. Of the last run, the first `back_chunks_` chunks are
-  // in it.
+  // The runs with chunks in the window. Of the last run, only the first `back_chunks_` chunks are
+  // in the window.
   std::deque<StreamRun> runs_;
   Cursor front_;
   std::uint64_t stream_position_ = 0;
@@ -111,7 +111,7 @@ class StreamWindow {
   // The stored ids of the last run's next chunks.
   layout::StoredRun back_ids_;
   std::uint64_t bytes_ = 0;
-  Cursor near_;  // Its `bytes` are not maintained.
+  Cursor near_;  // `near_.bytes` is not maintained.
   std::uint64_t near_bytes_ = 0;
   std::optional<Error> error_;
   bool ended_ = false;

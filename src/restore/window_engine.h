@@ -24,20 +24,20 @@
 
 namespace varve::restore {
 
-/// The properties in which the engines differ.
+/// The differences between the engines.
 struct EngineKind {
   enum class Keep : std::uint8_t {
     kNothing,
-    kGroups,           ///< F-chunks, by the reads that they save.
+    kGroups,           ///< F-chunks, by saved reads.
     kFuture,           ///< F-chunks, by next use.
     kFutureAndPast,    ///< F-chunks by next use, and P-chunks by last use.
-    kChunks,           ///< All chunks that were read, by last use.
+    kChunks,           ///< All chunks read, by last use.
     kContainers,       ///< Whole containers, by last use.
     kContainersAhead,  ///< Whole containers, by next use.
   };
   enum class Forward : std::uint8_t {
     kOneArea,
-    /// The present area, and a planned one, whose slices are read in advance; three of them if
+    /// The present area, and a planned area with slices read in advance; three planned areas if
     /// requests join slices. If the source answers later, as many planned areas as the reads in
     /// advance have room for.
     kOneAssembled,
@@ -47,26 +47,27 @@ struct EngineKind {
   };
   Keep keep = Keep::kFuture;
   Forward forward = Forward::kOneArea;
-  AlaccRules::Options rules = {};  ///< For kAdaptive.
-  AlaccSizes sizes = {};           ///< For kFixed.
+  AlaccRules::Options rules = {};  ///< Rules for kAdaptive.
+  AlaccSizes sizes = {};           ///< Sizes for kFixed.
 };
 
 /// The common implementation of all engines: a look-ahead window, forward assembly and a cache. The
 /// kind determines their sizes and the content of the cache.
 ///
-/// A call of assemble() is one cycle. It takes these steps:
+/// A call of assemble() is one cycle with the following steps:
 /// 1. Window: extends the look-ahead window by the next chunks of the stream (StreamWindow).
 /// 2. Area: enters areas at the end of the forward area (ForwardArea). Finds the container of each
-///    of their chunks, and fills the slots of cached chunks at once, before later reads can evict
-///    them. A planned area takes no memory; its chunks stay in the cache.
+///    chunk, and fills the slots of cached chunks at once, before later reads can evict the chunks.
+///    A planned area takes no memory; its chunks stay in the cache.
 /// 3. Plan: sorts the empty slots of the first area by container, and marks the needed frames of
 ///    each container.
-/// 4. Slices: joins neighbouring frames into requests (plan_slices()). The lanes fetch them in
-///    parallel; AheadReads has some of them already, and begins with those of the second area.
+/// 4. Slices: joins neighbouring frames into requests (plan_slices()). The lanes fetch the requests
+///    in parallel; AheadReads has read some of them already, and begins with the second area's
+///    requests.
 /// 5. Frames: verifies and decodes the needed frames of each slice.
-/// 6. Chunks: copies each chunk to all slots that need it, and offers it to the cache. A frame that
-///    an area needs as a whole is decoded into the area. If its stored bytes are raw and were lent
-///    by the source, it is verified and lent to the area, without a copy.
+/// 6. Chunks: copies each chunk to all slots that need the chunk, and offers it to the cache. A
+///    frame needed as a whole by an area is decoded into the area. If the frame's stored bytes are
+///    raw and lent by the source, the frame is verified and lent to the area, without a copy.
 /// 7. Returns the first area. The session lends its bytes to readers.
 class WindowEngine final : public RestoreEngine {
  public:
@@ -90,18 +91,17 @@ class WindowEngine final : public RestoreEngine {
     std::shared_ptr<const format::ContainerHeader> header;
     Slice slice;
     std::shared_ptr<const std::vector<FrameNeed>> needs;
-    SealedWindows::Set windows;  // Of a sealed container: those that the window needs.
+    SealedWindows::Set windows;  // Sealed container: windows needed by the look-ahead window.
   };
 
-  // The frames that are read in advance for an area.
+  // The frames to read in advance for an area.
   struct AheadPlan {
-    std::uint32_t area = 0;  // Its number in `forward_`.
+    std::uint32_t area = 0;  // Number of the area in `forward_`.
     std::unordered_map<ContainerNumber, std::vector<FrameNeed>> needs;
   };
 
   [[nodiscard]] std::unique_ptr<RestoreCache> make_cache() const;
-  /// Returns whether the sizes are those of the publication, in areas, with a window of that
-  /// length.
+  /// Returns whether the sizes are as published, in areas, including the length of the window.
   [[nodiscard]] bool has_published_sizes() const {
     return kind_.forward == EngineKind::Forward::kAdaptive ||
            kind_.forward == EngineKind::Forward::kFixed;
@@ -110,15 +110,15 @@ class WindowEngine final : public RestoreEngine {
   [[nodiscard]] bool plans_areas() const {
     return kind_.forward == EngineKind::Forward::kOneAssembled;
   }
-  /// Returns whether requests join slices, also those of several areas.
+  /// Returns whether requests join slices, also slices of several areas.
   [[nodiscard]] bool joins_slices() const { return request_bytes_ > kSliceBytesMax; }
-  /// Returns whether the present area's slices are read through AheadReads, too.
+  /// Returns whether the slices of the present area are read through AheadReads, too.
   [[nodiscard]] bool reads_all_ahead() const {
     return context_.source->answers_later() || joins_slices();
   }
   [[nodiscard]] const LookAheadWindow& chunks() const { return window_.chunks(); }
   [[nodiscard]] ChunkUse use_of(std::uint64_t at) const;
-  /// Returns `next_use`, or kNever if it is after the near end of the window.
+  /// Returns `next_use`, or kNever if `next_use` is after the near end of the window.
   [[nodiscard]] std::uint64_t covered(std::uint64_t next_use) const;
 
   // Sizes.
@@ -182,7 +182,7 @@ class WindowEngine final : public RestoreEngine {
   const std::size_t tables_bytes_;  // Memory of the window, the files and the slots.
   EngineMemory memory_;
 
-  std::size_t request_bytes_ = 0;  // Limit for requests of several slices; 0 if there are none.
+  std::size_t request_bytes_ = 0;  // Limit for requests of several slices; 0 for single slices.
   std::size_t area_bytes_ = 0;     // Size of an area, the unit of the sizes.
   std::size_t units_ = 0;          // Memory of forward assembly and cache together, in areas.
   AlaccSizes sizes_;
@@ -192,21 +192,21 @@ class WindowEngine final : public RestoreEngine {
   std::vector<ForwardArea::Slot> entering_;
   std::vector<std::uint64_t> missing_;
   std::vector<Job> jobs_;
-  std::deque<std::pair<ContainerNumber, SealedWindows::Set>> windows_known_;  // The last ones.
-  AheadPlan present_plan_;             // Of the present area, if it was made in advance.
-  std::deque<AheadPlan> ahead_plans_;  // Of the areas after the present one, in their order.
-  std::size_t room_ = 0;               // Room that the cache still has for chunks needed later.
-  std::uint64_t later_end_ = 0;        // End of the uses for which it reads more than it must.
-  std::size_t planned_room_ = 0;       // Room that it makes for chunks of planned areas.
+  std::deque<std::pair<ContainerNumber, SealedWindows::Set>> windows_known_;  // Recent containers.
+  AheadPlan present_plan_;             // Plan of the present area, if made in advance.
+  std::deque<AheadPlan> ahead_plans_;  // Plans of the areas after the present area, in order.
+  std::size_t room_ = 0;               // Remaining room of the cache for chunks needed later.
+  std::uint64_t later_end_ = 0;        // Limit of the uses for which optional frames are read.
+  std::size_t planned_room_ = 0;       // Room that the cache can make for chunks of planned areas.
   std::size_t containers_read_ = 0;    // Containers read in this cycle.
   std::uint64_t future_added_before_ = 0;
   std::uint64_t cycles_ = 0;
 
-  // Guards the cache and `stale_` while the lanes work. Only the meter is used under it.
+  // Guards the cache and `stale_` while the lanes work. Only the meter is used under this mutex.
   std::mutex cache_mutex_;
   std::unique_ptr<RestoreCache> cache_;
   ChunkCache* chunk_cache_ = nullptr;   // The cache, if it is a ChunkCache.
-  std::vector<ContainerNumber> stale_;  // Containers that were removed before they were read.
+  std::vector<ContainerNumber> stale_;  // Containers removed before they were read.
 };
 
 }  // namespace varve::restore
