@@ -8,9 +8,9 @@
 namespace varve::restore {
 namespace {
 
-/// Returns whether the frames of a slice are at the same place in both headers. A header may have
-/// been read again in the meantime. If its content changed otherwise, the checksums of the frames
-/// do not match.
+/// Returns whether the frames of a slice are at the same place in both headers. The header may have
+/// been read again in the meantime. If the content changed in any further way, the checksums of the
+/// frames do not match.
 bool is_same_place(const format::ContainerHeader& a, const format::ContainerHeader& b,
                    Slice slice) {
   return a.number == b.number && slice.last < a.frames.size() && slice.last < b.frames.size() &&
@@ -25,7 +25,7 @@ bool is_same(const AheadReads::Planned& planned, const format::ContainerHeader& 
 }
 
 /// Returns whether a sealed container is best read as a whole: if the slices need at least half of
-/// its windows. A request for the slices would show where frames begin and end (SealedWindows).
+/// its windows. A request for the slices would reveal the frame boundaries (SealedWindows).
 bool needs_whole(const format::ContainerHeader& header, std::span<const Slice> slices) {
   SealedWindows::Set windows;
   for (const Slice slice : slices) SealedWindows::add_windows(header, slice, windows);
@@ -44,11 +44,11 @@ struct AheadReads::State {
   Buffer memory;
   std::size_t memory_bytes = 0;
 
-  std::mutex mutex;  // Taken before the workers' queue lock; no other lock is taken under it.
+  std::mutex mutex;  // Taken before the workers' queue lock; no further lock is taken under it.
   std::condition_variable changed;
-  std::vector<Slot> slots;  // Their number is constant.
-  PlannedSlices planned;    // Slices that wait for a slot, in the order of their areas.
-  std::uint32_t last = 0;   // Last area whose slices may begin a request.
+  std::vector<Slot> slots;  // Constant size.
+  PlannedSlices planned;    // Slices waiting for a slot, in the order of their areas.
+  std::uint32_t last = 0;   // Last area with slices that may begin a request.
   std::size_t request_bytes = 0;
   std::size_t reading = 0;
   bool is_closed = false;
@@ -77,7 +77,7 @@ AheadReads::~AheadReads() {
 
 std::size_t AheadReads::bytes() const { return state_ ? state_->memory.capacity() : 0; }
 
-// Half of the memory, so that one request is read while the areas use up the other.
+// Half of the memory, so that one request is read while the areas consume the previous request.
 std::size_t AheadReads::request_bytes_max() const {
   const std::size_t half = state_ ? state_->memory_bytes / 2 : 0;
   return half > 2 * layout::kRoomAlignment ? half - 2 * layout::kRoomAlignment : 0;
@@ -94,12 +94,12 @@ void AheadReads::plan(std::uint32_t present, std::vector<Planned> next, std::uin
   Lock lock(state_->mutex);
   auto& planned = state_->planned;
   state_->last = last;
-  // The plan of the present area is known now, and replaces the one made in advance.
+  // The plan of the present area is known now, and replaces the plan made in advance.
   std::erase_if(planned, [present](const Planned& one) { return one.area <= present; });
   std::erase_if(next, [this](const Planned& one) {
-    // The limit of a request may have grown since the memory was allocated.
+    // The request limit may have grown since the memory was allocated.
     if (layout::room_for(slice_bytes(*one.header, one.slice)) > state_->memory_bytes) return true;
-    // A request may have read the slice already: in advance, or as a gap between others.
+    // A request may have read the slice already: in advance, or as a gap between wanted slices.
     Slot* const slot = find_slot(*one.header, one.slice);
     if (slot == nullptr) return false;
     const auto is_known = [&](const Planned& part) {
@@ -138,7 +138,7 @@ void AheadReads::finish_area(std::uint32_t area) {
   start(state_, lock);
 }
 
-/// Returns memory that no slot uses, or an empty span.
+/// Returns memory not used by any slot, or an empty span.
 std::span<std::byte> AheadReads::find_room(State& state, std::size_t bytes) {
   std::vector<std::span<std::byte>> used;
   for (const Slot& slot : state.slots) {
@@ -155,7 +155,7 @@ std::span<std::byte> AheadReads::find_room(State& state, std::size_t bytes) {
   return fits ? free.first(bytes) : std::span<std::byte>();
 }
 
-/// Returns what the planned slices of a sealed container say that the reader needs of it.
+/// Returns the reader's needs in a sealed container according to the planned slices.
 SealedWindows::Plan AheadReads::plan_of(const State& state, const format::ContainerHeader& header) {
   SealedWindows::Plan plan;
   for (const Planned& one : state.planned) {
@@ -223,7 +223,7 @@ void AheadReads::start(const std::shared_ptr<State>& state, Lock& lock) {
   }
   for (Slot& slot : state->slots) {
     if (!assign_next(*state, slot, SlotState::kQueued)) continue;
-    // By then, take() may have read the request, and the slot may have another one.
+    // By then, take() may have read the request, and the slot may serve the next request.
     state->workers->run([state, &slot] {
       Lock inner(state->mutex);
       if (!state->is_closed && slot.state == SlotState::kQueued) read(state, slot, inner);
@@ -231,7 +231,7 @@ void AheadReads::start(const std::shared_ptr<State>& state, Lock& lock) {
   }
 }
 
-/// Submits as many planned slices as there are free slots, in one batch.
+/// Submits planned slices for all free slots, in one batch.
 void AheadReads::submit(const std::shared_ptr<State>& state, Lock& lock) {
   std::vector<SliceReader::Read> reads;
   std::vector<Slot*> slots;
@@ -255,7 +255,7 @@ void AheadReads::submit(const std::shared_ptr<State>& state, Lock& lock) {
 /// Ends the reading of a slot, and starts to read the next slices.
 void AheadReads::finish(const std::shared_ptr<State>& state, Slot& slot, Result<SliceBytes> got,
                         Lock& lock) {
-  // On a failure, the caller of take() reads the slice again and gets the error.
+  // After a failure, the caller of take() reads the slice again and gets the error.
   slot.bytes = got ? got->bytes : std::span<const std::byte>();
   if (got) slot.unread = std::move(got->unread);
   slot.state = SlotState::kRead;
@@ -273,7 +273,7 @@ void AheadReads::read(const std::shared_ptr<State>& state, Slot& slot, Lock& loc
   auto got =
       state->reader->read_once(*state->source, *slot.header, slot.request, slot.room, slot.windows);
   if (got && got->holder) {
-    // The windows are for the next requests, and the slot has memory of its own.
+    // The windows stay cached for the next requests; the slot has its own memory.
     std::memcpy(slot.room.data(), got->bytes.data(), got->bytes.size());
     got->bytes = slot.room.first(got->bytes.size());
   }
@@ -287,7 +287,7 @@ void AheadReads::release_if_done(Slot& slot) {
   slot = {};
 }
 
-/// Returns the slot whose request has the slice, or nullptr.
+/// Returns the slot with the slice in its request, or nullptr.
 AheadReads::Slot* AheadReads::find_slot(const format::ContainerHeader& header, Slice slice) const {
   const auto has_slice = [&](const Slot& slot) {
     return slot.state != SlotState::kFree && slot.request.first <= slice.first &&
@@ -297,8 +297,9 @@ AheadReads::Slot* AheadReads::find_slot(const format::ContainerHeader& header, S
   return found == state_->slots.end() ? nullptr : &*found;
 }
 
-/// Gives a free slot to the request of a planned slice. Returns nullptr if there is none or the
-/// slice is not planned. The slice is no longer planned then: the caller reads it.
+/// Gives a free slot to the request of a planned slice, and removes the slice from the planned
+/// slices: the caller reads the request. Returns nullptr if no slot is free or the slice is not
+/// planned.
 AheadReads::Slot* AheadReads::assign_planned(const format::ContainerHeader& header,
                                              Slice slice) const {
   const auto planned = std::ranges::find_if(

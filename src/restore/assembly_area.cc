@@ -18,7 +18,7 @@ void AssemblyArea::finish() {
   std::sort(bad_.begin(), bad_.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
   std::ranges::sort(lent_, {}, [](const Lent& one) { return one.range.begin; });
-  // Frames that follow each other in memory, too, are one piece for readers.
+  // Neighbouring frames that are also consecutive in memory form a single piece for readers.
   std::size_t last = 0;
   for (std::size_t i = 1; i < lent_.size(); ++i) {
     Lent& before = lent_[last];
@@ -41,7 +41,7 @@ std::span<const std::byte> AssemblyArea::view(std::size_t offset, std::size_t by
   return {buffer_.data() + offset, bytes};
 }
 
-/// Returns the end of the memory that holds a byte, or of the area.
+/// Returns the end of the memory holding a byte, or of the area.
 std::size_t AssemblyArea::end_in_memory(std::size_t offset) const {
   std::size_t end = size_;
   for (const Lent& one : lent_) {
@@ -57,7 +57,7 @@ std::size_t AssemblyArea::end_in_memory(std::size_t offset) const {
 std::size_t AssemblyArea::good_bytes(std::uint64_t position) const {
   if (position < position_ || position >= end()) return 0;
   const auto offset = static_cast<std::size_t>(position - position_);
-  // The ranges are whole chunks and thus disjoint, so their ends ascend as well.
+  // The ranges are whole chunks and thus disjoint, so the ends of the ranges ascend as well.
   const auto next = std::upper_bound(bad_.begin(), bad_.end(), offset,
                                      [](std::size_t at, const Range& r) { return at < r.end; });
   const auto end = end_in_memory(offset);

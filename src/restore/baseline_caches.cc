@@ -58,7 +58,7 @@ std::uint64_t ContainerCache::next_use(ContainerNumber container) const {
 }
 
 void ContainerCache::on_entered(std::uint64_t position) {
-  // A stretch ends where the next one begins.
+  // A stretch ends where the next stretch begins.
   while (sequence_.size() > 1 && sequence_[1].position <= position) {
     const auto it = uses_.find(sequence_.front().container);
     it->second.pop_front();
@@ -92,8 +92,8 @@ void ContainerCache::evict(std::size_t bytes) {
   while (bytes_ + bytes > bytes_max_ && !order_.empty()) forget(victim());
 }
 
-/// Makes room for a whole container at once, so that its frames do not evict each other. Returns
-/// false, and evicts nothing, if the room has containers that are needed sooner.
+/// Makes room for a whole container at once, so that the container's frames do not evict each
+/// other. Returns false, and evicts nothing, if the cached containers are needed sooner.
 bool ContainerCache::make_room(const format::ContainerHeader& header) {
   const std::uint64_t next = next_use(header.number);
   std::size_t sooner = 0;
@@ -131,7 +131,7 @@ void ContainerCache::on_ahead(ChunkId id, std::uint64_t position) {
   if (source_ == nullptr) return;
   if (!located_ || id < located_->first || id.value - located_->first.value >= located_->count) {
     auto located = source_->locate(id);
-    // The engine reports the error when it reads the chunk.
+    // The engine reports the error when reading the chunk.
     if (!located) return located_.reset();
     located_ = *located;
   }

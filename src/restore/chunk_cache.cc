@@ -7,7 +7,7 @@
 
 namespace varve::restore {
 
-/// Adds the chunk to the F-chunks or P-chunks according to its next use, and counts it.
+/// Adds the chunk to the F-chunks or P-chunks according to the next use, and counts the chunk.
 void ChunkCache::link(Map::iterator it, std::uint64_t next_use) {
   Chunk& chunk = it->second;
   chunk.next_use = next_use;
@@ -41,8 +41,8 @@ void ChunkCache::forget(Map::iterator it) {
   chunks_.erase(it);
 }
 
-/// Makes room for a chunk that is needed at `next_use`. Returns false if every kept chunk is needed
-/// sooner.
+/// Makes room for a chunk that is needed at `next_use`. Returns false if every cached chunk is
+/// needed sooner.
 bool ChunkCache::make_room(std::size_t bytes, std::uint64_t next_use) {
   while (bytes_ + bytes > bytes_max_) {
     if (!past_.empty()) {
@@ -63,7 +63,7 @@ void ChunkCache::set_bytes_max(std::size_t bytes_max) {
 }
 
 std::size_t ChunkCache::room() const {
-  // A chunk that is read for the window may evict any P-chunk.
+  // A chunk read for the window may evict any P-chunk.
   const std::size_t kept =
       bytes_ - counters_.past_bytes - counters_.past_chunks * kChunkOverheadBytes;
   return bytes_max_ > kept ? bytes_max_ - kept : 0;

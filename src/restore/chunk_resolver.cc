@@ -54,8 +54,9 @@ Result<ChunkPlace> ChunkResolver::resolve(ChunkId id) {
     run_ = run;
   }
   const auto index = run_->index + static_cast<std::uint32_t>(id.value - run_->first.value);
-  // An alias has another id there. The window knows chunks by that id, unless one became an alias
-  // since it entered the window: the caller then reads it without the window.
+  // An alias has a different id in the table. The window knows chunks by the stored id, unless a
+  // chunk became an alias after entering the window. The caller then reads the chunk without the
+  // window.
   VARVE_TRY(verify_place(*header_, index, id));
   return ChunkPlace{header_.get(), index};
 }

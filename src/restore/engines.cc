@@ -16,7 +16,7 @@ std::unique_ptr<RestoreEngine> make(const EngineContext& context, const EngineMe
   return std::make_unique<WindowEngine>(kKind, context, memory);
 }
 
-// A kind is the cached content and the rule for its sizes.
+// A kind is the cached content and the rule for the sizes.
 constexpr std::array kEngines{
     EngineInfo{"alacc", "a long window, and chunks by the reads that they save (default)",
                make<EngineKind{Keep::kGroups, Forward::kOneAssembled, {}}>},

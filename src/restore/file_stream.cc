@@ -9,7 +9,7 @@ namespace varve::restore {
 FileStream::FileStream(std::optional<StreamStart> start, std::unique_ptr<FutureFiles> future)
     : future_(std::move(future)) {
   if (!start) return;
-  // Position 0 is the start of the first file, even if the stream begins later in that file.
+  // Position 0 is the start of the first file, even if the stream begins later in the file.
   run_number_ = start->run_number;
   run_position_ = start->data_offset;
   first_run_ = start->run;

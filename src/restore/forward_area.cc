@@ -56,7 +56,7 @@ ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::optional<Container
     const auto target = bytes(empty);
     empty.state = target.size() == raw.size() ? state : SlotState::kBad;
     if (empty.state == SlotState::kBad) continue;
-    // The bytes of a frame decoded in place are already in their first slot.
+    // A frame decoded in place has already filled the first slot.
     if (target.data() == lent) continue;
     if (target.data() != raw.data()) std::memcpy(target.data(), raw.data(), raw.size());
   }
@@ -87,8 +87,8 @@ std::span<std::byte> ForwardArea::in_place(const format::ContainerHeader& header
   const std::uint32_t area_number = slot(first).area;
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
     const format::ChunkEntry& chunk = header.chunks[entry.first_chunk + i];
-    // Another thread may be filling the slots of other chunks, so this compares the ids before it
-    // reads a slot.
+    // Another thread may be filling the slots of its chunks, so the ids are compared before a slot
+    // is read.
     if (window_->id(first + i) != chunk.id) return {};
     const Slot& at = slot(first + i);
     if (at.container != header.number) return {};

@@ -19,7 +19,7 @@ std::shared_ptr<const Frame> FrameCache::find(const FrameKey& key) {
 void FrameCache::insert(const FrameKey& key, std::shared_ptr<const Frame> frame) {
   const std::lock_guard lock(mutex_);
   for (const Entry& entry : entries_) {
-    if (entry.key == key) return;  // Another reader inserted it first.
+    if (entry.key == key) return;  // Another reader was first.
   }
   if (entries_.size() < kFramesMax) {
     entries_.push_back({key, std::move(frame), ++ticks_});

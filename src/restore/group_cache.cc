@@ -11,8 +11,8 @@
 namespace varve::restore {
 namespace {
 
-// How much less a group is worth if its unit is read later anyway. The group then saves no read,
-// but delays one, and the chunks after that need no memory until then.
+// Divides the worth of a group whose unit is read later anyway. The group then only delays the
+// read, and chunks for areas after the delayed read need no memory before the read.
 constexpr double kDelayFactor = 2;
 
 }  // namespace
@@ -27,7 +27,7 @@ void GroupCache::remove(std::size_t bytes) {
   meter_->remove(bytes);
 }
 
-/// Returns the memory of the group per byte of reading that it saves.
+/// Returns the memory of the group per byte of saved reading.
 double GroupCache::cost(const Group& group) {
   const double cost = static_cast<double>(group.bytes) /
                       static_cast<double>(std::max<std::size_t>(group.read_bytes, 1));
@@ -84,7 +84,7 @@ void GroupCache::forget(Chunks::iterator it) {
   chunks_.erase(it);
 }
 
-/// Sets what the unit's groups save: a read, or only its delay until a later area.
+/// Sets whether the unit's groups save a read, or only delay the read until a later area.
 void GroupCache::set_before_read(const Unit& unit, bool is_before_read) {
   for (auto it = groups_.lower_bound({unit, 0}); it != groups_.end() && it->first.unit == unit;
        ++it) {
@@ -95,7 +95,7 @@ void GroupCache::set_before_read(const Unit& unit, bool is_before_read) {
   }
 }
 
-/// Removes a group and all later ones of its unit.
+/// Removes a group and all later groups of the unit.
 void GroupCache::forget_from(Groups::iterator group) {
   const Unit unit = group->first.unit;
   while (group != groups_.end() && group->first.unit == unit) {
@@ -163,7 +163,7 @@ void GroupCache::on_used(ChunkId id, std::uint64_t next_use) {
 
 void GroupCache::on_entered(std::uint64_t position) {
   now_ = position;
-  // Chunks that could not be read.
+  // Removes the chunks that could not be read.
   for (const std::uint64_t id : std::exchange(planned_, {})) {
     const auto it = chunks_.find(id);
     if (it != chunks_.end() && !it->second.bytes) forget(it);

@@ -19,7 +19,7 @@ void HeaderAnnouncer::announce() {
 }
 
 /// Announces the next container. Returns false at the end of the file, or if a location cannot be
-/// found. The read of that chunk reports the error.
+/// found. The read of the chunk reports the error.
 bool HeaderAnnouncer::announce_next() {
   const auto& runs = file_.content.recipe->runs;
   while (run_ < runs.size()) {

@@ -54,7 +54,7 @@ void LookAheadWindow::pop() {
 }
 
 void LookAheadWindow::erase(std::size_t cell) {
-  // Entries that probed past the cell move up. The table then needs no tombstones.
+  // Entries that probed past the cell move up, so the table needs no tombstones.
   const std::size_t table_mask = table_.size() - 1;
   std::size_t hole = cell;
   for (std::size_t at = (cell + 1) & table_mask; table_[at] != kNone; at = (at + 1) & table_mask) {

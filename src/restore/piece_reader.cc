@@ -11,8 +11,8 @@
 namespace varve::restore {
 namespace {
 
-// Containers that a distant store is asked for in advance: for them or their headers, and for parts
-// of them, which needs the header.
+// Maximum of containers requested in advance from a distant store: as a whole or for the header,
+// and for slices, which need the header first.
 constexpr std::size_t kContainersAhead = 64;
 constexpr std::size_t kSlicesAhead = 16;
 
@@ -88,7 +88,7 @@ bool PieceReader::wants_most(Pieces pieces) {
   return run && wanted * kWholeContainerShare >= run->count;
 }
 
-/// Requests the container's header from a distant store, or all of it if most is wanted.
+/// Requests the container's header from a distant store, or the whole container if most is wanted.
 void PieceReader::announce(Pieces pieces) {
   const auto container = static_cast<ContainerNumber>(pieces.front().container);
   if (wants_most(pieces)) {
@@ -98,7 +98,7 @@ void PieceReader::announce(Pieces pieces) {
   }
 }
 
-/// Requests the slices of a container of which little is wanted. Waits for its header.
+/// Requests the slices of a container if little of the container is wanted. Waits for the header.
 void PieceReader::announce_slices(Pieces pieces) {
   if (wants_most(pieces)) return;
   const auto header = source_.header(static_cast<ContainerNumber>(pieces.front().container));
@@ -135,7 +135,7 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
   }
   const ReadCosts costs = reader_.costs();
   for (Parts rest = parts_; !rest.empty();) {
-    // Extends the slice while it fits one request and leaves no gap that is cheaper to skip.
+    // Extends the slice while the slice fits one request and has no gap that is cheaper to skip.
     const auto& frames = (*header)->frames;
     std::size_t n = 1;
     while (n < rest.size() &&
@@ -145,7 +145,7 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
                 costs.gap_bytes_max)) {
       ++n;
     }
-    // A single frame may be longer than a request, and cannot be divided.
+    // A single frame may be longer than a request; frames cannot be divided.
     while (n < rest.size() && rest[n].frame == rest[n - 1].frame) ++n;
     if (!read_slice(**header, rest.first(n), take)) return false;
     rest = rest.subspan(n);
@@ -153,8 +153,8 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
   return true;
 }
 
-/// Adds the parts of a piece. Returns false, without effect, if the container does not hold what
-/// the piece says.
+/// Adds the parts of a piece. Returns false, without effect, if the container does not match the
+/// piece.
 bool PieceReader::add_parts(const format::ContainerHeader& header, const StoredPiece& piece) {
   const std::size_t end = std::size_t{piece.index} + piece.count;
   if (end > header.chunks.size()) return false;
@@ -166,7 +166,7 @@ bool PieceReader::add_parts(const format::ContainerHeader& header, const StoredP
       parts_.resize(before);
       return false;
     }
-    // The chunks of one frame follow each other in it.
+    // Consecutive chunks of the same frame are also consecutive in the frame.
     if (parts_.size() > before && parts_.back().frame == chunk.frame) {
       parts_.back().bytes += chunk.raw_bytes;
     } else {
@@ -195,7 +195,7 @@ bool PieceReader::read_slice(const format::ContainerHeader& header, Parts parts,
   return true;
 }
 
-/// Passes on the parts of one frame. Passes them on as unread if `stored` is null or damaged.
+/// Passes on the parts of a frame, as unread if `stored` is null or damaged.
 bool PieceReader::read_frame(const format::ContainerHeader& header, Slice slice,
                              const SliceBytes* stored, Parts parts,
                              const VersionReader::PieceTaker& take) {

@@ -11,16 +11,16 @@
 
 namespace varve::restore {
 namespace {
-// A reader of fewer bytes is likely to read their neighbours next, and finds them in the page
-// cache.
+// A reader of fewer bytes is likely to read the neighbouring bytes next, and finds the neighbours
+// in the page cache.
 constexpr std::size_t kOnceBytesMin = 32U << 10;
 
 FrameKey key_of(const RandomReader::Part& part, std::uint32_t frame) {
   return {part.what.version_key, part.header->number, frame, part.header->frames[frame].checksum};
 }
 
-// Announces the chunks of the part that a read of `bytes` needs, as if all had the same length. A
-// distant store is then asked for them together with the header.
+// Announces the chunks of the part that a read of `bytes` needs, assuming chunks of equal length. A
+// distant store is then asked for the chunks together with the header.
 void announce_chunks(const RunPart& found, const RandomRead& what, std::size_t bytes) {
   if (!what.source->answers_later() || found.bytes == 0) return;
   const auto chunk_at = [&](std::uint64_t offset) {
@@ -65,7 +65,7 @@ Result<void> RandomReader::read(std::span<const Part> parts, FileFrame& last) {
   return {};
 }
 
-/// Announces the part to the kernel. Returns false if all its frames are in the cache.
+/// Announces the part to the kernel. Returns false if all frames of the part are cached.
 bool RandomReader::announce(const Part& part) {
   const auto first = std::ranges::find_if(
       part.pieces, [&](const Piece& piece) { return !frames_.find(key_of(part, piece.frame)); });
@@ -123,8 +123,8 @@ Result<void> RandomReader::plan_part(const RunPart& found, std::span<std::byte> 
   return {};
 }
 
-/// Returns the slice's stored bytes, perhaps in `room`. `wanted`: number of its raw bytes that the
-/// caller wants.
+/// Returns the slice's stored bytes, perhaps in `room`. `wanted`: number of the slice's raw bytes
+/// that the caller wants.
 Result<SliceBytes> RandomReader::fetch(const Part& part, Slice slice, std::size_t wanted,
                                        bool is_announced, std::span<std::byte> room) {
   const format::ContainerHeader& header = *part.header;
@@ -136,7 +136,7 @@ Result<SliceBytes> RandomReader::fetch(const Part& part, Slice slice, std::size_
   }
   bool wants_most = wanted * 2 >= raw_bytes;
   if (header.seal) {
-    // The request reads whole windows, whose other bytes the page cache keeps for the next reads.
+    // The request reads whole windows; the page cache keeps the unused bytes for the next reads.
     SealedWindows::Set windows;
     SealedWindows::add_windows(header, slice, windows);
     wants_most = wanted * 2 > windows.count() * SealedWindows::kWindowBytes;
@@ -163,8 +163,8 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
       deliver(pieces[i++], std::move(frame));
       continue;
     }
-    // Fetches neighbouring frames in one request. A part has no gaps, so its frames follow each
-    // other.
+    // Fetches neighbouring frames in one request. A part has no gaps, so its frames are
+    // consecutive.
     Slice slice{pieces[i].frame, pieces[i].frame};
     std::size_t j = i + 1;
     while (j < pieces.size() &&
@@ -187,8 +187,8 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
       const std::size_t raw_bytes = header.frames[piece.frame].raw_bytes;
       if (piece.out.size() == raw_bytes) {
         VARVE_TRY(decode(piece.out));
-        // The frame is delivered completely and will hardly be wanted again, so the cache does not
-        // keep it.
+        // The frame is delivered completely and will hardly be wanted again, so the frame is not
+        // cached.
         continue;
       }
       auto frame = std::make_shared<Frame>(raw_bytes, frame_buffers_);

@@ -11,12 +11,12 @@
 namespace varve::restore {
 namespace {
 
-// Changed chunks are in other containers and interrupt the run of their neighbours. This memory
-// lets each container be announced once nevertheless.
+// Changed chunks are in separate containers and interrupt the run of their neighbours. The memory
+// of recent containers prevents repeated announcements of the same container.
 constexpr std::ptrdiff_t kContainersRemembered = 32;
 
-// Counts the chunks of one run only. The chunks of a container are of one age or one category, so
-// that its other runs are needed as much.
+// Counts the chunks of one run only. All chunks of a container have the same age or category, so
+// the remaining runs are needed as much.
 bool is_mostly_needed(const LookAheadWindow& chunks, const layout::LocationRun& run) {
   std::uint64_t needed = 0;
   for (std::uint32_t i = 0; i < run.count; ++i) {
@@ -60,7 +60,7 @@ void ReadAnnouncer::announce(const LookAheadWindow& chunks, std::uint64_t from,
       }
     }
   };
-  // A distant source queues its requests, and the planner asks for the first headers at once.
+  // A distant source queues its requests, and the planner needs the first headers at once.
   if (workers_ != nullptr && !source_->answers_later()) {
     workers_->run(std::move(tell));
   } else {

@@ -16,7 +16,7 @@ ReadCosts costs_of_disk(double request_seconds, double bytes_per_second) {
   const double gap = std::clamp(request_seconds * bytes_per_second, kGapBytesMin, kGapBytesMax);
   ReadCosts costs;
   costs.gap_bytes_max = static_cast<std::uint32_t>(gap);
-  // Requests long enough that their start takes at most a fifth of their time.
+  // Makes requests so long that the start takes at most a fifth of the request's time.
   costs.request_bytes_max = std::clamp<std::uint32_t>(
       4 * costs.gap_bytes_max, static_cast<std::uint32_t>(kSliceBytesMax), kRequestBytesMax);
   return costs;

@@ -9,7 +9,7 @@ namespace varve::restore {
 namespace {
 // A chunk moves at most once per version, so the second attempt nearly always finds all chunks.
 constexpr unsigned kMovesMax = 4;
-// A smaller file has its headers in memory after a few reads anyway.
+// A smaller file's headers are in memory after a few reads anyway.
 constexpr std::uint64_t kHeadersFileBytesMin = 32U << 20;
 }  // namespace
 
@@ -98,7 +98,7 @@ bool FileHandle::copy_from_memory(std::uint64_t offset, std::span<std::byte> out
     return true;
   });
   if (!done) return false;
-  // Starting a session may wait, so it is left to a later read.
+  // Starting a session may wait, so a later read starts the session.
   static_cast<void>(note_read(offset, out.size()));
   context_.bytes_delivered->add(out.size());
   return true;
@@ -162,8 +162,8 @@ SharedBytes FileHandle::lend_from_session(std::uint64_t offset, std::uint64_t da
   return {std::move(taken->area), lent};
 }
 
-/// Lends at most `bytes` from an existing session, after waiting until they are assembled. Returns
-/// nothing for a hole and without a session.
+/// Lends at most `bytes` from an existing session, after waiting until the bytes are assembled.
+/// Returns nothing for a hole, or without a session.
 SharedBytes FileHandle::lend(std::uint64_t offset, std::size_t bytes) {
   const FilePosition at = index_.find(offset);
   bytes = static_cast<std::size_t>(bytes_to_hole(at, bytes));
@@ -202,14 +202,14 @@ RandomRead FileHandle::random_read(const FilePosition& at) {
           at.run_offset,     at.data_offset, has_jumped()};
 }
 
-/// Returns whether the last read follows no other one. A read from the file's start may be the
-/// first of many.
+/// Returns whether the last read does not continue an earlier read. A read from the file's start
+/// may begin a sequence.
 bool FileHandle::has_jumped() {
   const std::lock_guard lock(mutex_);
   return streak_ == 1 && streak_begin_ > 0;
 }
 
-/// Returns the bytes of the stretch that belong to its first run.
+/// Returns the bytes of the stretch within the stretch's first run.
 std::span<std::byte> FileHandle::first_run(const Stretch& stretch) const {
   const std::uint64_t left = index_.recipe().runs[stretch.at.run].bytes - stretch.at.run_offset;
   return stretch.out.first(
@@ -230,7 +230,7 @@ Result<void> FileHandle::read_random(const Stretch& stretch) {
   if (headers_) headers_->on_read(*context_.prefetchers);
   FileFrame last;
   auto read = try_random(stretch, last);
-  // Chunks may move during the read. It then locates them again.
+  // Chunks may move during the read. A new attempt locates the chunks again.
   for (unsigned i = 0; i < kMovesMax && !read && read.error().code() == ErrorCode::kStale; ++i) {
     read = try_random(stretch, last);
   }
@@ -243,8 +243,8 @@ Result<void> FileHandle::read_random(const Stretch& stretch) {
   return {};
 }
 
-/// Tracks the order of the reads. Returns the offset at which a session should start, if one is
-/// due.
+/// Tracks the order of the reads. Returns the offset at which a session should start, if a session
+/// is due.
 std::optional<std::uint64_t> FileHandle::note_read(std::uint64_t offset, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t end = offset + bytes;
@@ -268,9 +268,9 @@ std::optional<std::uint64_t> FileHandle::note_read(std::uint64_t offset, std::si
   }
   ++streak_;
   streak_end_ = end;
-  // A reader that begins at the start of a file is more likely to read all of it.
+  // A reader starting at the beginning of a file is more likely to read all of the file.
   if (streak_ < (streak_begin_ == 0 ? 2U : 3U)) return std::nullopt;
-  // Overtaking requests leave few gaps; a reader that skips leaves many.
+  // Overtaking requests leave few gaps; a skipping reader leaves many.
   if (streak_bytes_ < (streak_end_ - streak_begin_) / 2) return std::nullopt;
   return last_end;
 }
@@ -281,7 +281,7 @@ bool FileHandle::was_read_whole() {
   return streak_begin_ == 0 && streak_end_ == size && !from_session_;
 }
 
-/// Returns the stream start at the chunk that holds the first data byte at or after `at`.
+/// Returns the stream start at the chunk with the first data byte at or after `at`.
 Result<StreamStart> FileHandle::locate_start(const FilePosition& at) {
   const format::RecipeRun& run = index_.recipe().runs[at.run];
   VARVE_TRY_ASSIGN(const auto part, locator_.find(*file_.source, run, at.run, at.run_offset));
@@ -314,7 +314,7 @@ void FileHandle::start_session(std::uint64_t offset) {
   }
   if (at.run == runs.size()) return;
   auto start = locate_start(at);
-  if (!start) return;  // A random read of these bytes reports the error.
+  if (!start) return;  // A random read of the same bytes reports the error.
   const std::uint64_t position = start->data_offset;
   auto future = file_.future ? file_.future() : nullptr;
   context_.sessions->start(

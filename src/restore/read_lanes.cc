@@ -12,10 +12,10 @@
 namespace varve::restore {
 namespace {
 
-// Shared with the workers, because a worker may start when the call has already returned.
+// Shared with the workers, because a worker may start after the call has returned.
 struct Round {
   std::atomic<std::size_t> next = 0;
-  std::mutex mutex;  // No other lock is taken under it.
+  std::mutex mutex;  // No further lock is taken under it.
   std::condition_variable left;
   std::size_t inside = 0;
   bool is_closed = false;
@@ -30,7 +30,7 @@ ReadLanes::ReadLanes(BufferPool* buffers, base::ThreadPool* workers, std::size_t
   const std::size_t count = std::max<std::size_t>(useful, 1);
   const std::size_t room = layout::room_for(stored_bytes);
   const std::size_t lane_bytes = room + format::kFrameRawBytesMax;
-  // Uses huge pages if these are not much more memory than needed: see BufferPool.
+  // Uses huge pages unless they would need much more memory: see BufferPool.
   const std::size_t bytes = count * lane_bytes;
   memory_ = buffers->acquire(count > 1 ? std::max(bytes, BufferPool::kSlotsBytes) : bytes);
   for (std::size_t i = 0; i < count; ++i) {

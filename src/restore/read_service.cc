@@ -16,10 +16,10 @@ constexpr std::size_t kPrefetchThreads = 2;
 constexpr std::size_t kReadThreads = 4;
 constexpr std::size_t kAheadThreads = 3;
 constexpr std::size_t kSpareFrames = 4;
-// A session has up to four areas, and readers hold up to five that it has left. They return several
-// at a time, and fresh memory has to be cleared by the kernel.
+// A session has up to four areas, and readers hold up to five more that the session has dropped.
+// Readers return several areas at a time, and the kernel has to clear fresh memory.
 constexpr std::size_t kSpareAreas = 6;
-// Memory that all sessions share: the frames of random access and the spare buffers.
+// Memory shared by all sessions: the frames of random access and the spare buffers.
 constexpr std::size_t kSharedBytes =
     (FrameCache::kFramesMax + kSpareFrames) * format::kFrameRawBytesMax + BufferPool::kSlotsBytes;
 
@@ -65,7 +65,7 @@ Result<std::unique_ptr<ReadHandle>> ReadServiceImpl::open(ReadableFile file) {
       {&sessions_, &random_, &prefetchers_, &metrics_.delivered_bytes}, std::move(file)));
 }
 
-// Without a session, the first files would be read one after the other, each by a round trip.
+// Without a session, the first files would be read sequentially, each with a round trip.
 void ReadServiceImpl::will_read_after(const ReadableFile& file) {
   if (!file.source->answers_later()) return;
   const std::lock_guard lock(mutex_);

@@ -31,7 +31,7 @@ FilePosition RecipeIndex::find(std::uint64_t offset) {
   const auto after =
       std::upper_bound(marks_.begin(), marks_.end(), offset,
                        [](std::uint64_t at, const Mark& mark) { return at < mark.offset; });
-  // The first mark is at offset 0, so every offset has a mark at or before it.
+  // The first mark is at offset 0, so a mark exists at or before every offset.
   const auto mark = std::prev(after);
   FilePosition position;
   position.run = static_cast<std::size_t>(mark - marks_.begin()) * kRunsPerMark;

@@ -22,7 +22,7 @@ Error length_mismatch(const format::RecipeRun& run) {
 /// The part of `run` that begins at chunk `chunk`. The caller sets offset and bytes.
 struct Located {
   RunPart part;
-  bool whole = false;  // True if it is a whole location run, whose length is known.
+  bool whole = false;  // True for a whole location run, whose length is known.
   std::uint64_t raw_bytes = 0;
 };
 
@@ -106,14 +106,14 @@ Result<RunPart> RunLocator::find(layout::ChunkSource& source, const format::Reci
     part.offset = at.offset;
     const std::uint64_t left = run.bytes - at.offset;
     if (part.chunk + part.count == run.count) {
-      part.bytes = left;  // The rest is the last part, so its container's header need not be read.
+      part.bytes = left;  // The rest is the last part: no need to read the container's header.
     } else if (located.whole) {
       part.bytes = located.raw_bytes;
     } else if (auto measured = measure(source, part); measured) {
       part.bytes = *measured;
     } else {
-      // Only the first part can begin inside a location run. If its container's table is damaged,
-      // its length is that of the run minus the other parts.
+      // Only the first part can begin inside a location run. If the table of the container is
+      // damaged, the part's length is the run's length minus the length of the remaining parts.
       const auto rest = measure_rest(source, run, part.chunk + part.count);
       if (!rest || *rest > left) return std::move(measured).error();
       part.bytes = left - *rest;

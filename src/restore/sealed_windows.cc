@@ -12,8 +12,7 @@
 namespace varve::restore {
 
 namespace {
-// Room for the windows that are kept, and for two blocks that readers still hold or that are being
-// read.
+// Memory for the cached windows, and for two blocks that are being read or still held by readers.
 constexpr std::size_t kBlockRoom =
     layout::room_for(SealedWindows::kTogetherMax * SealedWindows::kWindowBytes);
 constexpr std::size_t kMemoryBytes =
@@ -23,11 +22,11 @@ constexpr std::size_t kMemoryBytes =
 enum class Around : bool { kNo, kYes };
 }  // namespace
 
-/// Memory of the blocks, in one piece that is large enough for huge pages. Fresh memory in small
-/// pages costs a page fault for every 4 KiB, as much as the read that fills it. A block takes the
-/// lowest place, so a reader of few windows touches little of the piece.
+/// Memory of the blocks, in one piece large enough for huge pages. Fresh memory in small pages
+/// costs a page fault for every 4 KiB, as much as the read into the memory. A block takes the
+/// lowest free place, so a reader of few windows touches little of the piece.
 struct SealedWindows::Memory {
-  /// Returns `bytes` that give_back() returns later, or an empty span if no place is large enough.
+  /// Returns `bytes` of memory for give_back(), or an empty span if no place is large enough.
   std::span<std::byte> take(std::size_t bytes) {
     const std::lock_guard lock(mutex);
     if (!all) all.emplace(kMemoryBytes);
@@ -53,15 +52,15 @@ struct SealedWindows::Memory {
   std::vector<std::span<std::byte>> used;  // Ascending.
 };
 
-/// The bytes of an entry. The first reader loads them, and others wait for it. The memory is free
-/// again when the cache has dropped the entry and the last reader has finished.
+/// The bytes of an entry. The first reader loads the bytes, and later readers wait. The memory is
+/// free again when the cache has dropped the entry and the last reader has finished.
 struct SealedWindows::Block {
   explicit Block(std::shared_ptr<Memory> of) : source(std::move(of)) {}
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   ~Block() { leave_room(); }
 
-  /// Takes memory for `count` bytes. Readers that hold many blocks make it take memory of its own.
+  /// Takes memory for `count` bytes. Allocates separate memory while readers hold many blocks.
   std::span<std::byte> take_room(std::size_t count) {
     leave_room();
     room = source->take(count);
@@ -77,7 +76,7 @@ struct SealedWindows::Block {
   std::mutex mutex;
   std::span<std::byte> room;               // Memory of `source`.
   std::optional<base::AlignedBuffer> own;  // Used if `source` has no room.
-  std::span<const std::byte> bytes;        // Empty until they are loaded.
+  std::span<const std::byte> bytes;        // Empty until loaded.
   store::UnreadParts unread;               // Parts of `bytes`.
 };
 
@@ -91,7 +90,8 @@ void SealedWindows::add_windows(const format::ContainerHeader& header, Slice sli
   }
 }
 
-/// Returns the request for the first wanted window, which is not kept. The caller holds the mutex.
+/// Returns the request for the first wanted window, which is not cached. The caller holds the
+/// mutex.
 SealedWindows::Entry SealedWindows::request_for(const Wanted& wanted, const Plan& plan) const {
   Set kept;
   for (const Entry& one : entries_) {
@@ -122,9 +122,9 @@ SealedWindows::Entry SealedWindows::request_for(const Wanted& wanted, const Plan
   return {wanted.salt, first, count, run_before(first) + count, std::make_shared<Block>(memory_)};
 }
 
-/// Returns the entry of the first wanted window. Adds one if none is kept.
+/// Returns the entry of the first wanted window. Adds an entry if the window is not cached.
 SealedWindows::Entry SealedWindows::find(const Wanted& wanted, const Plan& plan) {
-  std::vector<std::shared_ptr<Block>> dropped;  // Ends after the lock.
+  std::vector<std::shared_ptr<Block>> dropped;  // Destroyed after the unlock.
   Entry entry;
   {
     const std::lock_guard lock(mutex_);
@@ -143,7 +143,7 @@ SealedWindows::Entry SealedWindows::find(const Wanted& wanted, const Plan& plan)
   return entry;
 }
 
-/// Returns an entry of one window, in place of the one that has it.
+/// Returns an entry of a single window, replacing the entry with the window.
 SealedWindows::Entry SealedWindows::alone(const Salt& salt, std::uint32_t index) {
   std::vector<std::shared_ptr<Block>> dropped;
   Entry entry{salt, index, 1, 1, std::make_shared<Block>(memory_)};
@@ -157,7 +157,7 @@ SealedWindows::Entry SealedWindows::alone(const Salt& salt, std::uint32_t index)
   return entry;
 }
 
-/// Adds an entry, and drops the ones that were not used for longest. The caller holds the mutex.
+/// Adds an entry, and drops the least recently used entries. The caller holds the mutex.
 void SealedWindows::add(Entry entry, std::vector<std::shared_ptr<Block>>& dropped) {
   std::size_t windows = entry.count;
   for (const Entry& one : entries_) windows += one.count;
@@ -177,7 +177,7 @@ Result<SliceBytes> SealedWindows::read(layout::ChunkSource& source,
                                        Cost& cost) {
   VARVE_ASSERT(header.seal.has_value());
   const std::uint32_t data = data_end(header);
-  // Loads the bytes of an entry, whose block is locked.
+  // Loads the bytes of an entry. The caller holds the mutex of the entry's block.
   const auto load = [&](const Entry& entry, Around around) -> Result<void> {
     const auto begin = static_cast<std::uint32_t>(entry.first * kWindowBytes);
     const std::size_t bytes = std::min<std::size_t>(entry.count * kWindowBytes, data - begin);
@@ -216,7 +216,7 @@ Result<SliceBytes> SealedWindows::read(layout::ChunkSource& source,
     std::unique_lock lock(entry.block->mutex);
     if (entry.block->bytes.empty()) {
       auto loaded = load(entry, Around::kNo);
-      // Perhaps only windows that nobody wants are unreadable, so this reads the wanted one.
+      // The unreadable windows may not be wanted at all, so the wanted window is read alone.
       if (!loaded && entry.count > 1) {
         lock.unlock();
         entry = alone(wanted.salt, wanted.first);

@@ -9,26 +9,26 @@ namespace {
 
 constexpr std::size_t kAreaBytesMax = 4U << 20;
 constexpr std::size_t kAreaBytesMin = 512U << 10;
-// The first area is small, because the reader waits for it and may still leave.
+// The first area is small, because the reader waits for the area and may still leave.
 constexpr std::size_t kFirstAreaBytes = 1U << 20;
-// Number of areas kept: the previous, the current and the next one.
+// Number of areas kept: the previous, the current and the next.
 constexpr std::size_t kAreasKept = 3;
-// The same plus one that a reader has not finished copying.
+// The kept areas, plus an area that a reader has not finished copying.
 constexpr std::size_t kAreasCounted = kAreasKept + 1;
-// Maximum of lent areas that the session no longer keeps. They count as the reader's memory,
-// because they replace its buffers.
+// Maximum of lent areas that the session has dropped. Lent areas count as the reader's memory,
+// because they replace the reader's buffers.
 constexpr std::ptrdiff_t kAreasLentMax = 5;
 
 // Maximum distance of a reader from the frontier of its session, in files or bytes.
 constexpr std::uint64_t kFilesAhead = 8;
 constexpr std::uint64_t kBytesAhead = 16U << 20;
-// Largest gap that is read rather than skipped.
+// Largest gap to read; larger gaps are skipped.
 constexpr std::uint64_t kSkipBytesMin = 1U << 20;
-// A reader that has read this much without a gap is likely to continue.
+// After a gapless read of kSteadyBytes, a reader is likely to continue.
 constexpr std::uint64_t kSteadyBytes = 8U << 20;
-// Requests grow with the bytes that the reader has read without a gap, from this many on.
+// Requests grow with the bytes read without a gap, from kLongRequestsAfterBytes on.
 constexpr std::uint64_t kLongRequestsAfterBytes = 4U << 20;
-// A session ends when this much was assembled and hardly any of it was read.
+// A session ends after assembling kWasteBytes if hardly any of them were read.
 constexpr std::uint64_t kWasteBytes = 32U << 20;
 
 std::size_t area_bytes_for(std::size_t memory_bytes) {
@@ -74,8 +74,8 @@ EngineMemory Session::engine_memory() const {
   return {memory_bytes_, std::max(held, kAreasCounted * area_bytes_max_)};
 }
 
-/// Returns the limit for requests: half of what the reader has read without a gap, if that is
-/// much. So a reader that leaves out files has little read in vain.
+/// Returns the limit for requests: half of the bytes read without a gap, if there are many. So if a
+/// reader leaves out files, little was read in vain.
 std::size_t Session::request_bytes() const {
   const std::uint64_t steady = frontier_ - steady_since_;
   if (steady < kLongRequestsAfterBytes) return kSliceBytesMax;
@@ -130,8 +130,8 @@ bool Session::may_lend() const {
 }
 
 /// Returns whether to assemble the next area. One area in advance is due for every reader. A second
-/// one is due for a reader that leaves nothing out. Otherwise the disk would be idle from the end
-/// of an assembly until the reader enters the new area.
+/// area is due for a reader without gaps. Otherwise the disk would be idle from the end of an
+/// assembly until the reader enters the new area.
 bool Session::is_due() const {
   if (assembling_ || ended_ || dropped_) return false;
   if (areas_.empty() || areas_.back()->position() < frontier_) return true;
@@ -152,7 +152,7 @@ void Session::start() {
 void Session::prefetch() {
   Lock lock(mutex_);
   prefetch_queued_ = false;
-  while (is_due()) assemble(lock);  // A reader may have assembled it already.
+  while (is_due()) assemble(lock);  // A reader may have assembled the area already.
 }
 
 /// Assembles one area. Releases the lock during the assembly.
@@ -201,7 +201,8 @@ bool Session::expects(std::uint64_t ordinal, std::uint64_t data_offset) {
   if (const auto area = find_area(position)) return area->good_bytes(position) > 0;
   if (position < next_position_ || ended_) return false;
   if (position <= frontier_ + area_bytes_max_ + kReorderBytes) return true;
-  // A request for another file before the present one is finished comes from another reader.
+  // A request for a different file before the end of the present file comes from a different
+  // reader.
   if (data_offset > kReorderBytes || !at_file_end_) return false;
   if (file->number > frontier_file_ + kFilesAhead && file->position > frontier_ + kBytesAhead) {
     return false;
@@ -234,7 +235,7 @@ void Session::set_memory(std::size_t bytes) {
   memory_bytes_ = bytes;
   area_bytes_max_ = area_bytes_for(bytes);
   area_bytes_ = std::min(area_bytes_, area_bytes_max_);
-  // During an assembly, assemble() sets it at its end.
+  // During an assembly, assemble() sets the memory at the end.
   if (!assembling_ && engine_) engine_->set_memory(engine_memory());
 }
 

@@ -7,8 +7,8 @@
 namespace varve::restore {
 namespace {
 
-// Reads of other sessions after which a session counts as idle. Without this limit, one reader too
-// many would make all sessions restart again and again.
+// Number of reads by other sessions after which a session counts as idle. Without the limit, a
+// single reader too many would make all sessions restart again and again.
 constexpr std::uint64_t kIdleTicks = 32;
 // Ordinals also count directories and symlinks, so neighbours may be a few apart.
 constexpr std::uint64_t kNeighbourDistanceMax = 16;
@@ -31,7 +31,7 @@ std::optional<AreaBytes> SessionManager::take(const void* reader, const Readable
                                               TakeFor purpose) {
   Removed removed;
   const std::lock_guard lock(mutex_);
-  // A reader that cannot borrow requests a copy next, which counts.
+  // A reader that cannot borrow requests a copy next; the copy counts.
   if (purpose == TakeFor::kCopy) ++ticks_;
   for (Member& member : members_) {
     if (member.session->version_key() != file.version_key) continue;
@@ -58,7 +58,7 @@ std::shared_ptr<Session> SessionManager::find_expecting(const ReadableFile& file
   return nullptr;
 }
 
-/// Returns the index of the session to end for a new one, or members_.size() if there is none.
+/// Returns the index of the session to end for a new session, or members_.size() if there is none.
 std::size_t SessionManager::free_candidate(const void* reader) const {
   std::size_t best = members_.size();
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -99,7 +99,7 @@ bool SessionManager::has_room(const void* reader) {
   return members_.size() + starting_ < sessions_max_ || free_candidate(reader) < members_.size();
 }
 
-/// Reserves a place for a session. May remove a session that its reader has left or that is idle.
+/// Reserves a place for a session. May remove an idle session, or a session left by its reader.
 bool SessionManager::make_room(const void* reader, Removed& removed) {
   remove_finished(removed);
   const std::size_t candidate = free_candidate(reader);
@@ -121,13 +121,13 @@ std::shared_ptr<Session> SessionManager::start(const ReadableFile& file,
   Removed removed;
   std::unique_lock lock(mutex_);
   if (!make_room(reader, removed)) return nullptr;
-  // The session sizes its tables by this share. They keep their size when more sessions share the
-  // memory later, and must fit the smaller share, too.
+  // The session sizes its tables by the share. The tables keep their size when more sessions share
+  // the memory later, and so must fit the smaller share, too.
   const std::size_t share =
       std::min(memory_bytes_ / (members_.size() + starting_), 4 * (memory_bytes_ / sessions_max_));
   lock.unlock();
   removed.clear();
-  // The stream looks up its first files, which is I/O.
+  // The stream looks up the first files, and a lookup is I/O.
   auto session = Session::create(context_, file.version_key, file.source, std::move(stream),
                                  position, share, reads_all);
   lock.lock();
@@ -142,7 +142,7 @@ std::shared_ptr<Session> SessionManager::start(const ReadableFile& file,
   return std::move(*session);
 }
 
-/// Continues the trail that leads to the file, or begins a new one. Returns its length.
+/// Continues the trail leading to the file, or begins a new trail. Returns the length of the trail.
 unsigned SessionManager::follow(std::uint64_t version_key, std::uint64_t ordinal) {
   const auto it = std::find_if(trails_.begin(), trails_.end(), [&](const Trail& one) {
     return one.version_key == version_key && ordinal > one.ordinal &&

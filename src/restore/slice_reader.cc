@@ -48,7 +48,7 @@ Result<SliceBytes> SliceReader::read(layout::ChunkSource& source,
   return SliceBytes{out};
 }
 
-/// Reads a slice after `error`, which says that not all of its bytes can be read.
+/// Reads a slice after `error`, the error of a read with unreadable bytes.
 Result<SliceBytes> SliceReader::read_around(layout::ChunkSource& source,
                                             const format::ContainerHeader& header, Slice slice,
                                             std::span<std::byte> out, Error error) {
@@ -78,7 +78,7 @@ Result<SliceBytes> SliceReader::read_once(layout::ChunkSource& source,
 
 void SliceReader::announce(layout::ChunkSource& source, const format::ContainerHeader& header,
                            Slice slice) {
-  // The storage would see how the pieces of a file are spread, beside the windows.
+  // The storage would see the spread of the pieces of a file, beside the windows.
   if (header.seal) return;
   source.will_read_data(header.number, header.frames[slice.first].offset,
                         slice_bytes(header, slice));

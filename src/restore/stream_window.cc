@@ -54,7 +54,7 @@ void StreamWindow::fill(std::uint64_t bytes_max) {
   }
 }
 
-/// Removes the first chunk and subtracts it from all counters.
+/// Removes the first chunk and subtracts the chunk from all counters.
 void StreamWindow::pop_chunk() {
   const std::uint64_t bytes = average_chunk(runs_.front());
   if (near_.at == chunks_.begin()) {

@@ -13,12 +13,12 @@
 namespace varve::restore {
 namespace {
 
-// Maximum memory of a chunk in the window: 24 bytes there, and 32 in the stream's table of files if
-// each file is one chunk.
+// Maximum memory of a chunk in the window: 24 bytes in the window, and 32 in the stream's table of
+// files if each file is one chunk.
 constexpr std::size_t kWindowBytesPerChunk = 56;
 constexpr std::size_t kWindowMemoryShare = 16;
-// Length of the window, as a multiple of the memory: as published, and for GroupCache, which gains
-// from a longer one where memory is small.
+// Length of the window, as a multiple of the memory: as published, and for GroupCache. GroupCache
+// gains from a longer window when memory is small.
 constexpr std::size_t kWindowFactor = 6;
 constexpr std::size_t kLongWindowFactor = 16;
 // Memory for slots, plans and headers during the assembly of one area.
@@ -27,20 +27,20 @@ constexpr std::size_t kPlanBytes = 512U << 10;
 constexpr std::size_t kLaneMemoryShare = 16;
 constexpr std::size_t kLanesMax = 8;
 
-// Share of the memory for reads in advance. It is larger, to keep the disk busy while an area is
-// assembled. With half of it, a cold restore of a large file took a tenth longer.
+// Share of the memory for reads in advance. The share is larger, to keep the disk busy while an
+// area is assembled. With half the share, a cold restore of a large file took a tenth longer.
 constexpr std::size_t kAheadMemoryShare = 7;
 constexpr std::size_t kSlotsAheadMax = 16;
-// Number of areas that are entered if requests join slices. A container has the data of one or two
-// areas, or of more if the data is compressed.
+// Number of entered areas if requests join slices. A container has the data of one or two areas, or
+// of more if the data is compressed.
 constexpr std::size_t kAreasJoined = 4;
 // A distant store answers late, but answers many requests at once. The slots also serve the present
 // area.
 constexpr std::size_t kDistantMemoryShare = 4;
 constexpr std::size_t kDistantSlotsMax = 64;
-// Distance of announcements after the present area: four containers; from a distant store 64. It
-// begins with less than one, and grows with each area, unless the reader has said that it reads
-// all: it may want little.
+// Distance of announcements after the present area: four containers; 64 from a distant store. A
+// distant announcement starts below one container and grows with each area, because the reader may
+// want little; EngineContext::reads_all skips the ramp.
 constexpr std::uint64_t kBytesAnnounced = 16U << 20;
 constexpr std::uint64_t kDistantBytesAnnounced = 256U << 20;
 constexpr std::uint64_t kDistantBytesAnnouncedFirst = 2U << 20;
@@ -177,7 +177,7 @@ void WindowEngine::resize(std::size_t area_bytes) {
     }
   }
   const auto& areas = forward_.areas();
-  // A planned area gets a buffer of `area_bytes` later, so none may be longer.
+  // A planned area gets a buffer of `area_bytes` later, so no planned area may be longer.
   std::size_t kept = 0;
   while (kept < std::min(areas.size(), sizes_.forward)) {
     const ForwardArea::Area& area = areas[kept];
@@ -208,7 +208,7 @@ void WindowEngine::look_ahead() {
   window_.extend_near(bytes, [this](std::uint64_t at) { cache_->on_ahead(chunks().id(at), at); });
 }
 
-/// Removes areas from the end until `areas` are left. Offers the chunks that they already hold to
+/// Removes areas from the end until `areas` are left. Offers the chunks in their filled slots to
 /// the cache.
 void WindowEngine::retreat(std::size_t areas) {
   while (forward_.areas().size() > areas) {
@@ -239,7 +239,7 @@ Result<void> WindowEngine::skip_to(std::uint64_t position) {
   });
 }
 
-/// Adds one more area with its slots, and fills in the cached chunks. Returns false at the end of
+/// Adds a further area with its slots, and fills in the cached chunks. Returns false at the end of
 /// the window.
 Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
   resolver_.forget();  // Chunks may have moved since the last area.
@@ -253,7 +253,7 @@ Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
     const auto place = resolver_.resolve(id);
     if (!place) {
       if (entering_.empty()) return place.error();
-      break;  // The chunks before this one can still be delivered.
+      break;  // The chunks before the failed chunk can still be delivered.
     }
     const format::ChunkEntry& entry = place->header->chunks[place->index];
     const StreamRun& run = window_.run(area.end);
@@ -291,8 +291,8 @@ std::shared_ptr<AssemblyArea> WindowEngine::make_area(const ForwardArea::Area& a
                                         window_.stream_position(area.begin), area.size);
 }
 
-/// Fills the slots of an area with cached chunks. Does it at once, before the chunks that are read
-/// next can evict them.
+/// Fills the slots of an area with cached chunks at once, before the next reads can evict the
+/// chunks.
 void WindowEngine::fill_from_cache(const ForwardArea::Area& area) {
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;
@@ -314,7 +314,7 @@ void WindowEngine::enter_areas(std::size_t bytes_max) {
     forward_.provide(make_area(forward_.areas().front(), bytes_max));
     fill_from_cache(forward_.areas().front());
   }
-  // A reader waits for the very first area, so the engine reads nothing for a second one.
+  // A reader waits for the very first area, so the engine reads nothing for a second area.
   const bool is_first = cycles_ == 0 && !has_published_sizes() && !joins_slices();
   const std::size_t wanted = is_first ? 1 : sizes_.forward;
   while (forward_.areas().size() < wanted) {
@@ -360,7 +360,7 @@ void WindowEngine::adapt(const StreamWindow::Cursor& end) {
     cycle.past_chunks = counters.past_chunks;
     cycle.future_added_bytes = counters.future_added_bytes - future_added_before_;
     cycle.area_bytes = area_bytes_;
-    // Distances count over the whole window, not only over its near part. Otherwise a short window
+    // Distances count over the whole window, not only over the near part. Otherwise a short window
     // would see only near duplicates. The forward area would then grow and make the window even
     // shorter.
     const std::uint64_t window_chunks = chunks().end() - chunks().begin();
@@ -413,7 +413,7 @@ Result<std::shared_ptr<const AssemblyArea>> WindowEngine::assemble(std::size_t b
   containers_read_ = 0;
   if (!is_distant) announce(forward_.areas().front().end.at, kBytesAnnounced);
   cache_->set_area_chunks(forward_.areas().front().end.at - forward_.begin());
-  // Before the reads, so that what they evict depends on the uses after these areas only.
+  // Before the reads, so that the evictions depend only on the uses after these areas.
   cache_->on_entered(forward_.end());
   read_missing();
   adapt(forward_.areas().front().end);

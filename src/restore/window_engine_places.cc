@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The placing part of the engine: stored bytes become chunks in their areas.
+// The placing part of the engine: stored bytes become chunks in areas.
 #include "restore/window_engine.h"
 
 namespace varve::restore {
 
-/// Decodes the needed frames of a slice and places their chunks. Returns false if a frame is bad.
+/// Decodes the needed frames of a slice and places the chunks. Returns false if a frame is bad.
 bool WindowEngine::place_slice(const Job& job, const SliceBytes& stored, ReadLane& lane,
                                IfBad if_bad) {
   const format::ContainerHeader& header = *job.header;
@@ -15,7 +15,7 @@ bool WindowEngine::place_slice(const Job& job, const SliceBytes& stored, ReadLan
       continue;
     }
     const format::FrameEntry& entry = header.frames[frame];
-    // A frame that is needed as a whole is lent to its area, or decoded directly into it.
+    // A frame needed as a whole is lent to an area, or decoded directly into the area.
     auto raw = forward_.in_place(header, frame);
     if (!raw.empty() && lend_frame(job, frame, stored, raw)) continue;
     if (raw.empty() && entry.raw_bytes <= lane.frame.size()) {
@@ -34,8 +34,8 @@ bool WindowEngine::place_slice(const Job& job, const SliceBytes& stored, ReadLan
   return is_good;
 }
 
-/// Lends the stored bytes of a frame to the area that needs it as a whole at `place`. Returns false
-/// if it must be decoded.
+/// Lends the stored bytes of a frame to the area that needs the whole frame at `place`. Returns
+/// false if the frame must be decoded.
 bool WindowEngine::lend_frame(const Job& job, std::uint32_t frame, const SliceBytes& stored,
                               std::span<std::byte> place) {
   if (!stored.holder) return false;
@@ -49,8 +49,8 @@ bool WindowEngine::lend_frame(const Job& job, std::uint32_t frame, const SliceBy
   return true;
 }
 
-/// Copies each chunk of a decoded frame to its slots, and offers it to the cache. `lent` is the
-/// place in an area to which the frame is lent.
+/// Copies each chunk of a decoded frame to the chunk's slots, and offers the chunk to the cache.
+/// `lent`: the place in an area to which the frame is lent.
 void WindowEngine::place_frame(const format::ContainerHeader& header, std::uint32_t frame,
                                std::span<const std::byte> raw, const std::byte* lent) {
   const format::FrameEntry& entry = header.frames[frame];

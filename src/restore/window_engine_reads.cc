@@ -8,14 +8,14 @@
 namespace varve::restore {
 namespace {
 
-// Attempts to read a chunk that the arranger moves again and again. The engine then marks the chunk
-// bad, and the reader fetches it by random access.
+// Attempts to read a chunk that the arranger moves again and again. After the last attempt, the
+// engine marks the chunk bad, and the reader fetches the chunk by random access.
 constexpr int kRoundsMax = 4;
-// Distance up to which the engine reads frames for later, in multiples of the memory. A chunk that
-// is needed later than that is often evicted before.
+// Distance up to which the engine reads frames for later, in multiples of the memory. Chunks needed
+// later are often evicted before use.
 constexpr std::uint64_t kLaterFactor = 2;
-// Up to this size, a container is read by one request if the cache has room for what is needed
-// later. A small version of a large series has such containers, which all areas need.
+// Up to this size, a container is read by one request if the cache has room for the chunks needed
+// later. A small version of a large series has small containers that all areas need.
 constexpr std::size_t kSmallContainerBytes = 1U << 20;
 
 }  // namespace
@@ -79,7 +79,7 @@ void WindowEngine::plan_reads() {
   if (cache_->chooses_in_advance()) announce_chunks();
 }
 
-/// Announces the chunks that the jobs read and that the window needs again.
+/// Announces the chunks of the jobs that the window needs again.
 void WindowEngine::announce_chunks() {
   for (const Job& job : jobs_) {
     const format::ContainerHeader& header = *job.header;
@@ -104,13 +104,14 @@ void WindowEngine::announce_chunks() {
   cache_->on_all_planned();
 }
 
-/// Plans the slices of the empty slots of the later areas that have no plan yet, with the same
-/// rules as plan_container().
+/// Plans the slices of the empty slots of the later areas without a plan, with the same rules as
+/// plan_container().
 void WindowEngine::plan_ahead() {
   if (!ahead_.is_usable()) return;
   const std::uint32_t present = forward_.number();
   std::vector<AheadReads::Planned> planned;
-  // The reads of the present area need not wait for a lane each, and may be part of longer ones.
+  // The reads of the present area need not wait for a lane each, and may be part of longer
+  // requests.
   if (reads_all_ahead()) {
     for (const Job& one : jobs_) planned.push_back({one.header, one.slice, present, one.windows});
   }
@@ -122,14 +123,14 @@ void WindowEngine::plan_ahead() {
     std::erase_if(missing, [this](std::uint64_t at) { return cache_->contains(use_of(at)); });
     for_each_container(missing, [&](const auto& places) { plan_ahead(places, planned); });
   }
-  // The last area may share containers with the one after it, if there is one.
+  // The last area may share containers with the next area, if there is a next area.
   const std::uint32_t count = static_cast<std::uint32_t>(areas.size());
   const bool is_open = joins_slices() && count > 1 && count == sizes_.forward;
   ahead_.plan(present, std::move(planned), present + count - (is_open ? 2 : 1));
 }
 
-/// Plans the slices of one container for the last area of `ahead_plans_`, but for the frames that
-/// an area before it reads.
+/// Plans the slices of one container for the last area of `ahead_plans_`, except the frames read by
+/// an earlier area.
 void WindowEngine::plan_ahead(std::span<const std::uint64_t> places,
                               std::vector<AheadReads::Planned>& planned) {
   const ContainerNumber container = forward_.slot(places.front()).container;
@@ -150,8 +151,8 @@ void WindowEngine::plan_ahead(std::span<const std::uint64_t> places,
   plan.needs.emplace(container, std::move(needs));
 }
 
-/// Returns whether the plan of the present area, or of one before the last of `ahead_plans_`, reads
-/// the frame.
+/// Returns whether the plan of the present area, or of an area before the last of `ahead_plans_`,
+/// reads the frame.
 bool WindowEngine::is_read_before(ContainerNumber container, std::uint32_t frame) const {
   const auto job = std::ranges::lower_bound(  // The jobs are sorted by container.
       jobs_, container, {}, [](const Job& one) { return one.header->number; });
@@ -165,9 +166,9 @@ bool WindowEngine::is_read_before(ContainerNumber container, std::uint32_t frame
   });
 }
 
-/// Plans the slices of one container. Slices that one request reads are short, so that several
-/// lanes decode them. The last frames of a small container are read with the others even if only
-/// later areas need them.
+/// Plans the slices of one container. A request of several slices has short slices, so that several
+/// lanes decode them. The last frames of a small container are read in the same request even if
+/// only later areas need them.
 std::vector<Slice> WindowEngine::plan_slices_of(const format::ContainerHeader& header,
                                                 const std::vector<FrameNeed>& needs) const {
   ReadCosts costs = context_.reader->costs();
@@ -177,8 +178,8 @@ std::vector<Slice> WindowEngine::plan_slices_of(const format::ContainerHeader& h
   return split_slices(header, needs, plan_slices(header, needs, costs), kSliceBytesMax);
 }
 
-/// Returns the windows of a sealed container that hold chunks of the look-ahead window. An area's
-/// end is no edge there: requests would show by it how well a piece of a file was compressed.
+/// Returns the windows of a sealed container with chunks of the look-ahead window. The end of an
+/// area must not limit the windows: requests would reveal the compression of a piece of a file.
 SealedWindows::Set WindowEngine::windows_of(const format::ContainerHeader& header) {
   constexpr std::size_t kKnownMax = 16;
   SealedWindows::Set windows;
@@ -194,9 +195,10 @@ SealedWindows::Set WindowEngine::windows_of(const format::ContainerHeader& heade
   return windows;
 }
 
-/// Clears the needs of the frames that no slice fetches, so that a later area's plan reads them in
-/// advance. A plan with short requests to a local disk leaves them to that area: a reader that
-/// skips files would otherwise cause it to read most of what it skips.
+/// Clears the needs of the frames that no slice fetches, so that a later area's plan reads the
+/// frames in advance. A plan with short requests to a local disk leaves the frames to the later
+/// area, without a read in advance: otherwise the engine would read most of the files that a reader
+/// skips.
 void WindowEngine::drop_unfetched(const std::vector<Slice>& slices,
                                   std::vector<FrameNeed>& needs) const {
   if (!reads_all_ahead()) return;
@@ -242,8 +244,8 @@ void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
   for (const Slice& slice : slices) jobs_.push_back({*header, slice, shared, windows});
 }
 
-/// Adds the needs of the plan that was made in advance for the present area, so that its slices
-/// match. Returns false if there is none.
+/// Adds the needs of the plan made in advance for the present area, so that the slices match.
+/// Returns false if there is no plan.
 bool WindowEngine::copy_plan(const format::ContainerHeader& header,
                              std::vector<FrameNeed>& needs) const {
   if (present_plan_.area != forward_.number()) return false;
@@ -255,8 +257,8 @@ bool WindowEngine::copy_plan(const format::ContainerHeader& header,
   return true;
 }
 
-/// Marks the frames that the window needs later and that are near enough to a needed frame to be
-/// fetched with it.
+/// Marks the frames that the window needs later and that are near enough to a needed frame for a
+/// common request.
 void WindowEngine::mark_later(const format::ContainerHeader& header,
                               std::vector<FrameNeed>& needs) {
   const std::uint32_t gap_max = context_.reader->costs().gap_bytes_max;
@@ -320,8 +322,8 @@ bool WindowEngine::is_used(const format::ContainerHeader& header, std::uint32_t 
   return false;
 }
 
-/// Reads a slice; all but short ones past the page cache. The engine verifies the bytes and copies
-/// them to their areas, and another copy in the page cache would cost as much again.
+/// Reads a slice; all but short slices past the page cache. The engine verifies the bytes and
+/// copies them to their areas, and a second copy in the page cache would cost as much again.
 Result<SliceBytes> WindowEngine::fetch(const Job& job, std::span<std::byte> room) {
   const format::ContainerHeader& header = *job.header;
   const SealedWindows::Plan plan{job.windows};
@@ -331,7 +333,7 @@ Result<SliceBytes> WindowEngine::fetch(const Job& job, std::span<std::byte> room
   return context_.reader->read(*context_.source, header, job.slice, room, plan);
 }
 
-/// Fetches a slice and places its chunks. Several threads may call it.
+/// Fetches a slice and places its chunks. Thread-safe.
 void WindowEngine::read_job(const Job& job, ReadLane& lane) {
   const format::ContainerHeader& header = *job.header;
   {
@@ -347,7 +349,7 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
     room = lane.larger.first(lane.larger.capacity());
   }
   auto read = fetch(job, room);
-  // Bytes of a distant store may have been damaged on their way, so this asks once more.
+  // Bytes of a distant store may have been damaged on their way, so the slice is fetched once more.
   if (read && context_.source->answers_later()) {
     if (place_slice(job, {read->bytes, nullptr, read->unread}, lane, IfBad::kStop)) return;
     read = fetch(job, room);
@@ -364,7 +366,7 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
   }
 }
 
-/// Finds the present places of the chunks whose containers were removed.
+/// Finds the present places of the chunks in removed containers.
 void WindowEngine::locate_again() {
   resolver_.forget();
   for (std::uint64_t at = forward_.begin(); at != forward_.end(); ++at) {
