@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lineage profile's layout of one series. New chunks are appended to segments of the active
-// set. The arranger moves them to volumes when they fall out of use (MFDedup, FAST'21 §3).
+// set. The arranger moves unused chunks to volumes (MFDedup, FAST'21 §3).
 #pragma once
 
 #include <atomic>
@@ -25,21 +25,21 @@
 namespace varve::layout {
 
 struct CategoryLayoutOptions {
-  SeriesId series{};  ///< Whose versions refer to the chunks.
-  StoreId store{};    ///< Where the chunks are.
+  SeriesId series{};  ///< Series whose versions refer to the chunks.
+  StoreId store{};    ///< Store of the chunks.
   bool read_only = false;
-  /// Null: the layout keeps open files of its own. Outlives the layout.
+  /// Null: the layout keeps its own open files. Outlives the layout.
   store::OpenFiles* open_files = nullptr;
   const LayoutMetrics* metrics = nullptr;  ///< Null: nothing is counted. Outlives the layout.
 };
 
-/// The layout of one series with an active set and volumes. Thread-safe. Lock order:
-/// arrange_mutex_, then those of the stream.
+/// The layout of one series with an active set and volumes. Thread-safe.
+/// Lock order: arrange_mutex_, then the mutexes of the stream.
 class CategoryLayout final : public Layout {
  public:
   /// The lock for moving or deleting stored chunks: one holder at a time. Readers and the writer of
-  /// an open version need no lock. A deletion asks the arranger to make way, which takes one step
-  /// at most.
+  /// an open version need no lock. A deletion asks the arranger to make way; the arranger first
+  /// finishes at most one step.
   class Exclusive {
    public:
     enum class For { kArranging, kDeleting };
@@ -51,8 +51,8 @@ class CategoryLayout final : public Layout {
     std::unique_lock<std::mutex> lock_;
   };
 
-  /// Opens the layout. Unless read-only, prepares the store and removes the files and bytes
-  /// that a crash left. `compressors` may be null if read-only.
+  /// Opens the layout. Unless read-only, prepares the store and removes the files and bytes left by
+  /// a crash. `compressors` may be null if read-only.
   /// Lifetime: `catalog`, `store`, `codec` and `compressors` must outlive the layout.
   [[nodiscard]] static Result<std::unique_ptr<CategoryLayout>> open(
       const meta::Env& catalog, store::SegmentStore& store, const format::FrameCodec& codec,
@@ -61,7 +61,7 @@ class CategoryLayout final : public Layout {
   [[nodiscard]] Result<void> begin_version(VersionNumber number) override {
     return stream_.begin(number, options_.series, number);
   }
-  /// Has the next chunk of the version get an ordinal of at least `next`. Call it after
+  /// Gives the next chunk of the version an ordinal of at least `next`. Call skip_to() after
   /// begin_version(), before place().
   void skip_to(std::uint32_t next) { stream_.skip_to(next); }
   [[nodiscard]] Result<ChunkId> place(const Fingerprint& fingerprint,
@@ -131,7 +131,7 @@ class CategoryLayout final : public Layout {
 
   [[nodiscard]] const CategoryLayoutOptions& options() const { return options_; }
   [[nodiscard]] const meta::Env& catalog() const { return catalog_; }
-  /// Returns what the layout writes to.
+  /// Returns the objects that the layout writes to.
   [[nodiscard]] StoreParts store_parts() {
     return {catalog_, store_, chunks_.codec(), compressors_, chunks_, numbers_, options_.metrics};
   }

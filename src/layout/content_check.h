@@ -17,21 +17,22 @@
 
 namespace varve::layout {
 
-/// Reads chunks of the pool and compares them. Keeps the frame that it read last, so neighbours
-/// cost one read. Not thread-safe.
+/// Reads chunks of the pool and compares the content. Keeps the last frame, so that neighbouring
+/// chunks cost a single read. Not thread-safe.
 class ContentCheck {
  public:
   ContentCheck(StoredChunks& chunks, const format::Fingerprinter& fingerprinter)
       : chunks_(chunks), fingerprinter_(fingerprinter) {}
 
-  /// The entry of a chunk in its container's table, and the container.
+  /// A container, and the entry of a chunk in the container's table.
   struct Entry {
     std::shared_ptr<const format::ContainerHeader> header;
     const format::ChunkEntry* chunk = nullptr;
   };
-  /// Finds a chunk that is stored under this id. Errors: kCorrupt.
+  /// Finds a chunk by the stored id.
+  /// Errors: kCorrupt.
   [[nodiscard]] Result<Entry> find(ChunkId id);
-  /// Returns whether the chunk's content on disk has the fingerprint. Unreadable content has none.
+  /// Returns whether the chunk's content on disk has the fingerprint; false for unreadable content.
   [[nodiscard]] bool has_content(const Entry& entry, const Fingerprint& fingerprint);
 
   [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
@@ -41,7 +42,7 @@ class ContentCheck {
   const format::Fingerprinter& fingerprinter_;
   std::optional<LocationRun> run_;
   std::shared_ptr<const format::ContainerHeader> header_;
-  std::optional<std::pair<ContainerNumber, std::uint32_t>> frame_;  // In raw_.
+  std::optional<std::pair<ContainerNumber, std::uint32_t>> frame_;  // The frame in raw_.
   std::vector<std::byte> stored_;
   std::vector<std::byte> raw_;
   std::uint64_t bytes_read_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes versions without copying a byte of chunk data. One plan serves both the forecast and the
+// Deletes versions without copying a byte of chunk data. The same plan serves the forecast and the
 // deletion.
 #pragma once
 
@@ -21,32 +21,34 @@ struct DeletionPlan {
   SegmentLedger ledger;
   std::uint64_t chunks = 0;
   std::uint64_t chunk_bytes = 0;  ///< Raw size of the deleted chunks.
-  base::IdRuns dead;              ///< Chunks that no version left refers to.
-  base::IdRuns waiting;           ///< Chunks that only the open version refers to.
-  std::uint64_t unread = 0;       ///< Location runs that stay although a part of them is dead.
+  base::IdRuns dead;              ///< Chunks to which no remaining version refers.
+  base::IdRuns waiting;           ///< Chunks to which only the open version refers.
+  std::uint64_t unread = 0;       ///< Location runs that stay although partly dead.
 
   [[nodiscard]] Result<void> remove(const catalog::LocationRecord& record,
                                     const std::vector<catalog::LocationRecord>& rest);
 };
 
-/// Removes the chunks' locations, and all others in the containers of `categories`. A location run
-/// can be removed in part only if the container's table can be read. Otherwise the run stays, and
-/// takes space until it is arranged or its category is dead. Returns the chunks that were removed
-/// beside `chunks`.
+/// Removes the locations of `chunks`, and all remaining locations in the containers of
+/// `categories`. A location run can be removed in part only if the container's table can be read.
+/// Otherwise the run stays, and takes space until the run is arranged or the category is dead.
+/// Returns the chunks removed beside `chunks`.
 [[nodiscard]] Result<base::IdRuns> remove_chunks(CategoryLayout& layout, const meta::Txn& txn,
                                                  const base::IdRuns& chunks,
                                                  DeadCategories& categories, DeletionPlan& plan);
 
-/// Returns the chunks that a version of `gone` refers to and no other sealed one. They die with
-/// those versions, except for chunks that the open version holds.
+/// Returns the chunks to which a version of `gone` refers and no other sealed version refers. The
+/// chunks die with the versions, except for chunks held by the open version.
 [[nodiscard]] Result<base::IdRuns> dying_chunks(const meta::Txn& txn, SeriesId series,
                                                 const std::vector<VersionNumber>& gone);
 
-/// Plans the deletion of the versions `gone`. Removes the chunks that no other version refers to,
-/// and the categories of volumes whose versions are all gone. Those of a volume with one death are
-/// at the end of the file. `hold` has the chunks that the open version refers to; without it, all
-/// chunks that the open version may refer to stay. Errors: kCorrupt if a version refers to a chunk
-/// in a category to be removed; then nothing may be deleted. Lifetime: `txn` must outlive the plan.
+/// Plans the deletion of the versions `gone`. Removes the chunks to which no remaining version
+/// refers, and the categories of volumes whose versions are all gone. In a volume with a single
+/// death, the dead categories are at the end of the file. `hold` has the chunks to which the open
+/// version refers; without `hold`, all chunks to which the open version may refer stay.
+/// Errors: kCorrupt if a version refers to a chunk in a category to be removed; then nothing may be
+/// deleted.
+/// Lifetime: `txn` must outlive the plan.
 [[nodiscard]] Result<DeletionPlan> plan_deletion(CategoryLayout& layout, const meta::Txn& txn,
                                                  const std::vector<VersionNumber>& gone,
                                                  const OpenHold& hold = {});

@@ -27,35 +27,37 @@ struct DuplicateSearchParts {
   const format::Fingerprinter* fingerprinter = nullptr;
   store::FolderPath folder;    ///< The pool's folder, for files to sort in.
   base::IdRuns kept;           ///< Chunks that must not become aliases.
-  VersionNumber births_end{};  ///< Chunks of this birth and later ones are left out.
-  /// Returns how many chunks of a birth must follow each other, in both places, to become aliases.
+  VersionNumber births_end{};  ///< Chunks of this birth and of later births are left out.
+  /// Returns how many consecutive chunks of a birth are needed, in both places, to become aliases.
   std::function<std::uint32_t(VersionNumber birth)> run_chunks_min;
-  std::function<bool()> stop{};  ///< Asked often; may be empty.
-  /// Called with the bytes that were read since the last call; may be empty.
+  std::function<bool()> stop{};  ///< Called often; may be empty.
+  /// Called with the bytes read since the last call; may be empty.
   std::function<void(std::uint64_t bytes)> pass{};
   std::size_t runs_max = 1U << 20;  ///< Maximum number of runs to return; 24 bytes each.
 };
 
 struct Duplicates {
   std::vector<format::AliasRun> runs;  ///< Ascending. No target is in a run.
-  bool all = true;                     ///< False if there may be more, because there were too many.
+  bool all = true;                     ///< False if the search stopped at runs_max.
   std::uint64_t chunks_compared = 0;
   std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_sorted = 0;  ///< Bytes written to files for sorting, and read from them.
+  std::uint64_t bytes_sorted = 0;  ///< Bytes written to files for sorting, and read back.
 };
 
-/// Compares the fingerprints in the tables of all containers of the pool, by sorting them in
-/// bounded memory. Of chunks with one fingerprint, the younger ones may become aliases of an older
-/// one: the search chooses targets that follow each other, so that readers find runs.
-/// It knows two of the older copies of each chunk, and finds others beside the last target.
+/// Compares the fingerprints in the tables of all containers of the pool, by sorting the
+/// fingerprints in bounded memory. Of chunks with the same fingerprint, younger chunks may become
+/// aliases of an older chunk. The search chooses consecutive targets, so that readers find runs.
+/// The search knows two older copies of each chunk, and finds further copies beside the last
+/// target.
 ///
 /// Source: the post-processing pass of SLADE (Wu et al., TPDS'18). We differ by the choice among
-/// the older copies, and by looking at tables in place of a log of fingerprints.
+/// the older copies, and by reading tables in place of a log of fingerprints.
 class DuplicateSearch {
  public:
   explicit DuplicateSearch(DuplicateSearchParts parts) : parts_(std::move(parts)) {}
 
-  /// Returns nullopt if it was stopped. Errors: those of reading the catalog and of sorting.
+  /// Returns nullopt if stopped.
+  /// Errors: the errors of reading the catalog and of sorting.
   [[nodiscard]] Result<std::optional<Duplicates>> run();
 
  private:
@@ -91,9 +93,9 @@ class DuplicateSearch {
   std::vector<Place> places_;  // Ascending by chunk.
   base::IdRuns located_;
   std::vector<ContainerNumber> containers_;
-  std::vector<Copy> segment_;  // Chunks with copies that follow each other.
+  std::vector<Copy> segment_;  // Consecutive chunks with copies.
   Duplicates found_;
-  std::optional<ContentCheck> of_copy_;  // Read the tables of containers.
+  std::optional<ContentCheck> of_copy_;  // Reads the tables of containers, as does of_target_.
   std::optional<ContentCheck> of_target_;
 };
 

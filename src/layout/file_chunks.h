@@ -11,9 +11,9 @@
 
 namespace varve::layout {
 
-/// Returns the chunks that the catalog locates in the files. Takes their ids from the headers of
-/// the files' containers, so the cost does not grow with the rest of the series. Leaves out the
-/// chunks of a container whose header cannot be read. A file that does not exist has no chunks.
+/// Returns the chunks that the catalog locates in the files. Takes the ids from the headers of the
+/// files' containers, so the cost does not grow with the rest of the series. Leaves out the chunks
+/// of a container with an unreadable header. A missing file has no chunks.
 [[nodiscard]] Result<base::IdRuns> chunks_in_files(CategoryLayout& layout, const meta::Txn& txn,
                                                    const std::vector<SegmentNumber>& files);
 

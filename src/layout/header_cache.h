@@ -15,8 +15,7 @@
 
 namespace varve::layout {
 
-/// Keeps the headers of containers that were read last, and knows which ones are being read.
-/// Thread-safe.
+/// Keeps the most recently used headers of containers, and tracks reads in flight. Thread-safe.
 class HeaderCache {
  public:
   using Header = std::shared_ptr<const format::ContainerHeader>;
@@ -27,14 +26,14 @@ class HeaderCache {
   /// Waits for the announced reads.
   ~HeaderCache();
 
-  /// Returns the header, or nullptr. Waits if an announced read of it is under way.
+  /// Returns the header, or nullptr. Waits while an announced read of the header is in flight.
   [[nodiscard]] Header find(ContainerNumber container);
   void add(ContainerNumber container, const Header& header);
 
   /// Notes that the caller reads the header now and will call end_read(). Returns false if the
-  /// cache has the header, or another caller reads it.
+  /// header is cached, or another caller reads the header.
   [[nodiscard]] bool begin_read(ContainerNumber container);
-  /// Ends a read. `header` is nullptr if it failed.
+  /// Ends a read. `header` is nullptr if the read failed.
   void end_read(ContainerNumber container, const Header& header);
 
  private:

@@ -16,17 +16,18 @@
 
 namespace varve::layout {
 
-/// Plans the deletion of one version alone, for many versions one after the other. Each plan costs
-/// what the version alone would free; plan_deletion() reads the records of all versions. Not
-/// thread-safe. Lifetime: the arguments of open() outlive the object and its plans.
+/// Plans the deletion of a version alone, for many versions one after the other. The cost of a plan
+/// grows only with the freed chunks; plan_deletion() reads the records of all versions. Not
+/// thread-safe.
+/// Lifetime: the arguments of open() outlive the object and all plans.
 class LoneDeletion {
  public:
-  /// `versions` are all live ones, ascending.
+  /// `versions`: all live versions, ascending.
   [[nodiscard]] static Result<LoneDeletion> open(CategoryLayout& layout, const meta::Txn& txn,
                                                  const std::vector<LiveVersion>& versions);
 
-  /// Plans the deletion of `number`. `lone` has the chunks that no other version refers to. Does
-  /// not set DeletionPlan::waiting.
+  /// Plans the deletion of `number`. `lone` has the chunks used by no other version. Does not set
+  /// DeletionPlan::waiting.
   [[nodiscard]] Result<DeletionPlan> plan(VersionNumber number, base::IdRuns lone);
 
  private:
@@ -37,7 +38,7 @@ class LoneDeletion {
   CategoryLayout& layout_;
   const meta::Txn& txn_;
   const std::vector<LiveVersion>& versions_;
-  /// The volumes by the newest live version that is not newer than they are.
+  /// The volumes by newest live version not newer than the volume.
   std::map<VersionNumber, std::vector<catalog::SegmentRecord>> volumes_;
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges containers of the pool of which the versions use little, so that the rest of their space
-// can be freed.
+// Merges sparse containers of the pool, so that the unused space can be freed.
 #pragma once
 
 #include <cstdint>
@@ -23,29 +22,32 @@ namespace varve::layout {
 struct PoolMergerParts {
   PoolStore* pool = nullptr;
   const meta::Env* catalog = nullptr;
-  /// Containers of which the versions use a smaller share are merged, in thousandths.
+  /// Containers with a smaller used share are merged, in thousandths.
   std::uint32_t live_permille_max = 300;
   /// Raw size of the containers of one step. Seals and deletions wait for a step.
   std::uint64_t step_bytes_max = 32U << 20;
-  std::function<bool()> stop{};  ///< Asked before each step; may be empty.
+  std::function<bool()> stop{};  ///< Called before each step; may be empty.
   /// Called after each commit, before the first file is removed; may be empty.
   std::function<void()> before_freeing{};
-  /// Called after each step, which dropped these chunks.
+  /// Called after each step with the chunks dropped in the step.
   std::function<void(const MoveOutcome&, const base::IdRuns& dropped)> after_step{};
 };
 
-/// Copies the chunks in use of sparse containers to new containers, and frees the old ones. Leaves
-/// out a container that an open version pins. A step merges containers of one birth, and puts
-/// chunks next to each other that the same versions use (GCCDF's order): they go together later.
+/// Copies the used chunks of sparse containers to new containers, and frees the old containers.
+/// Leaves out a container pinned by an open version. A step merges containers of one birth. Chunks
+/// used by the same versions become neighbours (GCCDF's order), because they will be deleted
+/// together.
 ///
-/// No chunk changes its id, so no tree and no recipe changes. The versions' records of chunks say
-/// what is used; a step fails unless as many versions use a container as it has users.
+/// No chunk changes its id, so no tree and no recipe changes. The use is taken from the versions'
+/// records of chunks. A step fails unless the number of versions using a container equals the
+/// container's recorded number of users.
 class PoolMerger {
  public:
   explicit PoolMerger(PoolMergerParts parts) : parts_(std::move(parts)) {}
 
-  /// Does the work that the last deletions left. Returns false if it was stopped before the end.
-  /// Errors: kNoSpace; kCorrupt if the records contradict each other. Nothing is lost then.
+  /// Merges the containers that the last deletions made sparse. Returns false if stopped before the
+  /// end.
+  /// Errors: kNoSpace; kCorrupt if the records contradict each other. No data is lost then.
   [[nodiscard]] Result<bool> run();
 
  private:

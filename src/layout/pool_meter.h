@@ -16,17 +16,17 @@ namespace varve::layout {
 
 /// A version's share of the pool, in bytes.
 struct PoolShare {
-  std::uint64_t raw_bytes = 0;       ///< Raw size of the chunks that it refers to.
-  std::uint64_t lone_raw_bytes = 0;  ///< The same in containers that nothing else uses.
-  std::uint64_t freed_bytes = 0;     ///< Stored size of these containers.
+  std::uint64_t raw_bytes = 0;       ///< Raw size of the chunks to which the version refers.
+  std::uint64_t lone_raw_bytes = 0;  ///< Raw size in containers without another user.
+  std::uint64_t freed_bytes = 0;     ///< Stored size of the containers without another user.
 };
 
-/// Measures versions, each as if it alone were deleted. Not thread-safe. Memory: about 50 bytes for
-/// each container that the measured versions use.
+/// Measures versions, each as if deleted alone. Not thread-safe. Memory: about 50 bytes for each
+/// container used by the measured versions.
 class PoolMeter {
  public:
-  /// `is_pinned` says whether an open version holds a container. Lifetime: `txn` outlives the
-  /// meter.
+  /// `is_pinned` returns whether an open version holds a container.
+  /// Lifetime: `txn` outlives the meter.
   PoolMeter(const meta::Txn& txn, std::function<bool(ContainerNumber)> is_pinned)
       : txn_(txn), is_pinned_(std::move(is_pinned)) {}
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pool: a store of containers to which the versions of all series may refer. A container is
-// freed as a whole, when no version refers to it any more (container-marker algorithm, Fu et al.,
-// ATC'14 §5, made exact for every retention).
+// freed as a whole, when no version refers to the container any more (container-marker algorithm,
+// Fu et al., ATC'14 §5, made exact for every retention).
 #pragma once
 
 #include <atomic>
@@ -44,12 +44,12 @@ struct PoolOwner {
 struct PoolDeletion {
   SegmentLedger ledger;
   std::vector<PoolOwner> gone;
-  std::map<ContainerNumber, std::uint32_t> users;  ///< Users left of each container of `gone`.
-  std::vector<ContainerNumber> dying;              ///< Containers that go. Ascending.
-  base::IdRuns dead;                               ///< Their chunks.
+  std::map<ContainerNumber, std::uint32_t> users;  ///< Remaining users of each container of `gone`.
+  std::vector<ContainerNumber> dying;              ///< Containers to be freed. Ascending.
+  base::IdRuns dead;                               ///< Chunks of `dying`.
   std::uint64_t chunks = 0;
   std::uint64_t chunk_bytes = 0;  ///< Raw size of `dead`.
-  /// Raw size of the chunks in containers that only open versions hold, and one of these versions.
+  /// Raw size of the chunks in containers held only by open versions, and one of these versions.
   std::uint64_t waiting_bytes = 0;
   std::optional<PoolOwner> waiting_for;
 
@@ -57,32 +57,32 @@ struct PoolDeletion {
   [[nodiscard]] Result<void> apply(meta::WriteTxn& txn) const;
 };
 
-/// The objects that the pool works with.
-/// Lifetime: all of them outlive the pool.
+/// The parts of the pool.
+/// Lifetime: all parts outlive the pool.
 struct PoolParts {
   const meta::Env& catalog;
   const format::FrameCodec& codec;
   base::ThreadPool* compressors = nullptr;  ///< Null if the repository is read-only.
-  store::OpenFiles* open_files = nullptr;   ///< Null: the pool keeps open files of its own.
+  store::OpenFiles* open_files = nullptr;   ///< Null: the pool keeps its own open files.
   const LayoutMetrics* metrics = nullptr;   ///< Null: nothing is counted.
   bool read_only = false;
-  /// True if the last writer left no file in the pool that the catalog does not name.
+  /// Whether the last writer left no file in the pool that is unknown to the catalog.
   bool settled = false;
 };
 
-/// Raises the next number of a container to the first one of the pool.
+/// Raises the next container number to the first container number of the pool.
 void begin_pool_numbers(store::NumberSource& numbers);
 
 /// The pool of a repository. Thread-safe.
 ///
-/// A container lives while a sealed version uses it, or while an open version may refer to it. For
-/// the latter, an open version *pins* each container before its first reference to it.
+/// A container lives while a sealed version uses the container, or an open version may refer to it.
+/// An open version *pins* each container before its first reference to the container.
 ///
-/// Lock order: a lock of type Exclusive, then those of the streams and of the pins.
+/// Lock order: a lock of type Exclusive, then the mutexes of the streams and of the pins.
 class PoolStore {
  public:
-  /// Held to change the users of containers, or to free some. Other changes to the pool, such as
-  /// new containers, need no lock.
+  /// Held to change the users of containers, or to free containers. All other changes to the pool,
+  /// such as new containers, need no lock.
   class Exclusive {
    public:
     explicit Exclusive(PoolStore& pool) : lock_(pool.change_mutex_) {}
@@ -92,68 +92,71 @@ class PoolStore {
   };
 
   /// Opens the pool. Unless read-only, prepares the store. Unless settled, also removes the files
-  /// and bytes that a crash left.
+  /// and bytes left by a crash.
   [[nodiscard]] static Result<std::unique_ptr<PoolStore>> open(
       const PoolParts& parts, std::unique_ptr<store::SegmentStore> segments);
 
   [[nodiscard]] StoredChunks& chunks() { return chunks_; }
   [[nodiscard]] store::SegmentStore& segments() { return *segments_; }
 
-  /// Starts a stream of new chunks of an open version, with a birth of its own. The version pins
-  /// the stream's containers. Errors: those of a commit.
+  /// Starts a stream of new chunks of an open version, with a separate birth. The version pins the
+  /// stream's containers.
+  /// Errors: the errors of a commit.
   [[nodiscard]] Result<std::unique_ptr<ChunkStream>> start_stream(const PoolOwner& owner);
 
   /// Pins a container for an open version. Returns false if the container is freed, or being freed:
-  /// the version must not refer to it.
+  /// the version must not refer to the container.
   [[nodiscard]] bool pin(const PoolOwner& owner, ContainerNumber container);
-  /// Notes that an open version may refer to any container. No container is freed until it ends.
+  /// Notes that an open version may refer to any container. No container is freed until the version
+  /// ends.
   void pin_all(const PoolOwner& owner);
   /// Returns whether an open version may refer to the container.
   [[nodiscard]] bool is_pinned(ContainerNumber container);
-  /// Ends the pins of a version that was sealed or dropped. Returns its containers.
+  /// Ends the pins of a sealed or dropped version. Returns the version's containers.
   [[nodiscard]] std::vector<ContainerNumber> unpin(const PoolOwner& owner);
 
-  /// Adds a version that is being sealed: `uses` are the containers that it uses. The caller holds
-  /// Exclusive until it has committed.
+  /// Adds a version during its seal: `uses` are the containers used by the version. The caller
+  /// holds Exclusive until the commit.
   [[nodiscard]] Result<void> add_users(meta::WriteTxn& txn, const PoolOwner& owner,
                                        const std::vector<catalog::PoolUse>& uses);
 
-  /// Plans the deletion of sealed versions. No open version can pin the dying containers from now
-  /// on, until the caller calls free() or keep(). The caller holds Exclusive until then.
+  /// Plans the deletion of sealed versions. No open version can pin the dying containers until the
+  /// caller calls free() or keep(). The caller holds Exclusive until then.
   /// Lifetime: `txn` outlives the plan.
   [[nodiscard]] Result<PoolDeletion> plan_deletion(const meta::Txn& txn,
                                                    const std::vector<PoolOwner>& gone);
-  /// Returns the same plan as it will be after the deletion of `before`, without any effect.
+  /// Returns the plan that plan_deletion() would return after the deletion of `before`. No effect.
   [[nodiscard]] Result<PoolDeletion> forecast_deletion(const meta::Txn& txn,
                                                        const std::vector<PoolOwner>& gone,
                                                        const std::vector<PoolOwner>& before);
   /// Frees the files after the commit of a plan.
   [[nodiscard]] Result<void> free(const PoolDeletion& plan);
-  /// Takes back plan_deletion(), because its plan was not committed.
+  /// Reverts plan_deletion() for an uncommitted plan.
   void keep(const PoolDeletion& plan);
 
-  /// Frees those of `containers` that nothing uses. Returns the freed chunks.
+  /// Frees the unused containers of `containers`. Returns the freed chunks.
   [[nodiscard]] Result<base::IdRuns> sweep(const std::vector<ContainerNumber>& containers);
-  /// Retires those of `containers` that no open version pins: none can pin them until release().
-  /// Returns them. The caller holds Exclusive until release().
+  /// Retires the unpinned containers of `containers`, and returns them: no open version can pin
+  /// them until release(). The caller holds Exclusive until release().
   [[nodiscard]] std::vector<ContainerNumber> retire(const std::vector<ContainerNumber>& containers);
   void release(const std::vector<ContainerNumber>& containers);
   /// Returns the number of plans of deletions so far. The caller holds Exclusive.
   [[nodiscard]] std::uint64_t deletions() const { return deletions_; }
-  /// Returns what code that moves chunks of the pool works with.
+  /// Returns the parts for code that moves chunks of the pool.
   [[nodiscard]] StoreParts store_parts();
 
   /// Returns all containers without a user, for sweep() after a crash. Reads the records of all
   /// containers.
   [[nodiscard]] Result<std::vector<ContainerNumber>> unused();
 
-  /// Notes that a failure may have left a file that nothing names, or a container without a user.
+  /// Notes that a failure may have left a file unknown to the catalog, or a container without a
+  /// user.
   void note_left_behind() { left_behind_ = true; }
-  /// Returns whether the next writer has to look for such files and containers. Looks at the files
-  /// that this object has made. No stream may be in use.
+  /// Returns whether the next writer has to search for unknown files and unused containers. Checks
+  /// the files made by this object. No stream may be in use.
   [[nodiscard]] bool has_left_behind();
   /// Returns a birth such that all chunks of earlier births are in the catalog already: no stream
-  /// adds to them.
+  /// adds chunks to earlier births.
   [[nodiscard]] Result<VersionNumber> complete_below();
 
  private:
@@ -162,16 +165,18 @@ class PoolStore {
   void remove_pin(const PoolOwner& owner, ContainerNumber container);
   using Users = std::map<ContainerNumber, std::uint32_t>;
   enum class Retire : bool { kNo, kYes };
-  /// Takes the versions from the users of their containers. `users` has those that are counted.
+  /// Subtracts the versions from the users of their containers. `users` has the containers counted
+  /// so far.
   [[nodiscard]] Result<void> take_users(const meta::Txn& txn, const std::vector<PoolOwner>& gone,
                                         Users& users);
   [[nodiscard]] Result<PoolDeletion> plan(const meta::Txn& txn, std::vector<PoolOwner> gone,
                                           Users users, Retire retire);
-  /// Divides the containers without users: sets those that go, and a version that holds others.
+  /// Divides the containers without users: sets the containers to free, and a version that holds
+  /// the remaining containers.
   void divide(PoolDeletion& plan, Retire retire);
   [[nodiscard]] Result<void> remove(const meta::Txn& txn, PoolDeletion& plan);
 
-  /// The births of the streams in use, of which each holds its own.
+  /// The births of the streams in use; each stream holds its own birth.
   class StreamBirths;
 
   const PoolParts parts_;
@@ -190,7 +195,7 @@ class PoolStore {
     bool all = false;
   };
   std::map<PoolOwner, Pins> pins_;
-  std::map<ContainerNumber, std::uint32_t> pinned_;  // Number of owners that pin it.
+  std::map<ContainerNumber, std::uint32_t> pinned_;  // Number of owners pinning each container.
   std::uint32_t pinned_all_ = 0;
   std::set<ContainerNumber> retired_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to where chunks lie, worked out on a snapshot of the catalog and applied at once.
+// Changes of the places of chunks, computed on a snapshot of the catalog and applied at once.
 #pragma once
 
 #include <cstdint>
@@ -20,35 +20,35 @@
 
 namespace varve::layout {
 
-/// Files that are shorter, or gone, once the records are committed.
+/// Files to shorten or remove after the commit of the records.
 struct FileCut {
   SegmentNumber segment{};
   std::uint64_t bytes_before = 0;
-  std::uint64_t bytes_after = 0;  ///< 0: the file goes.
+  std::uint64_t bytes_after = 0;  ///< 0: the file is removed.
 };
 
 /// Returns the places of a written container's chunks, in the order of its table.
 [[nodiscard]] std::vector<catalog::LocationRecord> locations_of(
     const store::WrittenContainer& written);
 
-/// Keeps containers' and segments' records true while locations change: a segment in which
-/// nothing is located any more goes, and so do such containers at a segment's end. The same
-/// code says what a deletion would free and frees it.
+/// Keeps the records of containers and segments consistent while locations change. A segment
+/// without located chunks is removed, and so are empty containers at a segment's end. The same code
+/// forecasts and performs a deletion.
 ///
-/// Not thread-safe. The transaction must outlive the ledger, and nobody else may change the
-/// records that it touches before apply().
+/// Not thread-safe. The transaction must outlive the ledger. No other code may change the records
+/// touched by the ledger before apply().
 class SegmentLedger {
  public:
   SegmentLedger(const meta::Txn& txn, StoreId store_id) : txn_(txn), store_id_(store_id) {}
 
-  /// Adds a container that was written, and locates its chunks there.
+  /// Adds a written container, and locates its chunks in the container.
   [[nodiscard]] Result<void> add(const store::WrittenContainer& written, catalog::SegmentRole role,
                                  VersionNumber version);
-  /// The chunks of the record lie here no longer, but for those in `rest`, parts of it.
+  /// Removes the location of the record's chunks, except for the parts in `rest`.
   [[nodiscard]] Result<void> remove(const catalog::LocationRecord& location,
                                     const std::vector<catalog::LocationRecord>& rest);
 
-  /// Works out what goes. Call it once, after all changes.
+  /// Computes the segments and containers to remove. Call finish() once, after all changes.
   [[nodiscard]] Result<void> finish();
   [[nodiscard]] bool empty() const {
     return containers_.empty() && segments_.empty() && put_.empty();
@@ -57,8 +57,8 @@ class SegmentLedger {
   [[nodiscard]] const std::vector<FileCut>& cuts() const { return cuts_; }
   [[nodiscard]] std::uint64_t freed_bytes() const;
   /// Returns the stored bytes that ceased to be live and stay in files that arranging may write
-  /// again: those of the active set, and small volumes. A chunk counts with its share of its
-  /// container, with the tables and the padding. Valid after finish().
+  /// again: files of the active set, and small volumes. A chunk counts with its share of the
+  /// container, including tables and padding. Valid after finish().
   [[nodiscard]] std::uint64_t dead_bytes() const;
   /// Writes the changes; the caller commits, and then frees the files (docs/ORDERING.md O7).
   [[nodiscard]] Result<void> apply(meta::WriteTxn& txn) const;
@@ -66,7 +66,7 @@ class SegmentLedger {
  private:
   [[nodiscard]] Result<format::ContainerRecord*> container(ContainerNumber number);
   [[nodiscard]] Result<catalog::SegmentRecord*> segment(SegmentNumber number);
-  /// `held` has the containers of the segment that were touched.
+  /// `held` has the touched containers of the segment.
   [[nodiscard]] Result<void> finish_segment(catalog::SegmentRecord& segment,
                                             std::vector<format::ContainerRecord> held);
 
@@ -79,7 +79,7 @@ class SegmentLedger {
   std::vector<ChunkId> erased_;
   std::vector<catalog::LocationRecord> put_;
   std::vector<FileCut> cuts_;
-  // Raw bytes that ceased to be live, of containers that arranging may copy.
+  // Raw bytes that ceased to be live, by container that arranging may copy.
   std::map<ContainerNumber, std::uint64_t> dead_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout that a series' versions see: the series' own store, and the pool beside it.
+// The layout seen by a series' versions: the series' own store, and the pool beside the store.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@
 
 namespace varve::layout {
 
-/// Passes every call on by the bit that marks the pool's chunks and containers (base/ids.h).
-/// Thread-safe.
+/// Forwards every call to the series' store or the pool, depending on the bit that marks the pool's
+/// chunks and containers (base/ids.h). Thread-safe.
 class SeriesLayout final : public Layout {
  public:
-  /// Returns the repository's pool. Opens it at the first call.
+  /// Returns the repository's pool. Opens the pool at the first call.
   using Pool = std::function<Result<PoolStore*>()>;
 
   /// Lifetime: `own` and the pool outlive the object.
@@ -37,14 +37,15 @@ class SeriesLayout final : public Layout {
                                       std::span<const std::byte> raw) override {
     return own_.place(fingerprint, raw);
   }
-  /// The first call of a version starts its stream in the pool.
+  /// Stores a chunk in the pool. The first call of a version starts the version's stream in the
+  /// pool.
   [[nodiscard]] Result<ChunkId> place_shared(const Fingerprint& fingerprint,
                                              std::span<const std::byte> raw) override;
   [[nodiscard]] std::optional<std::vector<std::byte>> read_unwritten(ChunkId id) override;
   [[nodiscard]] Result<void> flush() override;
   [[nodiscard]] Result<void> sync() override;
   [[nodiscard]] Result<void> on_seal(VersionNumber number, const base::IdRuns& live) override;
-  /// Drops the new chunks of a version. Those that it placed in the pool stay until its pins end.
+  /// Drops the new chunks of a version. The version's chunks in the pool stay until its pins end.
   [[nodiscard]] Result<void> on_delete(VersionNumber number) override;
   [[nodiscard]] PlacedBytes placed() const override;
   [[nodiscard]] std::uint64_t unwritten_bytes() const override;
@@ -73,11 +74,11 @@ class SeriesLayout final : public Layout {
   void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override;
   [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override;
 
-  /// As StoredChunks::digest(), of chunks that are all in the pool or all in the series.
+  /// As StoredChunks::digest(), for chunks that are all in the pool or all in the series' store.
   [[nodiscard]] Result<std::uint64_t> digest(const base::IdRuns& ids);
 
-  /// Is called after each sync with the birth of the version's stream in the pool, and with the
-  /// number of its chunks that are on disk and in the catalog.
+  /// Called after each sync with the birth of the version's stream in the pool, and with the number
+  /// of the stream's chunks that are on disk and in the catalog.
   using OnSynced = std::function<void(VersionNumber birth, std::uint32_t chunks)>;
   void set_on_synced(OnSynced on_synced);
 

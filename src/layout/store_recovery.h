@@ -11,13 +11,14 @@
 
 namespace varve::layout {
 
-/// Prepares a store for writing, and sets the numbers that come next.
+/// Prepares a store for writing, and sets the next numbers.
 [[nodiscard]] Result<void> prepare_store(const meta::Env& catalog, StoreId id,
                                          store::SegmentStore& store, store::NumberSource& numbers);
-/// Does the same, and then removes the files and bytes that a crash left (docs/ORDERING.md O6),
-/// unless the files that the catalog names are not all there, or are those of another store. Lists
-/// all files of the store, and reads the records of all its containers. Nothing else may write to
-/// the store during the call. `keys` are those of the repository, or null for a plain one.
+/// Prepares a store as prepare_store(), and then removes the files and bytes left by a crash
+/// (docs/ORDERING.md O6). Removes nothing if files named in the catalog are missing or belong to a
+/// different store. Lists all files of the store, and reads the records of all its containers. No
+/// concurrent code may write to the store. `keys`: the repository's keys, or null for a plain
+/// repository.
 [[nodiscard]] Result<void> recover_store(const meta::Env& catalog, StoreId id,
                                          store::SegmentStore& store,
                                          const format::ContainerKeys* keys,

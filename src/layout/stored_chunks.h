@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and reads the chunks of one store, whatever decides where they are.
+// Finds and reads the chunks of a store, independent of the placement policy.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@
 
 namespace varve::layout {
 
-/// The chunks of one store. Thread-safe.
+/// The chunks of a store. Thread-safe.
 class StoredChunks final : public ChunkSource {
  public:
-  /// Keeps the files that it reads open in `open_files`; if that is null, it has some of its own.
+  /// Keeps open files in `open_files`, or privately if `open_files` is null.
   /// Lifetime: the arguments outlive the object.
   StoredChunks(const meta::Env& catalog, store::SegmentStore& store,
                const format::FrameCodec& codec, StoreId id, store::OpenFiles* open_files)
@@ -40,7 +40,7 @@ class StoredChunks final : public ChunkSource {
         reader_(store, codec.keys(), open_files) {}
 
   [[nodiscard]] const format::FrameCodec& codec() const override { return codec_; }
-  /// Finds an alias at the place of its target.
+  /// Finds an alias at the place of the target.
   [[nodiscard]] Result<LocationRun> locate(ChunkId id) override;
   [[nodiscard]] Result<StoredRun> stored_run(const base::IdRun& run) override;
   [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
@@ -64,17 +64,17 @@ class StoredChunks final : public ChunkSource {
   void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override;
   [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override;
 
-  /// Finds the chunks of a container that is written and not yet in the catalog.
+  /// Adds a container that is written and not yet in the catalog, and finds its chunks from now on.
   void add_written(const store::WrittenContainer& written);
-  /// Forgets such containers: the catalog has them now, or they are dropped.
+  /// Forgets written containers: they are in the catalog now, or dropped.
   void forget_written(const std::vector<store::WrittenContainer>& written);
 
-  /// Returns the sum of format::chunk_digest() of chunks of this store, which must be located.
-  /// Reads only tables of containers that this object did not write, or of which `ids` has a part.
-  /// Forgets what it knows about the births of `ids`.
+  /// Returns the sum of format::chunk_digest() of `ids`: located chunks of this store. Reads only
+  /// the tables of containers not written by this object, and of containers with only a part in
+  /// `ids`. Forgets the stored digests of the births of `ids`.
   [[nodiscard]] Result<std::uint64_t> digest(const base::IdRuns& ids);
 
-  /// Frees files that no committed record names any more, as free_files().
+  /// Frees files without a committed record, as free_files().
   [[nodiscard]] Result<void> free(const std::vector<FileCut>& cuts);
 
   /// Returns the place of a container, for messages.
@@ -83,11 +83,11 @@ class StoredChunks final : public ChunkSource {
   [[nodiscard]] StoreId id() const { return id_; }
 
  private:
-  /// Maximum memory of the cached headers, in bytes. These are the headers of about 1.5 GiB of
+  /// Maximum memory of the cached headers, in bytes. 12 MiB hold the headers of about 1.5 GiB of
   /// chunks of the usual size, so random reads of an image do not read a header each time.
   static constexpr std::size_t kHeaderBytesCached = 12U << 20;
 
-  /// Returns the error of reading a container, or kStale if the container is not there any more.
+  /// Returns the error of reading a container, or kStale if the container is gone.
   [[nodiscard]] Error explain(const format::ContainerRecord& was, Error error);
   [[nodiscard]] Result<format::ContainerRecord> record(ContainerNumber container);
 
@@ -101,14 +101,14 @@ class StoredChunks final : public ChunkSource {
   // Records of containers and chunks that are written but not yet in the catalog.
   std::map<std::uint64_t, LocationRun> new_locations_;
   std::unordered_map<ContainerNumber, format::ContainerRecord> new_containers_;
-  // Digests of written containers with one run of ids, by its first one.
+  // Digests of written containers with a single run of ids, by the first id.
   struct WrittenRun {
     std::uint32_t count = 0;
     std::uint64_t digest = 0;
   };
   std::map<std::uint64_t, WrittenRun> written_runs_;
 
-  HeaderCache headers_{kHeaderBytesCached};  // Its destructor waits for reads by reader_.
+  HeaderCache headers_{kHeaderBytesCached};  // The destructor waits for reads by reader_.
 };
 
 }  // namespace varve::layout

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which a reader of the newest version meets chunks.
+// The order of chunks for a reader of the newest version.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,15 @@
 
 namespace varve::layout {
 
-/// Calls its argument with the chunk runs of a version's files, in the order of the tree, until
-/// that returns false.
+/// Calls the given function with the chunk runs of a version's files, in tree order, until the
+/// function returns false.
 using StreamWalk = std::function<Result<void>(const std::function<bool(const base::IdRun&)>&)>;
 
-/// The stream of a sealed tree. `objects` must outlive the walk.
+/// Returns the stream of a sealed tree. `objects` must outlive the walk.
 [[nodiscard]] StreamWalk walk_tree(catalog::ObjectReader& objects, format::DirEntry root);
 
-/// `chunks`, each once: those of the stream first, as it has them, the others by id. Damage in
-/// the tree costs order, nothing else. `stop` ends the walk early.
+/// Returns `chunks`, each once: first the chunks of the stream in stream order, then the remaining
+/// chunks by id. Damage in the tree only costs order. `stop` ends the walk early.
 [[nodiscard]] std::vector<base::IdRun> in_stream_order(const base::IdRuns& chunks,
                                                        const StreamWalk& stream,
                                                        const std::function<bool()>& stop);
