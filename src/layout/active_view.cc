@@ -16,13 +16,13 @@ namespace varve::layout {
 
 namespace {
 
-// A file aside becomes a volume if at most this part of it is dead; else its chunks are copied.
+// A file aside becomes a volume if at most this part is dead; else the chunks are copied.
 constexpr std::uint64_t kVolumeDeadParts = 8;
 
 using catalog::SegmentRecord;
 using catalog::SegmentRole;
 
-/// The chunks that are located in a file.
+/// The chunks located in a file.
 struct FileChunks {
   base::IdRuns ids;
   std::uint64_t gap_bytes = 0;  // See ActiveState::gap_bytes.
@@ -47,13 +47,13 @@ std::uint64_t gaps_between(const format::ContainerRecord& container, std::vector
   return bytes;
 }
 
-/// Finds the chunks that are located in some files, by sets of chunks that may be in them. The
-/// files' records say when all are found, so the search reads little else.
+/// Finds the chunks located in some files, by sets of candidate chunks. The files' records tell
+/// when all chunks are found, so the search reads little else.
 class ChunkSearch {
  public:
   ChunkSearch(const meta::Txn& txn, StoreId store) : txn_(txn), store_(store) {}
 
-  /// Adds a file, before the first call of look_for().
+  /// Adds a file. Call add() before the first look_for().
   Result<void> add(const SegmentRecord& file) {
     files_[file.segment];
     std::uint32_t seen = 0;
@@ -68,7 +68,7 @@ class ChunkSearch {
   }
   [[nodiscard]] bool complete() const { return missing_bytes_ == 0; }
 
-  /// Looks for those of the chunks that were not looked for yet.
+  /// Searches for `chunks`, except chunks of earlier calls.
   Result<void> look_for(const base::IdRuns& chunks) {
     const auto fresh = chunks.subtract(asked_);
     asked_ = asked_.unite(fresh);
@@ -82,7 +82,7 @@ class ChunkSearch {
         [&](const catalog::LocationRecord& at) -> Result<bool> { return note(at); });
   }
 
-  /// Returns the contents of each file. Call it once.
+  /// Returns the contents of each file. Call take_found() once.
   std::map<SegmentNumber, FileChunks> take_found() {
     std::map<SegmentNumber, FileChunks> found;
     for (auto& [segment, runs] : files_) found[segment].ids = base::IdRuns::from(std::move(runs));
@@ -114,12 +114,12 @@ class ChunkSearch {
   std::unordered_map<ContainerNumber, Holder> holders_;
   std::map<SegmentNumber, std::vector<base::IdRun>> files_;
   std::unordered_set<std::uint64_t> noted_;
-  std::uint64_t missing_bytes_ = 0;  // Live raw bytes that were not found yet.
+  std::uint64_t missing_bytes_ = 0;  // Live raw bytes not found yet.
   base::IdRuns asked_;
 };
 
-// Most chunks of the active set are those of the newest version. The others belong to versions
-// since the last arranging, or to none: then a recent version stored them.
+// Most chunks of the active set are used by the newest version. The remaining chunks belong to
+// versions since the last arranging, or to no version: then a recent version stored them.
 Result<void> find_active_chunks(const meta::Txn& txn, SeriesId series,
                                 const std::vector<LiveVersion>& recent, const base::IdRuns& kept,
                                 ChunkSearch& search) {
@@ -169,15 +169,15 @@ Result<std::uint32_t> versions_behind(const meta::Txn& txn, SeriesId series,
   }
 }
 
-/// The chunks of the active set that the newest version lost.
+/// The chunks of the active set lost by the newest version.
 struct Leaving {
   std::map<VersionNumber, base::IdRuns> deaths;
-  base::IdRuns lost;    // An open version may refer to them.
-  base::IdRuns unused;  // No version refers to them.
+  base::IdRuns lost;    // Chunks to which an open version may refer.
+  base::IdRuns unused;  // Chunks to which no version refers.
   VersionNumber window_start{};
 };
 
-// Decides about a file aside. Returns the chunks of it that stay there.
+// Decides about a file aside. Returns the chunks of the file to leave in place.
 base::IdRuns stay_aside(const SegmentRecord& file, const base::IdRuns& chunks,
                         const Leaving& leaving, ArrangeView& view) {
   if (chunks.intersect(leaving.lost).size() != 0) return chunks;
@@ -196,7 +196,7 @@ base::IdRuns stay_aside(const SegmentRecord& file, const base::IdRuns& chunks,
   } else if (most.size() == chunks.size()) {
     view.settled.emplace(file.segment, death);
   }
-  // Chunks of other deaths depart, and returned ones move, before the file is settled.
+  // Chunks of further deaths depart, and returned chunks move, before the file is settled.
   return most.unite(chunks.intersect(leaving.unused));
 }
 
@@ -260,7 +260,7 @@ Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series, Store
   }
   VARVE_TRY_ASSIGN(const auto counters, catalog::find_counters(txn, store));
   view.state.next_container = counters.next_container;
-  // No other policy asks for it, and the base may be old.
+  // Only the batched policy needs versions_behind, and the base may be old.
   if (settings.policy == ArrangePolicyKind::kBatched) {
     VARVE_TRY_ASSIGN(view.state.versions_behind, versions_behind(txn, series, view.state.files));
   }

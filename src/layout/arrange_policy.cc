@@ -30,7 +30,7 @@ std::vector<SegmentNumber> segments_of(const std::vector<SegmentRecord>& files, 
   return segments;
 }
 
-/// Plans to rewrite all files as one run, except those that the newest version stored.
+/// Plans to rewrite all files as one run, except the files stored by the newest version.
 std::optional<RewriteJob> rewrite_all(const ActiveState& state, ChunkOrder order) {
   RewriteJob job{{}, SegmentRole::kBase, state.newest, order};
   for (const auto& file : state.files) {
@@ -41,8 +41,8 @@ std::optional<RewriteJob> rewrite_all(const ActiveState& state, ChunkOrder order
   return job;
 }
 
-// MFDedup, FAST'21 §3.3: each arranging splits every active category by whether the newest
-// version still has its chunks, and writes both parts again.
+// MFDedup, FAST'21 §3.3: each arranging splits every active category by the newest version's use of
+// the chunks, and writes both parts again.
 class OriginalPolicy final : public ArrangePolicy {
  public:
   bool wants_departure(const ActiveState&) const override { return true; }
@@ -56,7 +56,7 @@ class BatchedPolicy final : public ArrangePolicy {
   explicit BatchedPolicy(std::uint32_t batch) : batch_(batch) {}
   bool wants_departure(const ActiveState& state) const override { return next(state).has_value(); }
   std::optional<RewriteJob> next(const ActiveState& state) const override {
-    // A base that carries the newest version's number was begun for it, and is to be finished.
+    // A base with the newest version's number was begun for the version and must be finished.
     const bool begun = std::any_of(state.files.begin(), state.files.end(), [&](const auto& file) {
       return file.role == SegmentRole::kBase && file.version == state.newest;
     });
@@ -68,9 +68,9 @@ class BatchedPolicy final : public ArrangePolicy {
   const std::uint32_t batch_;
 };
 
-// Departing chunks are copied out at once. When the gaps of all files together cost more than their
-// bound, or dead space exceeds its bound, the files that gain most by it are written again.
-// New runs are merged, the smallest first, so that a reader follows few of them.
+// Departing chunks are copied out at once. When the gaps of all files together cost more than the
+// gap limit, or dead space exceeds its limit, the files with the highest gain are written again.
+// New runs are merged, the smallest first, so that a reader follows few runs.
 class TieredPolicy final : public ArrangePolicy {
  public:
   TieredPolicy(std::uint32_t dead_permille, std::uint32_t fan)
@@ -97,13 +97,13 @@ class TieredPolicy final : public ArrangePolicy {
   }
 
  private:
-  // The share of gaps is bounded by this part of that of dead space. With the default share of dead
-  // space, the newest version is read at 0.95 of the best.
+  // The limit for the share of gaps, relative to the limit for dead space. With the default share
+  // of dead space, the newest version is read at 0.95 of the best.
   static constexpr std::uint64_t kGapShare = 16;
   static constexpr std::uint64_t kDeadShare = 35;
 
-  // Returns what writing a file again gains for each byte written. A file whose chunks took long to
-  // die stays clean for long, and one whose chunks die quickly is written again soon. For a steady
+  // Returns the gain of writing a file again for each byte written. A file with slowly dying chunks
+  // stays clean for long, and a file with quickly dying chunks is written again soon. For a steady
   // rate of dying, the product of dead share and age is the best index. The root of the age is
   // better where only a part of a file's chunks dies quickly.
   static double gain(const ActiveState& state, const SegmentRecord& file, std::uint64_t cost) {
@@ -115,7 +115,7 @@ class TieredPolicy final : public ArrangePolicy {
            std::sqrt(static_cast<double>(age));
   }
 
-  /// Plans to write files again if cost(file) of all files exceeds its share of their live bytes.
+  /// Plans to write files again if cost(file) of all files exceeds `permille` of their live bytes.
   template <typename Cost>
   std::optional<RewriteJob> reduce(const ActiveState& state, const Cost& cost,
                                    std::uint64_t permille) const {
@@ -130,7 +130,7 @@ class TieredPolicy final : public ArrangePolicy {
     if (sum * 1000 <= live * permille) return std::nullopt;
     std::stable_sort(files.begin(), files.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
-    // No more than needed: a file that is written later has more dead chunks then.
+    // No more than needed: a file written later has more dead chunks then.
     std::map<std::pair<SegmentRole, VersionNumber>, std::vector<const SegmentRecord*>> victims;
     for (const auto& [gained, file] : files) {
       if (sum * 1000 <= live * permille) break;
@@ -139,7 +139,7 @@ class TieredPolicy final : public ArrangePolicy {
       victims[{file->role, is_new ? VersionNumber{} : file->version}].push_back(file);
       sum -= cost(*file);
     }
-    // One run at a time, the one with most victims first: the state is looked at again after it.
+    // A single run at a time, with the most victims first: the state is computed again afterwards.
     const auto largest = std::max_element(
         victims.begin(), victims.end(),
         [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });

@@ -59,14 +59,14 @@ Result<bool> Arranger::run_steps() {
     }
     auto more = work_off(view);
     if (!more) {
-      // The catalog changed between the view and the commit: look again, a few times.
+      // The catalog changed between the view and the commit: a few retries with a new view.
       if (more.error().code() != ErrorCode::kStale || ++stale > kStaleMax) {
         return std::move(more).error();
       }
       continue;
     }
     if (!*more) return true;
-    // The policy would choose a job that changes nothing again and again.
+    // The policy would choose a job without any effect again and again.
     if (!stopped() && before.bytes_written == done_.bytes_written &&
         before.bytes_freed == done_.bytes_freed && damaged_before == damaged_.size()) {
       return true;
@@ -95,8 +95,8 @@ Result<bool> Arranger::work_off(const ArrangeView& view) {
   return true;
 }
 
-// Moves the chunks that the newest version lost out of its way, and those that it took back into
-// it. Each evicted file is downloaded once for all deaths.
+// Moves lost chunks out of the newest version's way, and moves returned chunks back. Each evicted
+// file is downloaded once for all deaths.
 Result<bool> Arranger::depart(const ArrangeView& view) {
   MoveStep kind;
   kind.segment_bytes_max = ~std::uint64_t{0};  // One file per step.
@@ -120,8 +120,8 @@ Result<bool> Arranger::depart(const ArrangeView& view) {
   return move(order, kind);
 }
 
-// Turns files aside into volumes. Only their records change. A file that a version opened since may
-// need stays.
+// Turns files aside into volumes. Only their records change. A file stays if a version opened in
+// the meantime may need the file.
 Result<void> Arranger::settle(const ArrangeView& view) {
   auto& layout = *parts_.layout;
   const StoreId store = layout.options().store;
@@ -138,8 +138,8 @@ Result<void> Arranger::settle(const ArrangeView& view) {
   return txn.commit();
 }
 
-// Frees chunks that no version uses in the end, not even the one that stored them, and chunks that
-// a crash left.
+// Frees chunks that no version uses in the end, not even the version that stored them, and chunks
+// left by a crash.
 Result<void> Arranger::drop_unused(const base::IdRuns& unused) {
   auto& layout = *parts_.layout;
   const StoreId store = layout.options().store;
@@ -159,7 +159,7 @@ Result<void> Arranger::drop_unused(const base::IdRuns& unused) {
   return layout.free(plan.ledger.cuts());
 }
 
-// A new series has no base. Its files with the most bytes, the first version's, become the base
+// A new series has no base. The files with the most bytes, from the first version, become the base
 // without a merge.
 Result<void> Arranger::label_base(const ActiveState& state) {
   const bool has_base =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes small volumes again as one.
+// Merges small volumes.
 #include <utility>
 
 #include "catalog/layout_records.h"
@@ -10,7 +10,7 @@
 
 namespace varve::layout {
 
-// Nothing of this changes the active set, so the caller need not look at it again.
+// Coalescing does not change the active set, so the caller need not compute a new view.
 Result<void> Arranger::coalesce() {
   auto& layout = *parts_.layout;
   const auto& options = layout.options();

@@ -31,7 +31,7 @@ std::set<SegmentNumber> Arranger::sources_of(const ArrangeView& view) const {
   return sources;
 }
 
-// A run that has begun to download does all of its work.
+// A run that has begun to download does all of the work.
 Result<bool> Arranger::may_read(const std::set<SegmentNumber>& files) {
   VARVE_TRY_ASSIGN(evicted_, parts_.evicted.find(files));
   if (evicted_.empty() || downloads_) return true;
@@ -51,7 +51,7 @@ Result<bool> Arranger::may_work_off(const ArrangeView& view) {
 
 std::vector<base::IdRuns> Arranger::groups_of(const ArrangeView& view) const {
   std::vector<std::vector<base::IdRun>> groups(1);
-  std::uint64_t bytes = 0;  // Evicted ones of the last group.
+  std::uint64_t bytes = 0;  // Evicted bytes of the last group.
   const auto add = [&](const SegmentRecord& file) {
     const auto chunks = view.chunks_of.find(file.segment);
     if (chunks == view.chunks_of.end()) return;

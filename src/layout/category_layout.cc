@@ -44,13 +44,13 @@ Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(const meta::Env& ca
 Result<void> CategoryLayout::on_seal(VersionNumber /*number*/, const base::IdRuns& /*live*/) {
   VARVE_TRY(stream_.sync());
   // The writer's thread, buffers and file end here: a series without an open version needs none. If
-  // the seal fails after this, the next chunk starts another writer.
+  // the seal fails afterwards, the next chunk starts a new writer.
   stream_.end();
   return {};
 }
 
-// An abandoned version stored its chunks in its own files; nothing else refers to them. The records
-// are deleted first, then the space is freed (O7).
+// An abandoned version stored its chunks in separate files, without any further references. The
+// records are deleted first, then the space is freed (O7).
 Result<void> CategoryLayout::on_delete(VersionNumber number) {
   const Exclusive exclusive(*this, Exclusive::For::kDeleting);
   const auto unsynced = stream_.drop();

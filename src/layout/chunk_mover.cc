@@ -75,7 +75,7 @@ Result<void> ChunkMover::locate() {
   return locate_dropped(txn);
 }
 
-// Location runs of which no chunk moves. note_done() handles the others.
+// Handles location runs without moving chunks. note_done() handles the remaining runs.
 Result<void> ChunkMover::locate_dropped(const meta::Txn& txn) {
   return catalog::for_each_location_of(
       txn, store_.chunks.id(), step_.dropped,
@@ -105,19 +105,19 @@ Result<void> ChunkMover::copy_all() {
   options.waiting_bytes_max = kWaitingBytesMax;
   options.readable = false;
   options.marks = marks_;
-  // Filled on the writer's thread, read after sync() has waited for it.
+  // Filled on the writer's thread, read after sync() has waited for the thread.
   store::ContainerWriter writer(
       store_.store, store_.codec, *store_.compressors, options,
       [this](store::WrittenContainer one) { written_.push_back(std::move(one)); });
   if (step_.reads_ahead) announce_whole();
   auto copied = copy_batches(writer);
-  if (copied) copied = writer.sync();  // O1: the data before the records that locate it.
+  if (copied) copied = writer.sync();  // O1: the data before the location records.
   segments_ = writer.segments();
   outcome_.bytes_written = writer.stored_bytes();
   return copied;
 }
 
-// Reading and writing take turns; what is written last is written while the next is read.
+// Reading and writing alternate; the writer finishes the last bytes during the next read.
 Result<void> ChunkMover::copy_batches(store::ContainerWriter& writer) {
   std::vector<Piece> batch;
   std::uint64_t bytes = 0;
@@ -125,7 +125,7 @@ Result<void> ChunkMover::copy_batches(store::ContainerWriter& writer) {
   const auto copy = [&]() -> Result<void> {
     chunks_.assign(chunks, {});
     bytes_used_ = 0;
-    // Chunks differ in length, so that the sum is not exact; what is not filled takes no memory.
+    // Chunks differ in length, so the sum is an estimate; unused memory is never touched.
     reserve(std::min<std::uint64_t>(bytes + bytes / 4,
                                     std::uint64_t{chunks} * format::kFrameRawBytesMax));
     VARVE_TRY(read_batch(batch));
@@ -163,7 +163,7 @@ void ChunkMover::reserve(std::size_t bytes) {
 }
 
 Result<void> ChunkMover::read_batch(Pieces batch) {
-  // By place on the disk, and there in the order of the chunk table.
+  // By place on the disk, then in the order of the chunk table.
   std::vector<Piece> sorted(batch.begin(), batch.end());
   const auto place = [this](const Piece& piece) {
     const auto& container = containers_.at(piece.record.container);
@@ -171,7 +171,7 @@ Result<void> ChunkMover::read_batch(Pieces batch) {
   };
   std::sort(sorted.begin(), sorted.end(),
             [&](const Piece& a, const Piece& b) { return place(a) < place(b); });
-  std::size_t ahead = 0;  // Pieces that were requested.
+  std::size_t ahead = 0;  // Requested pieces.
   for (std::size_t p = 0; p < sorted.size();) {
     const std::size_t first = p;
     if (step_.reads_ahead && p == ahead) ahead += read_ahead(Pieces(sorted).subspan(p));
@@ -188,7 +188,7 @@ Result<void> ChunkMover::read_container(const format::ContainerRecord& record, P
   const auto header = ahead != headers_.end() ? Result(std::move(ahead->second))
                                               : reader.read_header(store_.chunks.id(), record);
   outcome_.bytes_read += record.header_bytes;
-  // A distant store does not answer: that is no damage, and the others would wait as long.
+  // An unreachable distant store is no damage, and every further read would wait as long.
   if (!header && header.error().code() == ErrorCode::kUnavailable) return header.error();
   if (!header) {
     base::log(base::LogLevel::kError, "arranging: " + header.error().message());
@@ -216,7 +216,7 @@ Result<void> ChunkMover::read_container(const format::ContainerRecord& record, P
   return {};
 }
 
-// Reads the frames that hold wanted chunks, neighbours together, and copies the chunks out.
+// Reads the frames with wanted chunks, neighbours together, and copies the chunks out.
 Result<void> ChunkMover::read_frames(const format::ContainerRecord& record,
                                      const format::ContainerHeader& header, Pieces pieces) {
   std::map<std::uint32_t, std::size_t> position_of;  // Index in the chunk table -> in the batch.
@@ -281,7 +281,7 @@ Result<void> ChunkMover::read_frames(const format::ContainerRecord& record,
   return {};
 }
 
-// Which chunks of their records the pieces take away.
+// Records the chunks that leave their location records.
 void ChunkMover::note_read(const format::ContainerHeader& header, Pieces pieces) {
   for (const auto& piece : pieces) {
     auto& source = sources_.at(piece.record.first);
@@ -302,8 +302,8 @@ void ChunkMover::note_read(const format::ContainerHeader& header, Pieces pieces)
   }
 }
 
-// Notes the chunks of the record that stay in their place, once all are known: those that are not
-// in the step, and those that could not be read.
+// Notes the chunks of the record that stay in place, once all chunks are known: chunks outside the
+// step, and unreadable chunks.
 void ChunkMover::note_done(Source& source, std::uint32_t chunks) const {
   source.pending -= chunks;
   if (source.pending != 0 || !source.gives) return;
@@ -339,16 +339,16 @@ Result<void> ChunkMover::write_batch(store::ContainerWriter& writer) {
   return {};
 }
 
-// A category of some size has containers of its own, so that a deletion cuts it off. Small ones
-// share a container: a file would else have a container for each birth.
+// A category of some size has separate containers, so that a deletion can cut the category off.
+// Small categories share a container: otherwise a file would have a container for each birth.
 bool ChunkMover::ends_container(VersionNumber birth) const {
   if (!birth_ || *birth_ == birth) return false;
   return std::max({container_bytes_, birth_bytes_.at(*birth_), birth_bytes_.at(birth)}) >=
          step_.shared_bytes_max;
 }
 
-// A version that was opened since the step was planned may refer to more chunks than were in use
-// then, if the window was made longer. It must not refer to chunks that the step archives as older.
+// A version opened after the step was planned may refer to more chunks than were in use then, if
+// the window was made longer. The version must not refer to chunks archived as older by the step.
 Result<void> ChunkMover::check_death(const meta::Txn& txn) const {
   VARVE_TRY_ASSIGN(const bool used,
                    used_after(txn, step_.series, base::IdRuns::from(step_.chunks), step_.version));
@@ -356,8 +356,8 @@ Result<void> ChunkMover::check_death(const meta::Txn& txn) const {
   return {};
 }
 
-// No version refers to more chunks of a volume while it is one. A version that is opened may take
-// it back into the active set before.
+// While a volume is a volume, no further version refers to its chunks. Before, a newly opened
+// version may take the volume back into the active set.
 Result<void> ChunkMover::check_sources(const meta::Txn& txn) const {
   for (const auto& entry : containers_) {
     VARVE_TRY_ASSIGN(const auto file,
@@ -396,14 +396,14 @@ Result<void> ChunkMover::commit() {
   VARVE_TRY(catalog::raise_counters(
       txn, store, {store_.numbers.next_container(), store_.numbers.next_segment()}));
   if (step_.at_commit) VARVE_TRY(step_.at_commit(txn));
-  // Should the commit fail, it is not certain that it did not happen: the files stay, and the
-  // next opening of the repository removes them if the catalog does not know them.
+  // After a failed commit, the commit may have happened nevertheless: the files stay. The next
+  // opening of the repository removes files unknown to the catalog.
   segments_.clear();
   VARVE_TRY(txn.commit());
   outcome_.bytes_freed = ledger.freed_bytes();
   if (step_.before_freeing) step_.before_freeing();
   const auto freed = store_.chunks.free(ledger.cuts());
-  // The commit stands; the next opening of the repository frees what is left.
+  // The commit stands; the next opening of the repository frees the rest.
   if (!freed) base::log(base::LogLevel::kWarning, "arranging: " + freed.error().message());
   return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests what a step of arranging reads before it waits for the first byte.
+// Requests the data of an arranging step before waiting for the first byte.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -9,9 +9,9 @@
 namespace varve::layout {
 
 namespace {
-// Containers whose headers are requested together.
+// Containers with headers requested together.
 constexpr std::size_t kContainersAhead = 64;
-// A request is not divided for a shorter gap than this.
+// Shortest gap that divides a request.
 constexpr std::uint64_t kAheadGapBytesMax = 64U << 10;
 }  // namespace
 
@@ -27,7 +27,7 @@ void ChunkMover::announce_whole() {
   }
 }
 
-// An error is reported by the read that follows.
+// The following read reports the error.
 std::size_t ChunkMover::read_ahead(Pieces sorted) {
   auto& reader = store_.chunks.reader();
   headers_.clear();

@@ -44,8 +44,8 @@ Result<std::optional<format::Birth>> ChunkStream::find_birth(const meta::Txn& tx
 Result<void> ChunkStream::begin(VersionNumber birth, SeriesId series, VersionNumber version) {
   {
     const std::lock_guard alone(writer_mutex_);
-    // Every version begins its own files. They are deleted with it unless other versions use them
-    // too.
+    // Every version begins its own files. A deletion of the version deletes the files unless
+    // another version uses them too.
     if (writer_ && writer_birth_ != birth) {
       VARVE_TRY(writer_->flush());
       end_writer();
@@ -60,13 +60,14 @@ Result<void> ChunkStream::begin(VersionNumber birth, SeriesId series, VersionNum
                    catalog::find_last_location_before(txn, parts_.chunks.id(), after));
   if (last && last->first.birth() == birth) next = last->first.ordinal() + last->count;
   VARVE_TRY_ASSIGN(auto record, find_birth(txn, birth));
-  // A birth that an earlier Varve began stays without a mark: all its containers have the same one.
+  // A birth begun by an earlier Varve stays without a mark: all containers of a birth have the same
+  // mark.
   if (!record && next == 0) {
     VARVE_TRY_ASSIGN(record, catalog::new_birth(series, version));
   }
   const std::lock_guard lock(mutex_);
-  // If an earlier attempt to open the version failed, chunks that it placed may still be on their
-  // way: their ids must not be used again.
+  // If an earlier attempt to open the version failed, chunks placed in that attempt may still be in
+  // flight: their ids must not be used again.
   next_ordinal_ = birth == birth_ ? std::max(next, next_ordinal_) : next;
   birth_ = birth;
   if (record) births_.insert_or_assign(birth, *record);
@@ -87,8 +88,8 @@ Result<ChunkId> ChunkStream::place(const Fingerprint& fingerprint, std::span<con
   std::shared_lock use(writer_mutex_);
   if (writer_birth_ == VersionNumber{}) return Error(ErrorCode::kInvalid, "no version is begun");
   if (!writer_) {
-    // The writer has a thread and large buffers, so it starts only when a version has a chunk to
-    // write.
+    // The writer has a thread and large buffers, so the writer starts only when a version has a
+    // chunk to write.
     use.unlock();
     {
       const std::lock_guard alone(writer_mutex_);
@@ -105,8 +106,8 @@ Result<ChunkId> ChunkStream::place(const Fingerprint& fingerprint, std::span<con
       return Error(ErrorCode::kTooLarge, "a version can hold 4,294,967,294 new chunks at most");
     }
   }
-  // No other thread takes the ordinal in between. on_written() needs mutex_ free while append()
-  // waits.
+  // No concurrent thread takes the ordinal in between. on_written() needs mutex_ free while
+  // append() waits.
   const auto bytes = static_cast<std::int64_t>(raw.size());
   unwritten_ += bytes;
   if (auto taken = writer_->append(id, fingerprint, raw); !taken) {
@@ -165,7 +166,7 @@ Result<void> ChunkStream::sync() {
     synced_ = std::max(synced_, placed);
     return {};
   }
-  VARVE_TRY(writer_->sync());  // O1: the data before the records that locate it.
+  VARVE_TRY(writer_->sync());  // O1: the data before the location records.
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(parts_.catalog));
   SegmentLedger ledger(txn, parts_.chunks.id());
   for (const auto& [number, record] : births) {

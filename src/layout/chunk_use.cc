@@ -10,18 +10,18 @@ namespace varve::layout {
 
 namespace {
 
-/// Measures one set of chunks after the other, by the difference from the one before.
+/// Measures a sequence of chunk sets, each by the difference from the previous set.
 class RunningSize {
  public:
   RunningSize(const meta::Txn& txn, StoreId store) : txn_(txn), store_(store) {}
 
-  /// Returns the raw size of `chunks`. `changed` has the chunks that only this set or only the one
-  /// before has.
+  /// Returns the raw size of `chunks`. `changed` has the chunks that are in only one of `chunks`
+  /// and `before`.
   Result<std::uint64_t> next(const base::IdRuns& chunks, const base::IdRuns& before,
                              const base::IdRuns& changed) {
     VARVE_TRY(catalog::for_each_location_of(
         txn_, store_, changed, [&](const catalog::LocationRecord& record) -> Result<bool> {
-          bytes_ += catalog::estimate_part(record, chunks);  // As estimate_bytes() does.
+          bytes_ += catalog::estimate_part(record, chunks);  // As estimate_bytes().
           bytes_ -= catalog::estimate_part(record, before);
           return true;
         }));
@@ -34,7 +34,7 @@ class RunningSize {
   std::uint64_t bytes_ = 0;
 };
 
-// Returns the ids that two or more of the runs have.
+// Returns the ids contained in at least two runs.
 base::IdRuns repeated(std::vector<base::IdRun> runs) {
   std::sort(runs.begin(), runs.end(),
             [](const base::IdRun& a, const base::IdRun& b) { return a.first < b.first; });
@@ -53,8 +53,9 @@ base::IdRuns repeated(std::vector<base::IdRun> runs) {
 
 }  // namespace
 
-// A chunk begins at a version that refers to it and whose predecessor does not. Only one version
-// refers to a chunk if the chunk begins once, and the next version does not refer to it.
+// A chunk begins at a version that refers to the chunk and whose predecessor does not. Only a
+// single version refers to a chunk if the chunk begins once, and the next version does not refer to
+// it.
 Result<std::vector<ChunkUse>> measure_chunk_use(const meta::Txn& txn, SeriesId series,
                                                 StoreId store,
                                                 const std::vector<LiveVersion>& versions,
@@ -64,7 +65,7 @@ Result<std::vector<ChunkUse>> measure_chunk_use(const meta::Txn& txn, SeriesId s
   std::vector<base::IdRun> beginnings;
   RunningSize size(txn, store);
   base::IdRuns previous;
-  ChunkUse* last = nullptr;  // The use of the version before, unless it is left out.
+  ChunkUse* last = nullptr;  // The use of the previous version, unless left out.
   all.reserve(versions.size());
   for (const auto& version : versions) {
     VARVE_TRY_ASSIGN(auto chunks, held_chunks(txn, series, version, hold));

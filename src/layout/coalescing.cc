@@ -12,7 +12,7 @@ namespace {
 
 using catalog::SegmentRecord;
 
-// Volumes of one class differ in length by less than this power of two.
+// Volumes of a class differ in length by less than this power of two.
 constexpr int kClassBits = 3;
 
 /// The size of a volume after a copy. Estimates the stored bytes by the share of live raw bytes.
@@ -32,7 +32,7 @@ std::optional<CoalescingJob> next_coalescing(const std::vector<SegmentRecord>& s
     if (version.sealed) sealed.push_back(version);
   }
   const auto start = window_start(sealed, window);
-  // By the newest live version, if it is in the window, and by size: volumes that may be coalesced.
+  // The volumes that may be coalesced, by newest live version, if in the window, and by size.
   std::map<std::pair<VersionNumber, int>, std::vector<Candidate>> alike;
   for (const auto& volume : segments) {
     if (volume.active() || volume.bytes > limits.stored_bytes_max || volume.raw_bytes == 0) {
@@ -43,7 +43,7 @@ std::optional<CoalescingJob> next_coalescing(const std::vector<SegmentRecord>& s
     }
     const Candidate candidate{&volume, volume.bytes * volume.live_bytes / volume.raw_bytes,
                               volume.live_bytes};
-    // Longer ones are few, and copying them would cost more than it gains.
+    // Longer volumes are few, and a copy would cost more than the gain.
     if (candidate.stored_bytes * limits.fan > limits.stored_bytes_max ||
         candidate.raw_bytes * limits.fan > limits.raw_bytes_max) {
       continue;

@@ -15,8 +15,8 @@ namespace {
 
 using catalog::LocationRecord;
 
-/// Returns the chunks that any of the versions refers to. Collects only what differs between
-/// neighbours, which usually have most chunks in common.
+/// Returns the chunks to which any of the versions refers. Collects only the differences between
+/// neighbours: they usually have most chunks in common.
 Result<base::IdRuns> chunks_of(const meta::Txn& txn, SeriesId series,
                                const std::vector<VersionNumber>& numbers) {
   std::vector<base::IdRun> runs;
@@ -52,7 +52,7 @@ class DeathCollector {
     DeadCategories archive(txn_, store_);
     VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn_, store_));
     for (const auto& segment : segments) {
-      // An earlier deletion has already removed the categories that it made dead.
+      // An earlier deletion has already removed its dead categories.
       const auto last = newest_at_most(left_, segment.version);
       if (segment.active() || last == newest_at_most(versions_, segment.version)) continue;
       VARVE_TRY(archive.add(segment, last));
@@ -61,7 +61,7 @@ class DeathCollector {
     for (const auto& version : left_) {
       if (dead.size() == 0) break;
       VARVE_TRY_ASSIGN(const auto chunks, held_chunks(txn_, series_, version, hold_));
-      // The open version has the highest number, so all sealed ones are subtracted by then.
+      // The open version has the highest number, so all sealed versions are subtracted by then.
       if (!version.sealed) plan.waiting = plan.waiting.unite(dead.intersect(chunks));
       dead = dead.subtract(chunks);
     }
@@ -71,8 +71,8 @@ class DeathCollector {
   }
 
  private:
-  // Chunks of a dead category that an earlier deletion left: versions outside of the category's
-  // interval must not refer to them.
+  // Checks the chunks of a dead category left by an earlier deletion: versions outside of the
+  // category's interval must not refer to the chunks.
   Result<void> expect_unused(const base::IdRuns& archived) {
     if (archived.size() == 0) return {};
     for (const auto& version : left_) {
@@ -96,8 +96,8 @@ class DeathCollector {
   std::vector<LiveVersion> left_;
 };
 
-// Returns the parts of a location run that stay if only `kept` stays. Returns nullopt if the
-// container's table, which holds the chunks' lengths, cannot be read.
+// Returns the remaining parts of a location run if only `kept` stays. Returns nullopt if the
+// container's table, with the chunks' lengths, cannot be read.
 std::optional<std::vector<LocationRecord>> rest_of(CategoryLayout& layout,
                                                    const LocationRecord& record,
                                                    const base::IdRuns& kept) {

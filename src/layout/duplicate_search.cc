@@ -19,7 +19,8 @@ constexpr std::size_t kSegmentMax = 1U << 16;
 
 Result<std::optional<Duplicates>> DuplicateSearch::run() {
   VARVE_TRY(list_places());
-  // Sorting by fingerprint makes the copies of a chunk neighbours; sorting them by id, its runs.
+  // Sorting by fingerprint makes the copies of a chunk neighbours; sorting the copies by id makes
+  // runs.
   const auto buckets = store::RecordBuckets::buckets_for(located_.size());
   store::RecordBuckets copies(parts_.folder, buckets, 0);
   {
@@ -66,7 +67,7 @@ Result<bool> DuplicateSearch::read_tables(store::RecordBuckets& fingerprints) {
     if (is_stopped()) return false;
     const auto header = chunks.header(number);
     if (!header) {
-      // The container was freed meanwhile, or is damaged: its chunks stay as they are.
+      // The container was freed meanwhile, or is damaged: its chunks stay unchanged.
       if (header.error().code() != ErrorCode::kStale) {
         base::log(base::LogLevel::kError, "post-pass: " + header.error().message());
       }
@@ -137,8 +138,8 @@ Result<bool> DuplicateSearch::choose_runs(store::RecordBuckets& copies) {
   return true;
 }
 
-// Goes through chunks with copies that follow each other. At each place, the longer run of targets
-// wins: that from the oldest copy, or that from the copy before.
+// Goes through consecutive chunks with copies. At each place, the longer run of targets wins: the
+// run from the oldest copy, or the run from the previous copy.
 void DuplicateSearch::choose_in_segment() {
   const auto run_min = segment_.empty() ? 0 : parts_.run_chunks_min(segment_.front().id.birth());
   for (std::size_t at = 0; at < segment_.size();) {
@@ -164,7 +165,7 @@ void DuplicateSearch::choose_in_segment() {
   segment_.clear();
 }
 
-// Returns the number of chunks from `at` on that have copies which follow each other from `target`.
+// Returns the number of chunks from `at` on with consecutive copies from `target` on.
 std::uint32_t DuplicateSearch::chain(std::size_t at, ChunkId target) {
   std::uint32_t count = 1;
   for (; at + count < segment_.size(); ++count) {
@@ -172,7 +173,7 @@ std::uint32_t DuplicateSearch::chain(std::size_t at, ChunkId target) {
     if (next.birth() != target.birth()) break;
     if (segment_[at + count].oldest == next) continue;
     if (kept_copy(at + count, segment_[at].id) == next) continue;
-    // A content that is stored many times has copies that are neither.
+    // A frequent content has further copies, neither oldest nor previous.
     if (!is_kept(next, segment_[at].id) || !is_same(segment_[at + count].id, next)) break;
   }
   return count;
@@ -196,8 +197,8 @@ bool DuplicateSearch::is_same(ChunkId copy, ChunkId target) {
   return one && other && one->chunk->fingerprint == other->chunk->fingerprint;
 }
 
-// Returns the chunk that has the content of the copy before, if that is certain not to become an
-// alias: chunks from `start` on are not decided yet.
+// Returns the chunk with the content of the previous copy, if certain not to become an alias:
+// chunks from `start` on are not decided yet.
 std::optional<ChunkId> DuplicateSearch::kept_copy(std::size_t at, ChunkId start) const {
   const auto copy = segment_[at].previous;
   if (copy >= start) return std::nullopt;

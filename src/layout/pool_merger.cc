@@ -35,15 +35,15 @@ Result<bool> PoolMerger::run() {
     first = last;
   }
   const PoolStore::Exclusive exclusive(pool);
-  if (pool.deletions() != deletions) return false;  // There may be other candidates.
+  if (pool.deletions() != deletions) return false;  // There may be further candidates.
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
   VARVE_TRY(catalog::put_pool_merging(txn, false));
   VARVE_TRY(txn.commit());
   return true;
 }
 
-// A container of which one version uses more than the share is not sparse. The others may be, if
-// their versions use the same part.
+// A container is not sparse if a single version uses more than the share. The remaining containers
+// may be sparse, if their versions use the same part.
 Result<std::vector<PoolMerger::Candidate>> PoolMerger::find_candidates() const {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
   std::unordered_map<ContainerNumber, std::uint64_t> most;
@@ -109,12 +109,12 @@ Result<void> PoolMerger::merge(const std::vector<Candidate>& candidates) {
   return merged;
 }
 
-// First come the chunks of the oldest users, and among them those with the same users together.
+// First come the chunks of the oldest users; among them, chunks with the same users are neighbours.
 std::vector<base::IdRun> PoolMerger::in_order_of_use(const ContainerUse& use) {
   struct Users {
     std::uint32_t first = 0;
     std::uint32_t last = 0;
-    std::uint64_t all = 0;  // A hash of the users; equal ones may only cost locality.
+    std::uint64_t all = 0;  // A hash of the users; a collision only costs locality.
   };
   std::vector<Users> users(use.live.size());
   std::uint32_t number = 0;
@@ -150,8 +150,8 @@ std::vector<base::IdRun> PoolMerger::in_order_of_use(const ContainerUse& use) {
   return runs;
 }
 
-// Counts the users of the old and the new containers again, by where the chunks are now. A damaged
-// chunk stays in its old container.
+// Counts the users of the old and the new containers again, by the present places of the chunks. A
+// damaged chunk stays in the old container.
 Result<void> PoolMerger::update(meta::WriteTxn& txn, const ContainerUse& use,
                                 const std::set<ContainerNumber>& containers) {
   std::map<ContainerNumber, std::uint32_t> users;

@@ -58,15 +58,15 @@ class PoolStore::StreamBirths {
   /// Takes the birth of a new stream.
   static Result<std::shared_ptr<const Use>> take(const std::shared_ptr<StreamBirths>& births,
                                                  const meta::Env& catalog) {
-    // Until the commit, the births from the next one on count as used. No thread holds the mutex
-    // while it waits for the commit.
+    // Until the commit, the births from the next birth on count as used. No thread holds the mutex
+    // while waiting for the commit.
     VARVE_TRY_ASSIGN(const auto before, use(births, [&] { return next(catalog); }));
     VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog));
     VARVE_TRY_ASSIGN(const auto birth, catalog::take_pool_birth(txn));
     VARVE_TRY(txn.commit());
     return use(births, [birth] { return Result<VersionNumber>(birth); });
   }
-  /// Returns the first birth that is in use, or that will be given next.
+  /// Returns the first birth in use, or else the next new birth.
   Result<VersionNumber> first(const meta::Env& catalog) {
     const std::lock_guard lock(mutex_);
     return used_.empty() ? next(catalog) : *used_.begin();
@@ -113,7 +113,7 @@ Result<std::unique_ptr<PoolStore>> PoolStore::open(const PoolParts& parts,
 Result<std::unique_ptr<ChunkStream>> PoolStore::start_stream(const PoolOwner& owner) {
   VARVE_TRY_ASSIGN(const auto birth, StreamBirths::take(births_, parts_.catalog));
   auto parts = store_parts();
-  // The stream holds the use of its birth.
+  // The stream holds the use of the birth.
   parts.on_container = [this, owner, birth](ContainerNumber container) {
     const std::lock_guard lock(pins_mutex_);
     add_pin(owner, container, true);
@@ -138,9 +138,9 @@ void PoolStore::remove_pin(const PoolOwner& owner, ContainerNumber container) {
   if (--count->second == 0) pinned_.erase(count);
 }
 
-// Pins first and then looks whether the container is stored: a deletion that was over before may
-// have freed it, and one that comes later sees the pin. Until one thread has looked, the others of
-// the same version look too.
+// Pins first and then checks whether the container is stored: an earlier deletion may have freed
+// the container, and a later deletion sees the pin. Until the check of one thread is finished,
+// further threads of the same version check too.
 bool PoolStore::pin(const PoolOwner& owner, ContainerNumber container) {
   {
     const std::lock_guard lock(pins_mutex_);
@@ -153,7 +153,7 @@ bool PoolStore::pin(const PoolOwner& owner, ContainerNumber container) {
   const auto txn = meta::ReadTxn::begin(parts_.catalog);
   const auto found = txn ? catalog::find_container(*txn, kPoolStore, container)
                          : Result<std::optional<format::ContainerRecord>>(txn.error());
-  if (!found) return false;  // The pin stays, since another thread may have found the container.
+  if (!found) return false;  // The pin stays: another thread may have found the container.
   const std::lock_guard lock(pins_mutex_);
   if (*found) {
     add_pin(owner, container, true);
@@ -166,7 +166,7 @@ bool PoolStore::pin(const PoolOwner& owner, ContainerNumber container) {
 void PoolStore::pin_all(const PoolOwner& owner) {
   const std::lock_guard lock(pins_mutex_);
   if (!std::exchange(pins_[owner].all, true)) ++pinned_all_;
-  note_left_behind();  // unpin() cannot name what only this version held.
+  note_left_behind();  // unpin() cannot name containers held only by this version.
 }
 
 bool PoolStore::is_pinned(ContainerNumber container) {
@@ -231,7 +231,7 @@ Result<PoolDeletion> PoolStore::forecast_deletion(const meta::Txn& txn,
                                                   const std::vector<PoolOwner>& before) {
   Users users;
   VARVE_TRY(take_users(txn, before, users));
-  // This deletion does not count the containers that `before` leaves without users.
+  // The deletion does not count containers left without users by `before`.
   std::erase_if(users, [](const auto& entry) { return entry.second == 0; });
   VARVE_TRY(take_users(txn, gone, users));
   return plan(txn, gone, std::move(users), Retire::kNo);
@@ -279,7 +279,8 @@ Result<void> PoolStore::remove(const meta::Txn& txn, PoolDeletion& plan) {
       plan.waiting_bytes += record->live_bytes;
     }
   }
-  // The chunks of one container were all born in one stream, in the order of its ids.
+  // The chunks of a container were all born in the same stream, in the order of the container's
+  // ids.
   std::vector<base::IdRun> dead;
   for (const auto birth : births) {
     VARVE_TRY(catalog::for_each_location(txn, kPoolStore, ChunkId::make(birth, 0),
@@ -305,7 +306,7 @@ Result<void> PoolStore::free(const PoolDeletion& plan) {
   return freed;
 }
 
-// A commit that failed may still have happened (O14).
+// A failed commit may still have happened (O14).
 void PoolStore::keep(const PoolDeletion& plan) {
   if (!plan.dying.empty()) note_left_behind();
   release(plan.dying);

@@ -115,7 +115,7 @@ Result<bool> PostPass::search(const PostPassHooks& hooks) {
   return true;
 }
 
-// Drops the runs in other containers: chunks whose bytes stay need no alias.
+// Drops the runs outside the victims: chunks whose bytes stay need no alias.
 Result<void> PostPass::choose_victims() {
   const auto chunks = chunks_of(found_);
   std::map<ContainerNumber, std::uint64_t> aliased;
@@ -154,8 +154,8 @@ Result<void> PostPass::choose_victims() {
   return {};
 }
 
-// The file may have more aliases than the catalog gets: a reader without the catalog takes a chunk
-// from a container first (docs/FORMAT.md §13).
+// The file may have more aliases than the catalog gets: a reader without the catalog prefers a
+// chunk from a container (docs/FORMAT.md §13).
 Result<void> PostPass::write_file(const PostPassHooks& hooks) {
   VARVE_TRY(parts_.catalog->prepare_write());  // O37: before the first new file.
   VARVE_TRY_ASSIGN(const auto numbers, store::list_alias_files(parts_.folder));
@@ -201,7 +201,7 @@ Result<PostPassOutcome> PostPass::move(VersionNumber birth, std::set<ContainerNu
   VARVE_TRY_ASSIGN(const auto stored, chunks_in(txn, containers, {birth}));
   std::uint64_t bytes_read = 0;
   VARVE_TRY_ASSIGN(auto aliases, verified(stored, bytes_read));
-  // Containers without an alias stay: they were freed, or their duplicates did not stand the test.
+  // Containers without an alias stay: they were freed, or their duplicates failed the comparison.
   std::set<ContainerNumber> losing;
   VARVE_TRY(catalog::for_each_location_of(txn, kPoolStore, aliases.chunks,
                                           [&](const catalog::LocationRecord& at) -> Result<bool> {
@@ -241,7 +241,7 @@ Result<PostPassOutcome> PostPass::move(VersionNumber birth, std::set<ContainerNu
 }
 
 // Returns the aliases among `chunks` whose targets have the content on disk that the aliases'
-// containers say. Only these may lose their bytes.
+// containers claim. Only verified aliases may lose their bytes.
 Result<PostPass::Aliases> PostPass::verified(const base::IdRuns& chunks,
                                              std::uint64_t& bytes_read) {
   auto& stored = parts_.pool->chunks();
@@ -255,7 +255,7 @@ Result<PostPass::Aliases> PostPass::verified(const base::IdRuns& chunks,
     for (std::uint32_t i = 0; i < run.count; ++i) {
       const auto alias = of_alias.find(run.first.plus(i));
       const auto target = of_target.find(run.target.plus(i));
-      // find() refuses what has become an alias: no alias leads to one.
+      // find() refuses an alias, because no alias leads to another alias.
       const bool is_same = alias && target &&
                            alias->chunk->fingerprint == target->chunk->fingerprint &&
                            alias->chunk->raw_bytes == target->chunk->raw_bytes &&
@@ -283,8 +283,8 @@ Result<PostPass::Aliases> PostPass::verified(const base::IdRuns& chunks,
   return aliases;
 }
 
-// Counts what the containers' users use, by where the chunks are now. Of the targets' containers, a
-// version that uses an alias may be a new user.
+// Counts the use of the containers again, by the present places of the chunks. A version that uses
+// an alias may be a new user of the target's container.
 Result<void> PostPass::recount(meta::WriteTxn& txn, const ContainerUse& use,
                                const std::set<ContainerNumber>& containers) {
   std::map<ContainerNumber, std::uint32_t> users;

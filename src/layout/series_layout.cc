@@ -6,7 +6,7 @@
 namespace varve::layout {
 
 namespace {
-// Sets the pool's places apart from those of the series: a bit that no segment's number has.
+// Separates the pool's places from the series' places: a bit that is 0 in all segment numbers.
 constexpr std::uint64_t kPoolPlace = std::uint64_t{1} << 62;
 }  // namespace
 
@@ -61,7 +61,7 @@ Result<void> SeriesLayout::on_seal(VersionNumber number, const base::IdRuns& liv
     VARVE_TRY(sync_stream(*shared));
     shared->end();
     const std::lock_guard lock(mutex_);
-    stream_.reset();  // Its birth is complete.
+    stream_.reset();  // The birth is complete.
   }
   return own_.on_seal(number, live);
 }

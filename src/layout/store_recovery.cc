@@ -25,22 +25,22 @@ namespace {
 Result<void> load_counters(const meta::Env& catalog, StoreId id, store::NumberSource& numbers) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto counters, catalog::find_counters(txn, id));
-  // An older record of the counters must not give numbers that are in use: a new file would
-  // overwrite an old one.
+  // An older record of the counters must not give numbers in use: a new file would overwrite an
+  // existing file.
   const auto least = catalog::least_counters(txn, id);
   numbers.set_next(std::max(counters.next_container, least.next_container));
   numbers.set_next(std::max(counters.next_segment, least.next_segment));
   return {};
 }
 
-/// The files that the catalog names.
+/// The files named in the catalog.
 struct KnownFile {
   format::ContainerRecord first;  // The container with the lowest offset.
   std::uint64_t bytes = 0;
 };
 
 /// Returns whether the file has the container that the catalog expects first. If not, the folder
-/// may be that of another series, or an older one.
+/// may belong to a different series, or be older.
 Result<bool> has_own_container(StoreId id, store::SegmentStore& store,
                                const format::ContainerKeys* keys, const KnownFile& known) {
   VARVE_TRY_ASSIGN(const auto file, store.open(known.first.segment, store::ReadMode::kCached));
@@ -52,19 +52,18 @@ Result<bool> has_own_container(StoreId id, store::SegmentStore& store,
   return base::load_le<std::uint64_t>(header->seal->salt.data()) == known.first.salt_start;
 }
 
-/// Returns whether a file has bytes that the catalog does not know.
+/// Returns whether a file has bytes unknown to the catalog.
 bool has_leftovers(const std::map<SegmentNumber, KnownFile>& known, SegmentNumber file,
                    std::uint64_t bytes) {
   const auto its = known.find(file);
   return its == known.end() || bytes > its->second.bytes;
 }
 
-// A crash left the containers that the catalog does not know; nothing ever referred to them. A file
-// that a container's record names is kept, even if the files' own records disagree. If other files
-// are missing or have other containers, the store may be older than the catalog, as after an
-// interrupted copy, or that of another series: then unknown bytes may be the only copy of their
-// data, and stay for `varve repair`.
-// New files then get numbers above theirs.
+// Containers unknown to the catalog were left by a crash; nothing ever referred to them. A file
+// named in a container's record is kept, even if the files' own records disagree. The store may be
+// older than the catalog, as after an interrupted copy, or belong to a different series, if known
+// files are missing or have different containers. Then unknown bytes may be the only copy of their
+// data, and stay for `varve repair`. New files then get higher numbers than the unknown files.
 Result<void> remove_leftovers(const meta::Env& catalog, StoreId id, store::SegmentStore& store,
                               const format::ContainerKeys* keys, store::NumberSource& numbers) {
   std::map<SegmentNumber, KnownFile> known;

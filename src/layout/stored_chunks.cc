@@ -36,17 +36,19 @@ void StoredChunks::forget_written(const std::vector<store::WrittenContainer>& wr
 
 namespace {
 
-// Up to this length, a distant container is requested as a whole instead of its header: its data
+// Up to this length, a distant container is requested as a whole instead of the header: the data
 // then needs no second request.
 constexpr std::uint64_t kSmallDistantBytes = 512U << 10;
-// The same for a reader at random. Two or three requests for parts of it would take longer.
+// The same limit for random reads. Two or three requests for parts of the container would take
+// longer.
 constexpr std::uint64_t kWholeAtRandomBytes = 2U << 20;
-// Data is requested so far around the place where chunks lie if all chunks of their container have
-// one length. Of 400 chunks that chunking by content made, one in the middle is about so far away.
+// Size of the data requested around the estimated place of chunks. The estimate assumes chunks of
+// equal length. With 400 content-defined chunks, a chunk in the middle is about kGuessBytes away
+// from the estimate.
 constexpr std::uint64_t kGuessBytes = 80U << 10;
 
-// Returns the part of an alias's run that follows each other at its target's place; nullopt if the
-// chunk is no alias or its target is not stored.
+// Returns the part of an alias's run that is consecutive at the target's place; nullopt if the
+// chunk is no alias or the target is not stored.
 Result<std::optional<LocationRun>> locate_alias(const meta::Txn& txn, ChunkId id) {
   VARVE_TRY_ASSIGN(const auto alias, catalog::find_alias(txn, id));
   if (!alias) return std::optional<LocationRun>();
@@ -113,7 +115,7 @@ Result<std::uint64_t> StoredChunks::digest(const base::IdRuns& ids) {
       }
       VARVE_TRY_ASSIGN(const auto at, locate(id));
       const auto table = header(at.container);
-      if (!table && table.error().code() == ErrorCode::kStale) continue;  // It has moved.
+      if (!table && table.error().code() == ErrorCode::kStale) continue;  // The chunk has moved.
       if (!table) return table.error();
       const auto skip = static_cast<std::uint32_t>(id.value - at.first.value);
       const auto count = std::min(at.count - skip, run.count - i);
@@ -162,8 +164,8 @@ Result<format::ContainerRecord> StoredChunks::record(ContainerNumber container) 
   return *found;
 }
 
-// Arranging and deleting commit first and then free space. A reader that finds no file, or fewer
-// bytes than it expected, sees in the catalog whether that is the cause.
+// Arranging and deleting commit first and then free space. If a reader finds no file, or fewer
+// bytes than expected, the catalog tells whether freeing is the cause.
 Error StoredChunks::explain(const format::ContainerRecord& was, Error error) {
   const auto now = record(was.number);
   if (!now && now.error().code() == ErrorCode::kStale) return now.error();
@@ -251,7 +253,7 @@ void StoredChunks::will_read_header(ContainerNumber container) {
   }
 }
 
-// The header is read when it is needed, without a request of its own.
+// The header is read on demand, without a separate request.
 void StoredChunks::will_read_all(ContainerNumber container) {
   if (!store_.answers_later()) return will_read_header(container);
   if (const auto where = record(container)) reader_.will_read_all(*where);
@@ -264,8 +266,8 @@ void StoredChunks::will_read_chunks(ContainerNumber container, std::uint32_t ind
   if (!where) return;
   if (where->end() - where->offset <= kWholeAtRandomBytes) return reader_.will_read_all(*where);
   reader_.will_read_header(*where);
-  // The distance from the guess to the place would tell the store how well the chunks before it
-  // were compressed.
+  // The distance from the guess to the place would reveal the compression of the preceding chunks
+  // to the store.
   if (where->sealed) return;
   const auto at = [&](std::uint64_t chunk) {
     return std::min(chunk, std::uint64_t{where->chunks}) * where->data_bytes /
