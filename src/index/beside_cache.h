@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chunks stored beside those that lookups found last: the next lookups often want them (Zhu et
-// al., FAST'08 §4.2).
+// The neighbours of recently found chunks: the next lookups often want them (Zhu et al., FAST'08
+// §4.2).
 #pragma once
 
 #include <algorithm>
@@ -14,17 +14,17 @@
 
 namespace varve::index {
 
-/// Decides how many chunks after a found one to keep. Not thread-safe.
+/// Decides how many chunks after a found chunk to keep. Not thread-safe.
 class LookAhead {
  public:
-  /// Begins at a found chunk. Chunks that are looked up in the order of their ids make the
-  /// look-ahead long, others short.
+  /// Begins at a found chunk. The look-ahead doubles while chunks are looked up in the order of
+  /// ids, and otherwise returns to the minimum.
   void begin(ChunkId found) {
     ahead_ = found == end_ ? std::min(2 * ahead_, kAheadMax) : kAheadMin;
     first_ = found;
     end_ = found.plus(1);
   }
-  /// Returns whether to keep a chunk stored beside the found one. Calls must be in the order of
+  /// Returns whether to keep a chunk stored beside the found chunk. Calls must be in the order of
   /// ids.
   [[nodiscard]] bool takes(ChunkId other) {
     if (other < first_ || other.value - first_.value >= ahead_) return false;
@@ -37,7 +37,7 @@ class LookAhead {
   static constexpr std::uint64_t kAheadMax = 4096;
   std::uint64_t ahead_ = 0;
   ChunkId first_;
-  ChunkId end_;  // Chunk after those taken last.
+  ChunkId end_;  // Chunk after the last kept chunk.
 };
 
 /// Keeps entries within a budget. Not thread-safe.
@@ -46,7 +46,7 @@ class BesideCache {
   explicit BesideCache(std::size_t budget_bytes)
       : table_bytes_max_(std::max(budget_bytes / 2, kTableBytesMin)) {}
 
-  /// Returns the id of an entry with this tag that `accept` takes.
+  /// Returns the id of an entry with this tag accepted by `accept`.
   template <typename Accept>
   [[nodiscard]] std::optional<ChunkId> find(const Tag& tag, Accept&& accept) const {
     if (const auto id = recent_.find(tag, accept)) return id;
@@ -69,7 +69,7 @@ class BesideCache {
  private:
   static constexpr std::size_t kTableBytesMin = 2048 * sizeof(Entry);
   const std::size_t table_bytes_max_;
-  // When the recent table is full, it becomes the older one, whose entries are dropped.
+  // A full recent table replaces the older table, whose entries are dropped.
   TagTable recent_;
   TagTable older_;
 };

@@ -11,8 +11,8 @@
 
 namespace varve::index {
 
-/// Reads the tables of the containers that hold `ids`, and passes the chunks among `ids` to
-/// `visit`, those of one container at once. Skips containers that cannot be read.
+/// Reads the tables of the containers of `ids`, and passes the chunks among `ids` to `visit`, all
+/// chunks of a container at once. Skips unreadable containers.
 template <typename Visit>
 void for_each_container_of(StoredFingerprints& stored, const base::IdRuns& ids, Visit&& visit) {
   for (const auto& run : ids.runs()) {

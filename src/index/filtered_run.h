@@ -16,26 +16,27 @@ namespace varve::index {
 
 /// A run and its filters in memory, so that a lookup of an unknown tag reads no disk. Thread-safe.
 ///
-/// The first find() reads all filters. So an opening reads no filter, and neither does a process
-/// that looks nothing up.
+/// The first find() reads all filters. So neither an opening nor a process without lookups reads a
+/// filter.
 class FilteredRun {
  public:
-  /// If `keeps_filters` is false, the filters stay on disk, and find() reads one block of them.
+  /// If `keeps_filters` is false, the filters stay on disk, and find() reads one block of filters.
   FilteredRun(std::shared_ptr<const IndexRun> run, bool keeps_filters)
       : run_(std::move(run)), keeps_filters_(keeps_filters) {}
 
-  /// Returns the memory that the filters of a run take, in bytes.
+  /// Returns the memory of a run's filters, in bytes.
   [[nodiscard]] static std::size_t filter_bytes(const IndexRun& run) {
     return run.header().shape.groups() * kBlockBytes;
   }
 
-  /// Returns the id that the run has for the tag. Errors: as IndexRun::find().
+  /// Returns the id of the run's entry for the tag.
+  /// Errors: as IndexRun::find().
   [[nodiscard]] Result<std::optional<ChunkId>> find(const Tag& tag);
-  /// Returns true if the filters in memory do not exclude that the run has the tag. Returns false
-  /// if the run has no filters in memory.
+  /// Returns true if the filters in memory do not exclude an entry for the tag. Returns false if
+  /// the run has no filters in memory.
   [[nodiscard]] bool may_have(const Tag& tag) const;
 
-  /// Marks the run as damaged. Returns false if it was marked before.
+  /// Marks the run as damaged. Returns false if already marked.
   bool mark_damaged() { return !damaged_.exchange(true); }
   [[nodiscard]] bool is_damaged() const { return damaged_; }
   [[nodiscard]] bool keeps_filters() const { return keeps_filters_; }

@@ -7,11 +7,11 @@
 
 namespace varve::index {
 
-/// A file of an index that cannot be read, or has wrong bytes.
+/// An index file that is unreadable, or has wrong bytes.
 struct IndexFault {
   std::string path;
   Error error;
-  std::string dependent{};  ///< A file that is of no use without this one; may be empty.
+  std::string dependent{};  ///< File useless without `path`; may be empty.
 };
 
 }  // namespace varve::index

@@ -38,24 +38,27 @@ class BlockCache;
 /// An open run. Immutable: several threads may read it.
 class IndexRun {
  public:
-  /// Opens a run and verifies its header and its set of chunk ids, but no entry.
-  /// Errors: kNotFound; kCorrupt for damage, or another run than `expected`.
+  /// Opens a run and verifies the header and the set of chunk ids, but no entry.
+  /// Errors: kNotFound; kCorrupt for damage, or for a run different from `expected`.
   [[nodiscard]] static Result<std::unique_ptr<IndexRun>> open(const RunFolder& folder,
                                                               const RunRef& expected);
 
-  /// Returns the id that the run has for the tag.
+  /// Returns the id of the run's entry for the tag.
   /// Errors: kCorrupt if a block is damaged; kIo.
   [[nodiscard]] Result<std::optional<ChunkId>> find(const Tag& tag, BlockCache& cache) const;
-  /// Returns the same without a look at the run's filters, from blocks read past the cache. For
-  /// callers that have the filters in memory. Errors: as find().
+  /// Returns the id as find(), without the run's filters, from blocks read past the cache. For
+  /// callers with the filters in memory.
+  /// Errors: as find().
   [[nodiscard]] Result<std::optional<ChunkId>> find_entry(const Tag& tag) const;
-  /// Reads one block past the cache, and verifies it. Errors: as find().
+  /// Reads one block past the cache, and verifies the block.
+  /// Errors: as find().
   [[nodiscard]] Result<void> read_block(std::uint64_t number, Block& block) const;
-  /// Reads and verifies all blocks. Errors: as find().
+  /// Reads and verifies all blocks.
+  /// Errors: as find().
   [[nodiscard]] Result<void> verify() const;
 
-  /// The chunks that the run was told about. It has an entry for each of them, unless another chunk
-  /// has the same content, or the chunk's fingerprint could not be read.
+  /// The chunks added to the run. The run has an entry for each chunk, except for duplicate
+  /// contents and for chunks with an unreadable fingerprint.
   [[nodiscard]] const base::IdRuns& covered() const { return covered_; }
   [[nodiscard]] const RunHeader& header() const { return header_; }
   [[nodiscard]] const RunRef& ref() const { return ref_; }
@@ -63,7 +66,7 @@ class IndexRun {
 
  private:
   IndexRun() = default;
-  /// Looks for the tag in the blocks that `get` returns.
+  /// Searches the tag in the blocks returned by `get`.
   template <typename Get>
   [[nodiscard]] Result<std::optional<ChunkId>> search(const Tag& tag, Get&& get) const;
 
@@ -74,11 +77,12 @@ class IndexRun {
   base::IdRuns covered_;
 };
 
-/// Keeps the blocks of runs that were read last, within a budget. Not thread-safe.
+/// Keeps the most recently used blocks of runs, within a budget. Not thread-safe.
 class BlockCache {
  public:
   explicit BlockCache(std::size_t bytes_max) : blocks_max_(bytes_max / kBytesPerBlock + 2) {}
-  /// Returns a verified block of a run. Lifetime: until the next call.
+  /// Returns a verified block of a run.
+  /// Lifetime: until the next call.
   /// Errors: as IndexRun::find().
   [[nodiscard]] Result<std::span<const std::byte, kBlockBytes>> get(const IndexRun& run,
                                                                     std::uint64_t number);
@@ -99,11 +103,12 @@ class BlockCache {
 };
 
 /// Reads the entries of a run in ascending order, past the cache. Not thread-safe.
-/// Lifetime: the run must outlive it.
+/// Lifetime: the run must outlive the scanner.
 class RunScanner {
  public:
   explicit RunScanner(const IndexRun& run) : run_(run) {}
-  /// Returns the next entry; an empty one after the last. Errors: as IndexRun::find().
+  /// Returns the next entry; an empty entry after the last.
+  /// Errors: as IndexRun::find().
   [[nodiscard]] Result<Entry> next();
 
  private:

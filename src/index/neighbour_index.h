@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The neighbour index: the chunks of the previous versions and of the one being written
+// The neighbour index: the chunks of the previous versions and of the version being written
 // (MFDedup's neighbour-duplicate-focus index, FAST'21 §3.1).
 #pragma once
 
@@ -27,7 +27,7 @@ namespace varve::index {
 /// The place of an index on disk.
 struct IndexStorage {
   RunFolder folder;
-  /// Confirms each chunk that a run names, because runs are derived data. Must outlive the last
+  /// Confirms each chunk named by a run, because runs are derived data. Must outlive the last
   /// lookup.
   StoredFingerprints* stored = nullptr;
   std::size_t memory_bytes = std::size_t{256} << 20;  ///< Budget for tables and caches.
@@ -36,9 +36,9 @@ struct IndexStorage {
 /// Entries in memory, and runs on disk.
 ///
 /// New entries go to a table. When the table has used its part of the budget, and when the index is
-/// saved, the table becomes a run. A lookup asks the table, then the chunks stored beside those
-/// that were found last (Zhu et al., FAST'08 §4.2), then the runs, newest first. An entry counts
-/// only if its chunk is in `base` or of the version being written.
+/// saved, the table becomes a run. A lookup searches the table, then the neighbours of recently
+/// found chunks (Zhu et al., FAST'08 §4.2), then the runs, newest first. An entry counts only if
+/// its chunk is in `base` or of the version being written.
 class NeighbourIndex final : public FingerprintIndex {
  public:
   /// Creates an empty index over `base` for the version `own`, in memory only: without a budget.
@@ -50,22 +50,25 @@ class NeighbourIndex final : public FingerprintIndex {
   NeighbourIndex& operator=(const NeighbourIndex&) = delete;
   ~NeighbourIndex() override;
 
-  /// Opens the runs of a snapshot. Logs and leaves out damaged ones.
+  /// Opens the runs of a snapshot. Logs and leaves out damaged runs.
   void open_runs(const std::vector<RunRef>& refs);
-  /// Takes the entries of a snapshot of layout 1. Errors: kCorrupt; those of writing a run.
+  /// Imports the entries of a snapshot of layout 1.
+  /// Errors: kCorrupt; the errors of writing a run.
   [[nodiscard]] Result<void> import(io::File& snapshot, VersionNumber version);
-  /// Returns the chunks of base() that the index was never told about.
+  /// Returns the chunks of base() that were never added to the index.
   [[nodiscard]] base::IdRuns missing() const;
-  /// Notes that the index was told about these chunks, also if it has no entries for some.
+  /// Counts `ids` as covered, including ids without an entry.
   void note_covered(const base::IdRuns& ids) { told_.add(ids); }
-  /// Writes the table as a run, merges runs, and returns the runs that a snapshot must name. All
-  /// entries with ids in `live` stay. Must not be called during a lookup. A merge that fails only
-  /// leaves more runs. Errors: those of writing a file.
+  /// Writes the table as a run, merges runs, and returns the runs to name in a snapshot. All
+  /// entries with ids in `live` stay. Must not be called during a lookup. A failed merge only
+  /// leaves more runs.
+  /// Errors: the errors of writing a file.
   [[nodiscard]] Result<std::vector<RunRef>> save(const base::IdRuns& live);
 
   /// Counts the entries, and all lookups from now on. Must be called at most once, before the first
   /// lookup.
-  /// Lifetime: `metrics` must outlive the index, or else the counting.
+  /// Lifetime: `metrics` must outlive the counting, which ends at stop_counting() or with the
+  /// index.
   void count_in(const IndexMetrics& metrics);
   /// Ends the counting. Must not be called during a lookup.
   void stop_counting();
@@ -74,22 +77,21 @@ class NeighbourIndex final : public FingerprintIndex {
             std::span<std::optional<ChunkId>> ids) const override;
   void insert(const Fingerprint& fingerprint, ChunkId id) override;
   void replace(const Fingerprint& fingerprint, ChunkId id) override;
-  /// Counts also the entries of chunks that left the window since their run was written.
+  /// Also counts the entries of chunks that left the window after the write of their run.
   [[nodiscard]] std::size_t size() const override { return entries_; }
   [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override;
-  /// Hides these chunks of the neighbours from find() and covers(). A find() that runs meanwhile
-  /// may still return one. The caller must call it from one thread at a time. Returns those of the
-  /// chunks that were not hidden before.
+  /// Hides `ids` of the neighbours from find() and covers(). A concurrent find() may still return a
+  /// hidden chunk. Only one thread at a time may call retire(). Returns the newly hidden chunks.
   base::IdRuns retire(const base::IdRuns& ids);
-  /// Reverts retire() for these chunks.
+  /// Reverts retire() for `ids`.
   void restore(const base::IdRuns& ids);
-  /// Returns the chunks that the index covers besides those of the version being written.
+  /// Returns the chunks covered by the index besides the chunks of the version being written.
   [[nodiscard]] const base::IdRuns& base() const { return base_; }
   /// Returns the number of blocks of runs that lookups have read from the disk.
   [[nodiscard]] std::uint64_t blocks_read() const { return disk_ ? disk_->runs.blocks_read() : 0; }
 
  private:
-  /// The part of the index that an index in memory does not have.
+  /// The parts of an index on disk.
   struct Disk {
     Disk(IndexStorage storage, NeighbourIndex& index);
     NeighbourIndex& owner;  // A lookup that finds damage rebuilds a part of the index.
@@ -105,12 +107,12 @@ class NeighbourIndex final : public FingerprintIndex {
   [[nodiscard]] std::optional<ChunkId> find_stored(const Fingerprint& fingerprint,
                                                    const Tag& tag) const;
   [[nodiscard]] std::optional<ChunkId> find_any(const Fingerprint& fingerprint) const;
-  /// Reads the chunks from `id` on in its container, and checks its fingerprint.
+  /// Reads the chunks from `id` on in the container, and checks the fingerprint of `id`.
   [[nodiscard]] RunSet::Verdict confirm(ChunkId id, bool is_new,
                                         const Fingerprint& fingerprint) const;
-  /// Takes the entries of damaged runs from containers.
+  /// Restores the entries of damaged runs from containers.
   void rebuild_lost();
-  /// Writes the table as a run. Leaves out chunks that are not in `live`, unless that is null.
+  /// Writes the table as a run. Leaves out chunks outside `live`; a null `live` keeps all.
   [[nodiscard]] Result<void> spill(const base::IdRuns* live);
   void put(const Tag& tag, ChunkId id);
 
@@ -123,10 +125,10 @@ class NeighbourIndex final : public FingerprintIndex {
   const base::IdRuns base_;
   const VersionNumber own_;
   TagTable table_;
-  ToldIds told_;  // Chunks that the table was told about.
+  ToldIds told_;  // Chunks added to the table.
   std::unique_ptr<Disk> disk_;
   std::atomic<const base::IdRuns*> retired_{nullptr};
-  // Every set that retired_ ever pointed to: a lookup may still use an older one.
+  // Every set that retired_ ever pointed to: a lookup may still use an older set.
   std::vector<std::unique_ptr<const base::IdRuns>> retired_sets_;
   std::size_t entries_ = 0;
   const IndexMetrics* metrics_ = nullptr;

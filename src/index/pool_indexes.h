@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the index of the pool that a repository has chosen.
+// Opens the index of the pool chosen for a repository.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,17 @@
 
 namespace varve::index {
 
-/// Returns N for a Zero-Chunk index of so many chunks: 6, or more so that at most 2^20 hooks are in
-/// memory, but at most 10.
+/// Returns N for a Zero-Chunk index of `chunks` chunks: 6, or more so that at most 2^20 hooks are
+/// in memory, but at most 10.
 [[nodiscard]] std::uint32_t hook_bits_for(std::uint64_t chunks);
 
-/// Opens the chosen index, or an empty one if the folder has none of this kind, and removes the
-/// files of the others. The exact and the stream index have the same files. A Zero-Chunk index
-/// whose N is chosen by the number of chunks begins empty again, with a larger N, once it has
-/// outgrown the present one. `count_chunks` returns the number of chunks in the pool; it is only
-/// called for a new index. Errors: those of `count_chunks`. `metrics` may be null. Lifetime: it,
-/// `stored` and the file system must outlive the index.
+/// Opens the chosen index, or an empty index if the folder has none of this kind. Removes the files
+/// of all other kinds. The exact and the stream index share their files. A Zero-Chunk index
+/// with N chosen by the number of chunks begins empty again, with a larger N, after outgrowing the
+/// present N. `count_chunks` returns the number of chunks in the pool; only called for a new index.
+/// `metrics` may be null.
+/// Errors: the errors of `count_chunks`.
+/// Lifetime: `metrics`, `stored` and the file system must outlive the index.
 [[nodiscard]] Result<std::unique_ptr<PoolIndex>> open_pool_index(
     const PoolIndexChoice& choice, const PoolIndexFolder& folder, StoredFingerprints& stored,
     const std::function<Result<std::uint64_t>()>& count_chunks,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of the pool's index: runs, and the snapshot that names them.
+// The files of the pool's index: runs, and the snapshot with the list of runs.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace varve::index {
 
-/// The series that the files of the pool's index name.
+/// The series named in the files of the pool's index.
 inline constexpr SeriesId kPoolSeries{0};
 
 /// The folder of the pool's index.
@@ -27,10 +27,9 @@ struct PoolIndexFolder {
   std::function<std::optional<std::uint32_t>(std::string_view name)> number_of;
 };
 
-/// Runs whose entries are chunks of the pool, or markers. Not thread-safe.
+/// Runs with entries of chunks of the pool, or of markers. Not thread-safe.
 ///
-/// A marker is an entry whose birth is the number of a series, without kPoolBit, and whose ordinal
-/// is 1.
+/// A marker is an entry with the number of a series as birth, without kPoolBit, and with ordinal 1.
 class PoolRuns {
  public:
   explicit PoolRuns(PoolIndexFolder folder)
@@ -44,11 +43,11 @@ class PoolRuns {
     return static_cast<SeriesId>(marker.birth());
   }
 
-  /// Opens the runs that the snapshot names, and removes other runs. Logs and leaves out those that
-  /// are damaged or missing. Returns the birth below which the runs miss no stored chunk.
+  /// Opens the runs of the snapshot, and removes all remaining runs. Logs and leaves out damaged or
+  /// missing runs. Returns the birth below which the runs miss no stored chunk.
   [[nodiscard]] VersionNumber open();
-  /// Writes a snapshot that names the present runs, and that birth. Then removes other runs.
-  /// Errors: those of writing the snapshot.
+  /// Writes a snapshot with the present runs and `complete_below`. Then removes all remaining runs.
+  /// Errors: the errors of writing the snapshot.
   [[nodiscard]] Result<void> save(VersionNumber complete_below);
   /// Removes the runs and the snapshot in the folder. Logs errors.
   static void remove_all(const PoolIndexFolder& folder);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a run: entries of the index, ascending by tag, in blocks that a lookup finds by
-// computing. Format: docs/FORMAT.md §8.
+// The file of a run: entries of the index, ascending by tag, in blocks. A lookup computes the
+// block. Format: docs/FORMAT.md §8.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,14 @@ inline constexpr std::size_t kBlockBytes = 4096;
 inline constexpr std::size_t kBlockBodyBytes = kBlockBytes - sizeof(std::uint64_t);
 inline constexpr std::size_t kBlockEntries = kBlockBodyBytes / sizeof(Entry);
 static_assert(kBlockEntries * sizeof(Entry) == kBlockBodyBytes);
-/// Entries of an average bucket. Few buckets get more than a block holds.
+/// Entries of an average bucket. Few buckets exceed a block.
 inline constexpr std::uint64_t kBucketEntries = 120;
-/// Buckets that share a filter block.
+/// Number of buckets sharing a filter block.
 inline constexpr std::uint64_t kGroupBuckets = 28;
 inline constexpr std::uint64_t kBucketsMax = std::uint64_t{1} << 38;
 
-/// The places of a run's blocks. A bucket has one block; entries that do not fit go on in the
-/// next bucket's, and after the last bucket in the tail. A filter block follows each group.
+/// The places of a run's blocks. A bucket has one block; overflowing entries continue in the block
+/// of the next bucket, and after the last bucket in the tail. A filter block follows each group.
 struct RunShape {
   std::uint64_t buckets = 1;
   std::uint64_t tail = 0;
@@ -76,15 +76,15 @@ void seal_block(Block& block, std::uint64_t number);
 /// Errors: kCorrupt.
 [[nodiscard]] Result<RunHeader> decode_run_header(std::span<const std::byte, kBlockBytes> block);
 
-/// Returns the entry at a position of a block; an empty one after the last.
+/// Returns the entry at a position of a block; an empty entry after the last.
 [[nodiscard]] Entry entry_at(std::span<const std::byte, kBlockBytes> block, std::size_t position);
 void put_entry(Block& block, std::size_t position, const Entry& entry);
 
-/// A filter block is a Bloom filter of the entries whose bucket is in its group.
+/// A filter block is a Bloom filter of the entries whose bucket is in the group.
 void add_to_filter(Block& filter, const Tag& tag);
 [[nodiscard]] bool may_contain(std::span<const std::byte, kBlockBytes> filter, const Tag& tag);
 
-/// A run, as the snapshot of a version names it.
+/// A reference to a run in the snapshot of a version.
 struct RunRef {
   std::uint32_t number = 0;
   std::uint64_t entries = 0;
@@ -93,17 +93,17 @@ struct RunRef {
 };
 
 /// Encode and decode a snapshot: the runs of the index, oldest first.
-/// Errors: kCorrupt for damage, or a snapshot of another series or version; kUnsupported for a
+/// Errors: kCorrupt for damage, or a snapshot of a different series or version; kUnsupported for a
 /// sound header of layout 1, which scan_snapshot() reads.
 [[nodiscard]] std::string encode_snapshot(SeriesId series, VersionNumber version,
                                           const std::vector<RunRef>& runs);
 [[nodiscard]] Result<std::vector<RunRef>> decode_snapshot(std::string_view bytes, SeriesId series,
                                                           VersionNumber version);
-/// Returns the version that a snapshot's header names, without any check; 0 if it has no header.
+/// Returns the version in a snapshot's header, without any check; 0 without a header.
 [[nodiscard]] VersionNumber snapshot_version(std::string_view bytes);
 /// Maximum size of a snapshot of this layout, in bytes.
 inline constexpr std::size_t kSnapshotBytesMax = 1U << 20;
-/// Bytes of a snapshot that decide about its layout.
+/// Number of leading bytes that determine the layout of a snapshot.
 inline constexpr std::size_t kSnapshotHeaderBytes = 32;
 
 }  // namespace varve::index

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heat of the slots of a bin (Zero-Chunk): how long ago each was used, counted in accesses.
+// The heat of the slots of a bin (Zero-Chunk): the time since the last use, counted in accesses.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@ namespace varve::index {
 /// Number of a slot in a bin.
 using Slot = std::uint32_t;
 
-/// Counts the heat of slots. A slot that is used gains `step`, up to kStepsMax times that, and
-/// each use of another slot takes 1 from it, down to 0: then it is *cold*.
+/// Counts the heat of slots. A use of a slot adds `step`, up to kStepsMax times `step`. Each use of
+/// a different slot subtracts 1, down to 0: then the slot is *cold*.
 ///
-/// Gives the same heats as the published scan, which takes 1 from every other slot at each access,
-/// but in constant time: a slot stores the access at which it becomes cold, and a ring has a list
-/// of slots for each of the next accesses. Not thread-safe.
+/// Gives the same heats as the published scan, but in constant time; the published scan subtracts 1
+/// from all slots except the used slot at each access. A slot stores the access at which it becomes
+/// cold, and a ring has a list of slots for each of the next accesses. Not thread-safe.
 class SlotHeat {
  public:
   static constexpr std::uint32_t kStepsMax = 16;
@@ -25,10 +25,10 @@ class SlotHeat {
   /// `step` is at least 1.
   explicit SlotHeat(std::uint32_t step);
 
-  /// Adds the next slot, or one that was removed, with this heat. That is no access.
+  /// Adds the next slot, or a removed slot, with the given heat. Adding counts as no access.
   void add(Slot slot, std::uint32_t heat);
   void remove(Slot slot);
-  /// Counts an access to a slot that was added. `is_new` sets its heat to one step.
+  /// Counts an access to an added slot. `is_new` sets the slot's heat to one step.
   void use(Slot slot, bool is_new = false);
 
   [[nodiscard]] std::uint32_t heat(Slot slot) const {
@@ -58,9 +58,9 @@ class SlotHeat {
   std::uint32_t step_;
   std::uint64_t now_ = 0;  // Number of accesses.
   std::vector<State> slots_;
-  std::vector<Slot> ring_;  // First slot that becomes cold at each of the next accesses.
-  Slot cold_ = kNone;       // The slot that became cold last.
-  Slot coldest_ = kNone;    // The end of that list.
+  std::vector<Slot> ring_;  // For each of the next accesses, the first slot that becomes cold.
+  Slot cold_ = kNone;       // The last slot that became cold.
+  Slot coldest_ = kNone;    // The end of the list of cold slots.
   std::size_t cold_count_ = 0;
 };
 

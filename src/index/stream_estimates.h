@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The estimates that the stream index makes of each stream: a uniform sample of its arrivals, a
-// forecast of its temporal locality, and a threshold for runs of duplicates.
+// The stream index's estimates for each stream: a uniform sample of the arrivals, a forecast of the
+// temporal locality, and a threshold for runs of duplicates.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace varve::index {
 class SeededRandom {
  public:
   explicit SeededRandom(std::uint64_t seed) : engine_(seed) {}
-  /// Returns a number below `end`, which must not be 0.
+  /// Returns a number below `end`; `end` must not be 0.
   [[nodiscard]] std::uint64_t below(std::uint64_t end) {
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::uint64_t>((static_cast<Wide>(engine_()) * end) >> 64);
@@ -29,7 +29,7 @@ class SeededRandom {
   std::mt19937_64 engine_;
 };
 
-/// A uniform sample of the values that were offered (Vitter's Algorithm R). Not thread-safe.
+/// A uniform sample of the offered values (Vitter's Algorithm R). Not thread-safe.
 class Reservoir {
  public:
   Reservoir() = default;
@@ -38,7 +38,7 @@ class Reservoir {
   void offer(std::uint64_t value, SeededRandom& random);
   [[nodiscard]] std::uint64_t arrivals() const { return arrivals_; }
   [[nodiscard]] const std::vector<std::uint64_t>& sample() const { return sample_; }
-  /// Returns the sample, and begins a new one.
+  /// Returns the sample, and begins a new sample.
   [[nodiscard]] std::vector<std::uint64_t> take(std::size_t new_capacity);
   [[nodiscard]] std::size_t bytes() const { return sample_.capacity() * sizeof(std::uint64_t); }
 
@@ -49,7 +49,7 @@ class Reservoir {
 };
 
 /// Forecasts the next value of a series by double exponential smoothing (Holt). Chooses the two
-/// weights, from 0.2 to 0.8, that would have forecast the last values best. Not thread-safe.
+/// weights, from 0.2 to 0.8, with the best forecast of the last values. Not thread-safe.
 class HoltForecast {
  public:
   static constexpr std::size_t kValuesMax = 8;
@@ -63,8 +63,8 @@ class HoltForecast {
   double next_ = 0;
 };
 
-/// The run length below which duplicates are stored again: the balance of short runs, which writes
-/// prefer, and long ones, which reads prefer (Wu et al., TPDS'18 §6). Not thread-safe.
+/// The minimum run length for duplicates: shorter runs are stored again. Balances short runs, which
+/// writes prefer, and long runs, which reads prefer (Wu et al., TPDS'18 §6). Not thread-safe.
 class RunThreshold {
  public:
   static constexpr std::size_t kLengthMax = 64;
@@ -72,15 +72,15 @@ class RunThreshold {
 
   void note_duplicates(std::uint64_t run_length) { note(written_, run_length); }
   void note_read(std::uint64_t run_length) { note(read_, run_length); }
-  /// Counts the arrivals and the duplicates among them since the last update(), and computes the
-  /// threshold: (1 - r) * mean duplicate run + r * mean read, with the share r of reads among all
-  /// requests. Forgets the lengths first if the share of duplicates fell to less than half.
+  /// Counts the arrivals and their duplicates since the last update(), and computes the threshold:
+  /// (1 - r) * mean duplicate run + r * mean read, with the share r of reads among all requests.
+  /// Forgets the lengths first if the share of duplicates fell to less than half.
   void update(std::uint64_t arrivals, std::uint64_t duplicates);
   /// Returns the threshold, from 1 to 64.
   [[nodiscard]] std::uint32_t value() const { return value_; }
 
  private:
-  /// Number of runs by length; longer ones count as the longest.
+  /// Number of runs by length; longer runs count as the longest.
   struct Lengths {
     std::array<std::uint64_t, kLengthMax> counts{};
     [[nodiscard]] std::uint64_t total() const;
@@ -90,7 +90,7 @@ class RunThreshold {
 
   Lengths written_;
   Lengths read_;
-  double ratio_ = 0;  // At the last update.
+  double ratio_ = 0;  // Share at the last update.
   std::uint32_t value_ = kInitial;
 };
 

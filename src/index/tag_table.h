@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table in memory from fingerprints to chunk ids.
 //
-// An entry takes 28 bytes: 20 bytes of the chunk's SHA-256, and its id. A match of 160 bits counts
-// as equality, as in every store that identifies chunks by SHA-1-sized hashes. SHA-256 avoids
-// SHA-1's known collisions.
+// An entry takes 28 bytes: 20 bytes of the chunk's SHA-256, and the chunk id. A match of 160 bits
+// counts as equality, as in every store that identifies chunks by SHA-1-sized hashes. SHA-256
+// avoids SHA-1's known collisions.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ inline std::uint64_t part_of(const Tag& tag, std::uint64_t places) {
 }
 
 /// An entry of the index. The id is in two halves, so that an entry has no padding. No chunk has
-/// birth 0: that is an empty slot.
+/// birth 0: birth 0 marks an empty slot.
 struct Entry {
   Tag tag{};
   std::uint32_t birth = 0;
@@ -51,13 +51,13 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 28);
 
-/// An open-addressed table, ordered by tag, at most 3/4 full. Not thread-safe, except that several
-/// threads may call find() while nothing changes.
+/// An open-addressed table, ordered by tag, at most 3/4 full. Not thread-safe; but several threads
+/// may call find() while nothing changes.
 class TagTable {
  public:
   TagTable() : slots_(kSlotsMin) {}
 
-  /// Returns the id of the first entry with this tag that `accept` takes.
+  /// Returns the id of the first entry with this tag accepted by `accept`.
   template <typename Accept>
   [[nodiscard]] std::optional<ChunkId> find(const Tag& tag, Accept&& accept) const {
     for (std::size_t i = home(tag); !slots_[i].is_empty(); i = next(i)) {
@@ -65,23 +65,23 @@ class TagTable {
     }
     return std::nullopt;
   }
-  /// Adds an entry, also if one with this tag exists.
+  /// Adds an entry, even if an entry with the same tag exists.
   void put(const Entry& entry);
-  /// Gives an existing entry, with this tag and id, another id.
+  /// Changes the id of the entry with `tag` and `from` to `to`.
   void change(const Tag& tag, ChunkId from, ChunkId to);
 
   [[nodiscard]] std::size_t size() const { return used_; }
   /// Returns the memory of the table, in bytes.
   [[nodiscard]] std::size_t bytes() const { return slots_.size() * sizeof(Entry); }
-  /// Returns the memory of the table after one more put(), in bytes.
+  /// Returns the memory of the table after a further put(), in bytes.
   [[nodiscard]] std::size_t bytes_after_put() const {
     return (is_full() ? 2 : 1) * slots_.size() * sizeof(Entry);
   }
-  /// Returns the entries, ascending by tag; those of one tag by id.
+  /// Returns the entries, ascending by tag and then by id.
   [[nodiscard]] std::vector<Entry> sorted() const;
-  /// Empties the table. Returns the entries, ascending by tag; those of one tag by id.
+  /// Empties the table. Returns the entries, ascending by tag and then by id.
   [[nodiscard]] std::vector<Entry> take_sorted();
-  /// Empties the table and keeps its memory.
+  /// Empties the table and keeps the memory.
   void clear();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cache of fingerprints that several streams share by their estimated temporal locality: TLE-LRU
-// (Wu et al., TPDS'18 §5.2).
+// A cache of fingerprints, shared by several streams according to their estimated temporal
+// locality: TLE-LRU (Wu et al., TPDS'18 §5.2).
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ using StreamSlot = std::uint32_t;
 
 struct TleOptions {
   std::size_t entries = std::size_t{1} << 20;  ///< Shared by all streams. At least 16.
-  double sample_share = 0.15;                  ///< Part of the arrivals that the samples have.
+  double sample_share = 0.15;                  ///< Share of the arrivals in the samples.
   std::uint64_t seed = 0x5eed;                 ///< Start of all random draws.
   std::size_t streams_max = 256;               ///< At most 65535.
   bool admits_all = false;                     ///< For comparisons: leaves out the admission.
@@ -30,10 +30,10 @@ struct TleOptions {
   bool weighs_entries = true;    ///< For comparisons: false draws by 1 / max(1, TLI) alone.
 };
 
-/// The sample of one stream, to be estimated without the cache.
+/// The sample of one stream, for an estimate without the cache.
 struct StreamSample {
   StreamSlot slot = 0;
-  std::uint64_t stream = 0;  ///< A number that no other stream of the cache had.
+  std::uint64_t stream = 0;  ///< Unique among all streams of the cache so far.
   std::uint64_t arrivals = 0;
   std::uint64_t hits = 0;
   std::uint64_t all_arrivals = 0;  ///< Arrivals of all streams in the interval.
@@ -42,8 +42,8 @@ struct StreamSample {
 
 /// The locality of one stream in an interval.
 struct StreamEstimate {
-  StreamSample of;  ///< Without values.
-  /// Temporal locality indicator: arrivals that repeat an earlier one of the interval.
+  StreamSample of;  ///< The sample without its values.
+  /// Temporal locality indicator: arrivals that repeat an earlier arrival of the interval.
   double locality = 0;
   bool is_solved = true;  ///< See UnseenEstimate.
 };
@@ -59,24 +59,24 @@ struct TleStreamState {
   std::uint64_t hits = 0;
 };
 
-/// Maps tags to ids for a fixed number of entries. Each entry belongs to the stream that used it
-/// last. A full cache draws a stream with a probability proportional to its entries / max(1, TLI),
-/// and drops the entry that this stream used the longest time ago. (The paper draws without the
-/// number of entries: docs/decisions/65.) New entries of a stream whose TLI is much lower than that
-/// of another one are not admitted.
+/// Maps tags to ids for a fixed number of entries. Each entry belongs to the stream of its last
+/// use. A full cache draws a stream with a probability proportional to entries / max(1, TLI), and
+/// drops the stream's least recently used entry. (The paper draws without the number of entries:
+/// docs/decisions/65.) New entries are not admitted for a stream with a much lower TLI than another
+/// stream.
 ///
 /// An *estimation interval* is a number of arrivals: the entries of the cache times 1 - d, at least
-/// 0.1 and at most 0.9, where d is the share of arrivals that were found. Not thread-safe.
+/// 0.1 and at most 0.9, where d is the share of found arrivals. Not thread-safe.
 class TleCache {
  public:
   explicit TleCache(const TleOptions& options);
   TleCache(const TleCache&) = delete;
   TleCache& operator=(const TleCache&) = delete;
 
-  /// Adds a stream. If there are too many, the stream that quit first goes, and its entries belong
-  /// to slot 0 from then on; without one, returns slot 0, which streams may share.
+  /// Adds a stream. If all slots are used, the stream that quit first is removed, and slot 0 takes
+  /// over its entries. If no stream has quit, returns slot 0; streams may share slot 0.
   [[nodiscard]] StreamSlot join();
-  /// Resumes a stream that quit. Its entries and estimates are still there.
+  /// Resumes a stream that quit, with its entries and estimates.
   void resume(StreamSlot slot);
   /// Keeps the entries and the estimates of the stream, until join() needs the slot.
   void quit(StreamSlot slot);
@@ -88,23 +88,24 @@ class TleCache {
   [[nodiscard]] std::optional<ChunkId> find(const Tag& tag) const;
   /// Counts and samples an arrival. `is_hit`: whether a duplicate was found by any means.
   void arrive(StreamSlot slot, const Tag& tag, bool is_hit);
-  /// Gives the tag this id, and makes its entry the one used last. Adds an entry only if the stream
-  /// is admitted.
+  /// Sets the id of the tag, and makes the entry the most recently used. Adds an entry only if the
+  /// stream is admitted.
   void use(StreamSlot slot, const Entry& entry);
   void erase(const Tag& tag);
-  /// Drops the entries whose id `test` takes.
+  /// Drops the entries with ids accepted by `test`.
   void erase_if(const std::function<bool(ChunkId)>& test);
 
   /// Returns whether an interval has ended, the share of hits has dropped, or a stream came or
   /// went.
   [[nodiscard]] bool wants_estimates() const;
-  /// Begins a new interval, and returns the samples of the last one. Sets wants_estimates() false.
+  /// Begins a new interval, and returns the samples of the last interval. Sets wants_estimates()
+  /// false.
   [[nodiscard]] std::vector<StreamSample> take_samples();
   /// Estimates a stream. Needs no cache, and may take some milliseconds.
   [[nodiscard]] static StreamEstimate estimate(StreamSample sample, bool unseen = true);
-  /// Takes over the estimates of an interval.
+  /// Applies the estimates of an interval.
   void apply(const std::vector<StreamEstimate>& estimates);
-  /// Does the three steps.
+  /// Calls take_samples(), estimate() and apply().
   void update();
 
   [[nodiscard]] TleStreamState state(StreamSlot slot) const;
@@ -112,11 +113,12 @@ class TleCache {
   [[nodiscard]] std::uint64_t interval() const { return interval_; }
   [[nodiscard]] std::uint64_t evictions() const { return evictions_; }
   [[nodiscard]] std::size_t memory_bytes() const;
-  /// Memory of an entry with its part of the table, in bytes, if their number is a power of two.
+  /// Memory of an entry with its part of the table, in bytes, if the number of entries is a power
+  /// of two.
   static constexpr std::size_t kBytesPerEntry = 48;
 
  private:
-  using Place = std::uint32_t;  // Of a node, plus 1. 0: none.
+  using Place = std::uint32_t;  // Number of a node, plus 1. 0: none.
   struct Node {
     Entry entry;
     Place newer = 0;
@@ -139,7 +141,7 @@ class TleCache {
     std::uint64_t arrivals = 0;
     std::uint64_t hits = 0;
     HoltForecast forecast;
-    double repeated_share = 0;  // Of the last interval: repeated in it, or found.
+    double repeated_share = 0;  // Share of arrivals repeated or found in the last interval.
     bool is_admitted = true;
   };
 
@@ -169,7 +171,7 @@ class TleCache {
   const TleOptions options_;
   SeededRandom random_;
   std::vector<std::unique_ptr<Block>> blocks_;
-  Place places_ = 0;  // Used at any time.
+  Place places_ = 0;  // Highest place ever used.
   Place free_ = 0;    // Linked by `older`.
   std::vector<Place> table_;
   std::size_t size_ = 0;
@@ -177,14 +179,14 @@ class TleCache {
   std::uint64_t joins_ = 0;
   std::uint64_t quits_ = 0;
   std::uint64_t evictions_ = 0;
-  double mean_locality_ = 0;  // Of streams with an estimate; stands for others.
+  double mean_locality_ = 0;  // Mean of streams with an estimate; stands for streams without.
 
   std::uint64_t interval_;
-  std::uint64_t arrivals_ = 0;  // In this interval.
+  std::uint64_t arrivals_ = 0;  // Arrivals in this interval.
   std::uint64_t hits_ = 0;
-  std::uint64_t part_arrivals_ = 0;  // In this eighth of an interval.
+  std::uint64_t part_arrivals_ = 0;  // Arrivals in this eighth of an interval.
   std::uint64_t part_hits_ = 0;
-  double mean_ratio_ = 0;  // Of hits, exponentially weighted.
+  double mean_ratio_ = 0;  // Share of hits, exponentially weighted.
   bool has_ratio_ = false;
   bool has_event_ = false;
 };

@@ -9,7 +9,7 @@
 
 namespace varve::index {
 
-/// Collects the chunks that an index was told about, most of them in order. Not thread-safe.
+/// Collects the chunks added to an index, most of them in order. Not thread-safe.
 class ToldIds {
  public:
   void add(const base::IdRun& run);
@@ -17,7 +17,7 @@ class ToldIds {
     for (const auto& run : ids.runs()) add(run);
   }
   [[nodiscard]] base::IdRuns ids() const { return base::IdRuns::from(runs_); }
-  /// Returns the chunks and forgets them.
+  /// Returns the chunks and empties the collection.
   [[nodiscard]] base::IdRuns take() { return base::IdRuns::from(std::exchange(runs_, {})); }
   [[nodiscard]] bool empty() const { return runs_.empty(); }
   [[nodiscard]] std::size_t bytes() const { return runs_.capacity() * sizeof(base::IdRun); }

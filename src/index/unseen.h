@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Estimates how many different fingerprints a stream has from a sample of it (Valiant and Valiant,
+// Estimates the number of different fingerprints of a stream from a sample (Valiant and Valiant,
 // NIPS'13; Wu et al., TPDS'18 §5.2).
 #pragma once
 
@@ -16,8 +16,8 @@ struct Frequency {
   bool operator==(const Frequency&) const = default;
 };
 
-/// Returns the frequencies of the values, ascending by `times`, without those of no value. Sorts
-/// the values.
+/// Returns the frequencies of the values, ascending by `times`, without frequencies of no value.
+/// Sorts the values.
 [[nodiscard]] std::vector<Frequency> frequencies_of(std::vector<std::uint64_t>& values);
 
 /// The estimate for a stream.
@@ -26,15 +26,15 @@ struct UnseenEstimate {
   bool is_solved = false;  ///< False if the linear programme failed: the estimate is Chao's.
 };
 
-/// Estimates the number of different values among `arrivals` from those of a uniform sample without
+/// Estimates the number of different values among `arrivals` from a uniform sample without
 /// replacement. A sample with all arrivals gives the exact number.
 ///
 /// Finds the histogram H of the stream that explains the sample best: minimises
 /// sum |h_i - (T H)_i| / sqrt(h_i + 1), where T thins frequencies binomially, subject to
-/// sum j H_j = arrivals (the paper prints sum H_j, which would leave no duplicates). Among those
-/// that are almost as good, it takes the middle of the fewest and the most values: the fewest
-/// alone, as published, would find 2 to 6 % duplicates in a small sample without any. Values that
-/// the sample has more than 20 times are counted directly.
+/// sum j H_j = arrivals (the paper prints sum H_j, which would leave no duplicates). Among almost
+/// equally good histograms, takes the middle of the fewest and the most values. The fewest alone,
+/// as published, would find 2 to 6 % duplicates in a small sample without any. Values with more
+/// than 20 appearances in the sample are counted directly.
 [[nodiscard]] UnseenEstimate estimate_distinct(std::span<const Frequency> sample,
                                                std::uint64_t arrivals);
 

@@ -15,26 +15,26 @@
 
 namespace varve::index {
 
-/// When a bin forgets entries.
+/// The rules for dropping entries of a bin.
 struct BinRules {
   std::uint32_t heat_step = 255;  ///< Heat of a use: 2^N - 1 as published.
   /// Entries that a bin may hold before it reuses cold slots and drops cold entries. 0: as
-  /// published, where a bin that is more than half cold is built again without its cold entries.
+  /// published, a bin that is more than half cold is built again without the cold entries.
   std::uint32_t entries_kept = 4096;
 };
 
 /// Entries by tag, each tag once, with heat. Not thread-safe.
 ///
-/// A full bin reuses a cold slot. If none is cold, the bin is built again with twice the room. So
-/// it grows as long as its entries are in use.
+/// A full bin reuses a cold slot. Without a cold slot, the bin is built again with twice the room.
+/// So a bin grows as long as the entries are in use.
 class ZeroBin {
  public:
   explicit ZeroBin(const BinRules& rules);
 
   [[nodiscard]] std::optional<ChunkId> find(const Tag& tag) const;
-  /// Counts an access to an entry that find() returned.
+  /// Counts an access to an entry returned by find().
   void use(const Tag& tag);
-  /// Adds an entry, or gives the entry with this tag another id. Counts an access.
+  /// Adds an entry, or changes the id of the entry with the same tag. Counts an access.
   void put(const Entry& entry);
   void erase(const Tag& tag);
 
@@ -49,7 +49,7 @@ class ZeroBin {
   void encode(std::string& out) const;
   /// Errors: kCorrupt.
   [[nodiscard]] static Result<ZeroBin> decode(std::string_view bytes, const BinRules& rules);
-  /// Adds an entry of another bin with its heat. That is no access.
+  /// Adds an entry with its heat from a different bin. Counts no access.
   void take_over(const Entry& entry, std::uint32_t heat);
   [[nodiscard]] std::uint32_t heat_of(Slot slot) const { return heat_.heat(slot); }
 
@@ -65,14 +65,14 @@ class ZeroBin {
   void erase_slot(Slot slot);
   /// Builds the bin again, as published, if most entries are cold.
   void drop_cold();
-  /// Builds the bin again. Keeps its cold entries only if `keep_cold`.
+  /// Builds the bin again. Keeps the cold entries only if `keep_cold`.
   void rebuild(bool keep_cold);
 
   BinRules rules_;
   std::vector<Entry> slots_;
   std::vector<Slot> free_;
-  std::vector<Slot> places_;  // By tag; a power of two, at most half full.
-  std::size_t room_ = 0;      // Slots at most, until the bin is built again.
+  std::vector<Slot> places_;  // Slots by tag; a power of two, at most half full.
+  std::size_t room_ = 0;      // Maximum of slots, until the bin is built again.
   std::size_t used_ = 0;
   SlotHeat heat_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of the Zero-Chunk index: a file of bins, and a log of where they are.
+// The files of the Zero-Chunk index: a file of bins, and a log of the places of bins.
 // Format: docs/FORMAT.md §8.
 #pragma once
 
@@ -21,59 +21,61 @@ namespace varve::index {
 /// Number of a bin. Numbers are consecutive from 0.
 using BinNumber = std::uint32_t;
 
-/// Where the newest copy of a bin is, and what it belongs to.
+/// The place of the newest copy of a bin, and the bin's hook.
 struct BinPlace {
   std::uint64_t hook = 0;  ///< Key of the bin's hook: ZeroFiles does not interpret it.
   std::uint64_t offset = 0;
   std::uint32_t bytes = 0;  ///< 0: the bin was never written.
 };
 
-/// Stores bins. A bin that is written again leaves its old copy as garbage until compact().
+/// Stores bins. Rewriting a bin leaves the old copy as garbage until compact().
 /// Not thread-safe.
 ///
-/// Nothing counts before commit(): after a crash, the files hold what the last commit() had. A part
-/// of the log that is damaged is left out, with all after it.
+/// Nothing counts before commit(): after a crash, the files hold the state of the last commit(). A
+/// damaged part of the log is left out, with all later parts.
 class ZeroFiles {
  public:
-  /// Opens the files in `directory`. Begins with empty ones if there are none, if they are damaged,
-  /// or if they were made with another `parameter`.
+  /// Opens the files in `directory`. Begins with empty files if there are none, if the files are
+  /// damaged, or if they have a different `parameter`.
   /// Lifetime: the file system must outlive the object.
   [[nodiscard]] static std::unique_ptr<ZeroFiles> open(io::FileSystem& files,
                                                        const std::string& directory,
                                                        std::uint32_t parameter);
-  /// Opens the files in `directory`, whatever their parameter is. Returns null if there are none.
+  /// Opens the files in `directory` with any parameter. Returns null if there are none.
   [[nodiscard]] static std::unique_ptr<ZeroFiles> open_present(io::FileSystem& files,
                                                                const std::string& directory);
   /// Removes the files. Errors do not matter: other indexes ignore the files.
   static void remove_all(io::FileSystem& files, const std::string& directory);
-  /// Reads the files, and changes none. Returns those that are damaged. The end of a log that a
-  /// crash left incomplete is no fault. A writer may be active.
+  /// Reads the files without changes. Returns the damaged files. The incomplete end of a log after
+  /// a crash is no fault. A writer may be active.
   [[nodiscard]] static std::vector<IndexFault> find_faults(io::FileSystem& files,
                                                            const std::string& directory);
 
   [[nodiscard]] std::uint32_t parameter() const { return parameter_; }
   [[nodiscard]] const std::vector<BinPlace>& places() const { return places_; }
-  /// Returns the ids that commits added.
+  /// Returns the ids added by commits.
   [[nodiscard]] const base::IdRuns& told() const { return told_; }
 
   /// Returns the first bin with this hook.
   [[nodiscard]] std::optional<BinNumber> find(std::uint64_t hook) const;
-  /// Adds a bin that has no content yet.
+  /// Adds a bin without content.
   BinNumber add(std::uint64_t hook);
-  /// Errors: kCorrupt; those of reading.
+  /// Reads the content of a bin.
+  /// Errors: kCorrupt; the errors of reading.
   [[nodiscard]] Result<std::string> read(BinNumber bin);
-  /// Writes a bin. Errors: those of writing; kTooLarge.
+  /// Writes a bin.
+  /// Errors: the errors of writing; kTooLarge.
   [[nodiscard]] Result<void> write(BinNumber bin, std::string_view content);
-  /// Makes the writes durable, adds to told(), and notes `complete_below` for the caller. Errors:
-  /// those of writing.
+  /// Makes the writes durable, adds `told` to told(), and records `complete_below` for the caller.
+  /// Errors: the errors of writing.
   [[nodiscard]] Result<void> commit(const base::IdRuns& told, VersionNumber complete_below = {});
-  /// Returns what the last commit noted.
+  /// Returns `complete_below` of the last commit.
   [[nodiscard]] VersionNumber complete_below() const { return complete_below_; }
 
   /// Returns whether most of the file is garbage.
   [[nodiscard]] bool wants_compaction() const;
-  /// Copies all bins to new files, each as `change` returns it, and replaces told().
-  /// Errors: those of reading and writing. The former files then stay in use.
+  /// Copies all bins to new files, each as returned by `change`, and replaces told().
+  /// Errors: the errors of reading and writing. The former files then stay in use.
   [[nodiscard]] Result<void> compact(const base::IdRuns& told,
                                      const std::function<std::string(std::string)>& change);
 
@@ -84,17 +86,17 @@ class ZeroFiles {
  private:
   ZeroFiles(io::FileSystem& files, std::string directory, std::uint32_t parameter)
       : files_(files), directory_(std::move(directory)), parameter_(parameter) {}
-  /// Returns the numbers of the generations that have a log, the highest first.
+  /// Returns the numbers of the generations with a log, the highest first.
   [[nodiscard]] static std::vector<std::uint32_t> generations(io::FileSystem& files,
                                                               const std::string& directory);
   [[nodiscard]] std::string path_of(std::uint32_t generation, std::string_view kind) const;
   [[nodiscard]] Result<void> create(std::uint32_t generation);
   [[nodiscard]] Result<void> load(std::uint32_t generation);
-  /// Returns the text of a log, with zeros for parts that do not open. Errors: kCorrupt for a
-  /// damaged header; kTooLarge.
+  /// Returns the text of a log, with zeros for parts that do not open.
+  /// Errors: kCorrupt for a damaged header; kTooLarge.
   [[nodiscard]] static Result<std::string> read_log(io::File& file, const std::string& path);
   void take_batches(io::File& file, std::string_view log);
-  /// Returns whether a sound batch follows the first damaged one.
+  /// Returns whether a sound batch follows the first damaged batch.
   [[nodiscard]] bool has_damaged_batch(io::File& file, std::string_view log) const;
   [[nodiscard]] Result<bool> look_at(std::uint32_t generation, std::vector<IndexFault>& faults);
   [[nodiscard]] bool take_batch(std::string_view log, std::size_t& at);
@@ -115,8 +117,8 @@ class ZeroFiles {
   std::uint64_t log_end_ = 0;
   std::uint64_t live_bytes_ = 0;
   std::vector<BinPlace> places_;
-  std::vector<BinNumber> slots_;    // By hook; a power of two, at most 3/4 full.
-  std::vector<BinNumber> changed_;  // Since the last commit.
+  std::vector<BinNumber> slots_;    // Bins by hook; a power of two, at most 3/4 full.
+  std::vector<BinNumber> changed_;  // Bins changed since the last commit.
   base::IdRuns told_;
   VersionNumber complete_below_{};
   std::uint64_t bytes_read_ = 0;
