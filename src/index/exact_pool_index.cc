@@ -12,20 +12,20 @@ namespace varve::index {
 
 namespace {
 
-// Parts of the budget. A table that grows needs half as much again for a moment. While it becomes a
-// run, there is a second one, with a sorted copy.
+// Parts of the budget. A growing table needs half as much again for a moment. While the table
+// becomes a run, a second table exists, with a sorted copy.
 std::size_t pool_table_part(std::size_t budget) { return budget / 8; }
 std::size_t pool_filter_part(std::size_t budget) { return budget / 16 * 7; }
 std::size_t pool_beside_part(std::size_t budget) { return budget / 8; }
 
-// Chunks that are added under one lock: those of several containers.
+// Number of chunks added under one lock: the chunks of several containers.
 constexpr std::size_t kAddedTogether = 4096;
-// More runs of forgotten ids are not worth their memory: containers refuse these chunks anyway.
+// More runs of forgotten ids are not worth the memory: containers refuse forgotten chunks anyway.
 constexpr std::size_t kForgottenRunsMax = std::size_t{1} << 16;
 // Reads containers for add_missing().
 constexpr StreamNumber kOwnStream{0xffffffffU};
 
-// Returns the entries that a table of at most `bytes` bytes may have.
+// Returns the maximum number of entries of a table of at most `bytes` bytes.
 std::size_t table_entries_max(std::size_t bytes) {
   std::size_t slots = 64;
   while (2 * slots * sizeof(Entry) <= bytes) slots *= 2;
@@ -45,9 +45,9 @@ struct ExactPoolIndex::Lookup {
   const Fingerprint& fingerprint;
   const Tag tag = tag_of(fingerprint);
   PoolHit hit;
-  std::optional<ChunkId> marker;        // The newest one.
+  std::optional<ChunkId> marker;        // The newest marker.
   std::vector<ChunkId> named;           // Unconfirmed chunks of the tables, newest first.
-  std::shared_ptr<const RunList> runs;  // The runs when the tables were asked.
+  std::shared_ptr<const RunList> runs;  // The runs at the time of the search in the tables.
 };
 
 std::unique_ptr<ExactPoolIndex> ExactPoolIndex::open(PoolIndexFolder folder,
@@ -99,7 +99,7 @@ bool ExactPoolIndex::find_in_memory(Lookup& lookup) const {
       lookup.named.push_back(*id);
     }
   }
-  // The cache has chunks that were confirmed. The tables have newer ones.
+  // The cache has confirmed chunks. The tables may have newer chunks.
   lookup.hit.id = beside_.find(
       lookup.tag, [&](ChunkId id) { return lookup.named.empty() || id == lookup.named.front(); });
   return lookup.hit.id.has_value();
@@ -151,13 +151,13 @@ RunSet::Verdict ExactPoolIndex::confirm(const Lookup& lookup, ChunkId id,
       is_same = its == lookup.fingerprint;
     }
     if (!is_pool(other) || !ahead.takes(other)) return;
-    // A newer run may name a chunk that replaced this one.
+    // A newer run may name a chunk that replaced the cached chunk.
     const Tag tag = tag_of(its);
     if (std::ranges::none_of(newer, [&](const auto& run) { return run->may_have(tag); })) {
       beside.emplace_back(tag, other);
     }
   });
-  if (!read || !is_there) return Verdict::kSkip;  // The chunk was freed, or cannot be read.
+  if (!read || !is_there) return Verdict::kSkip;  // The chunk was freed, or is unreadable.
   if (!is_same) return Verdict::kWrong;
   const std::lock_guard lock(state_mutex_);
   if (is_forgotten(id)) return Verdict::kSkip;
@@ -295,7 +295,7 @@ std::size_t ExactPoolIndex::memory_bytes() const {
   constexpr std::size_t kBytesPerIdRun = 24;
   const std::lock_guard lock(state_mutex_);
   std::size_t bytes = table_.bytes() + told_.bytes() + new_.bytes() + beside_.bytes();
-  // A sorted copy of the former table has the size of its entries.
+  // A sorted copy of the former table has the size of the table's entries.
   if (frozen_) bytes += frozen_->bytes() + frozen_->size() * sizeof(Entry);
   bytes += (forgotten_.runs().size() + frozen_told_.runs().size()) * kBytesPerIdRun;
   for (const auto& run : *runs_) bytes += run->bytes();

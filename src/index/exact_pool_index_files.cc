@@ -91,7 +91,7 @@ void ExactPoolIndex::publish() {
   runs_ = std::move(list);
   frozen_.reset();
   frozen_told_ = {};
-  // A cached chunk may be older than the one that the new run names.
+  // A cached chunk may be older than the chunk in the new run.
   beside_.clear();
   ++epoch_;
 }

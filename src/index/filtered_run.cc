@@ -39,7 +39,7 @@ bool FilteredRun::may_have(const Tag& tag) const {
 }
 
 std::size_t FilteredRun::bytes() const {
-  // An id run takes 16 bytes in the set, and its position 8.
+  // An id run takes 16 bytes in the set, and the run's position 8.
   constexpr std::size_t kBytesPerIdRun = 24;
   const std::size_t filters = loaded_.load(std::memory_order_acquire) ? filters_.size() : 0;
   return sizeof(FilteredRun) + sizeof(IndexRun) + filters * kBlockBytes +

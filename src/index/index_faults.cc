@@ -7,8 +7,8 @@ namespace varve::index {
 
 namespace {
 
-// A writer that replaces the index meanwhile removes runs, so a fault counts only if the snapshot
-// stays as it was.
+// A concurrent writer that replaces the index removes runs, so a fault counts only if the snapshot
+// is unchanged.
 constexpr int kLooksMax = 8;
 
 std::vector<IndexFault> faults_of_pool_runs(const PoolIndexFolder& folder) {
@@ -19,7 +19,7 @@ std::vector<IndexFault> faults_of_pool_runs(const PoolIndexFolder& folder) {
     if (!bytes && bytes.error().code() == ErrorCode::kNotFound) return {};
     const auto runs = bytes ? decode_snapshot(*bytes, kPoolSeries, snapshot_version(*bytes))
                             : Result<std::vector<RunRef>>(bytes.error());
-    // A writer replaces a snapshot of a layout that the pool's index never had.
+    // The pool's index never had the layout of the snapshot: a writer replaces the snapshot.
     if (!runs && runs.error().code() == ErrorCode::kUnsupported) return {};
     if (!runs) return {{path, runs.error()}};
     faults = faults_of_runs(folder.runs, *runs);

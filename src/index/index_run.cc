@@ -10,7 +10,7 @@ namespace varve::index {
 
 namespace {
 
-// A larger set of chunk ids is damage: a chunk takes more than one byte of it.
+// A larger set of chunk ids is damage: a chunk takes more than one byte of the set.
 constexpr std::uint64_t kIdBytesRead = std::uint64_t{1} << 32;
 
 Error damaged(const std::string& path, std::string_view what) {
@@ -76,7 +76,7 @@ Result<std::optional<ChunkId>> IndexRun::search(const Tag& tag, Get&& get) const
         high = middle;
       }
     }
-    if (low == kBlockEntries) continue;  // The block is full, and all of it is before the tag.
+    if (low == kBlockEntries) continue;  // The block is full, with all entries before the tag.
     const Entry entry = entry_at(block, low);
     if (entry.is_empty() || entry.tag != tag) break;
     return std::optional(entry.id());

@@ -10,7 +10,7 @@ namespace varve::index {
 
 namespace {
 
-// Parts of the budget. A table that grows needs half as much again for a moment.
+// Parts of the budget. A growing table needs half as much again for a moment.
 std::size_t table_part(std::size_t budget) { return budget / 8 * 3; }
 std::size_t cache_part(std::size_t budget) { return budget / 4; }
 std::size_t beside_part(std::size_t budget) { return budget / 8; }
@@ -85,7 +85,7 @@ RunSet::Verdict NeighbourIndex::confirm(ChunkId id, bool is_new,
       disk.beside.add(Entry(tag_of(its), other));
     }
   });
-  // Content in a container that cannot be read is stored again.
+  // Content in an unreadable container is stored again.
   if (!read) return Verdict::kSkip;
   return is_same ? Verdict::kTake : Verdict::kWrong;
 }
@@ -225,7 +225,7 @@ Result<void> NeighbourIndex::spill(const base::IdRuns* live) {
     std::erase_if(entries, [&](const Entry& entry) { return !live->contains(entry.id()); });
     told = told.intersect(*live);
   }
-  // Of several entries with one tag, keeps the last one that is not hidden.
+  // Of several entries with one tag, keeps the last visible entry.
   std::size_t kept = 0;
   for (const Entry& entry : entries) {
     if (kept == 0 || entries[kept - 1].tag != entry.tag) {

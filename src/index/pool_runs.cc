@@ -8,7 +8,7 @@
 
 namespace varve::index {
 
-// The snapshot belongs to no version. It has a birth where others have the number of one.
+// The snapshot belongs to no version. The header has a birth in place of a version's number.
 Result<PoolRuns::Snapshot> PoolRuns::read_snapshot() const {
   const std::string path = folder_.runs.directory + "/" + folder_.snapshot_name;
   auto bytes = folder_.runs.files->read_file(path, kSnapshotBytesMax);
@@ -26,7 +26,7 @@ VersionNumber PoolRuns::open() {
               snapshot.error().message() + "; building the pool's index from containers");
   }
   const auto named = snapshot ? *std::move(snapshot) : Snapshot();
-  // A crash leaves runs that the snapshot does not name.
+  // Removes runs left by a crash and missing in the snapshot.
   remove_other_runs(named.runs);
   set_.open(named.runs);
   return set_.refs() == named.runs ? named.complete_below : VersionNumber{};

@@ -23,8 +23,8 @@ std::uint64_t checksum_of(std::span<const std::byte, kBlockBytes> block, std::ui
   return base::checksum64(block.first(kBlockBodyBytes)) ^ number;
 }
 
-// Calls `visit` with the bits of a tag, until it returns false. The tag's first bytes decide about
-// the block, so these bits come from others.
+// Calls `visit` with the bits of a tag, until `visit` returns false. The tag's first bytes
+// determine the block, so the bits come from later bytes.
 template <typename Visit>
 bool for_each_bit(const Tag& tag, Visit&& visit) {
   const auto first = base::load_le<std::uint32_t>(tag.data() + 8);

@@ -11,12 +11,12 @@ namespace varve::index {
 
 namespace {
 
-// So many runs of one level become one. A level has runs of up to four times the entries of the
-// level below. So each entry is written about once per level, and a lookup asks at most three runs
-// per level.
+// The number of runs of one level that are merged into one run. A level has runs of up to four
+// times the entries of the level below. So each entry is written about once per level, and a lookup
+// searches at most three runs per level.
 constexpr std::size_t kFan = 4;
 constexpr std::uint64_t kLowestLevelEntries = 256;
-// Entries of unused chunks that are not worth a merge.
+// Number of entries of unused chunks not worth a merge.
 constexpr std::uint64_t kUnusedEntries = 4096;
 
 int level_of(const IndexRun& run) {
@@ -54,7 +54,7 @@ Result<void> RunSet::import(io::File& snapshot, VersionNumber version) {
     if (!writer) {
       VARVE_TRY_ASSIGN(writer, RunWriter::create(folder_, next_number_, entries));
     }
-    // Content that was stored again after a deletion had hidden it has two entries.
+    // A deletion may have hidden a chunk; content stored again afterwards has two entries.
     if (!last.is_empty() && !(last.tag < entry.tag)) return {};
     last = entry;
     return writer->add(entry);
@@ -215,7 +215,7 @@ Result<void> RunSet::merge_from(std::size_t first, const base::IdRuns* live) {
   VARVE_TRY_ASSIGN(const bool complete, write_merged(first, live, *writer));
   if (!complete) {
     drop_damaged();
-    return {};  // The caller looks again what to merge.
+    return {};  // The caller searches the next merge again.
   }
   VARVE_TRY_ASSIGN(auto run, writer->finish(covered));
   ++next_number_;

@@ -94,7 +94,7 @@ Result<std::unique_ptr<IndexRun>> RunWriter::finish(const base::IdRuns& covered)
   header_.id_checksum = base::checksum64(base::as_bytes(ids));
   buffer_ += ids;
   VARVE_TRY(flush());
-  // The header comes last: a run without one is unfinished.
+  // The header comes last: a run without a header is unfinished.
   const Block header = encode_run_header(header_);
   VARVE_TRY(file_->write_at(0, header));
   VARVE_TRY(file_->sync());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads snapshots of layout 1, which older versions of Varve wrote: docs/FORMAT.md §8.
+// Reads snapshots of layout 1, written by older versions of Varve: docs/FORMAT.md §8.
 #include <algorithm>
 #include <span>
 #include <string>

@@ -53,8 +53,8 @@ StreamIndex::StreamIndex(const PoolIndexFolder& folder, StoredFingerprints& stor
       slots_(1),
       confirmed_(options.memory_bytes / 16) {}
 
-// Each process begins with an empty cache, and the newest chunks are those that the next version of
-// a series has most likely in common.
+// Each process begins with an empty cache. The newest chunks are the most likely to be shared with
+// the next version of a series.
 void StreamIndex::fill() {
   const auto known = runs_->covered();
   const std::uint64_t wanted = stream_entries(options_.memory_bytes) / 4;
@@ -175,7 +175,7 @@ bool StreamIndex::confirm(StreamNumber number, const Fingerprint& fingerprint, C
     if (is_pool(other) && ahead.takes(other)) beside.emplace_back(tag_of(its), other);
   });
   lock.lock();
-  // A deletion may have freed it meanwhile.
+  // A deletion may have freed the chunk meanwhile.
   if (!read || !is_same || cache_.find(tag_of(fingerprint)) != id) return false;
   stream_of(number).ahead = ahead;
   if (epoch == epoch_) {
@@ -190,7 +190,7 @@ void StreamIndex::drop_short_runs(StreamNumber number, std::span<PoolHit> hits) 
   RunThreshold& threshold = slots_[stream.slot].threshold;
   std::uint64_t found = 0;
   std::uint64_t dropped = 0;
-  std::size_t first = 0;  // Of the present run, in this batch.
+  std::size_t first = 0;  // Begin of the present run, in this batch.
   const auto end_run = [&](std::size_t end) {
     threshold.note_duplicates(stream.run_length);
     if (options_.applies_threshold && stream.run_length < threshold.value()) {

@@ -12,11 +12,12 @@ namespace {
 
 constexpr std::size_t kEntriesMin = 16;
 constexpr std::size_t kTableMin = 64;
-// A stream is not admitted if its TLI is below this part of the highest one, and repeats less than
-// this part of its arrivals.
+// A stream is not admitted with a TLI below kLowLocality times the highest TLI, if the share of
+// repeated arrivals is also below kLowShare.
 constexpr double kLowLocality = 0.1;
 constexpr double kLowShare = 0.02;
-// Of the interval: after so much, an event ends it; the share of hits is judged so often.
+// Fractions of an interval: an event ends the interval after a quarter; the share of hits is
+// evaluated every eighth.
 constexpr std::uint64_t kEventParts = 4;
 constexpr std::uint64_t kRatioParts = 8;
 constexpr double kRatioDrop = 0.7;
@@ -24,7 +25,7 @@ constexpr double kRatioWeight = 0.125;
 constexpr double kIntervalInitial = 0.5;
 constexpr double kIntervalMin = 0.1;
 constexpr double kIntervalMax = 0.9;
-// A smaller sample tells too little; a stream whose arrivals are unknown gets one of this size.
+// Minimum size of a useful sample; also the size for a stream with unknown arrivals.
 constexpr std::size_t kSampleMin = 32;
 
 std::uint64_t interval_for(std::size_t entries, double factor) {
@@ -113,7 +114,7 @@ std::size_t TleCache::open_streams() const {
       std::ranges::count_if(streams_, [](const Stream& one) { return one.open != 0; }));
 }
 
-// A share of the arrivals that the stream will have if it goes on as before.
+// A share of the expected arrivals, assuming that the stream continues unchanged.
 std::size_t TleCache::sample_size(const Stream& stream, std::uint64_t last_arrivals,
                                   std::uint64_t all_arrivals) const {
   if (stream.open == 0 && &stream != streams_.data()) return 0;
@@ -130,7 +131,7 @@ std::size_t TleCache::home(Place place) const {
   return static_cast<std::size_t>(part_of(node(place).entry.tag, table_.size()));
 }
 
-// Returns the table's place of the tag, or the free one where it would be.
+// Returns the table's place of the tag, or the free place for the tag.
 std::size_t TleCache::place_in_table(const Tag& tag) const {
   auto i = static_cast<std::size_t>(part_of(tag, table_.size()));
   while (table_[i] != 0 && node(table_[i]).entry.tag != tag) i = (i + 1) % table_.size();
@@ -173,7 +174,7 @@ void TleCache::unlink(Place place) {
 void TleCache::remove(Place place) {
   std::size_t hole = place_in_table(node(place).entry.tag);
   const auto size = table_.size();
-  // Moves the entries after the hole that a search would not find across it.
+  // Moves the entries after the hole that a search would not find across the hole.
   for (auto i = (hole + 1) % size; table_[i] != 0; i = (i + 1) % size) {
     const auto distance = [&](std::size_t from) { return (i + size - from) % size; };
     if (distance(home(table_[i])) < distance(hole)) continue;

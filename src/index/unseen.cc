@@ -16,18 +16,19 @@ namespace varve::index {
 
 namespace {
 
-// Values that the sample has more often are counted directly.
+// Values that are more frequent in the sample are counted directly.
 constexpr std::size_t kSeenMax = 20;
-// Such a value may appear 30 / p times in the stream, beyond which seeing it 20 times is unlikely.
+// A rarer value may appear 30 / p times in the stream. Of a more frequent value, a sample with only
+// 20 appearances is unlikely.
 constexpr double kTimesAtMost = 30;
 constexpr double kGridRatio = 1.1;
-// The other two programmes may explain the sample by so much worse.
+// Tolerance for the explanation of the sample by the second and third programme.
 constexpr double kSlack = 0.5;
 constexpr int kIterationsMax = 5000;
-// Smaller coefficients would mislead the solver's scaling: it then calls a wrong solution optimal.
+// Smaller coefficients would mislead the solver's scaling: a wrong solution would count as optimal.
 constexpr double kChanceLeast = 1e-9;
 
-// Numbers of times that a value may appear in the stream.
+// Possible numbers of appearances of a value in the stream.
 std::vector<std::uint64_t> grid_to(std::uint64_t last) {
   std::vector<std::uint64_t> grid;
   for (std::uint64_t times = 1; times <= last;) {
@@ -44,7 +45,7 @@ struct Programme {
   std::vector<int> rows;
   std::vector<double> values;
   std::vector<double> costs;
-  std::vector<double> least;  // Of each row.
+  std::vector<double> least;  // Lower bound of each row.
   std::vector<double> most;
 
   void put(std::size_t row, double value) {
@@ -57,17 +58,17 @@ struct Programme {
   }
 };
 
-/// The programme for a sample with a share `p` of the stream: how often the values that it has at
-/// most 20 times appear in the stream.
+/// The programme for a sample with a share `p` of the stream: the frequencies in the stream of
+/// values with at most 20 appearances in the sample.
 ///
-/// Row i: (T H)_i+1 + under_i - over_i = h_i+1. The row after them: sum j H_j = mass. The last row
-/// bounds the cost, for the programmes after the first.
+/// Row i: (T H)_i+1 + under_i - over_i = h_i+1. The next row: sum j H_j = mass. The last row bounds
+/// the cost, for the programmes after the first.
 class UnseenProgramme {
  public:
   UnseenProgramme(const std::array<double, kSeenMax>& seen, double p, double mass)
       : grid_(grid_to(static_cast<std::uint64_t>(std::ceil(std::min(kTimesAtMost / p, mass))))) {
     for (const auto times : grid_) {
-      // Binomial probabilities, each from the one before.
+      // Binomial probabilities, each computed from the previous probability.
       const auto j = static_cast<double>(times);
       double chance = std::pow(1 - p, j);
       for (std::size_t i = 1; i <= kSeenMax && i <= times; ++i) {
@@ -111,7 +112,7 @@ class UnseenProgramme {
   static constexpr std::size_t kMassRow = kSeenMax;
   static constexpr std::size_t kCostRow = kSeenMax + 1;
 
-  // Returns the fewest values (sign 1), or the most (-1), that explain the sample so well.
+  // Returns the fewest values (sign 1), or the most (-1), within kSlack of the best explanation.
   [[nodiscard]] std::optional<double> bound(double sign) {
     std::ranges::fill(programme_.costs, 0);
     std::fill_n(programme_.costs.begin(), grid_.size(), sign);
@@ -128,8 +129,8 @@ class UnseenProgramme {
 #ifdef VARVE_STATIC
   [[nodiscard]] static bool solve_once() { return false; }
 #else
-  // Fails without the library, which may also throw: the estimate is Chao's then. It only steers a
-  // cache.
+  // Fails without the library, or when the library throws: the estimate is Chao's then. The
+  // estimate only steers a cache.
   [[nodiscard]] bool solve_once() try {
     const ClpLibrary* const clp = clp_library();
     if (clp == nullptr) return false;
@@ -201,7 +202,7 @@ UnseenEstimate estimate_distinct(std::span<const Frequency> sample, std::uint64_
   const double p = sampled / total;
   std::array<double, kSeenMax> rare{};
   double frequent = 0;
-  double mass = total;  // Of the rare values.
+  double mass = total;  // Mass of the rare values.
   double rare_values = 0;
   for (const auto& [times, values] : sample) {
     const auto count = static_cast<double>(values);

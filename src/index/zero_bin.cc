@@ -106,7 +106,7 @@ void ZeroBin::insert_place(Slot slot) {
   places_[i] = slot;
 }
 
-// Closes the gap, so that a search never ends before an entry that is there.
+// Closes the gap, so that a search never ends before an existing entry.
 void ZeroBin::erase_place(Slot slot) {
   const std::size_t mask = places_.size() - 1;
   std::size_t gap = home(slots_[slot].tag);

@@ -43,7 +43,7 @@ std::string log_header(std::uint32_t parameter) {
   return header;
 }
 
-// Returns the parameter in the header of a log, or nothing if it is damaged.
+// Returns the parameter in the header of a log, or nothing for a damaged header.
 std::optional<std::uint32_t> parameter_of(std::string_view log) {
   base::ByteReader r(log);
   static_cast<void>(r.u64());
@@ -60,7 +60,7 @@ std::string bin_header(BinNumber bin, std::string_view content) {
   return header;
 }
 
-// Returns the number of a generation from the name of one of its files.
+// Returns the number of a generation from the name of a file of the generation.
 std::optional<std::uint32_t> generation_of(std::string_view name, std::string_view kind) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kind)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
@@ -173,7 +173,7 @@ Result<void> ZeroFiles::load(std::uint32_t generation) {
   VARVE_TRY_ASSIGN(auto bins_file,
                    files_.open(path_of(generation, kBins), io::OpenMode::kReadWrite));
   VARVE_TRY_ASSIGN(const std::uint64_t bins_bytes, bins_file->size());
-  // Drops bins that no batch names, so that none of them is read to write behind them.
+  // Drops bins that no batch names, so that a write behind the end need not read any of them.
   if (bins_bytes > bins_end_) VARVE_TRY(bins_file->truncate(bins_end_));
   bins_end_ = bins_file->next_append(bins_end_);
   bins_ = std::move(bins_file);
@@ -203,7 +203,7 @@ void ZeroFiles::take_batches(io::File& file, std::string_view log) {
   }
 }
 
-// A crash leaves a damaged end, but no sound batch behind it.
+// A crash leaves a damaged end, but no sound batch behind the damage.
 bool ZeroFiles::has_damaged_batch(io::File& file, std::string_view log) const {
   const auto unit = file.append_unit();
   for (std::size_t at = file.next_append(log_end_) + unit; at < log.size(); at += unit) {
@@ -218,12 +218,12 @@ bool ZeroFiles::has_damaged_batch(io::File& file, std::string_view log) const {
   return false;
 }
 
-// Adds the faults of one generation. Returns whether it is the one that counts.
+// Adds the faults of a generation. Returns whether the generation is the valid generation.
 Result<bool> ZeroFiles::look_at(std::uint32_t generation, std::vector<IndexFault>& faults) {
   const auto log_path = path_of(generation, kLog);
   VARVE_TRY_ASSIGN(const auto log_file, files_.open(log_path, io::OpenMode::kRead));
   VARVE_TRY_ASSIGN(const auto log_bytes, log_file->size());
-  if (log_bytes == 0) return false;  // A writer has just created it.
+  if (log_bytes == 0) return false;  // A writer has just created the log.
   const auto log = read_log(*log_file, log_path);
   if (!log) {
     faults.push_back({log_path, log.error()});
@@ -244,7 +244,7 @@ Result<bool> ZeroFiles::look_at(std::uint32_t generation, std::vector<IndexFault
   return true;
 }
 
-// Takes the batch at a place of the log. Returns false if there is none, or a damaged one.
+// Takes the batch at a place of the log. Returns false for a missing or damaged batch.
 bool ZeroFiles::take_batch(std::string_view log, std::size_t& at) {
   if (at > log.size()) return false;
   base::ByteReader header(log.substr(at));
@@ -260,7 +260,7 @@ bool ZeroFiles::take_batch(std::string_view log, std::size_t& at) {
   if (!r.ok() || records > r.left() / kRecordBytes) return false;
   auto told = base::IdRuns::decode(body.substr(kBatchFieldsBytes + records * kRecordBytes));
   if (!told) return false;
-  // All records are checked before the first one counts: a batch is taken whole or not at all.
+  // All records are checked before the first record counts: a batch is taken whole or not at all.
   std::vector<std::pair<BinNumber, BinPlace>> taken;
   std::vector<std::uint64_t> new_hooks;
   taken.reserve(records);
@@ -388,7 +388,7 @@ Result<void> ZeroFiles::commit(const base::IdRuns& told, VersionNumber complete_
   bytes += encode_batch(told, complete_below);
   // Neither file has bytes of this commit in a unit with synced bytes.
   VARVE_TRY(bins_->sync());
-  VARVE_TRY(log_->truncate(log_end_));  // Drops the end of a commit that failed.
+  VARVE_TRY(log_->truncate(log_end_));  // Drops the end of a failed commit.
   const auto at = log_->next_append(log_end_);
   VARVE_TRY(log_->write_at(at, base::as_bytes(bytes)));
   VARVE_TRY(log_->sync());
