@@ -7,6 +7,7 @@ import check_includes
 import check_metrics
 import check_names
 import check_packages
+import check_prose
 import check_text
 import tree
 
@@ -46,6 +47,11 @@ LINKS = [("[B](B.md#part) and `a/b.h`\n", False), ("[C](C.md)\n", True), ("See `
          ("[web](https://example.org/a)\n", False)]
 # (names of the pages of decisions, is it a problem) where the index lists 1-a.md
 INDEXES = [(["1-a.md"], False), (["1-a.md", "2-b.md"], True)]
+# (text of a source, is it a problem)
+PROSE = [("// Returns the size of the file, in bytes.\n" * 6, False),
+         ("// Returns what it is that this one has.\n" * 6, True),
+         ("// Returns what it is that this one has.\n" * 4, False),
+         ("int it;  // Number of bytes of the file, as the header says.\n" * 6, False)]
 # (numbers of the rules in a page's order, is it a problem)
 ORDERS = [([1, 2, 3], False), ([1, 3, 2], True), ([1, 2, 4], True)]
 # (path, text of a file, is it a problem) where only src/a/ and src/b/c_ may name Hidden and hidden_value()
@@ -135,6 +141,7 @@ def main():
     hidden = {"Hidden": ("a/", "b/c_"), "hidden_value()": ("a/",)}
     cases += [(text, list(check_includes.hidden_names(path, text, hidden)), wrong)
               for path, text, wrong in HIDDEN]
+    cases += [(text, [1] * check_prose.is_problem(text), wrong) for text, wrong in PROSE]
     cases += [(str(rules), list(check_text.order_problems(rules)), wrong) for rules, wrong in ORDERS]
     cases += [(str(pages), list(check_text.index_problems(pages, "| 1 | [A](1-a.md) |\n")), wrong)
               for pages, wrong in INDEXES]

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Comments repeat the noun: few words that only stand for one, in each file.
+
+usage: check_prose.py [FILE…]    prints what each file has, over the limit or not
+"""
+
+import re
+import sys
+
+import tree
+
+STAND_INS = frozenset(("it its one ones this these that those what which who whoever they them their "
+                       "other others such").split())
+PER_HUNDRED_MAX = 4.5
+# A shorter text says too little for a share.
+WORDS_MIN = 40
+# Rooms whose comments were written before this rule. A room that is rewritten leaves the list.
+NOT_YET = ("catalog", "cli", "control", "copy", "format", "fs", "maintain", "meta", "repo", "store", "transfer",
+           "version", "web")
+COMMENT = re.compile(r"//+/?<?\s?(.*)$")
+WORD = re.compile(r"[A-Za-z']+")
+
+
+def words(text):
+    """The words of all comments of a source, in lower case."""
+    found = []
+    for line in text.splitlines():
+        match = COMMENT.search(line)
+        if match and "SPDX" not in line and "http" not in line:
+            found += WORD.findall(match.group(1).lower())
+    return found
+
+
+def share(text):
+    """(words that stand for a noun, words) of a source's comments."""
+    found = words(text)
+    return sum(word in STAND_INS for word in found), len(found)
+
+
+def is_problem(text):
+    count, of = share(text)
+    return of >= WORDS_MIN and 100 * count > PER_HUNDRED_MAX * of
+
+
+def room(path):
+    parts = path.split("/")
+    return parts[1] if parts[0] == "src" else parts[0]
+
+
+def main():
+    if len(sys.argv) > 1:
+        for path in sys.argv[1:]:
+            count, of = share(tree.read(path))
+            print(f"{path}: {count} of {of} words, {100 * count / max(of, 1):.1f} in 100"
+                  f"{', too many' if is_problem(tree.read(path)) else ''}")
+        return
+    paths = tree.files(tree.CODE_SUFFIXES, "src") + tree.files(tree.CODE_SUFFIXES, "include")
+    paths = [path for path in paths if room(path) not in NOT_YET]
+    problems = []
+    for path in paths:
+        if is_problem(tree.read(path)):
+            count, of = share(tree.read(path))
+            problems.append(f"{path}: {count} of {of} words of comments stand for a noun, more than "
+                            f"{PER_HUNDRED_MAX} in 100: repeat the noun")
+    tree.finish("comments repeat the noun", len(paths), problems)
+
+
+if __name__ == "__main__":
+    main()
