@@ -14,13 +14,13 @@
 
 namespace varve::format {
 
-/// Inode numbers stay below this.
+/// Upper bound of all inode numbers.
 inline constexpr Ino kBesideInoEnd = Ino{1} << 32;
 /// Limit of the encoded size.
 inline constexpr std::size_t kBesideImageBytesMax =
     kBesideBytesMax + kBesideNamesMax * (kNameBytesMax + 128) + 64;
 
-/// One file, link or folder.
+/// A file, link or folder.
 struct BesideRecord {
   Ino ino = 0;
   Ino parent = kRootIno;  ///< kRootIno, or the number of a folder.
@@ -34,7 +34,7 @@ struct BesideRecord {
   std::string content;  ///< The bytes of a file, the target of a link.
 };
 
-/// All of them.
+/// All records of a series.
 struct BesideImage {
   Ino next = kRootIno + 1;            ///< The number of the next entry. No number is used twice.
   std::vector<BesideRecord> records;  ///< Ascending by number.

@@ -21,8 +21,8 @@ struct FreeContext {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
 
-// Creating a context costs as much as compressing a small frame, so each thread keeps one. It
-// carries nothing from one frame to the next.
+// Creating a context costs as much as compressing a small frame, so each thread keeps a context. No
+// state is carried from one frame to the next.
 ZSTD_CCtx* compressor_of_this_thread() {
   static thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context{ZSTD_createCCtx()};
   return context.get();

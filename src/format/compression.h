@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry of compression methods. To add one, add its Codec to varve/options.h and its row to
-// the table in compression.cc; names, help, checks and all decoders follow.
+// The registry of compression methods. To add a method, add its Codec to varve/options.h and its
+// row to the table in compression.cc; names, help, checks and all decoders follow.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Compression {
   bool operator==(const Compression&) const = default;
 };
 
-/// One row of the table of methods.
+/// A row of the table of methods.
 struct CompressionMethod {
   Codec codec = Codec::kNone;
   std::string_view name;
@@ -35,29 +35,28 @@ struct CompressionMethod {
   std::size_t (*compress)(std::span<const std::byte> raw, int level,
                           std::span<std::byte> out) = nullptr;
   /// Fills `out` with the raw bytes. Null if the method stores the raw bytes. Thread-safe.
-  /// Errors: kCorrupt for bytes that do not decompress to exactly out.size() bytes; kIo without
-  /// memory.
+  /// Errors: kCorrupt unless the bytes decompress to exactly out.size() bytes; kIo without memory.
   Result<void> (*decompress)(std::span<const std::byte> stored, std::span<std::byte> out) = nullptr;
 };
 
 /// Returns the table, in the order of the codecs.
 [[nodiscard]] std::span<const CompressionMethod> compression_methods();
 
-/// Returns the row of a codec as it is stored on disk; null if this build does not know it.
+/// Returns the row of a codec as stored on disk; null for a codec unknown to this build.
 [[nodiscard]] const CompressionMethod* find_compression(std::uint32_t codec);
 
 /// Parses the name of a method and its optional level, such as zstd:19 or none.
-/// Errors: kUnsupported for an unknown name; kInvalid for a level that the method does not have.
+/// Errors: kUnsupported for an unknown name; kInvalid for a level outside the method's range.
 [[nodiscard]] Result<Compression> parse_compression(std::string_view text);
 
-/// Returns the text that parse_compression() reads, with the level.
+/// Returns the text form of a compression for parse_compression(), with the level.
 [[nodiscard]] std::string compression_text(const Compression& compression);
 
 /// Checks that the method exists and has the level. Ignores the level of a method without levels.
 /// Errors: kUnsupported, kInvalid, with the allowed values.
 [[nodiscard]] Result<void> check_compression(const Compression& compression);
 
-/// Returns the compression that a repository's parameters choose.
+/// Returns the compression chosen by a repository's parameters.
 [[nodiscard]] Compression compression_of(const RepositoryParameters& parameters);
 
 }  // namespace varve::format

@@ -68,7 +68,7 @@ Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& 
     chunks += frame.chunk_count;
     stored += frame.stored_bytes;
     raw += frame.raw_bytes;
-    // Checked here, so that the casts above lose nothing.
+    // Checked inside the loop, so that the casts above lose nothing.
     if (chunks > fixed.chunks || stored > fixed.data_bytes) break;
   }
   if (chunks != fixed.chunks || stored != fixed.data_bytes || raw != fixed.raw_bytes) {
@@ -80,7 +80,7 @@ Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& 
 Result<std::vector<IdRun>> decode_id_runs(ByteReader& r, const FixedHeader& fixed) {
   std::vector<IdRun> runs(fixed.id_runs);
   std::uint64_t ids = 0;
-  std::uint64_t next = 0;  // The id that would go on with the run before.
+  std::uint64_t next = 0;  // The id that would continue the previous run.
   for (auto& run : runs) {
     run.first.value = r.u64();
     run.count = r.u32();
@@ -125,7 +125,7 @@ Result<BirthMarks> decode_marks(ByteReader& r, const FixedHeader& fixed,
   return marks;
 }
 
-// Fills in what follows from the order: every chunk's frame and place in it.
+// Sets the members derived from the order: every chunk's frame and place in the frame.
 Result<void> place_chunks(ContainerHeader& header) {
   std::size_t at = 0;
   for (std::uint32_t f = 0; f < header.frames.size(); ++f) {
@@ -144,8 +144,8 @@ Result<void> place_chunks(ContainerHeader& header) {
   return {};
 }
 
-// Returns the tables with zeros up to `end`, an offset in the header, and notes their counts and
-// their checksum.
+// Returns the tables with zeros up to `end`, an offset in the header. Sets the counts and the
+// checksum of the tables in `fixed`.
 std::string encode_tables(const ContainerHeader& header, std::size_t end, FixedHeader& fixed) {
   const auto runs = runs_of(header.chunks);
   fixed.id_runs = static_cast<std::uint32_t>(runs.size());
@@ -254,7 +254,7 @@ std::string unsealed_header_text(const ContainerHeader& header) {
   return encode_fixed_header(fixed) + tables;
 }
 
-// Encrypted zeros look like encrypted frames. Nothing needs their tag.
+// Encrypted zeros look like encrypted frames. The tag of the padding is not needed.
 void seal_padding(const ContainerHeader& header, const ContainerKey& key,
                   std::span<std::byte> zeros) {
   static_cast<void>(key.seal(fixed_header_of(header).part(ContainerPart::kPadding, 0), zeros));

@@ -5,9 +5,9 @@
 //            births, zero-padded to 4096
 //   data   = the frames' stored bytes, one after the other, zero-padded to 4096
 //
-// A compact container has no padding: volumes hold many small ones. An encrypted repository has
-// sealed containers: the same parts, but all that follows the fixed header, and its counts, is
-// encrypted, and the padding hides the length. docs/FORMAT.md §14.2.
+// A compact container has no padding: volumes hold many small containers. An encrypted repository
+// has sealed containers, with the same parts: the counts of the fixed header and all bytes behind
+// the fixed header are encrypted, and the padding hides the length. docs/FORMAT.md §14.2.
 #pragma once
 
 #include <cstddef>
@@ -33,23 +33,25 @@ inline constexpr std::size_t kContainerFixedHeaderBytes = 128;
 inline constexpr std::size_t kFrameRawBytesMax = 128U << 10;
 inline constexpr std::uint32_t kContainerMagic = 0x56525643;  // "CVRV" in file order
 
-/// Bytes with the padding that follows them.
+/// Returns the size of `bytes` with padding.
 [[nodiscard]] constexpr std::uint64_t padded_bytes(std::uint64_t bytes, bool compact) {
   return compact ? bytes : (bytes + kContainerAlignment - 1) & ~(kContainerAlignment - 1);
 }
 
-/// The form of a container, as its feature flags say.
+/// The form of a container, as stated by its feature flags.
 struct ContainerForm {
   bool compact = false;  ///< Without padding to 4096, so at any offset.
   bool sealed = false;   ///< Encrypted.
   bool operator==(const ContainerForm&) const = default;
 };
 
-/// Returns the feature flags of a container's fixed header. `marked`: it has marks of births.
+/// Returns the feature flags of a container's fixed header. `marked`: the container has marks of
+/// births.
 [[nodiscard]] std::uint32_t container_features(ContainerForm form, bool marked);
 
-/// Returns the bytes on disk of a new container with so many bytes of header and data. A sealed one
-/// is padded by Padmé (Nikitin et al., PETS 2019), by at most 12 %, and by 3 % from 64 KiB on.
+/// Returns the bytes on disk of a new container with `header_bytes` of header and `data_bytes` of
+/// data. Padmé (Nikitin et al., PETS 2019) pads a sealed container by at most 12 %, and by 3 % from
+/// 64 KiB on.
 [[nodiscard]] std::uint64_t container_bytes(std::uint64_t header_bytes, std::uint64_t data_bytes,
                                             ContainerForm form);
 
@@ -71,7 +73,7 @@ struct FrameEntry {
   bool operator==(const FrameEntry&) const = default;
 };
 
-/// One chunk. Its frame and its offset in the frame's raw bytes follow from the order.
+/// A chunk. The order of the chunks determines its frame and its offset in the frame's raw bytes.
 struct ChunkEntry {
   ChunkId id;
   Fingerprint fingerprint{};
@@ -81,25 +83,26 @@ struct ChunkEntry {
   bool operator==(const ChunkEntry&) const = default;
 };
 
-/// Everything about a container but its data.
+/// All fields of a container except the data.
 struct ContainerHeader {
   StoreId store{};
   ContainerNumber number{};  ///< Unique inside the series.
   bool compact = false;      ///< Without padding, so at any offset.
   std::uint32_t header_bytes =
-      0;  ///< Where the data starts; multiple of 4096 unless compact. Derived.
+      0;                         ///< Offset of the data; multiple of 4096 unless compact. Derived.
   std::uint32_t data_bytes = 0;  ///< Sum of the frames' stored bytes, without padding. Derived.
   std::uint64_t raw_bytes = 0;   ///< Derived.
   std::vector<FrameEntry> frames;
   std::vector<ChunkEntry> chunks;
-  /// The mark of each birth of the chunks, kNoMark where it has none. Empty if none has one.
+  /// The mark of each birth of the chunks; kNoMark for a birth without a mark. Empty if all births
+  /// lack marks.
   BirthMarks marks{};
   std::optional<ContainerSeal> seal{};  ///< Salt and length of a sealed container.
-  /// Checksum of the fixed header of a plain container, once it was encoded or decoded. Derived.
+  /// Checksum of the fixed header of a plain container; set by encoding and decoding. Derived.
   std::optional<std::uint64_t> checksum{};
 
   [[nodiscard]] ContainerForm form() const { return {compact, seal.has_value()}; }
-  /// Bytes on disk with all padding.
+  /// Returns the bytes on disk, padding included.
   [[nodiscard]] std::uint32_t stored_bytes() const {
     if (seal) return seal->total_bytes;
     return header_bytes + static_cast<std::uint32_t>(padded_bytes(data_bytes, compact));
@@ -107,20 +110,21 @@ struct ContainerHeader {
   bool operator==(const ContainerHeader&) const = default;
 };
 
-/// Bytes that a header of so many frames, chunks, id runs and marks takes, padding included.
+/// Returns the bytes of a header with the given numbers of frames, chunks, id runs and marks,
+/// padding included.
 [[nodiscard]] std::size_t container_header_bytes(std::size_t frames, std::size_t chunks,
                                                  std::size_t id_runs, ContainerForm form = {},
                                                  std::size_t marks = 0);
 
-/// Computes the derived members of a header from its frames and chunks. In a sealed one, also the
-/// total length, by container_bytes().
+/// Computes the derived members of a header from its frames and chunks. For a sealed container,
+/// also computes the total length, by container_bytes().
 void complete_header(ContainerHeader& header);
 
 /// Encodes the header of a plain container; the derived members are computed, and written back into
 /// `header`. The result's size is header.header_bytes.
 [[nodiscard]] std::string encode_container_header(ContainerHeader& header);
 
-/// Returns a text that determines the header of a container before it is sealed.
+/// Returns a text that determines the header of an unsealed container.
 [[nodiscard]] std::string unsealed_header_text(const ContainerHeader& header);
 
 /// Seals the zeros behind the data of a sealed container, in place. The result is the same each
@@ -128,26 +132,26 @@ void complete_header(ContainerHeader& header);
 void seal_padding(const ContainerHeader& header, const ContainerKey& key,
                   std::span<std::byte> zeros);
 
-/// Seals a whole container: its frames, whose stored bytes follow each other in `data`, and its
-/// header. Fills `data` with the padding up to the container's end, and returns the encoded header.
-/// complete_header() has completed `header`. `key` is that of the header's salt, which no other
-/// container has. The caller calls this once.
+/// Seals a whole container: the header, and the frames, whose stored bytes follow each other in
+/// `data`. Fills `data` with the padding up to the container's end, and returns the encoded header.
+/// complete_header() has completed `header`. `key` is the key of the header's salt, which is unique
+/// to the container. The caller calls seal_container() once.
 [[nodiscard]] std::string seal_container(ContainerHeader& header, const ContainerKey& key,
                                          std::span<std::byte> data);
 
-/// Bytes that the header at `start` takes, from its first kContainerFixedHeaderBytes bytes. `keys`
-/// are those of the repository, or null if it is plain.
-/// kCorrupt if the fixed header's checksum, magic or bounds are wrong, or if the container is plain
-/// in an encrypted repository or sealed in a plain one; kUnsupported for a newer format or unknown
-/// feature flags.
+/// Returns the bytes of the header at `start`, from the first kContainerFixedHeaderBytes bytes.
+/// `keys` are the repository's keys, or null for a plain repository.
+/// Errors: kCorrupt if the fixed header's checksum, magic or bounds are wrong, or if the container
+/// is plain in an encrypted repository or sealed in a plain repository; kUnsupported for a newer
+/// format or unknown feature flags.
 [[nodiscard]] Result<std::uint32_t> container_header_length(std::span<const std::byte> start,
                                                             const ContainerKeys* keys = nullptr);
 
-/// Returns the bytes of the whole container, with its padding, also if the header behind the fixed
-/// one is damaged. Needs no keys. Errors: as container_header_length().
+/// Returns the bytes of the whole container, with the padding, even if the header is damaged behind
+/// the fixed header. Needs no keys. Errors: as container_header_length().
 [[nodiscard]] Result<std::uint32_t> container_length(std::span<const std::byte> start);
 
-/// Returns the checksum of the header's bytes behind the fixed one, which the fixed one has.
+/// Returns the checksum, stored in the fixed header, of the header's bytes behind the fixed header.
 /// Errors: as container_header_length().
 [[nodiscard]] Result<std::uint64_t> container_tables_checksum(std::span<const std::byte> start,
                                                               const ContainerKeys* keys);
@@ -157,9 +161,9 @@ void seal_padding(const ContainerHeader& header, const ContainerKey& key,
 [[nodiscard]] Result<std::optional<std::uint64_t>> container_outer_checksum(
     std::span<const std::byte> start);
 
-/// Corrects the fixed header at `start` if a single byte of it is wrong: tries all values of all
-/// its bytes, in about a millisecond. Needs no keys. Returns whether the fixed header is valid
-/// afterwards; changes nothing otherwise.
+/// Corrects the fixed header at `start` if a single byte is wrong: tries all values of every byte,
+/// in about a millisecond. Needs no keys. Returns whether the fixed header is valid afterwards;
+/// changes nothing otherwise.
 [[nodiscard]] bool correct_fixed_header(std::span<std::byte> start);
 
 /// Decodes a whole header; verifies every checksum, tag and bound. Never allocates more than the

@@ -85,7 +85,7 @@ Result<void> check_counts(const FixedHeader& fixed) {
   return {};
 }
 
-// The start of a container, as far as it can be verified without keys.
+// The start of a container, as far as verifiable without keys.
 struct Start {
   FixedHeader fixed;
   std::array<std::byte, kCountsBytes> sealed_counts{};

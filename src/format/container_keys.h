@@ -20,15 +20,15 @@
 
 namespace varve::format {
 
-/// The fields that only a sealed container has.
+/// The fields of sealed containers only.
 struct ContainerSeal {
-  crypto::Salt salt{};            ///< The container's key follows from it.
-  std::uint32_t total_bytes = 0;  ///< Length of the whole container, with its padding.
+  crypto::Salt salt{};            ///< Determines the container's key.
+  std::uint32_t total_bytes = 0;  ///< Length of the whole container, padding included.
   bool operator==(const ContainerSeal&) const = default;
 };
 
-/// A part of a sealed container that has a tag of its own. A part opens only as the part of its
-/// container that it was sealed as.
+/// A part of a sealed container with its own tag. A part opens only as the same part of the same
+/// container.
 struct ContainerPart {
   static constexpr std::uint32_t kHeader = 0xffffffff;   ///< Directory, id runs and chunk table.
   static constexpr std::uint32_t kCounts = 0xfffffffe;   ///< Fields of the fixed header.
@@ -38,9 +38,9 @@ struct ContainerPart {
   ContainerNumber number{};
   std::uint32_t features = 0;  ///< The container's feature flags.
   ContainerSeal seal{};
-  std::uint32_t index = 0;  ///< Index of a frame, or one of the constants.
-  /// A value beside the part that must be unchanged: the raw bytes of a frame, the checksum of the
-  /// container behind the fixed header for kCounts, otherwise 0.
+  std::uint32_t index = 0;  ///< Index of a frame, or kHeader, kCounts or kPadding.
+  /// An associated value, which must be unchanged for open(): the raw bytes of a frame; for
+  /// kCounts, the checksum of the container behind the fixed header; otherwise 0.
   std::uint64_t bound = 0;
 };
 
@@ -52,11 +52,11 @@ class ContainerKey {
 
   /// Encrypts a part in place and returns its tag. The caller seals each part of a container once.
   [[nodiscard]] crypto::Tag seal(const ContainerPart& part, std::span<std::byte> text) const;
-  /// Decrypts a part from `sealed` to `out`, which has the same length and does not overlap.
-  /// Errors: kCorrupt if the part is damaged or another one; `out` is then zero.
+  /// Decrypts a part from `sealed` to `out`, of the same length and without overlap.
+  /// Errors: kCorrupt for a damaged or a different part; `out` is then zero.
   [[nodiscard]] Result<void> open(const ContainerPart& part, std::span<const std::byte> sealed,
                                   const crypto::Tag& tag, std::span<std::byte> out) const;
-  /// Returns whether seal() made `sealed` of zeros, as the part with this index.
+  /// Returns whether `sealed` is the result of seal() for zeros, as the part `index`.
   [[nodiscard]] bool is_sealed_zeros(std::uint32_t index, std::span<const std::byte> sealed) const {
     return aead_.is_sealed_zeros(crypto::nonce_of(index), sealed);
   }
@@ -68,25 +68,25 @@ class ContainerKey {
   std::shared_ptr<const crypto::KeyRing> ring_;
 };
 
-/// Gives the keys of containers. Thread-safe. Keeps the ones that were used last, because deriving
-/// a key takes about as long as decrypting 16 KiB.
+/// Derives the keys of containers. Thread-safe. Caches the most recently used keys, because
+/// deriving a key takes about as long as decrypting 16 KiB.
 class ContainerKeys {
  public:
   using SaltSource = std::function<Result<crypto::Salt>()>;
 
-  /// `salts` gives each new container its salt, and no salt twice: only for tests, whose containers
-  /// have the same bytes in each run.
+  /// `salts` returns a unique salt for each new container: only for tests, to make containers with
+  /// the same bytes in each run.
   explicit ContainerKeys(std::shared_ptr<const crypto::KeyRing> ring, SaltSource salts = nullptr)
       : ring_(std::move(ring)), salts_(std::move(salts)) {}
 
-  /// Returns the salt of a new container. `place` and `content` determine all of its bytes, so that
-  /// containers that differ have different salts even if the random bytes repeat.
+  /// Returns the salt of a new container. `place` and `content` determine all bytes of the salt, so
+  /// different containers have different salts even if the random bytes repeat.
   /// Errors: kIo without random bytes.
   [[nodiscard]] Result<crypto::Salt> new_salt(std::span<const std::byte> place,
                                               std::span<const std::byte> content) const {
     return salts_ ? salts_() : ring_->nonces().new_salt(place, content);
   }
-  /// Returns the key of the container with this salt. Errors: kIo without memory.
+  /// Returns the key of the container with `salt`. Errors: kIo without memory.
   [[nodiscard]] Result<ContainerKey> key_of(const crypto::Salt& salt) const;
 
  private:

@@ -9,7 +9,7 @@ namespace varve::format {
 
 namespace {
 
-// The flags of the record, which are those of the container but for the checksum's.
+// The flags of the record: the container's feature flags, and a flag for the checksum.
 std::uint32_t record_flags(ContainerForm form, bool has_checksum) {
   constexpr std::uint32_t kHasChecksum = 4;
   return container_features(form, false) | (has_checksum ? kHasChecksum : 0);

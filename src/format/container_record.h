@@ -22,20 +22,20 @@ struct ContainerRecord {
   std::uint32_t data_bytes = 0;
   std::uint32_t chunks = 0;
   std::uint64_t raw_bytes = 0;
-  std::uint64_t live_bytes = 0;   ///< Raw bytes of the chunks that the catalog locates here.
+  std::uint64_t live_bytes = 0;   ///< Raw bytes of the chunks located here by the catalog.
   bool compact = false;           ///< As in ContainerHeader.
   bool sealed = false;            ///< True if the container is encrypted.
   std::uint32_t total_bytes = 0;  ///< Length of a sealed container with its padding.
   std::uint64_t salt_start = 0;   ///< First bytes of a sealed container's salt.
   /// Checksum of a plain container's fixed header; nullopt if an earlier Varve wrote the record.
   std::optional<std::uint64_t> checksum{};
-  VersionNumber birth{};  ///< Birth of its first chunk, which in a volume is the lowest.
+  VersionNumber birth{};  ///< Birth of the first chunk: in a volume, the lowest birth.
 
-  /// Returns the record of the container with this header, with no live bytes yet.
+  /// Returns the record of the container with `header`, with no live bytes yet.
   [[nodiscard]] static ContainerRecord of(const ContainerHeader& header, SegmentNumber segment,
                                           std::uint64_t offset);
-  /// Returns whether the container with this header may be the one of the record: not one with
-  /// other lengths, nor one of another history of the repository.
+  /// Returns whether `header` may belong to the record's container. Returns false if the lengths
+  /// differ, or if the container belongs to another history of the repository.
   [[nodiscard]] bool may_be(const ContainerHeader& header) const;
   [[nodiscard]] std::uint64_t end() const;
   [[nodiscard]] ContainerForm form() const { return {compact, sealed}; }

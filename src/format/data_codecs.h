@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codecs that all rooms of one repository share.
+// The codecs shared by all rooms of a repository.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,13 @@
 
 namespace varve::format {
 
-/// The codecs of one repository. The repository makes them once and hands them down by reference;
-/// they must outlive every user. Thread-safe and immutable.
+/// The codecs of one repository. Thread-safe and immutable.
+/// Lifetime: the repository makes the codecs once and hands out references; the codecs must outlive
+/// every user.
 class DataCodecs {
  public:
-  /// Creates the codecs that the parameters choose. The parameters must be valid. `keys` is null
-  /// for a plain repository.
+  /// Creates the codecs chosen by the parameters, which must be valid. `keys` is null for a plain
+  /// repository.
   explicit DataCodecs(const RepositoryParameters& parameters,
                       std::shared_ptr<const crypto::KeyRing> keys = nullptr)
       : keys_(std::move(keys)),

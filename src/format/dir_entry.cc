@@ -14,7 +14,7 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-// The first byte of an entry says what follows. Bit 7 is zero.
+// The flags in the first byte of an entry. Bit 7 is zero.
 constexpr std::uint8_t kSameMode = 1U << 0;
 constexpr std::uint8_t kSameOwner = 1U << 1;
 constexpr std::uint8_t kWholeSecond = 1U << 2;
@@ -103,7 +103,7 @@ void get_content(ByteReader& r, bool recipe_apart, EntryContext& context, DirEnt
 }  // namespace
 
 void put_node_id(NodeId id, NodeId& last, std::string& out) {
-  // The difference wraps around, so any two ids have one.
+  // The difference wraps around, so any two ids have a difference.
   ByteWriter(out).svarint(static_cast<std::int64_t>(id.value - last.value));
   last = id;
 }
@@ -205,7 +205,7 @@ void put_entry(const DirEntry& entry, EntryContext& context, std::string& out) {
     w.varint(entry.uid);
     w.varint(entry.gid);
   }
-  // The difference wraps around, so any two times have one.
+  // The difference wraps around, so any two times have a difference.
   w.svarint(static_cast<std::int64_t>(static_cast<std::uint64_t>(entry.mtime.seconds) -
                                       static_cast<std::uint64_t>(context.mtime_seconds)));
   if (entry.mtime.nanoseconds != 0) w.u32(entry.mtime.nanoseconds);

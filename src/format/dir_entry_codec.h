@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one entry of a directory is coded, in a page and on its own. docs/FORMAT.md §6.
+// The codec of one entry of a directory, in a page and on its own. docs/FORMAT.md §6.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@
 
 namespace varve::format {
 
-/// First byte of a node, which differs for each kind.
+/// First byte of a node: the kind of the node.
 enum class NodeKind : std::uint8_t { kLeaf = 1, kInner = 2, kRecipe = 3, kEntry = 4 };
 
-/// A number of entries that no version reaches, so ranks never overflow.
+/// Limit on the number of entries: no version reaches the limit, so ranks never overflow.
 inline constexpr std::uint64_t kEntriesEnd = 0xffffffff;
 
-/// The reference for coding an entry: the previous entry of the page, or an empty one.
+/// The reference for coding an entry: the previous entry of the page, or an empty context.
 struct EntryContext {
   std::string name;
   std::uint32_t mode = 0;
@@ -29,32 +29,32 @@ struct EntryContext {
   NodeId node;
 };
 
-/// References are coded as differences to the last one of the page.
+/// Encode and decode a reference, as the difference to the last reference of the page.
 void put_node_id(NodeId id, NodeId& last, std::string& out);
 [[nodiscard]] NodeId get_node_id(base::ByteReader& reader, NodeId& last);
 
-/// 1 to 255 bytes without '/' and NUL, and neither "." nor "..".
+/// Returns whether a name has 1 to 255 bytes without '/' and NUL, and is neither "." nor "..".
 [[nodiscard]] bool is_entry_name(std::string_view name);
 
-/// A file's type and permission bits, and nothing else.
+/// Returns whether `mode` has a file type and permission bits, and nothing else.
 [[nodiscard]] bool is_entry_mode(std::uint32_t mode);
 
-/// Their number, then names and values. On malformed input, or names that do not ascend, the
-/// reader fails.
+/// Encode and decode the number of attributes, then names and values. Fails the reader on malformed
+/// input, and on names that do not ascend.
 void put_xattrs(const Xattrs& xattrs, base::ByteWriter& writer);
 [[nodiscard]] Xattrs get_xattrs(base::ByteReader& reader);
 
-/// A symlink's target: on what cannot be one the reader fails.
+/// Reads a symlink's target. Fails the reader on an impossible target.
 [[nodiscard]] std::string get_symlink_target(base::ByteReader& reader);
 
-/// Names are cut by what they share with the previous one.
+/// Appends a name without the prefix shared with the previous name.
 void put_name(std::string_view name, std::string_view previous, std::string& out);
-/// Fails the reader on a name that is too long; checks nothing else.
+/// Fails the reader on a name of more than kNameBytesMax bytes; checks nothing else.
 [[nodiscard]] std::string get_name(base::ByteReader& reader, std::string_view previous);
 
-/// Appends an entry, name included; `context` becomes the next entry's.
+/// Appends an entry, name included; `context` becomes the context of the next entry.
 void put_entry(const DirEntry& entry, EntryContext& context, std::string& out);
-/// Reads what put_entry wrote. On malformed input the reader fails.
+/// Reads the output of put_entry(). Fails the reader on malformed input.
 [[nodiscard]] DirEntry get_entry(base::ByteReader& reader, EntryContext& context);
 
 }  // namespace varve::format

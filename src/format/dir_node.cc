@@ -18,7 +18,7 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-// The fewest bytes that an entry and a reference take.
+// Minimum encoded sizes of an entry and of a reference.
 constexpr std::size_t kEntryBytesMin = 5;
 constexpr std::size_t kRefBytesMin = 2 + 1 + 1 + 2;
 // Average number of entries between two boundaries; a power of two.
@@ -46,8 +46,8 @@ bool follows(std::string_view name, std::string_view previous) {
   return is_entry_name(name) && name > previous;
 }
 
-// Checks the rule that only a page has: a file with several names has a link group, because the
-// names lead to the same file only through the group.
+// Checks the rule for pages only: a file with several names has a link group, because the names
+// lead to the same file only through the group.
 bool is_linked_well(const DirEntry& entry) {
   if (entry.nlink == 0) return false;
   return S_ISDIR(entry.mode) ? entry.link_group == 0 : (entry.nlink > 1) == (entry.link_group != 0);

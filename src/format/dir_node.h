@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Directory nodes: the immutable pages of a sealed tree. docs/FORMAT.md §6.
 //
-// A directory is a tree of pages split at content-defined names: leaves hold entries, inner
-// pages hold references to pages. Objects are numbered in the order in which they are stored,
-// children before parents, so a reference always leads to a lower number: no cycles.
+// A directory is a tree of pages split at content-defined names: leaves hold entries, inner pages
+// hold references to pages. Objects are numbered in the order of storing, children before parents,
+// so a reference always leads to a lower number: no cycles.
 #pragma once
 
 #include <compare>
@@ -23,7 +23,7 @@
 namespace varve::format {
 
 /// Id of a stored page or recipe inside its series. The upper half is the version that first stored
-/// the object, the lower half the object's place in that version. 0 is no object.
+/// the object, the lower half the object's place in the version. 0 is no object.
 struct NodeId {
   std::uint64_t value = 0;
   static constexpr NodeId make(VersionNumber birth, std::uint32_t ordinal) {
@@ -32,7 +32,7 @@ struct NodeId {
   auto operator<=>(const NodeId&) const = default;
 };
 
-/// A file's attributes, content and name, as a leaf page holds them.
+/// A file's attributes, content and name, as held by a leaf page.
 struct DirEntry {
   std::string name;
   std::uint32_t mode = 0;
@@ -45,7 +45,7 @@ struct DirEntry {
   std::uint64_t link_group = 0;
   Xattrs xattrs;
   std::string symlink_target;
-  // Regular files: the size, and the recipe itself if short, else its id.
+  // Regular files: the size, and a short recipe itself or a long recipe's id.
   std::uint64_t size = 0;
   std::uint64_t data_bytes = 0;
   std::optional<Recipe> recipe;
@@ -61,8 +61,8 @@ struct DirEntry {
 struct PageRef {
   std::string first_name;
   NodeId page{};
-  std::uint32_t entries = 0;          ///< Entries of this directory in all leaves below the page.
-  std::uint64_t subtree_entries = 0;  ///< Those entries and everything below them.
+  std::uint32_t entries = 0;          ///< Entries of the directory in all leaves below the page.
+  std::uint64_t subtree_entries = 0;  ///< The same entries and everything below each entry.
   bool operator==(const PageRef&) const = default;
 };
 
@@ -76,21 +76,20 @@ struct InnerPage {
 };
 using DirPage = std::variant<LeafPage, InnerPage>;
 
-/// Maximum encoded size of a page, in bytes; the decoder refuses a larger one before it reads it.
+/// Maximum encoded size of a page, in bytes; the decoder refuses a larger page before decoding.
 inline constexpr std::size_t kDirPageBytesMax = 1U << 20;
 /// Maximum memory, in bytes, of a decoded page with several entries or references. The writer ends
-/// a page at 64 KiB, which takes less than half of this.
+/// a page at 64 KiB, which takes less than half of the limit.
 inline constexpr std::size_t kDirPageMemoryMax = 1U << 20;
-/// Maximum number of runs of a recipe inside an entry. A longer recipe is an object of its own.
+/// Maximum number of runs of a recipe inside an entry. A longer recipe is a separate object.
 inline constexpr std::size_t kInlineRecipeRunsMax = 8;
 
 [[nodiscard]] std::string encode_dir_page(const DirPage& page);
-/// Decodes a page. Checks its order, types and bounds, its names (refuses '/', NUL, "." and ".."),
+/// Decodes a page. Checks the order, types and bounds, the names (refuses '/', NUL, "." and ".."),
 /// and that all entries below the page fit one version. Errors: kCorrupt.
 [[nodiscard]] Result<DirPage> decode_dir_page(std::string_view bytes);
 
-/// Returns the number of entries that a page accounts for: those in its leaves, and everything
-/// below them.
+/// Returns the number of entries in a page's leaves and everything below the entries.
 [[nodiscard]] std::uint64_t span_of_page(const DirPage& page);
 /// Returns the approximate memory of a decoded page, in bytes.
 [[nodiscard]] std::size_t memory_of_page(const DirPage& page);
@@ -100,12 +99,12 @@ inline constexpr std::size_t kInlineRecipeRunsMax = 8;
 [[nodiscard]] std::string encode_dir_entry(const DirEntry& entry);
 [[nodiscard]] Result<DirEntry> decode_dir_entry(std::string_view bytes);
 
-/// Encode and decode a recipe that is an object of its own.
+/// Encode and decode a recipe stored as a separate object.
 [[nodiscard]] std::string encode_recipe_object(const Recipe& recipe);
 [[nodiscard]] Result<Recipe> decode_recipe_object(std::string_view bytes);
 
-/// Returns whether a page of `level` (0 = leaf) ends before the entry called `name`. It is a pure
-/// function of the name, so an insertion moves only the boundaries next to it.
+/// Returns whether a page of `level` (0 = leaf) ends before the entry called `name`. The result is
+/// a pure function of the arguments, so an insertion moves only the adjacent boundaries.
 [[nodiscard]] bool is_page_boundary(std::string_view name, unsigned level);
 
 }  // namespace varve::format

@@ -9,8 +9,8 @@ namespace varve::format {
 
 namespace {
 
-// OpenSSL's state for one digest after the other. Creating it costs as much as hashing a small
-// chunk, so each thread keeps one.
+// OpenSSL's state, reused for successive digests. Creating a state costs as much as hashing a small
+// chunk, so each thread keeps a state.
 class Sha256State {
  public:
   Sha256State() : md_(EVP_MD_fetch(nullptr, "SHA256", nullptr)), context_(EVP_MD_CTX_new()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way from a chunk's raw bytes to its fingerprint.
+// Computes a chunk's fingerprint from the raw bytes.
 #pragma once
 
 #include <cstddef>

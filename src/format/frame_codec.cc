@@ -25,7 +25,7 @@ std::vector<std::byte> zeros_for(const ContainerHeader& header) {
 
 Error damaged_padding() { return {ErrorCode::kCorrupt, "the padding is damaged"}; }
 
-// Memory for one compressed frame. Each thread keeps its own.
+// Returns memory for a compressed frame, separate for each thread.
 std::span<std::byte> scratch_of_this_thread() {
   static thread_local std::vector<std::byte> scratch(kFrameRawBytesMax);
   return scratch;
@@ -37,7 +37,7 @@ Result<void> decompress(Codec codec, std::span<const std::byte> stored, std::spa
   return method->decompress(stored, out);
 }
 
-/// Compresses and checks frames by an XXH3 of their stored bytes.
+/// Compresses frames, and checks frames by an XXH3 of the stored bytes.
 class PlainFrameCodec : public FrameCodec {
  public:
   explicit PlainFrameCodec(const Compression& compression) : compression_(compression) {}
@@ -50,7 +50,7 @@ class PlainFrameCodec : public FrameCodec {
     const auto* const method = find_compression(static_cast<std::uint32_t>(compression.codec));
     VARVE_ASSERT(method != nullptr);
     if (method->compress == nullptr || raw.empty()) return {};
-    // The compressor gives up as soon as the result would be longer than it is worth.
+    // The compressor gives up as soon as the result would be too long to be worth storing.
     const std::size_t stored_bytes_max = raw.size() - std::max<std::size_t>(raw.size() / 32, 1);
     const auto out = scratch_of_this_thread().first(stored_bytes_max);
     const std::size_t n = method->compress(raw, compression.level, out);
@@ -91,15 +91,15 @@ class SealedFrameCodec final : public PlainFrameCodec {
     sealed.seal = ContainerSeal{};
     sealed.checksum.reset();
     complete_header(sealed);
-    // The fingerprints determine the chunks, and the checksum tells apart stored bytes that another
-    // compression made of the same chunks. A code over all bytes takes a fifth of the time of a
-    // store (docs/decisions/131).
+    // The fingerprints determine the chunks. The checksum distinguishes the stored bytes of
+    // different compressions of the same chunks. A code over all bytes takes a fifth of the time of
+    // a store (docs/decisions/131).
     const auto text = unsealed_header_text(sealed);
     const auto sum = XXH3_128bits(data.data(), sealed.data_bytes);
     std::array<std::byte, 2 * sizeof(std::uint64_t)> content{};
     base::store_le(content.data(), std::uint64_t{sum.low64});
     base::store_le(content.data() + sizeof(std::uint64_t), std::uint64_t{sum.high64});
-    // After these two, nothing can fail: a frame that was sealed twice would open to wrong bytes.
+    // After the salt and the key, nothing can fail: a frame sealed twice would open to wrong bytes.
     VARVE_TRY_ASSIGN(const auto salt, keys_->new_salt(base::as_bytes(text), content));
     VARVE_TRY_ASSIGN(const auto key, keys_->key_of(salt));
     sealed.seal->salt = salt;

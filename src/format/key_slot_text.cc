@@ -117,7 +117,7 @@ std::optional<crypto::KeySlot> decode_key_slot(std::uint32_t number, std::string
   }
   if (!crypto::check_label(text)) return std::nullopt;
   slot.info.label = text;
-  // A slot has one spelling.
+  // A slot has a single spelling.
   if (encode_key_slot(slot) != whole) return std::nullopt;
   return slot;
 }

@@ -15,7 +15,8 @@ namespace varve::format {
 
 /// Returns the value of the line `key_slot_NUMBER`.
 [[nodiscard]] std::string encode_key_slot(const crypto::KeySlot& slot);
-/// Decodes the value of a line. Returns nullopt if it is malformed, or if its cost is not allowed.
+/// Decodes the value of a line. Returns nullopt for a malformed text and for a cost outside the
+/// limits.
 [[nodiscard]] std::optional<crypto::KeySlot> decode_key_slot(std::uint32_t number,
                                                              std::string_view whole);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint16_t kManifestFormat = 1;
 constexpr std::uint16_t kGrowingFormat = 2;
-constexpr std::size_t kZeroBytes = 8;  // Reserved bytes of the header, before its checksum.
+constexpr std::size_t kZeroBytes = 8;  // Reserved bytes of the header, before the checksum.
 constexpr std::size_t kKeyBytesMax = 255;
 constexpr std::uint8_t kMoreFlag = 0x80;
 constexpr std::uint8_t kLaterFlag = 0x40;
@@ -83,7 +83,7 @@ Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) 
 
 FramePlace place_of_block(const ManifestHeader& header, std::uint32_t block) {
   const bool labels = header.kind != ManifestKind::kVersion;
-  // The stamp tells the updates of one file apart.
+  // The stamp distinguishes the updates of one file.
   const bool update = header.kind == ManifestKind::kUpdate;
   return {
       labels ? FramePlace::Unit::kLabels : FramePlace::Unit::kManifest,

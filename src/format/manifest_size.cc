@@ -86,11 +86,11 @@ std::uint64_t ManifestSize::bytes_without(std::uint32_t group) {
   const auto found = groups_.find(group);
   if (found == groups_.end()) return bytes();
   const auto [first, end] = found->second;
-  // The pieces up to `first` stay in their blocks. The next ones follow in the last of those.
+  // The pieces up to `first` stay in place. The pieces after the group follow in the last block.
   const std::uint32_t block = block_of_[first - 1];
   const std::size_t start = starts_[block];
   const std::uint64_t filled = before_[first] - before_[start];
-  // The pieces that followed in this block still fit; only the rest needs a search.
+  // The pieces after the group in the same block still fit; only later pieces need a search.
   std::size_t from = std::max(end, next_[start]);
   const std::uint64_t moved = before_[from] - before_[end];
   from = fill(from, filled + moved);

@@ -8,12 +8,12 @@
 
 namespace varve::format {
 
-/// Computes the length of an uncompressed manifest from the sizes of its records, as
-/// ManifestEncoder would make it. Not thread-safe.
+/// Computes the length that an uncompressed manifest by ManifestEncoder would have, from the sizes
+/// of the records. Not thread-safe.
 class ManifestSize {
  public:
-  /// Adds a record. Records of one group follow each other; group 0 has those that always stay, and
-  /// the first record is one of them.
+  /// Adds a record. Records of one group follow each other; group 0 has the records that always
+  /// stay, and the first record belongs to group 0.
   void add(std::uint32_t group, std::size_t key_bytes, std::size_t value_bytes);
 
   /// Returns the length of the file, in bytes.
@@ -23,7 +23,7 @@ class ManifestSize {
 
  private:
   struct Piece {
-    std::uint32_t bytes;  ///< Bytes that it takes in a block.
+    std::uint32_t bytes;  ///< Bytes that the piece takes in a block.
     std::uint32_t bound;  ///< Bytes that must be free in the block.
   };
   struct Group {
@@ -33,16 +33,18 @@ class ManifestSize {
   void add_piece(std::size_t key_bytes, std::size_t value_bytes);
   /// Computes the blocks of all pieces.
   void finish();
-  /// Returns the first piece from `at` on that does not fit a block with `filled` bytes before it.
+  /// Returns the first piece from `at` on without room in a block whose earlier pieces take
+  /// `filled` bytes.
   [[nodiscard]] std::size_t fill(std::size_t at, std::uint64_t filled) const;
 
   std::vector<Piece> pieces_;
   std::map<std::uint32_t, Group> groups_;
-  std::vector<std::uint64_t> before_;        // before_[i]: bytes of the pieces before i.
-  std::vector<std::uint32_t> block_of_;      // block_of_[i]: the block that has piece i.
-  std::vector<std::size_t> starts_;          // First piece of each block.
-  std::vector<std::uint32_t> blocks_after_;  // blocks_after_[i]: blocks if one starts at piece i.
-  std::vector<std::size_t> next_;            // next_[i]: first piece after a block from i on.
+  std::vector<std::uint64_t> before_;    // before_[i]: bytes of the pieces before i.
+  std::vector<std::uint32_t> block_of_;  // block_of_[i]: the block of piece i.
+  std::vector<std::size_t> starts_;      // First piece of each block.
+  std::vector<std::uint32_t>
+      blocks_after_;  // blocks_after_[i]: number of blocks if a block starts at piece i.
+  std::vector<std::size_t> next_;  // next_[i]: first piece after a block from i on.
 };
 
 }  // namespace varve::format

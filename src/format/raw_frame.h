@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames whose stored bytes are their raw bytes.
+// Frames stored as raw bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace varve::format {
 [[nodiscard]] Result<void> verify_plain_frame(const FrameEntry& frame,
                                               std::span<const std::byte> stored);
 
-/// Returns whether the stored bytes of a container's frame are its raw bytes, so that a reader
-/// needs no copy of them once they are verified.
+/// Returns whether the stored bytes of a container's frame are the raw bytes. A reader then needs
+/// no copy of the verified stored bytes.
 [[nodiscard]] bool is_raw_frame(const ContainerHeader& header, const FrameEntry& frame);
 
 }  // namespace varve::format

@@ -16,13 +16,13 @@ namespace {
 // The maximum of off_t: no file is longer.
 constexpr std::uint64_t kFileBytesMax = kAnyFileBytes;
 
-// The most bytes that a run takes: two varints of 10 bytes, and a count of 5.
+// Maximum encoded size of a run: two varints of 10 bytes, and a count of 5.
 constexpr std::size_t kRunBytesMax = 25;
-// Number of runs for which the decoder reserves memory at once. For more, memory grows as they
-// arrive.
+// Number of runs for which the decoder reserves memory at once. For longer recipes, memory grows
+// with the decoded runs.
 constexpr std::uint64_t kRunsReserved = std::uint64_t{8} << 20;
 
-// A hole has a length; a chunk has at least one byte, fits a frame, and its run stays inside
+// A hole has a length; a chunk has at least one byte and fits a frame; the run's chunks stay inside
 // one birth.
 bool is_possible_run(const RecipeRun& run) {
   if (run.bytes == 0 || run.bytes > kFileBytesMax) return false;
@@ -38,7 +38,7 @@ bool joins(const RecipeRun& last, const RecipeRun& next) {
          next.count <= std::numeric_limits<std::uint32_t>::max() - last.count;
 }
 
-// Reads one run that follows `last`, and adds its bytes to `sum`, which stays within `bytes_max`.
+// Reads the run after `last`, and adds the run's bytes to `sum`, which stays within `bytes_max`.
 std::optional<RecipeRun> get_run(base::ByteReader& reader, const RecipeRun* last, ChunkId& base,
                                  std::uint64_t& sum, std::uint64_t bytes_max) {
   RecipeRun run;
@@ -105,7 +105,7 @@ void encode_recipe(const Recipe& recipe, ChunkId& base, std::string& out) {
     VARVE_ASSERT(is_possible_run(run));
     w.varint(run.count);
     if (!run.is_hole()) {
-      // The difference wraps around, so any two ids have one.
+      // The difference wraps around, so any two ids have a difference.
       w.svarint(static_cast<std::int64_t>(run.first.value - base.value));
       base = run.first.plus(run.count);
     }

@@ -25,10 +25,10 @@ struct RecipeRun {
 struct Recipe {
   std::vector<RecipeRun> runs;
 
-  /// Return the file's size, and its size without holes, in bytes.
+  /// Return the file's size, with and without holes, in bytes.
   [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] std::uint64_t data_bytes() const;
-  /// Adds a chunk at the end; joins it to the last run where the ids follow each other.
+  /// Adds a chunk at the end; joins the chunk to the last run if the ids are consecutive.
   void append_chunk(ChunkId id, std::uint32_t bytes);
   void append_run(const RecipeRun& run);
   void append_hole(std::uint64_t bytes);
@@ -38,7 +38,7 @@ struct Recipe {
 /// Appends the encoded recipe to `out`. Encodes ids relative to `base` and then sets `base` to the
 /// id after the last run, so consecutive recipes take few bytes.
 void encode_recipe(const Recipe& recipe, ChunkId& base, std::string& out);
-/// Decodes a recipe that encode_recipe() wrote. Fails the reader (check its ok()) on malformed
+/// Decodes the output of encode_recipe(). Fails the reader (the caller checks ok()) on malformed
 /// input, and on runs or holes that a writer would have joined.
 [[nodiscard]] Recipe decode_recipe(base::ByteReader& reader, ChunkId& base);
 

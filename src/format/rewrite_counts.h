@@ -11,7 +11,7 @@
 
 namespace varve::format {
 
-/// The highest count that is stored. encode_rewrite_counts() lowers greater ones to it.
+/// The highest stored count. encode_rewrite_counts() lowers greater counts to kCountMax.
 inline constexpr std::uint64_t kCountMax = (std::uint64_t{1} << 60) - 1;
 
 /// Encode and decode the value of `rewrite_counts` in the catalog (docs/FORMAT.md §7).

@@ -37,7 +37,6 @@ constexpr std::string_view kAuthenticationKey = "authentication = ";
 constexpr std::string_view kChecksumKey = "checksum = ";
 constexpr std::size_t kChecksumLineBytes = kChecksumKey.size() + 16 + 1;
 constexpr std::size_t kRepositoryIdDigits = 32;
-// A longer file is not a superblock.
 
 using Fields = std::map<std::string_view, std::string_view>;
 
@@ -57,7 +56,7 @@ std::string checksum_line(std::string_view body) {
   return fmt::format("{}{:016x}\n", kChecksumKey, base::checksum64(base::as_bytes(body)));
 }
 
-// Parses the lines between the first and the last one, after the checksum was verified.
+// Parses the lines between the first and the last line, after the checksum was verified.
 Result<Fields> parse_fields(std::string_view text) {
   Fields fields;
   while (!text.empty()) {
@@ -121,7 +120,7 @@ Result<Placement> known_placement(std::string_view name) {
   return *placement;
 }
 
-// Reads "none", or names that are separated by spaces.
+// Reads "none", or names separated by spaces.
 Result<void> read_features(std::string_view names, Superblock& superblock) {
   if (names == kNoFeatures) return {};
   std::string unknown;
@@ -166,7 +165,7 @@ std::string features_text(const Superblock& superblock) {
   return names.empty() ? std::string(kNoFeatures) : names;
 }
 
-// Returns the MAC of all lines before that of the MAC.
+// Returns the line with the MAC of all lines before.
 std::string authentication_line(std::string_view body, const crypto::KeyRing& keys) {
   const auto mac = crypto::hmac_sha256(keys.key(crypto::Purpose::kSlots), base::as_bytes(body));
   return fmt::format("{}{}\n", kAuthenticationKey, hex_text(mac));
@@ -177,7 +176,7 @@ bool is_encryption_key(std::string_view key) {
          key == kAuthenticationKey.substr(0, kAuthenticationKey.find(' '));
 }
 
-// Reads the lines that only an encrypted repository has.
+// Reads the lines of encrypted repositories.
 Result<void> read_key_lines(const Fields& fields, KeyLines& lines) {
   VARVE_TRY_ASSIGN(const std::string name, text_field(fields, kCipherKey));
   const auto cipher = parse_cipher(name);

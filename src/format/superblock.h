@@ -35,7 +35,7 @@ struct Superblock {
   std::string repository_id;  ///< 32 hexadecimal digits, random.
   RepositoryParameters parameters;
   /// True if `features_required` has the name `pool`: a series or the default for new series may
-  /// have other settings than those that every Varve knows.
+  /// have settings that not every version of Varve knows.
   bool needs_pool = false;
   /// True if `features_required` has the name `pool-aliases`: the pool may have aliases.
   bool needs_aliases = false;
@@ -44,24 +44,24 @@ struct Superblock {
   bool needs_marks = false;
   /// Set if `features_required` has the name `encryption`.
   std::optional<KeyLines> encryption;
-  /// Lines with keys that this program does not know. They are kept when the file is written again.
+  /// Lines with keys unknown to this program, preserved when the file is rewritten.
   std::string information;
 };
 
-/// Encodes a superblock. `keys` authenticate the text of an encrypted repository. Without them, the
-/// text is the copy for labels, which leaves out the key slots.
+/// Encodes a superblock. `keys` authenticate the text of an encrypted repository. Without keys, the
+/// text is the copy for labels, without the key slots.
 [[nodiscard]] std::string encode_superblock(const Superblock& superblock,
                                             const crypto::KeyRing* keys = nullptr);
-/// Decodes a superblock. Checks the form of every field and the compression, but not the chunker
-/// and its sizes: ingest::read_superblock() checks those too.
+/// Decodes a superblock. Checks the form of every field and the compression;
+/// ingest::read_superblock() also checks the chunker and the chunk sizes.
 /// Errors: kCorrupt (truncated, checksum, malformed); kUnsupported (newer version, unknown profile,
-/// feature or codec). The message tells the user what to do.
+/// feature or codec). The message tells the user how to proceed.
 [[nodiscard]] Result<Superblock> decode_superblock(std::string_view text);
 
-/// Returns the keys of a repository, or null if it is plain. `text` is what `superblock` was
-/// decoded from. Calls `source` for an encrypted repository only.
-/// Errors: kWrongKey without a key, if it opens no slot, or for a plain repository if
-/// `encrypted_only`; kCorrupt if the text was changed without the keys; those of `source`.
+/// Returns the keys of a repository, or null for a plain repository. `text` is the text of
+/// `superblock`. Calls `source` for an encrypted repository only.
+/// Errors: kWrongKey without a key, for a key that opens no slot, or for a plain repository if
+/// `encrypted_only`; kCorrupt if the text was changed without the keys; the errors of `source`.
 [[nodiscard]] Result<std::shared_ptr<const crypto::KeyRing>> unlock_superblock(
     const Superblock& superblock, std::string_view text, const KeySource& source,
     bool encrypted_only);
@@ -70,7 +70,7 @@ struct Superblock {
                                                    const crypto::KeyRing& keys);
 
 /// Returns the error of a superblock whose parameters are refused with `error`: kUnsupported stays,
-/// any other code becomes kCorrupt. The message tells the user what to do.
+/// any other code becomes kCorrupt. The message tells the user how to proceed.
 [[nodiscard]] Error superblock_error(const Error& error);
 
 }  // namespace varve::format
