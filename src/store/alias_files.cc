@@ -25,7 +25,7 @@ Result<std::vector<std::uint32_t>> list_alias_files(const FolderPath& folder) {
 
 namespace {
 
-// Reads the part of `bytes` bytes that ends the file.
+// Reads the last `bytes` bytes of the file: the part with the births.
 Result<format::Births> read_births(io::File& file, std::uint64_t size, std::uint64_t bytes) {
   std::vector<std::byte> part(std::min(bytes, size));
   VARVE_TRY_ASSIGN(const auto got, file.read_at(size - part.size(), part));
@@ -45,7 +45,7 @@ Result<std::string> read_alias_file(const FolderPath& folder, std::uint32_t numb
   std::vector<std::byte> bytes(format::kAliasHeaderBytes);
   VARVE_TRY_ASSIGN(auto got, file->read_at(0, bytes));
   const auto header = format::decode_alias_header(std::span(bytes).first(got));
-  // The blocks have checksums of their own.
+  // Blocks have separate checksums, so a damaged header is only noted.
   if (!header && header.error().code() == ErrorCode::kUnsupported) return header.error();
   if (!header) note(header.error());
   format::AliasFileHeader found;

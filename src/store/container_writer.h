@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs chunks into frames, frames into containers, and writes containers to segments on a
-// thread of its own.
+// Packs chunks into frames, frames into containers, and writes containers to segments on a separate
+// thread.
 #pragma once
 
 #include <condition_variable>
@@ -35,33 +35,34 @@ struct ContainerWriterOptions {
   bool volume = false;
   /// Maximum length, in bytes, of a file with more than one container; 0 = by
   /// SegmentStore::segment_bytes().
-  /// A file has at least one container, and no container is longer unless it has one frame.
+  /// A file has at least one container, and no container is longer unless the container has a
+  /// single frame.
   std::uint64_t segment_bytes_max = 0;
-  /// True for a file of its own for each container, so that any container can be freed.
+  /// True for a separate file per container, so that any container can be freed.
   bool file_per_container = false;
-  /// Raw bytes that may wait in memory before append() waits for the disk; at least 4 MiB without
+  /// Raw bytes in memory above which append() waits for the disk; at least 4 MiB without
   /// compression.
   std::size_t waiting_bytes_max = 32U << 20;
   /// True if a SpaceGuard admitted the appended data: the writer then uses the reserve, too.
   bool admitted = false;
-  /// The marks of the births of all chunks, as far as these have marks.
+  /// The existing marks of the births of all chunks.
   format::BirthMarks marks{};
-  /// True to keep raw bytes until they are written, for read_unwritten(). Otherwise raw bytes wait
-  /// only until they are in the container being built, which then holds the only copy.
+  /// True to keep raw bytes until written, for read_unwritten(). Otherwise raw bytes wait only
+  /// until packed into the container being built, which then holds the only copy.
   bool readable = true;
 
-  /// Returns the raw bytes after which a container is written even if it is not full. The limit
-  /// bounds the raw frames of very compressible data that wait in memory.
+  /// Returns the raw bytes after which even a partly filled container is written. The limit bounds
+  /// the waiting raw frames of very compressible data in memory.
   [[nodiscard]] std::size_t container_raw_bytes_max() const;
-  /// Returns the maximum length of a container: a file has room for one.
+  /// Returns the maximum length of a container: a file has room for at least one container.
   [[nodiscard]] std::uint64_t container_bytes_max() const;
 };
 
-/// A container that was written, but maybe not yet synced.
+/// A written container, not necessarily synced.
 struct WrittenContainer {
   format::ContainerRecord record;
   std::vector<base::IdRun> ids;              ///< Runs in the order of the chunk table.
-  std::vector<std::uint64_t> run_raw_bytes;  ///< Raw size of each of `ids`.
+  std::vector<std::uint64_t> run_raw_bytes;  ///< Raw size of each run.
   std::uint64_t digest = 0;                  ///< Sum of format::chunk_digest() of the chunks.
 };
 
@@ -70,8 +71,8 @@ struct WrittenContainer {
 /// A write error (a full disk, say) does not lose accepted chunks: the container waits in memory,
 /// append() returns the error, and each further call tries again.
 ///
-/// The writer has a thread and a container's memory only while it has chunks that are not written:
-/// each open version has a writer, and most of them are idle.
+/// The writer has a thread and a container's memory only while unwritten chunks exist: each open
+/// version has a writer, and most writers are idle.
 class ContainerWriter {
  public:
   /// The writer's thread calls `on_written` before the container's chunks cease to be readable by
@@ -84,20 +85,20 @@ class ContainerWriter {
   ContainerWriter& operator=(const ContainerWriter&) = delete;
   ~ContainerWriter();
 
-  /// Appends a chunk and copies `raw`. Ids must ascend for read_unwritten() to find them.
+  /// Appends a chunk and copies `raw`. Ids must ascend for read_unwritten() to find the chunks.
   [[nodiscard]] Result<void> append(ChunkId id, const Fingerprint& fingerprint,
                                     std::span<const std::byte> raw);
 
-  /// Returns the chunk's raw bytes if it is still in memory. The writer must be readable.
+  /// Returns the chunk's raw bytes if still in memory. The writer must be readable.
   [[nodiscard]] std::optional<std::vector<std::byte>> read_unwritten(ChunkId id);
 
-  /// Waits until everything that was appended before is in the segment files. Does not sync them.
+  /// Waits until all earlier appended chunks are in the segment files. Does not sync the files.
   [[nodiscard]] Result<void> flush();
   /// Does the work of flush(), and waits until the segment files are on disk.
   [[nodiscard]] Result<void> sync();
 
   [[nodiscard]] std::uint64_t stored_bytes() const;
-  /// Returns the numbers of the files that the writer has begun.
+  /// Returns the numbers of the files begun by the writer.
   [[nodiscard]] std::vector<SegmentNumber> segments() const;
 
  private:
@@ -110,7 +111,7 @@ class ContainerWriter {
   };
   using FramePtr = std::shared_ptr<Frame>;
 
-  /// Memory for the container that is being built.
+  /// Memory for the container being built.
   struct Buffers {
     Buffers();
     base::AlignedBuffer data;
@@ -124,20 +125,20 @@ class ContainerWriter {
   void encode(const FramePtr& frame);
   void work();
   [[nodiscard]] bool fits(const Frame& frame) const;
-  /// Calls handle(chunks, stored) for each frame that a container gets of `frame`: for one, unless
-  /// it is divided.
+  /// Calls handle(chunks, stored) for each frame in the container made from `frame`: for a single
+  /// frame, unless `frame` is divided.
   template <typename Handle>
   void for_each_stored(const Frame& frame, const Handle& handle) const;
   void pack(Frame& frame);
   void release_raw(Frame& frame);
   void write_container(std::unique_lock<std::mutex>& lock);
-  /// Takes the container's number and makes its bytes final, unless an attempt before did that: no
-  /// frame is sealed twice.
+  /// Takes the container's number and makes the container's bytes final, unless an earlier attempt
+  /// did: no frame is sealed twice.
   [[nodiscard]] Result<void> seal_container();
   [[nodiscard]] Result<void> write_container_once();
   [[nodiscard]] Result<void> check_reserve();
   [[nodiscard]] Result<void> open_segment(std::uint64_t container_bytes);
-  /// Asks for another attempt, in the error state, and returns its outcome.
+  /// Requests another attempt, in the error state, and returns the attempt's outcome.
   [[nodiscard]] Result<void> retry(std::unique_lock<std::mutex>& lock);
 
   SegmentStore& store_;
@@ -145,14 +146,14 @@ class ContainerWriter {
   base::ThreadPool& compressors_;
   const ContainerWriterOptions options_;
   const std::function<void(WrittenContainer)> on_written_;
-  const std::size_t frame_bytes_;  // A frame gets no further chunk that would make it longer.
+  const std::size_t frame_bytes_;  // Length beyond which no chunk is added to a frame.
   const format::ContainerForm form_;
 
   mutable std::mutex mutex_;  // Guards the members up to sync_mutex_.
   std::condition_variable work_ready_;
   std::condition_variable progress_;
   FramePtr open_frame_;
-  std::deque<FramePtr> unwritten_;  // Closed frames, ascending; front ones may be packed.
+  std::deque<FramePtr> unwritten_;  // Closed frames, ascending; front frames may be packed.
   std::vector<std::vector<std::byte>> spare_;
   std::size_t packed_ = 0;  // Number of front frames in the container being built.
   std::size_t waiting_bytes_ = 0;
@@ -164,19 +165,19 @@ class ContainerWriter {
   bool retry_wanted_ = false;
   bool stopping_ = false;
   bool running_ = false;  // The thread has not ended, and has buffers.
-  std::thread thread_;    // A thread that has ended takes no lock any more.
+  std::thread thread_;    // An ended thread takes no lock any more.
   std::uint64_t stored_bytes_ = 0;
   std::vector<SegmentNumber> segments_;
-  std::map<SegmentNumber, std::uint64_t> unsynced_;  // End of each segment, by its number.
+  std::map<SegmentNumber, std::uint64_t> unsynced_;  // End of each segment, by number.
 
   std::mutex sync_mutex_;             // One sync at a time; taken before mutex_.
   std::set<SegmentNumber> doubtful_;  // Segments whose sync failed. Guarded by sync_mutex_.
 
-  // Only the writer's thread touches these while it runs.
+  // Accessed only by the writer's thread while the thread runs.
   format::ContainerHeader header_;
-  bool sealed_ = false;  // The container has its number, and its frames are final.
+  bool sealed_ = false;  // The container has a number, and the frames are final.
   std::size_t id_runs_ = 0;
-  std::set<VersionNumber> births_;  // Of the chunks in the container being built.
+  std::set<VersionNumber> births_;  // Births of the chunks in the container being built.
   std::size_t data_used_ = 0;
   std::size_t packed_raw_ = 0;
   std::unique_ptr<Buffers> buffers_;

@@ -12,7 +12,7 @@ constexpr std::size_t kContainerRawBytesMax = 16U << 20;
 }  // namespace
 
 // Well below the bound of append(), which would otherwise wait forever: nothing else writes a
-// container that is not full.
+// partly filled container.
 std::size_t ContainerWriterOptions::container_raw_bytes_max() const {
   if (!readable) return kContainerRawBytesMax;  // Packed frames do not wait.
   return std::min(kContainerRawBytesMax, waiting_bytes_max / 4 * 3);

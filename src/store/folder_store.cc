@@ -69,7 +69,7 @@ io::OpenMode mode_of(ReadMode mode) {
   return io::OpenMode::kReadDirect;
 }
 
-// Volumes are compact, so that direct access cannot write them.
+// Volumes are compact, so direct access cannot write volumes.
 io::OpenMode write_mode_of(SegmentNumber segment) {
   return is_volume(segment) ? io::OpenMode::kReadWrite : io::OpenMode::kWriteDirect;
 }
@@ -95,7 +95,7 @@ class OpenFile final : public OpenSegment {
 class Appender final : public SegmentAppender {
  public:
   explicit Appender(std::unique_ptr<io::File> file) : file_(std::move(file)) {}
-  // Writes the last part first: a container's header is never on the disk without its data.
+  // Writes the last part first: a container's header is never on the disk without the data.
   Result<void> append(std::span<const std::span<const std::byte>> parts) override {
     std::uint64_t total = 0;
     for (const auto& part : parts) total += part.size();
@@ -132,14 +132,14 @@ void apply(const std::vector<Correction>& corrections, std::uint64_t offset,
   }
 }
 
-// Reads bytes of a file that is to be corrected. `out` has whole blocks. Errors: a place cannot be
-// read and the corrections do not replace it.
+// Reads bytes of a file to be corrected. `out` has whole blocks. Errors: a place is unreadable and
+// not replaced by the corrections.
 Result<void> read_correctable(io::File& file, std::uint64_t offset, std::span<std::byte> out,
                               std::uint64_t size, const std::vector<Correction>& corrections) {
   const auto wanted = std::min<std::uint64_t>(out.size(), size - offset);
   const auto whole = file.read_at(offset, out);
   if (whole && *whole >= wanted) return {};
-  constexpr std::size_t kPiece = io::kDirectAlignment;  // The smallest unit that a disk loses.
+  constexpr std::size_t kPiece = io::kDirectAlignment;  // The smallest unit lost by a disk.
   for (std::size_t at = 0; at < wanted; at += kPiece) {
     const auto here = std::min<std::uint64_t>(kPiece, wanted - at);
     const auto got = file.read_at(offset + at, out.subspan(at, kPiece));
@@ -151,8 +151,8 @@ Result<void> read_correctable(io::File& file, std::uint64_t offset, std::span<st
   return {};
 }
 
-// Returns the bytes from `at` on, as many as the buffer holds, that a file of `size` bytes has
-// after the corrections, which make it `end` bytes long.
+// Returns the bytes from `at` on, as many as the buffer holds, of a file of `size` bytes after the
+// corrections. The corrected file is `end` bytes long.
 Result<std::span<const std::byte>> corrected(io::File& file, std::uint64_t size, std::uint64_t at,
                                              std::uint64_t end, base::AlignedBuffer& buffer,
                                              const std::vector<Correction>& corrections) {
@@ -248,9 +248,9 @@ Result<void> FolderStore::put(StoredFile file, std::span<const std::span<const s
   return written;
 }
 
-// A file that is swapped is never half corrected, and works the same in a store whose files cannot
-// be overwritten. Two cases need the place itself: a full disk, and bytes beside the damage that
-// cannot be read now. A copy would lose the latter for good.
+// Swapping in a corrected copy never leaves a file half corrected, and also works in a store whose
+// files cannot be overwritten. Two cases need a correction in place: a full disk, and currently
+// unreadable bytes beside the damage. A copy would lose the unreadable bytes for good.
 Result<void> FolderStore::correct(StoredFile file, const std::vector<Correction>& corrections) {
   VARVE_TRY(files_.make_durable_directory(folder(kind_of(file))));
   if (correct_by_swap(file, corrections)) return {};
@@ -261,7 +261,7 @@ Result<void> FolderStore::correct(StoredFile file, const std::vector<Correction>
 Result<void> FolderStore::correct_by_swap(StoredFile file,
                                           const std::vector<Correction>& corrections) {
   const auto temporary = path(file) + std::string(kTemporarySuffix);
-  // Past the page cache: the copy is of what the disk has.
+  // Past the page cache: the copy is made from the bytes on the disk.
   VARVE_TRY_ASSIGN(const auto from, files_.open(path(file), io::OpenMode::kReadDirect));
   VARVE_TRY_ASSIGN(const auto size, from->size());
   auto end = size;
@@ -276,7 +276,7 @@ Result<void> FolderStore::correct_by_swap(StoredFile file,
     }
     VARVE_TRY(to->sync());
   }
-  // The copy replaces bytes that may be the only ones, so it is compared with them first.
+  // The replaced bytes may be the only good bytes, so the copy is verified first.
   VARVE_TRY_ASSIGN(const auto copy, files_.open(temporary, io::OpenMode::kReadDirect));
   base::AlignedBuffer written(kCopyBytes);
   for (std::uint64_t at = 0; at < end; at += kCopyBytes) {

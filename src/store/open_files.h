@@ -15,8 +15,8 @@
 
 namespace varve::store {
 
-/// The files that a repository keeps open for reading, the ones used last, in all its stores
-/// together. Thread-safe.
+/// The most recently used files that a repository keeps open for reading, in all stores together.
+/// Thread-safe.
 class OpenFiles {
  public:
   using File = std::shared_ptr<OpenSegment>;
@@ -29,17 +29,17 @@ class OpenFiles {
     auto operator<=>(const Key&) const = default;
   };
 
-  /// A file in use stays open beyond the limit until its last user drops it.
+  /// A file in use stays open beyond the limit until the last user drops the file.
   explicit OpenFiles(std::size_t files_max) : files_max_(files_max) {}
 
-  /// Returns the file, or nullptr. Sets `state`, which add() takes.
+  /// Returns the file, or nullptr. Sets `state`, an argument of add().
   [[nodiscard]] File find(const Key& key, std::uint64_t& state);
-  /// Keeps a file that was opened after find(), and returns the one to use. Keeps nothing if a file
-  /// was forgotten since then: it may be this one, and must not keep its space.
+  /// Caches a file opened after find(), and returns the file to use. Caches nothing if any file was
+  /// forgotten after find(): `file` may be the forgotten file, and must not keep its space.
   [[nodiscard]] File add(const Key& key, std::uint64_t state, File file);
-  /// Closes a file that was removed or shortened.
+  /// Closes a removed or shortened file.
   void forget(const SegmentStore& store, SegmentNumber segment);
-  /// Closes all files of a store. Lifetime: a store must not be destroyed before this call.
+  /// Closes all files of a store. Lifetime: a store must not be destroyed before forget().
   void forget(const SegmentStore& store);
 
  private:

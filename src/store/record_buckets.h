@@ -21,13 +21,13 @@ struct SortRecord {
   auto operator<=>(const SortRecord&) const = default;
 };
 
-/// Records in buckets. A single bucket stays in memory; of several, each has a temporary file of
-/// the pool. The destructor removes the files. Not thread-safe.
+/// Records in buckets. A single bucket stays in memory; each of several buckets has a temporary
+/// file of the pool. The destructor removes the files. Not thread-safe.
 class RecordBuckets {
  public:
-  /// Number of records for which a bucket is meant.
+  /// Intended maximum number of records in a bucket.
   static constexpr std::uint64_t kRecordsMax = 1U << 20;
-  /// Returns the number of buckets for so many records, at most kBucketsMax.
+  /// Returns the number of buckets for `records` records, at most kBucketsMax.
   [[nodiscard]] static std::uint32_t buckets_for(std::uint64_t records);
   static constexpr std::uint32_t kBucketsMax = 1024;
 
@@ -39,9 +39,9 @@ class RecordBuckets {
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(buckets_.size()); }
   [[nodiscard]] Result<void> add(std::uint32_t bucket, const SortRecord& record);
-  /// Returns the records of a bucket, sorted, and empties it.
+  /// Returns the records of a bucket, sorted, and empties the bucket.
   [[nodiscard]] Result<std::vector<SortRecord>> take(std::uint32_t bucket);
-  /// Returns the bytes that went to files and came from them.
+  /// Returns the bytes written to and read from files.
   [[nodiscard]] std::uint64_t bytes_passed() const { return bytes_passed_; }
 
  private:
@@ -58,7 +58,7 @@ class RecordBuckets {
   std::uint64_t bytes_passed_ = 0;
 };
 
-/// Removes files that an earlier process left while it sorted, and unfinished files of aliases.
+/// Removes files for sorting left by an earlier process, and unfinished files of aliases.
 [[nodiscard]] Result<void> remove_sorting_files(const FolderPath& folder);
 
 }  // namespace varve::store

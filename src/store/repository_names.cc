@@ -17,7 +17,7 @@ bool is_number(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Returns whether `text` is a 64-bit number as "{:x}" writes it.
+// Returns whether `text` is a 64-bit number in the form of "{:x}".
 bool is_hex(std::string_view text) {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   return !text.empty() && text.size() <= 16 && std::ranges::all_of(text, is_digit) &&
@@ -28,13 +28,13 @@ std::string_view without(std::string_view name, std::string_view suffix) {
   return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : name;
 }
 
-// Returns the number of a name of the form NNNNNNNN with this suffix.
+// Returns the number of a name of the form NNNNNNNN and `suffix`.
 std::optional<std::uint32_t> numbered(std::string_view name, std::string_view suffix) {
   if (!name.ends_with(suffix)) return std::nullopt;
   return base::parse_hex32(without(name, suffix));
 }
 
-// Returns the number of a name of the form index-NNNNNNNN with this suffix.
+// Returns the number of a name of the form index-NNNNNNNN and `suffix`.
 std::optional<std::uint32_t> of_index(std::string_view name, std::string_view suffix) {
   constexpr std::string_view kPrefix = "index-";
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -67,7 +67,7 @@ std::optional<KnownName> in_repository(std::string_view name) {
       return KnownName{FolderKind::kEnvironment};
     }
   }
-  // Of a repository in an object store. No walk over the folders looks into these.
+  // Folders of a repository in an object store. No walk over the folders enters them.
   if (name == "replica" || name == "cache") return KnownName{};
   return file_if(std::ranges::find(kFiles, name) != kFiles.end());
 }
@@ -232,7 +232,7 @@ Result<void> check_folders(io::FileSystem& files, const std::string& repository)
 Result<void> remove_folder(io::FileSystem& files, const std::string& path, FolderKind kind) {
   auto names = files.list(path);
   if (!names) {
-    // An entry that is no folder is not Varve's.
+    // An entry other than a folder is not Varve's.
     const auto code = names.error().code();
     if (code == ErrorCode::kNotFound || code == ErrorCode::kNotDirectory) return {};
     return std::move(names).error();

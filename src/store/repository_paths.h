@@ -9,7 +9,7 @@
 
 namespace varve::store {
 
-/// Returns the paths of one repository. docs/FORMAT.md §1 describes the files.
+/// Returns the paths of a repository. docs/FORMAT.md §1 describes the files.
 class RepositoryPaths {
  public:
   /// `root` is the repository's folder.
@@ -24,12 +24,12 @@ class RepositoryPaths {
   [[nodiscard]] std::string settled() const { return root_ + "/settled"; }
   /// Returns the path of LMDB's data file.
   [[nodiscard]] std::string catalog_data() const { return root_ + "/catalog/data.mdb"; }
-  /// Returns the folder that holds a folder for each series.
+  /// Returns the parent of all series' folders.
   [[nodiscard]] std::string all_series() const { return root_ + "/series"; }
   [[nodiscard]] std::string series(SeriesId series) const;
   /// Returns the folder of the pool.
   [[nodiscard]] std::string pool() const { return root_ + "/pool"; }
-  /// Returns the folder that holds a folder for each open version.
+  /// Returns the parent of all open versions' folders.
   [[nodiscard]] std::string all_staging() const { return root_ + "/staging"; }
   [[nodiscard]] std::string staging(SeriesId series, VersionNumber number) const;
 

@@ -13,13 +13,13 @@ namespace varve::store {
 
 namespace {
 
-// The pool, in the numbering of SealedPlace. No series has this number.
+// The pool, in the numbering of SealedPlace. No series has the number.
 constexpr std::uint32_t kPoolPlace = std::uint32_t{1} << 31;
 constexpr std::uint32_t kSmallBlockBytes = 512;
 
 using Parts = std::vector<std::string_view>;
 
-// Returns the names of a path below `root`, or nothing if the path is outside of it.
+// Returns the names of a path below `root`, or nullopt if the path is outside.
 std::optional<Parts> parts_below(std::string_view root, std::string_view path) {
   while (root.ends_with('/')) root.remove_suffix(1);
   if (!path.starts_with(root)) return std::nullopt;
@@ -47,7 +47,7 @@ crypto::SealedPlace place_of(SealedKind kind, std::uint32_t store, std::uint32_t
   place.number = number;
   place.grows =
       kind == SealedKind::kLabels || kind == SealedKind::kZeroLog || kind == SealedKind::kZeroBins;
-  // Each append to them begins a block.
+  // Each append to labels or to the log of the Zero-Chunk index begins a block.
   if (kind == SealedKind::kLabels || kind == SealedKind::kZeroLog) {
     place.block_bytes = kSmallBlockBytes;
   }
@@ -111,7 +111,7 @@ crypto::SealedPlace place_in_pool(std::string_view name) {
   return place_of(SealedKind::kOther, kPoolPlace);
 }
 
-// The segment store seals the files in these folders.
+// Returns whether the segment store seals the files of the folder `name`.
 bool is_store_folder(std::string_view name) {
   constexpr std::array kFolders{"active", "volumes", "parity"};
   return std::ranges::find(kFolders, name) != kFolders.end();
@@ -133,7 +133,7 @@ std::optional<crypto::SealedPlace> sealed_place(std::string_view root, std::stri
     if (is_store_folder(names[2])) return std::nullopt;
     if (names.size() == 3) return place_in_series(series, names[2]);
     if (names.size() == 4 && names[2] == "manifests") {
-      // A manifest that a repair put away keeps its place.
+      // A manifest put away by a repair keeps its place.
       const std::string_view name = final_name(names[3]);
       if (const auto number = number_in(name.substr(0, name.find(".damaged-")), "", ".man")) {
         return place_of(SealedKind::kManifest, series, *number);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files of an encrypted repository are sealed as files. docs/FORMAT.md §14.4.
+// The files of an encrypted repository that are sealed as files. docs/FORMAT.md §14.4.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace varve::store {
 
 /// The kinds of sealed files. The values are stored.
 enum class SealedKind : std::uint32_t {
-  kOther = 0,  ///< No file of this version of Varve.
+  kOther = 0,  ///< A file unknown to this version of Varve.
   kManifest = 1,
   kLabels = 2,
   kIndexRun = 3,
@@ -29,14 +29,14 @@ enum class SealedKind : std::uint32_t {
   kTails = 13,
 };
 
-/// Returns the place of the file at `path` in the repository at `root`. Returns nothing for files
-/// that are clear, and for those that LMDB, the segment store and the staging area seal. A file of
-/// an unknown name in a folder of sealed files is one of kOther.
+/// Returns the place of the file at `path` in the repository at `root`. Returns nullopt for clear
+/// files, and for the files sealed by LMDB, the segment store and the staging area. A file of an
+/// unknown name in a folder of sealed files is of the kind kOther.
 [[nodiscard]] std::optional<crypto::SealedPlace> sealed_place(std::string_view root,
                                                               std::string_view path);
 
-/// Returns a file system that seals these files of the repository at `root`. Without keys, returns
-/// `files` itself.
+/// Returns a file system that seals the files with a place in the repository at `root`. Without
+/// keys, returns `files` itself.
 [[nodiscard]] std::unique_ptr<io::FileSystem> seal_files(
     std::unique_ptr<io::FileSystem> files, std::shared_ptr<const crypto::KeyRing> keys,
     std::string root);

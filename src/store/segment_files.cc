@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint64_t kSegmentsOfARun = 128;
 constexpr std::uint64_t kReplicatedSegmentsOfARun = 8;
 constexpr std::uint64_t kSegmentsOfAnArrangedSet = 2048;
-// Size of the pieces around an unreadable place: the smallest unit that a disk loses. An object
-// store loses whole objects, and answers each request late.
+// Size of the pieces around an unreadable place: the smallest unit lost by a disk. An object store
+// loses whole objects, and has a long latency per request.
 constexpr std::size_t kPieceBytes = kBlockBytes;
 constexpr std::size_t kDistantPieceBytes = 128U << 10;
 }  // namespace
@@ -218,7 +218,7 @@ void SegmentReader::read_many(const std::vector<ContainerRead>& reads,
 
 Result<void> SegmentReader::check_range(const format::ContainerRecord& record, std::uint32_t offset,
                                         std::size_t bytes) const {
-  // Readers of a sealed container read its padding, too.
+  // Readers of a sealed container also read the padding.
   const std::uint32_t end =
       record.sealed ? record.total_bytes - record.header_bytes : record.data_bytes;
   if (offset > end || bytes > end - offset) {
@@ -232,7 +232,7 @@ Error SegmentReader::ends_early(const format::ContainerRecord& record) const {
 }
 
 void SegmentReader::will_read_header(const format::ContainerRecord& record) {
-  // Reading the header will report what is wrong with the file.
+  // The later read of the header reports faults of the file.
   if (const auto from = file(record.segment)) {
     (*from)->will_read(record.offset, record.header_bytes);
   }
@@ -253,7 +253,8 @@ void SegmentReader::will_read_data(const format::ContainerRecord& record, std::u
 }
 
 bool SegmentReader::drop(const format::ContainerRecord& record) {
-  // Two readers may meet one altered answer; a container that is damaged for good gives no others.
+  // Two readers may meet one altered answer; a permanently damaged container gives no better
+  // answer.
   constexpr unsigned kDropsMax = 4;
   constexpr std::chrono::seconds kWhile{30};
   constexpr std::size_t kKnownMax = 1024;

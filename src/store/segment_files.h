@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of one series that hold containers: segments of the active set, and volumes.
+// The files of a series with containers: segments of the active set, and volumes.
 #pragma once
 
 #include <atomic>
@@ -31,21 +31,22 @@ inline constexpr std::uint64_t kSegmentBytesMax = 64ULL << 20;
 /// Returns the maximum length of a segment of a run of `run_bytes`.
 [[nodiscard]] std::uint64_t segment_bytes_for(std::uint64_t run_bytes);
 
-/// Bounds of a segment that becomes an object of an object store, where each object costs requests.
+/// Bounds of a segment of a replicated repository: each segment becomes an object, and each object
+/// costs requests.
 inline constexpr std::uint64_t kReplicatedSegmentBytesMin = 8ULL << 20;
 inline constexpr std::uint64_t kReplicatedSegmentBytesMax = 32ULL << 20;
-/// Returns the maximum length of the next segment of such a run that has `run_bytes` already. It is
-/// at least segment_bytes_for(run_bytes). docs/decisions/109.
+/// Returns the maximum length of the next segment of a replicated run of `run_bytes` so far; at
+/// least segment_bytes_for(run_bytes). docs/decisions/109.
 [[nodiscard]] std::uint64_t replicated_segment_bytes_for(std::uint64_t run_bytes);
 
-/// The lower bound for a segment that arranging writes.
+/// The lower bound for a segment written by arranging.
 inline constexpr std::uint64_t kArrangedSegmentBytesMin = 1ULL << 20;
-/// Returns the maximum length of a segment that arranging writes, in an active set of
-/// `active_bytes`. It is shorter than other segments, so that later arranging can choose the data
-/// that changes often more exactly.
+/// Returns the maximum length of a segment written by arranging, in an active set of
+/// `active_bytes`. Arranged segments are shorter than others, so that later arranging can select
+/// frequently changing data more exactly.
 [[nodiscard]] std::uint64_t arranged_segment_bytes_for(std::uint64_t active_bytes);
 
-/// Gives each number once. After a crash it may repeat numbers that no commit has named.
+/// Issues unique numbers. After a crash the source may repeat numbers that no commit has named.
 /// Thread-safe.
 class NumberSource {
  public:
@@ -57,14 +58,14 @@ class NumberSource {
     return static_cast<SegmentNumber>(next_segment_.fetch_add(1));
   }
 
-  /// Return the number that is taken next.
+  /// Return the next number.
   [[nodiscard]] ContainerNumber next_container() const {
     return static_cast<ContainerNumber>(next_container_.load());
   }
   [[nodiscard]] SegmentNumber next_segment() const {
     return static_cast<SegmentNumber>(next_segment_.load());
   }
-  /// Set the number that is taken next.
+  /// Set the next number.
   void set_next(ContainerNumber number) { next_container_ = static_cast<std::uint32_t>(number); }
   void set_next(SegmentNumber number) { next_segment_ = static_cast<std::uint32_t>(number); }
 
@@ -78,7 +79,7 @@ class NumberSource {
 /// Returns the path below the series' folder: active/NNNNNNNN.seg or volumes/NNNNNNNN.vol.
 [[nodiscard]] std::string segment_path(SegmentNumber segment);
 
-/// One read of a batch: as the arguments of SegmentReader::read_once().
+/// A read of a batch, with the arguments of SegmentReader::read_once().
 struct ContainerRead {
   format::ContainerRecord record;
   std::uint32_t offset = 0;
@@ -86,11 +87,11 @@ struct ContainerRead {
   std::span<std::byte> room;  ///< Must stay valid until the read's completion.
   LentBytes* lent = nullptr;  ///< As RangeRead::lent. The completion gets the lent bytes.
 };
-/// Receives the position of a read in its batch, and the result of reading it as by read_once().
+/// Receives the position of a read in the batch, and the result, as from read_once().
 using ContainerCompletion =
     std::function<void(std::size_t position, Result<std::span<const std::byte>> got)>;
 
-/// Bytes of a container, of which some may be unreadable.
+/// Bytes of a container, possibly with unreadable parts.
 struct DirectRead {
   std::span<const std::byte> bytes;
   UnreadParts unread;  ///< Parts of `bytes`.
@@ -99,8 +100,8 @@ struct DirectRead {
 /// Reads containers. Thread-safe.
 class SegmentReader {
  public:
-  /// Reads the containers of a repository with these `keys`, which are null if it is plain. Keeps
-  /// the files that it reads open in `files`; without `files`, it has some of its own.
+  /// Reads the containers of a repository with `keys`, null for a plain repository. Caches open
+  /// files in `files`; without `files`, in a private cache.
   /// Lifetime: the arguments must outlive the reader.
   SegmentReader(SegmentStore& store, const format::ContainerKeys* keys, OpenFiles* files = nullptr)
       : store_(store),
@@ -111,29 +112,30 @@ class SegmentReader {
   SegmentReader& operator=(const SegmentReader&) = delete;
   ~SegmentReader() { files_.forget(store_); }
 
-  /// Reads and verifies a container's header. Asks a distant store twice for a damaged one.
-  /// Errors: kCorrupt if it is damaged, or another container than the record describes.
+  /// Reads and verifies a container's header. Asks a distant store twice for a damaged header.
+  /// Errors: kCorrupt if the header is damaged, or belongs to another container than the record.
   [[nodiscard]] Result<format::ContainerHeader> read_header(StoreId store_id,
                                                             const format::ContainerRecord& record);
   /// Submits a read as by read_header(). Calls `done` as SegmentStore::read_many().
   void read_header_later(StoreId store_id, const format::ContainerRecord& record,
                          const std::function<void(Result<format::ContainerHeader>)>& done);
-  /// Reads stored bytes from `offset` of the container's data, without verifying them.
+  /// Reads stored bytes from `offset` of the container's data, without verification.
   [[nodiscard]] Result<void> read_data(const format::ContainerRecord& record, std::uint32_t offset,
                                        std::span<std::byte> out);
-  /// Reads as read_data(), for bytes that are unlikely to be read again: past the page cache,
-  /// unless it has them. Returns a view into `room`, which is aligned for direct access and has at
+  /// Reads as read_data(), for bytes unlikely to be read again: past the page cache, unless the
+  /// bytes are cached. Returns a view into `room`, which is aligned for direct access and has at
   /// least room_for(bytes).
   [[nodiscard]] Result<std::span<const std::byte>> read_once(const format::ContainerRecord& record,
                                                              std::uint32_t offset,
                                                              std::size_t bytes,
                                                              std::span<std::byte> room);
-  /// Reads as read_once(), but always past the page cache: the bytes that the disk has.
+  /// Reads as read_once(), but always past the page cache: the bytes on the disk.
   [[nodiscard]] Result<std::span<const std::byte>> read_direct(
       const format::ContainerRecord& record, std::uint32_t offset, std::size_t bytes,
       std::span<std::byte> room);
-  /// Reads as read_data(), around what cannot be read: returns these parts, where `out` has any
-  /// bytes. Errors: those that are no damage of the bytes, as of store::read_around().
+  /// Reads as read_data(), around unreadable parts. Returns the unreadable parts, where the bytes
+  /// of `out` are unspecified. Errors: the errors of store::read_around(), never damage of the
+  /// bytes.
   [[nodiscard]] Result<UnreadParts> read_around(const format::ContainerRecord& record,
                                                 std::uint32_t offset, std::span<std::byte> out);
   /// Reads as read_around(), past the page cache as read_direct().
@@ -144,17 +146,18 @@ class SegmentReader {
   void read_many(const std::vector<ContainerRead>& reads, const ContainerCompletion& done);
   /// Returns whether the files are in a distant store: see SegmentStore.
   [[nodiscard]] bool answers_later() const { return store_.answers_later(); }
-  /// Announce that the container's header, all of it, or a part of its data will be read soon.
+  /// Announce reads in the near future of the container's header, the whole container, or a part of
+  /// its data.
   void will_read_header(const format::ContainerRecord& record);
   void will_read_all(const format::ContainerRecord& record);
   void will_read_data(const format::ContainerRecord& record, std::uint32_t offset,
                       std::size_t bytes);
-  /// Drops what is kept of a container, as OpenSegment::drop(). A container that stays damaged is
-  /// dropped only some times in a while, so that its readers do not ask for ever.
+  /// Drops the cached bytes of a container, as OpenSegment::drop(). Limits the drops of a
+  /// permanently damaged container per period, so that readers do not ask the store forever.
   [[nodiscard]] bool drop(const format::ContainerRecord& record);
   /// Reads the bytes between the container's data and its end.
   [[nodiscard]] Result<std::vector<std::byte>> read_padding(const format::ContainerRecord& record);
-  /// Closes a file that was removed or shortened.
+  /// Closes a removed or shortened file.
   void forget(SegmentNumber segment);
   /// Returns the path of a container's file and its offset, for messages.
   [[nodiscard]] std::string describe(const format::ContainerRecord& record) const;
@@ -183,7 +186,7 @@ class SegmentReader {
   [[nodiscard]] Result<std::shared_ptr<OpenSegment>> file(SegmentNumber segment,
                                                           ReadMode mode = ReadMode::kPlanned);
 
-  /// How often a container was dropped since a time.
+  /// The number of drops of a container since a time.
   struct Drops {
     std::chrono::steady_clock::time_point since{};
     unsigned count = 0;

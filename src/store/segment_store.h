@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface to the stored files of one series: segments, volumes and parity.
+// The interface to the stored files of a series: segments, volumes and parity.
 #pragma once
 
 #include <cstddef>
@@ -34,14 +34,14 @@ enum class StoredKind : std::uint8_t { kSegments, kVolumes, kGroups };
 /// Returns the kind of a file.
 [[nodiscard]] StoredKind kind_of(StoredFile file);
 
-/// The way in which reads of an open file use the page cache. A store without one ignores it.
+/// The use of the page cache by reads of an open file. Ignored by stores without a page cache.
 enum class ReadMode : std::uint8_t {
   kCached,   ///< Through the cache, with read-ahead.
-  kPlanned,  ///< Through the cache, without read-ahead: the caller plans its requests.
+  kPlanned,  ///< Through the cache, without read-ahead: the caller plans the requests.
   kDirect,   ///< Past the cache: offset, length and memory aligned to kBlockBytes.
 };
 
-/// A file that is open for reading. Thread-safe.
+/// A file open for reading. Thread-safe.
 class OpenSegment {
  public:
   virtual ~OpenSegment() = default;
@@ -50,27 +50,27 @@ class OpenSegment {
   [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset,
                                                     std::span<std::byte> out) = 0;
   [[nodiscard]] virtual Result<std::uint64_t> size() = 0;
-  /// Announces that these bytes will be read soon. Advice only.
+  /// Announces a read of the range in the near future. Advice only.
   virtual void will_read(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
-  /// Drops what is kept of these bytes beside the store, because some of them are damaged: a
-  /// distant store may have sent others. Returns whether the next read asks the store again.
+  /// Drops the cached bytes of a range, because part of the range is damaged: a distant store may
+  /// have sent altered bytes. Returns whether the next read asks the store again.
   [[nodiscard]] virtual bool drop(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {
     return false;
   }
-  /// Returns whether reading these bytes needs no request; false also if the store cannot tell.
+  /// Returns whether reading the range needs no request; false also if unknown to the store.
   [[nodiscard]] virtual bool is_cached(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {
     return false;
   }
 };
 
-/// Bytes that a store has in memory.
+/// Bytes in a store's memory.
 /// Lifetime: the bytes are valid and do not change while `holder` exists.
 struct LentBytes {
   std::span<const std::byte> bytes{};
   std::shared_ptr<const void> holder{};
 };
 
-/// One range of a batch of reads.
+/// A range of a batch of reads.
 struct RangeRead {
   std::shared_ptr<OpenSegment> file;
   std::uint64_t offset = 0;
@@ -78,28 +78,28 @@ struct RangeRead {
   /// If not null, the store may lend the bytes instead of filling `out`. Must stay valid as `out`.
   LentBytes* lent = nullptr;
 };
-/// Receives the position of a range in its batch, and the result of reading it as read_at().
+/// Receives the position of a range in the batch, and the result, as from read_at().
 using ReadCompletion = std::function<void(std::size_t position, Result<std::size_t> got)>;
 
-/// Writes a new file from its start to its end. Not thread-safe.
+/// Writes a new file from start to end. Not thread-safe.
 class SegmentAppender {
  public:
   virtual ~SegmentAppender() = default;
   /// Appends the parts, one after the other. In a segment, the memory and the length of each part
-  /// are aligned to kBlockBytes. After an error the file's end is where it was before, and
-  /// the caller may append again.
+  /// are aligned to kBlockBytes. After an error the file's end is unchanged, and the caller may
+  /// append again.
   [[nodiscard]] virtual Result<void> append(std::span<const std::span<const std::byte>> parts) = 0;
 };
 
-/// Bytes that belong at a place of a file.
+/// Correct bytes for a place of a file.
 struct Correction {
   std::uint64_t offset = 0;
   std::vector<std::byte> bytes;
 };
 
-/// The files of one series. Thread-safe; calls that change one file must not overlap.
+/// The files of one series. Thread-safe; calls that change the same file must not overlap.
 ///
-/// A file is written once, from its start, and then only cut, corrected or removed. A crash may
+/// A file is written once, from start to end, and then only cut, corrected or removed. A crash may
 /// lose appended bytes until sync() and sync_names() have returned.
 class SegmentStore {
  public:
@@ -111,44 +111,47 @@ class SegmentStore {
   /// Opens a file for reading. Errors: kNotFound, kUnavailable.
   [[nodiscard]] virtual Result<std::shared_ptr<OpenSegment>> open(StoredFile file,
                                                                   ReadMode mode) = 0;
-  /// Reads ranges of open files, in any order, and calls `done` once for each. The calls come from
-  /// this thread or others, before or after read_many() returns, possibly at the same time.
+  /// Reads ranges of open files, in any order, and calls `done` once for each range. The calls come
+  /// from the calling thread or from other threads, before or after read_many() returns, possibly
+  /// concurrently.
   /// Lifetime: the store must outlive the last call of `done`.
   virtual void read_many(std::vector<RangeRead> ranges, ReadCompletion done) = 0;
-  /// Returns true for a distant store, whose reads wait long and run side by side: callers then
-  /// submit all reads at once by read_many(). Such a store may also be unavailable for a while. It
-  /// repeats what is not answered itself, and kUnavailable means that it has given up.
+  /// Returns true for a distant store, whose reads have a long latency and run in parallel: callers
+  /// then submit all reads at once by read_many(). A distant store may also be unavailable for a
+  /// while. The store itself repeats unanswered requests; kUnavailable means that the store has
+  /// given up.
   [[nodiscard]] virtual bool answers_later() const { return false; }
 
-  /// Returns the maximum length of the next segment of a run that has `run_bytes` already, for the
-  /// data that versions store. Arranging chooses lengths of its own.
+  /// Returns the maximum length of the next segment of a run of `run_bytes` so far, for the data
+  /// stored by versions. Arranging chooses lengths independently.
   [[nodiscard]] virtual std::uint64_t segment_bytes(std::uint64_t run_bytes) const;
 
-  /// Starts a file. Empties a file of that number, which a crash left.
+  /// Starts a file. Empties an existing file of the same number, left by a crash.
   [[nodiscard]] virtual Result<std::unique_ptr<SegmentAppender>> create(SegmentNumber segment) = 0;
   /// Waits until the bytes of a file are on disk.
   [[nodiscard]] virtual Result<void> sync(StoredFile file) = 0;
   /// Waits until the names of created and removed files are on disk.
   [[nodiscard]] virtual Result<void> sync_names(StoredKind kind) = 0;
-  /// Writes bytes again that the file has, because a sync failed and the disk may lack them.
+  /// Writes bytes of the file again, because a sync failed and the disk may lack the bytes.
   [[nodiscard]] virtual Result<void> write_again(SegmentNumber segment, std::uint64_t offset,
                                                  std::span<const std::byte> bytes) = 0;
 
-  /// Writes a file as a whole and waits until it is on disk. After a crash there is either the
-  /// whole file or none.
+  /// Writes a whole file and waits until the file is on disk. After a crash, either the whole file
+  /// or no file exists.
   [[nodiscard]] virtual Result<void> put(StoredFile file,
                                          std::span<const std::span<const std::byte>> parts) = 0;
-  /// Corrects damaged ranges and waits until they are on disk. Creates a missing file, with zeros
-  /// outside the ranges. Even after a failure, each range has its old or its new bytes, and all
-  /// other bytes are unchanged. Errors: kIo if the ranges could not be written.
+  /// Corrects damaged ranges and waits until the corrections are on disk. Creates a missing file,
+  /// with zeros outside the ranges. Even after a failure, each range has its old or its new bytes,
+  /// and all bytes outside the ranges are unchanged. Errors: kIo if the ranges could not be
+  /// written.
   [[nodiscard]] virtual Result<void> correct(StoredFile file,
                                              const std::vector<Correction>& corrections) = 0;
 
-  /// Shortens a file to its first `bytes`. Errors: kNotFound.
+  /// Shortens a file to the first `bytes`. Errors: kNotFound.
   [[nodiscard]] virtual Result<void> cut(StoredFile file, std::uint64_t bytes) = 0;
   /// Removes a file. Errors: kNotFound.
   [[nodiscard]] virtual Result<void> remove(StoredFile file) = 0;
-  /// Removes what interrupted calls of put() and correct() left.
+  /// Removes the leftovers of interrupted calls of put() and correct().
   [[nodiscard]] virtual Result<void> remove_unfinished(StoredKind kind) = 0;
 
   /// Returns all files of a kind, in any order. Unfinished files are not listed.

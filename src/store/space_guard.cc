@@ -18,7 +18,8 @@ constexpr std::uint64_t kReserveBytesMin = 8ULL << 20;
 constexpr std::uint64_t kReserveBytesMax = 256ULL << 20;
 constexpr std::uint64_t kReserveStepBytes = 4ULL << 20;
 constexpr std::uint64_t kReserveBytesLeast = 512ULL << 10;  // Of a renewed reserve.
-// The guard makes the reserve only if the disk has this many times its size free.
+// The reserve is made only if the free space of the disk is at least kSpareFactor times the
+// reserve's size.
 constexpr std::uint64_t kSpareFactor = 6;
 // Chunk tables, headers and padding take at most 1/8 of the data's size; the tables grow with the
 // data.
@@ -128,7 +129,7 @@ std::uint64_t SpaceGuard::wanted_reserve() const {
                     kReserveBytesMin, kReserveBytesMax);
 }
 
-// Noise, because a file system that compresses keeps no space for zeros.
+// Noise, because a compressing file system keeps no space for zeros.
 Result<void> SpaceGuard::fill_reserve(std::uint64_t present, std::uint64_t bytes) {
   std::vector<std::byte> noise(kReserveStepBytes);
   std::mt19937_64 source(present);  // NOLINT(cert-msc51-cpp): nothing depends on the numbers.
