@@ -27,7 +27,7 @@ constexpr const char* kCopyName = "/data.mdb.tmp";
 constexpr std::uint64_t kWorthBytes = 4U << 20;  // A smaller file is not worth a copy.
 constexpr std::uint64_t kSpareBytes = 1U << 20;  // Stays free on the disk beside the copy.
 constexpr std::uint64_t kBlockBytes = 512;       // Unit of st_blocks.
-constexpr MDB_dbi kNamesTable = 1;               // LMDB's own table of the named ones.
+constexpr MDB_dbi kNamesTable = 1;               // LMDB's own table of the named tables.
 
 Error failed(int rc, const std::string& what) {
   const auto message = "compacting the catalog: " + what + ": " + mdb_strerror(rc);
@@ -40,8 +40,8 @@ Error failed(int rc, const std::string& what) {
 }
 
 // Keeps other processes from opening the environment. Each process shares a lock of lock.mdb from
-// before it opens the reader table until after it closes the table. An exclusive lock therefore
-// proves that no other process uses this table, nor another table in another mount namespace.
+// before opening the reader table until after closing the table. An exclusive lock therefore proves
+// that no other process uses the same table, nor another table in another mount namespace.
 class Alone {
  public:
   static Result<Alone> begin(const ReaderTable* table) {
@@ -68,7 +68,7 @@ class Alone {
   const ReaderTable* table_;
 };
 
-// Removes the copy unless it took the place of the original.
+// Removes the copy unless the copy has replaced the original.
 class UnfinishedCopy {
  public:
   UnfinishedCopy(io::FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
@@ -112,9 +112,9 @@ bool access_all(std::span<std::byte> page, const auto& access) {
 }
 
 // LMDB numbers the commits of a copy from 1. The copy has the content of the original's last
-// commit, so it gets that number: notes and labels that name the commit stay valid, and the reader
-// table, which has the number too, fits both files. The other meta page gets the same content as
-// the commit before.
+// commit, so the copy gets the commit's number: notes and labels that name the commit stay valid,
+// and the reader table, which also has the number, fits both files. The other meta page gets the
+// same content as the commit before.
 Result<void> number_commit(int fd, std::size_t page_bytes, std::uint64_t commit) {
   std::array<std::vector<std::byte>, kMetaPages> pages;
   std::array<Meta, kMetaPages> metas{};
@@ -154,7 +154,8 @@ bool same(const MDB_val& a, const MDB_val& b) {
   return a.mv_size == b.mv_size && std::memcmp(a.mv_data, b.mv_data, a.mv_size) == 0;
 }
 
-// Compares the entries of one table. A record of a named table differs, because its pages moved.
+// Compares the entries of a table. A record of a named table differs, because the table's pages
+// moved.
 Result<void> compare_table(const Txn& original, MDB_dbi table, const Txn& copy, MDB_dbi its_table) {
   const Error differs(ErrorCode::kCorrupt, "compacting the catalog: the copy differs");
   MDB_cursor* a = nullptr;
@@ -182,7 +183,7 @@ Result<void> compare_table(const Txn& original, MDB_dbi table, const Txn& copy, 
   return {};
 }
 
-// Reads the whole copy, and compares it with the original.
+// Reads the whole copy, and compares the copy with the original.
 Result<void> verify(const ReadTxn& original, EnvFiles copied, std::uint64_t bytes,
                     std::span<const char* const> tables, const DerivedTable* derived) {
   auto checked = check_pages(copied, tables);
@@ -206,7 +207,8 @@ Result<void> verify(const ReadTxn& original, EnvFiles copied, std::uint64_t byte
   return {};
 }
 
-// Copies all records to the empty file `copy`, sealed under a new key. Returns its bytes in a page.
+// Copies all records to the empty file `copy`, sealed under a new key. Returns the page size in
+// bytes.
 Result<std::uint64_t> write_under_new_key(const ReadTxn& original, EnvFiles copy,
                                           std::span<const char* const> tables,
                                           const DerivedTable& derived) {
@@ -223,7 +225,7 @@ Result<std::uint64_t> write_under_new_key(const ReadTxn& original, EnvFiles copy
 }
 
 // A head of an object store that names the last commit has the records under the old key. So the
-// copy must have the number of a later commit, which changes nothing else.
+// copy must have the number of a later commit, without any other change.
 Result<void> commit_same_salt(const Env& env) {
   std::string salt;
   {
@@ -255,7 +257,7 @@ Result<CatalogCompaction> replace(const Env& env, io::FileSystem& files,
                              needed, available));
   }
   if (derived != nullptr) VARVE_TRY(commit_same_salt(env));
-  // The environment does not change while its only writer is here.
+  // The environment does not change while its only writer runs replace().
   VARVE_TRY_ASSIGN(const auto original, ReadTxn::begin(env));
   VARVE_TRY_ASSIGN(auto created, files.descriptor(path, io::OpenMode::kCreateNew));
   const auto copy = EnvFiles::of_data(directory, std::move(created));

@@ -14,12 +14,12 @@
 namespace varve::meta {
 
 /// Returns whether a compaction saves much: more than half of the pages are free, or the file is
-/// much longer than the space that it takes.
+/// much longer than the allocated space.
 [[nodiscard]] Result<bool> wastes_space(const Env& env);
 
-/// Copies the used pages to a new file, verifies the copy, and gives it the place of data.mdb. The
+/// Copies the used pages to a new file, verifies the copy, and replaces data.mdb by the copy. The
 /// copy has the same last commit, under the same number. The caller is the only writer and holds
-/// the writer's lock. Other processes that open the environment meanwhile wait.
+/// the writer's lock. Other processes wait to open the environment until compact() ends.
 ///
 /// Whatever the outcome, the caller must not begin another WriteTxn: afterwards, `env` shows the
 /// old file, which has no name.
@@ -36,8 +36,8 @@ namespace varve::meta {
                                                   std::span<const char* const> tables,
                                                   const DerivedTable& derived);
 
-/// Removes the copy that an interrupted compaction left in `directory`. The caller holds the
-/// writer's lock.
+/// Removes the copy left in `directory` by an interrupted compaction. The caller holds the writer's
+/// lock.
 [[nodiscard]] Result<void> remove_unfinished_copy(io::FileSystem& files,
                                                   const std::string& directory);
 

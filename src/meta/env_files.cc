@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kDataName = "/data.mdb";
 constexpr const char* kLockName = "/lock.mdb";
 
-// Returns whether other users cannot exchange a folder that is made in `folder`.
+// Returns whether a folder made in `folder` is safe from replacement by other users.
 bool is_safe(const char* folder) {
   struct stat status {};
   if (::stat(folder, &status) != 0 || !S_ISDIR(status.st_mode)) return false;
@@ -47,8 +47,8 @@ Error locked_by_writer(const std::string& directory, uid_t owner) {
                       directory, owner, owner)};
 }
 
-// Returns the descriptor of lock.mdb, or nullopt if a reader cannot have one: on read-only media,
-// or on a full disk that lacks the file.
+// Returns the descriptor of lock.mdb, or nullopt for a reader that cannot open lock.mdb: on
+// read-only media, or on a full disk without the file.
 Result<std::optional<base::UniqueFd>> open_lock(io::FileSystem& files, const std::string& path,
                                                 bool read_only) {
   auto lock = files.descriptor(path, io::OpenMode::kReadWrite);
@@ -57,7 +57,8 @@ Result<std::optional<base::UniqueFd>> open_lock(io::FileSystem& files, const std
   if (!read_only || (!is_refused && lock.error().code() != ErrorCode::kNoSpace)) {
     return std::move(lock).error();
   }
-  // The disk may be read-only here and have a writer elsewhere, such as at another mount.
+  // The disk may be read-only at the present mount and have a writer elsewhere, such as at another
+  // mount.
   if (is_refused) lock = files.descriptor(path, io::OpenMode::kRead);
   if (lock) return std::optional(*std::move(lock));
   return std::optional<base::UniqueFd>();

@@ -16,29 +16,30 @@ namespace varve::meta {
 struct EnvOptions;
 
 /// The open files of an environment. LMDB opens by name and follows links, so EnvFiles opens and
-/// checks the files first. The page check, the probe and LMDB then use these descriptors. A process
-/// that replaces the names afterwards has no effect. Copies share the descriptors.
+/// checks the files first. The page check, the probe and LMDB then use the descriptors of EnvFiles.
+/// A process that replaces the names afterwards has no effect. Copies share the descriptors.
 class EnvFiles {
  public:
-  /// Opens DIRECTORY/data.mdb, and joins the users of the environment's reader table, which
-  /// lock.mdb leads to. Creates a missing data.mdb unless the environment is only read, or must
-  /// exist. No compaction replaces data.mdb as long as the files are open.
+  /// Opens DIRECTORY/data.mdb, and joins the users of the environment's reader table, found by
+  /// lock.mdb. Creates a missing data.mdb unless the environment is only read, or must exist. No
+  /// compaction replaces data.mdb as long as the files are open.
   ///
-  /// A reader has no table if it does not own data.mdb, if no lock.mdb can be opened, or if another
-  /// table is in use (ReaderTable). Such a reader shares options.writer_lock instead.
-  /// Errors: kLocked for a reader without a table while a writer holds that lock, and for a writer
-  /// while another table is in use; kBusy if data.mdb is replaced again and again; kCorrupt if
-  /// data.mdb is cut short or another kind of file is in its place; kIo if data.mdb is missing.
+  /// A reader has no table if the reader does not own data.mdb, if no lock.mdb can be opened, or if
+  /// another table is in use (ReaderTable). A reader without a table shares options.writer_lock
+  /// instead.
+  /// Errors: kLocked for a reader without a table while a writer holds options.writer_lock, and for
+  /// a writer while another table is in use; kBusy if data.mdb is replaced again and again;
+  /// kCorrupt if data.mdb is cut short or is not a regular file; kIo if data.mdb is missing.
   [[nodiscard]] static Result<EnvFiles> open(io::FileSystem& files, const std::string& directory,
                                              const EnvOptions& options);
 
-  /// Returns the files of an environment that no other process knows, and that LMDB reads without
-  /// a table.
+  /// Returns the files of an environment unknown to all other processes, for LMDB without a reader
+  /// table.
   [[nodiscard]] static EnvFiles of_data(const std::string& directory, base::UniqueFd data);
 
   [[nodiscard]] const std::string& directory() const { return open_->directory; }
   [[nodiscard]] int data() const { return open_->data.get(); }
-  /// Returns the use of the reader table, or null if LMDB is to work without one.
+  /// Returns the use of the reader table, or null if LMDB is to work without a table.
   [[nodiscard]] const OpenEnvs::Use* use() const { return open_->use ? &*open_->use : nullptr; }
   [[nodiscard]] const ReaderTable* table() const { return use() ? &use()->table() : nullptr; }
 
@@ -58,12 +59,13 @@ class EnvFiles {
   std::shared_ptr<const Open> open_;
 };
 
-/// Checks that this process can open an environment at all.
-/// Errors: kUnsupported without /proc, by which LMDB gets its files.
+/// Checks that the calling process can open any environment.
+/// Errors: kUnsupported without /proc, through which LMDB opens the files.
 [[nodiscard]] Result<void> check_system();
 
-/// A folder that only this user can enter. It has the two names that LMDB expects, as symbolic
-/// links to /proc/self/fd: `data.mdb` for the environment's file, `lock.mdb` for its reader table.
+/// A folder accessible to the calling user only. The folder has the two names that LMDB expects, as
+/// symbolic links to /proc/self/fd: `data.mdb` for the environment's file, `lock.mdb` for the
+/// reader table.
 /// Lifetime: the destructor removes the folder.
 class EnvNames {
  public:

@@ -10,8 +10,7 @@ namespace varve::meta {
 
 namespace {
 
-// Bounds the changed pages that LMDB holds in memory. The copy may not have more commits than the
-// original.
+// Bounds the changed pages in LMDB's memory. The copy may not have more commits than the original.
 constexpr std::size_t kCommitBytes = std::size_t{128} << 20;
 
 }  // namespace

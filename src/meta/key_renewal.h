@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies an encrypted environment to a new one, which has another key (docs/ORDERING.md O38).
+// Copies an encrypted environment to a new environment under another key (docs/ORDERING.md O38).
 #pragma once
 
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace varve::meta {
 
-/// A table that is not copied, because its keys depend on the environment's salt.
+/// A table that is not copied, because the table's keys depend on the environment's salt.
 struct DerivedTable {
   TableIndex table = 0;
-  /// Writes the records of the table from those of the other tables.
+  /// Writes the records of the table, computed from the other tables.
   std::function<Result<void>(WriteTxn& copy)> fill;
 };
 
@@ -21,8 +21,8 @@ struct DerivedTable {
 [[nodiscard]] Result<void> copy_records(const Txn& original, const Env& copy,
                                         const DerivedTable& derived);
 
-/// Compares the decrypted records of all tables but the derived one. Errors: kCorrupt if any
-/// differ.
+/// Compares the decrypted records of all tables but the derived table. Errors: kCorrupt for a
+/// difference.
 [[nodiscard]] Result<void> compare_records(const Txn& original, const Txn& copy,
                                            const DerivedTable& derived);
 

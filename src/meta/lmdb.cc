@@ -56,17 +56,17 @@ Result<FileLength> file_length(MDB_env* env) {
   return length;
 }
 
-// LMDB maps its file and would die of SIGBUS where pages are missing. It also takes an empty file
-// for a new environment. LMDB never writes pages that a transaction gave back before it committed,
-// so a sound file could be short, too. That is why commit() makes the file long enough first (with
-// a hole). A shorter file has been truncated.
+// LMDB maps the file and would die of SIGBUS at missing pages. LMDB also takes an empty file for a
+// new environment. LMDB never writes pages that a transaction allocated and freed before the
+// commit, so a sound file could be short, too. Therefore commit() makes the file long enough first
+// (with a hole). A shorter file has been truncated.
 Result<void> check_length(MDB_env* env, const std::string& directory) {
   VARVE_TRY_ASSIGN(const auto length, file_length(env));
   if (length.bytes < length.pages * length.page_bytes) return truncated(directory);
   return {};
 }
 
-// Checks that LMDB has opened the same file that was checked before.
+// Checks that LMDB has opened the checked file.
 Result<void> check_identity(MDB_env* env, const EnvFiles& files) {
   int fd = -1;
   struct stat opened {};
@@ -100,7 +100,7 @@ Env::Env(Env&& other) noexcept
       complete_(std::move(other.complete_)) {}
 
 Env::~Env() {
-  // The last use of a reader table closes the environments that were opened with the table.
+  // The last use of a reader table closes the environments opened with the table.
   if (env_ != nullptr && files_.use() == nullptr) mdb_env_close(env_);
 }
 
@@ -159,10 +159,11 @@ Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {
   return env;
 }
 
-// A plain environment that replaces an encrypted one could be an attacker's, so it is an error.
+// A plain environment in place of an encrypted environment could be an attacker's, so opening
+// fails.
 Result<void> Env::open_seal(MDB_txn* txn, const EnvOptions& options) {
   if (options.without_keys) return {};
-  constexpr MDB_dbi kNamesTable = 1;  // LMDB's own table of the named ones.
+  constexpr MDB_dbi kNamesTable = 1;  // LMDB's own table of the named tables.
   const auto& keys = options.keys;
   MDB_dbi table = 0;
   MDB_val key = to_val(kSaltKey);
@@ -266,18 +267,18 @@ Result<WriteTxn> WriteTxn::begin(const Env& env) {
   const int rc = mdb_txn_begin(env.raw(), nullptr, 0, &txn);
   if (rc != 0) return error_from_lmdb(rc, "begin writing");
   WriteTxn begun(env, txn);
-  // Cuts a file that the last commit made too long: no other writer can be active here.
+  // Cuts off the end of the file unused by the last commit: WriteTxn excludes all other writers.
   VARVE_TRY_ASSIGN(const auto length, file_length(env.raw()));
   const auto used = length.pages * length.page_bytes;
   if (length.bytes > used && ftruncate(length.fd, static_cast<off_t>(used)) != 0) {
-    // A full disk that copies on write has no block for the cut. The file stays longer until later.
+    // A full disk that copies on write has no block for the cut. A later writer shortens the file.
     if (errno != ENOSPC && errno != EDQUOT) return error_from_lmdb(errno, "shorten the file");
   }
   return begun;
 }
 
-// Random numbers come in batches, which is much faster. A batch dies with its transaction, so no
-// fork of this process can use it, too.
+// Random numbers in batches are much faster. A batch dies with its transaction, so no fork of the
+// process can use the same batch.
 Result<crypto::NonceSeed> WriteTxn::next_seed() {
   constexpr std::size_t kBatch = 64;
   if (seeds_.empty()) {
@@ -299,7 +300,7 @@ Result<void> WriteTxn::append(TableIndex table, std::string_view key, std::strin
 
 Result<void> WriteTxn::store(TableIndex table, std::string_view key, std::string_view value,
                              unsigned flags) {
-  // Made before the put, which overwrites pages of the map: `value` may be in one.
+  // Made before the put, which overwrites pages of the map: `value` may be in such a page.
   std::string stored;
   if (const auto* const seal = env_->seal()) {
     VARVE_TRY_ASSIGN(const auto seed, next_seed());
@@ -364,13 +365,13 @@ Result<void> WriteTxn::commit() {
   }
   errno = 0;
   int rc = mdb_txn_commit(std::exchange(txn_, nullptr));
-  // LMDB returns EIO for a short write, too, which a full disk causes and which sets no errno. The
-  // disk may have room again before lacks_room() asks: XFS frees the blocks of removed files later.
+  // LMDB also returns EIO for a short write, caused by a full disk, which sets no errno. The disk
+  // may have room again before lacks_room() asks: XFS frees the blocks of removed files later.
   constexpr std::uint64_t kRoomBytes = 1U << 20;
   if (rc == EIO && (errno != EIO || io::lacks_room(before.fd, kRoomBytes))) rc = ENOSPC;
   if (rc != 0) return error_from_lmdb(rc, "commit");
-  // The next writer cuts off what the commit did not need. That may be far away, and programs that
-  // copy holes, or count the lengths of files, take them for content.
+  // The next writer cuts off the unused end of the file. The next write may be far away, and
+  // programs that copy holes, or count the lengths of files, take the unused end for content.
   constexpr std::uint64_t kKeptBytes = 64U << 10;
   const auto after = file_length(env_->raw());
   if (after && after->bytes > after->pages * after->page_bytes + kKeptBytes) {
@@ -392,7 +393,7 @@ Cursor::~Cursor() {
 }
 
 Result<std::optional<Cursor::Stored>> Cursor::move(MDB_cursor_op op, std::string_view key) {
-  if (cursor_ == nullptr) return std::optional<Stored>();  // A table that is not there.
+  if (cursor_ == nullptr) return std::optional<Stored>();  // A missing table.
   MDB_val k = to_val(key);
   MDB_val v{};
   const int rc = mdb_cursor_get(cursor_, &k, &v, op);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LMDB with ownership: environments, transactions and cursors that clean up after
-// themselves. Every value carries a checksum over its key and bytes, verified at each read. In an
-// encrypted environment, values are sealed (meta/value_seal.h).
+// LMDB with ownership: environments, transactions and cursors that release all resources. Every
+// value carries a checksum over key and bytes, verified at each read. In an encrypted environment,
+// values are sealed (meta/value_seal.h).
 #pragma once
 
 #include <lmdb.h>
@@ -26,32 +26,32 @@
 
 namespace varve::meta {
 
-/// Index into the list of table names that an Env was opened with.
+/// Index into the list of table names given when the Env was opened.
 using TableIndex = std::size_t;
 
 struct EnvOptions {
   std::span<const char* const> tables;
-  /// So many tables at the end of `tables` may be missing in an environment that is opened
-  /// read-only: they read as empty, and Txn::has() tells.
+  /// Number of tables at the end of `tables` that may be missing in an environment opened
+  /// read-only: missing tables read as empty, and Txn::has() returns false.
   std::size_t optional_tables = 0;
   bool read_only = false;
   /// True to refuse an absent or empty environment instead of creating one.
   bool must_exist = false;
-  /// Path of the file that a writer of the environment keeps locked: see EnvFiles.
+  /// Path of the file locked by a writer of the environment: see EnvFiles.
   std::string writer_lock;
   /// Address space for the map, in bytes; the file grows only when data fills it.
   std::size_t map_bytes = std::size_t{256} << 30;
   /// Size of the map if the address space has no room for `map_bytes`; 0 = an error instead.
   std::size_t map_bytes_min = 0;
-  /// The keys of the values. An environment opens only with those that it was created with, and a
-  /// plain one only without.
+  /// The keys of the values. An encrypted environment opens only with the keys of its creation, a
+  /// plain environment only without keys.
   EnvKeys keys{};
-  /// Number of texts after which the environment's key encrypts no more. Tests set a smaller one.
+  /// Number of texts after which the environment's key encrypts no more. Tests set a smaller limit.
   std::uint64_t texts_max = crypto::kTextsMax;
-  /// True to open an encrypted environment without its keys. Values are then as they are stored.
+  /// True to open an encrypted environment without its keys. Values are then the stored bytes.
   bool without_keys = false;
-  /// True in a child process after fork(), which shares no environment with its parent. The child
-  /// does not destroy its Env: the table of readers is in use by the parent.
+  /// True in a child process after fork(), which shares no environment with the parent. The child
+  /// does not destroy the Env: the parent uses the table of readers.
   bool in_forked_child = false;
 };
 
@@ -61,11 +61,12 @@ class WriteTxn;
 class Env {
  public:
   /// Opens an environment. Creates missing tables unless read-only.
-  /// Errors: kCorrupt also if the environment has other keys than those of `options`.
+  /// Errors: kCorrupt also if the environment's keys differ from the keys of `options`.
   [[nodiscard]] static Result<Env> open(EnvFiles files, const EnvOptions& options);
   [[nodiscard]] static Result<Env> open(io::FileSystem& files, const std::string& directory,
                                         const EnvOptions& options);
-  /// Opens an environment in an existing folder that no other user can change, such as a test's.
+  /// Opens an environment in an existing folder protected from other users, such as a test's
+  /// folder.
   [[nodiscard]] static Result<Env> open(const std::string& directory, const EnvOptions& options);
   Env(Env&& other) noexcept;
   Env& operator=(Env&&) = delete;
@@ -73,29 +74,29 @@ class Env {
   Env& operator=(const Env&) = delete;
   ~Env();
 
-  /// Counts the records that transactions read from now on. Call it before other threads use the
-  /// environment. Lifetime: `counter` outlives the environment.
+  /// Counts the records read by all later reads of transactions. Call count_reads() before other
+  /// threads use the environment. Lifetime: `counter` outlives the environment.
   void count_reads(base::Counter& counter) { reads_ = &counter; }
   void count_read() const {
     if (reads_ != nullptr) reads_->add();
   }
 
   /// Calls `prepare` before each write transaction begins; an error prevents the transaction. Call
-  /// it before other threads use the environment. `prepare` must be thread-safe.
+  /// before_writes() before other threads use the environment. `prepare` must be thread-safe.
   void before_writes(std::function<Result<void>()> prepare) { prepare_ = std::move(prepare); }
   [[nodiscard]] Result<void> prepare_write() const {
     return prepare_ ? prepare_() : Result<void>();
   }
 
-  /// Calls `complete` in each write transaction that changed a record for which `matters` returns
-  /// true, before it commits; an error prevents the commit. Call it before other threads use the
-  /// environment. Both functions must be thread-safe.
+  /// Calls `complete` before the commit of each write transaction that changed a record for which
+  /// `matters` returns true; an error prevents the commit. Call before_commits() before other
+  /// threads use the environment. Both functions must be thread-safe.
   void before_commits(std::function<bool(TableIndex, std::string_view key)> matters,
                       std::function<Result<void>(WriteTxn&)> complete) {
     matters_ = std::move(matters);
     complete_ = std::move(complete);
   }
-  /// Returns whether a change of this record matters to before_commits().
+  /// Returns whether a change of the record matters to before_commits().
   [[nodiscard]] bool matters(TableIndex table, std::string_view key) const {
     return matters_ && matters_(table, key);
   }
@@ -107,12 +108,12 @@ class Env {
   [[nodiscard]] bool has(TableIndex index) const { return index < tables_.size(); }
   [[nodiscard]] const char* name_of(TableIndex index) const { return names_[index]; }
   [[nodiscard]] const EnvKeys& keys() const { return keys_; }
-  /// Returns how values are sealed; null in a plain environment.
+  /// Returns the seal of the values; null in a plain environment.
   [[nodiscard]] const ValueSeal* seal() const { return seal_.get(); }
   /// Returns the count of the texts under the environment's key; null in a plain environment.
   [[nodiscard]] TextCount* texts() const { return texts_.get(); }
-  /// Returns the key of a record that has a name: `prefix` and the name or, in an encrypted
-  /// environment, a keyed hash of both. The hashes are in no useful order.
+  /// Returns the key of a named record: `prefix` and the name or, in an encrypted environment, a
+  /// keyed hash of both. The hashes are in no useful order.
   [[nodiscard]] std::string key_of_name(std::string_view prefix, std::string_view name) const;
 
  private:
@@ -124,7 +125,7 @@ class Env {
   EnvFiles files_;  // Outlives the environment.
   MDB_env* env_ = nullptr;
   std::vector<MDB_dbi> tables_;
-  std::vector<const char*> names_;  // Of the tables.
+  std::vector<const char*> names_;  // Names of the tables.
   EnvKeys keys_;
   std::shared_ptr<const ValueSeal> seal_;
   std::unique_ptr<TextCount> texts_;
@@ -134,14 +135,14 @@ class Env {
   std::function<Result<void>(WriteTxn&)> complete_;
 };
 
-/// The part of an environment's file that its newest commit uses.
+/// The part of an environment's file used by the newest commit.
 struct UsedBytes {
   std::uint64_t bytes = 0;  ///< Size of the used pages. The file may be longer.
   std::uint64_t page_bytes = 0;
 };
 [[nodiscard]] UsedBytes used_bytes(const Env& env);
 
-/// Returns the error for a data.mdb that is shorter than its pages.
+/// Returns the error for a data.mdb shorter than its pages.
 [[nodiscard]] Error truncated(const std::string& directory);
 
 struct KeyValue {
@@ -149,7 +150,7 @@ struct KeyValue {
   Value value;
 };
 
-/// The reads that both kinds of transaction have.
+/// The reads of both kinds of transaction.
 /// Lifetime: keys and the views of values die with the transaction, and in a WriteTxn with the next
 /// change.
 class Txn {
@@ -159,14 +160,15 @@ class Txn {
   Txn& operator=(Txn&&) = delete;
 
   /// Returns the value of a key, or nullopt if the key is absent. Errors: kCorrupt if the value's
-  /// checksum is wrong, or if it cannot be decrypted.
+  /// checksum is wrong, or if the value cannot be decrypted.
   [[nodiscard]] Result<std::optional<Value>> get(TableIndex table, std::string_view key) const;
-  /// Returns false if the environment lacks an optional table. No other function accepts it then.
+  /// Returns false if the environment lacks an optional table. Other functions refuse a missing
+  /// table.
   [[nodiscard]] bool has(TableIndex table) const { return env_->has(table); }
   /// Returns the number of records of a table.
   [[nodiscard]] Result<std::uint64_t> count(TableIndex table) const;
-  /// Returns a number that ascends with each commit to the environment. In a ReadTxn, it is the
-  /// number of the last commit that the transaction sees.
+  /// Returns a number that ascends with each commit to the environment. In a ReadTxn: the number of
+  /// the last commit visible to the transaction.
   [[nodiscard]] std::uint64_t id() const { return mdb_txn_id(txn_); }
   [[nodiscard]] MDB_txn* raw() const { return txn_; }
   [[nodiscard]] const Env& env() const { return *env_; }
@@ -179,12 +181,12 @@ class Txn {
   MDB_txn* txn_;
 };
 
-/// A read transaction, which sees a snapshot. It may move between threads, but one thread uses it
-/// at a time.
+/// A read transaction, with a snapshot of the environment. A ReadTxn may move between threads, but
+/// only one thread uses the ReadTxn at a time.
 class ReadTxn final : public Txn {
  public:
-  /// Errors: kStale if the environment has another key by now: the owner of the catalog renewed the
-  /// key, and this process has received a head of an object store with it.
+  /// Errors: kStale if the environment's key has changed: the owner of the catalog renewed the key,
+  /// and the process has received a head of an object store with the new key.
   [[nodiscard]] static Result<ReadTxn> begin(const Env& env);
   ReadTxn(ReadTxn&&) noexcept = default;
 
@@ -192,24 +194,24 @@ class ReadTxn final : public Txn {
   using Txn::Txn;
 };
 
-/// A write transaction. Aborts unless committed. One thread begins, uses and commits it; begin()
-/// waits for the other writer.
+/// A write transaction. Aborts unless committed. The same thread begins, uses and commits the
+/// transaction; begin() waits for the other writer.
 class WriteTxn final : public Txn {
  public:
   [[nodiscard]] static Result<WriteTxn> begin(const Env& env);
   WriteTxn(WriteTxn&&) noexcept = default;
 
   [[nodiscard]] Result<void> put(TableIndex table, std::string_view key, std::string_view value);
-  /// As put(), for keys that ascend in a new table: its pages become full.
+  /// As put(), for ascending keys in a new table: the table's pages become full.
   [[nodiscard]] Result<void> append(TableIndex table, std::string_view key, std::string_view value);
   /// Removes a key. An absent key is no error.
   [[nodiscard]] Result<void> erase(TableIndex table, std::string_view key);
-  /// Removes the records whose keys start with `prefix`, without reading their values.
+  /// Removes the records whose keys start with `prefix`, without reading values.
   [[nodiscard]] Result<void> erase_prefix(TableIndex table, std::string_view prefix);
   /// Removes all records of a table.
   [[nodiscard]] Result<void> clear(TableIndex table);
-  /// Commits the changes. When it returns without error, they are on disk.
-  /// Errors: kTooLarge if the environment's key has encrypted as many texts as a key may.
+  /// Commits the changes. After a return without error, the changes are on disk.
+  /// Errors: kTooLarge if the environment's key has reached the limit of encrypted texts.
   [[nodiscard]] Result<void> commit();
 
  private:
@@ -220,8 +222,8 @@ class WriteTxn final : public Txn {
 
   bool matters_ = false;                  // See Env::before_commits().
   bool seals_ = false;                    // True once a value was sealed.
-  std::uint64_t pages_touched_ = 32;      // Upper bound of the pages that commit() may add.
-  std::vector<crypto::NonceSeed> seeds_;  // Random bytes that no value has used yet.
+  std::uint64_t pages_touched_ = 32;      // Upper bound of the pages added by commit().
+  std::vector<crypto::NonceSeed> seeds_;  // Random bytes not used by any value yet.
 };
 
 /// Walks a table in key order.
@@ -243,7 +245,7 @@ class Cursor {
   [[nodiscard]] Result<std::optional<KeyValue>> previous();
 
  private:
-  /// A record as it is stored.
+  /// A record as stored.
   struct Stored {
     std::string_view key;
     std::string_view value;

@@ -36,7 +36,7 @@ Result<OpenEnvs::Use> OpenEnvs::use(int lock, uid_t owner) {
   return Use(&at->second);
 }
 
-// Closing a descriptor of a table that this process uses would release LMDB's locks of it.
+// Closing a descriptor of a table in use by the process would release LMDB's locks of the table.
 void OpenEnvs::remove_unused_tables(const ReaderTable& table) {
   table.remove_unused([this](ino_t inode) {
     return std::any_of(groups_.begin(), groups_.end(), [inode](const auto& group) {
@@ -57,7 +57,7 @@ int OpenEnvs::open_unshared(const Request& request, MDB_env*& env) {
   return rc;
 }
 
-// A writer cannot share an environment that only reads.
+// A writer cannot share a read-only environment.
 int OpenEnvs::open(const Use& use, const Request& request, MDB_env*& env) {
   env = nullptr;
   struct stat status {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environments of LMDB that this process has open.
+// The environments of LMDB opened by the calling process.
 #pragma once
 
 #include <lmdb.h>
@@ -18,11 +18,11 @@
 namespace varve::meta {
 
 /// Opens each table of readers, and each file of LMDB, once in a process, as LMDB demands. LMDB's
-/// locks belong to a process: closing any descriptor of a table would release those of all
-/// environments that use the table (docs/decisions/128-one-environment-a-file-and-process.md).
+/// locks belong to a process: closing any descriptor of a table would release the locks of all
+/// environments with the table (docs/decisions/128-one-environment-a-file-and-process.md).
 ///
 /// Thread-safe. mutex_ is the innermost lock: OpenEnvs calls only LMDB and ReaderTable while
-/// holding it.
+/// holding mutex_.
 class OpenEnvs {
  private:
   struct Group;
@@ -36,8 +36,8 @@ class OpenEnvs {
     unsigned flags = 0;  ///< Flags of mdb_env_open().
   };
 
-  /// The use of one table of readers. The last use in the process closes all environments that were
-  /// opened with the table, and then the table.
+  /// The use of one table of readers. The last use in the process closes all environments opened
+  /// with the table, and then the table.
   class Use {
    public:
     Use(Use&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
@@ -57,13 +57,13 @@ class OpenEnvs {
   [[nodiscard]] static OpenEnvs& of_process();
 
   /// Uses the table of the environment whose lock.mdb is open as `lock`; `owner` is the owner of
-  /// its data.mdb. Errors: those of ReaderTable::open().
+  /// the environment's data.mdb. Errors: the errors of ReaderTable::open().
   [[nodiscard]] Result<Use> use(int lock, uid_t owner);
 
   /// Opens an environment, or shares an open environment of the same file. Sets `env`: null after
   /// an error. Returns LMDB's code, 0 for success. Lifetime: `env` lives as long as the use.
   [[nodiscard]] int open(const Use& use, const Request& request, MDB_env*& env);
-  /// Opens an environment that no other user of this process shares. The caller closes it.
+  /// Opens an environment not shared with other users in the process. The caller closes `env`.
   [[nodiscard]] static int open_unshared(const Request& request, MDB_env*& env);
 
  private:
@@ -84,7 +84,7 @@ class OpenEnvs {
 
   std::mutex mutex_;
   std::map<FileId, Group> groups_;  // By the identity of lock.mdb.
-  bool has_cleaned_ = false;        // Whether unused tables were looked for.
+  bool has_cleaned_ = false;        // True after the search for unused tables.
 };
 
 }  // namespace varve::meta

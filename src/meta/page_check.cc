@@ -23,7 +23,7 @@ namespace varve::meta {
 
 namespace {
 
-// 1 TiB of pages: four times what Varve's environments may have. Bounds the memory of a check.
+// 1 TiB of pages: four times the limit of Varve's environments. Bounds the memory of a check.
 constexpr PageNumber kPagesMax = PageNumber{1} << 28;
 constexpr std::size_t kTablesMax = 128;
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // Part of a long value per read.
@@ -40,8 +40,8 @@ struct Node {
 enum class Kind { kFree, kMain, kTable };
 
 struct Bounds {
-  std::optional<std::string_view> from;   // Least key that may be below a page.
-  std::optional<std::string_view> until;  // Key that all keys below the page are less than.
+  std::optional<std::string_view> from;   // Lower bound of the keys below a page.
+  std::optional<std::string_view> until;  // All keys below the page are less.
 };
 
 template <typename Int>
@@ -129,8 +129,9 @@ class PageCheck {
     page_bytes_ = first.free.page_bytes;
     VARVE_TRY_ASSIGN(auto second, read_meta(1));
     if (commit) {
-      // Another process may be committing: each meta page counts alone, and a torn one is read
-      // again. Commits only go on, so neither page is from before the last but one.
+      // Another process may be committing: each meta page counts alone, and a torn page is read
+      // again. The commit number only grows, so neither page is from before the last commit but
+      // one.
       if (std::min(first.commit, second.commit) + 1 < *commit) {
         return wrong(first.commit < second.commit ? 0 : 1,
                      "it does not belong to an adjacent commit");
@@ -154,7 +155,7 @@ class PageCheck {
     return std::optional(meta);
   }
 
-  // Marks pages as used, each of them once. `by` is the page that holds their number.
+  // Marks pages as used, each page once. `by` is the page that holds the pages' number.
   Result<void> claim(PageNumber by, PageNumber first, std::uint64_t count) {
     if (first > used_.size() || count > used_.size() - first) {
       return wrong(by, "it refers to a page beyond the last one");
@@ -211,7 +212,7 @@ class PageCheck {
     return {};
   }
 
-  // Reads the nodes of a page. As LMDB lays them out, they fill the page from `upper` on.
+  // Reads the nodes of a page. In LMDB's layout, the nodes fill the page from `upper` on.
   Result<void> read_nodes(PageNumber number, bool is_leaf, Level& level) {
     const auto* page = level.page.data();
     const std::uint16_t flags = is_leaf ? kLeaf : kBranch;
@@ -242,7 +243,7 @@ class PageCheck {
     return {};
   }
 
-  // Returns the number of bytes that the node takes in its page.
+  // Returns the number of bytes of the node in the page.
   Result<std::size_t> read_node(PageNumber number, bool is_leaf, bool is_first, std::size_t at,
                                 Level& level) {
     const auto* start = level.page.data() + at;
@@ -250,7 +251,7 @@ class PageCheck {
     const auto flags = load<std::uint16_t>(start + 4);
     const std::size_t key_bytes = load<std::uint16_t>(start + 6);
     std::size_t bytes = kNodeHeader + key_bytes;
-    // The first key of a branch page represents all keys that are less than the second one.
+    // The first key of a branch page represents all keys less than the second key.
     if (key_bytes > kKeyBytesMax || (key_bytes == 0 && (is_leaf || !is_first))) {
       return wrong(number, "the length of a key is wrong");
     }
@@ -354,8 +355,8 @@ class PageCheck {
     return {};
   }
 
-  // Checks the next part of a list of free pages: their count, then their numbers, descending.
-  // `bytes` is the length of the whole list with its first part, and 0 later.
+  // Checks the next part of a list of free pages: the count of pages, then the page numbers,
+  // descending. `bytes` is the length of the whole list for the first part, and 0 later.
   Result<void> check_free(PageNumber by, std::span<const std::byte> part, std::uint64_t bytes) {
     if (bytes != 0) {
       free_left_ = load<std::uint64_t>(part.data());
@@ -373,8 +374,8 @@ class PageCheck {
     return {};
   }
 
-  // A writer creates a missing table. If a table's name is damaged, it would create that one
-  // without entries.
+  // A writer creates a missing table. If a table's name is damaged, a writer would create the table
+  // again without entries.
   Result<void> check_names() const {
     std::size_t known = 0;
     std::size_t others = 0;
@@ -394,12 +395,12 @@ class PageCheck {
   std::uint64_t newest_ = 0;
   std::vector<bool> used_;
   std::array<Level, kDepthMax + 1> levels_;
-  // Number of bytes of the node that starts at twice this index.
+  // Index: half of the offset of a node in the page. Value: the bytes of the node.
   std::vector<std::uint16_t> starts_;
   std::vector<std::byte> piece_;
-  std::vector<std::pair<std::string, Database>> found_;  // Tables, in the order of their names.
+  std::vector<std::pair<std::string, Database>> found_;  // Tables, in the order of the names.
   std::uint64_t free_left_ = 0;  // Pages to come in the current list of free pages.
-  PageNumber free_before_ = 0;   // The last page read from that list.
+  PageNumber free_before_ = 0;   // The last page read from the current list.
 };
 
 }  // namespace
@@ -431,7 +432,7 @@ Result<void> check_pages(const Env& env, std::span<const char* const> tables) {
   mdb_env_get_fd(env.raw(), &fd);
   constexpr int kRoundsMax = 100;
   for (int round = 0; round < kRoundsMax; ++round) {
-    // While the transaction is open, LMDB uses none of its pages again.
+    // While the transaction is open, LMDB reuses no page of the snapshot.
     VARVE_TRY_ASSIGN(const auto txn, ReadTxn::begin(env));
     const auto checked = PageCheck(fd, tables).run(txn.id());
     if (!checked) return checked.error();

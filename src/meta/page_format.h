@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the file format of LMDB 0.9 on 64-bit machines that the page check needs.
+// The parts of LMDB 0.9's file format on 64-bit machines needed by the page check.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ inline constexpr PageNumber kNoPage = ~std::uint64_t{0};
 inline constexpr PageNumber kMetaPages = 2;
 inline constexpr std::size_t kPageBytesMin = 512;
 inline constexpr std::size_t kPageBytesMax = 32768;
-inline constexpr unsigned kDepthMax = 31;  ///< LMDB's cursors have room for one more.
+inline constexpr unsigned kDepthMax = 31;  ///< LMDB's cursors have room for one more level.
 inline constexpr std::size_t kKeyBytesMax = 511;
 
 enum PageFlag : std::uint16_t { kBranch = 1, kLeaf = 2, kLongValue = 4, kMeta = 8 };

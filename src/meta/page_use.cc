@@ -26,7 +26,7 @@ Result<PageUse> page_use(const Env& env) {
   MDB_val key{};
   MDB_val value{};
   while (mdb_cursor_get(cursor, &key, &value, MDB_NEXT) == 0) {
-    std::size_t pages = 0;  // The list begins with its length.
+    std::size_t pages = 0;  // The list begins with the number of pages.
     if (value.mv_size >= sizeof(pages)) std::memcpy(&pages, value.mv_data, sizeof(pages));
     use.free += pages * used.page_bytes;
   }

@@ -62,8 +62,8 @@ int read_everything(const EnvFiles& files, const EnvOptions& options) {
   return kSurvived;
 }
 
-// The kernel logs a signal that ends a process unless the process handles it. The log would look
-// like a defect of Varve.
+// The kernel logs a fatal signal unless the process handles the signal. The log would look like a
+// defect of Varve.
 void end_quietly(std::span<std::byte> stack) {
   stack_t alternate{};
   alternate.ss_sp = stack.data();  // LMDB may have used up the other stack.

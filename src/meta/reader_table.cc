@@ -44,7 +44,7 @@ struct flock lock_of(short type, Range range) {
   return lock;
 }
 
-// Sets a lock of the open file, or releases it. Returns the errno, 0 for success.
+// Sets or releases a lock of the open file. Returns the errno, 0 for success.
 int set_lock(int file, short type, Range range, bool waits = false) {
   auto lock = lock_of(type, range);
   while (::fcntl(file, waits ? F_OFD_SETLKW : F_OFD_SETLK, &lock) != 0) {
@@ -57,20 +57,20 @@ bool is_taken(int errno_value) { return errno_value == EAGAIN || errno_value == 
 
 Error cannot_lock(int errno_value) { return base::io_error("cannot lock lock.mdb", errno_value); }
 
-// Returns the type of a lock in `range` that another open file has; F_UNLCK if there is none.
+// Returns the type of another open file's lock in `range`; F_UNLCK without such a lock.
 Result<short> other_lock(int file, Range range) {
   auto lock = lock_of(F_WRLCK, range);
   if (::fcntl(file, F_OFD_GETLK, &lock) != 0) return cannot_lock(errno);
   return static_cast<short>(lock.l_type);
 }
 
-// Locks that users of the table with this mark do not have.
+// Returns the ranges of lock.mdb never locked by users of the table with `mark`.
 std::array<Range, 3> foreign(off_t mark) {
   return {Range{0, 1}, Range{kMarks, mark}, Range{kMarks + mark + 1, 0}};
 }
 
-// Returns whether a user of another table has a lock. While this process has no lock, an exclusive
-// one may be that of a compaction.
+// Returns whether a user of another table has a lock. While the calling process has no lock, an
+// exclusive lock may belong to a compaction.
 Result<bool> has_foreign_users(int lock, off_t mark, bool may_compact) {
   for (const auto& range : foreign(mark)) {
     VARVE_TRY_ASSIGN(const auto type, other_lock(lock, range));
@@ -87,7 +87,7 @@ std::string boot_id() {
   return id;
 }
 
-// Returns a number from 1 that belongs to the table alone, also among those of other machines that
+// Returns a number from 1 that is unique to the table, also among the tables of all machines that
 // share the repository's disk.
 Result<off_t> mark_of(int table) {
   struct stat status {};
@@ -97,7 +97,7 @@ Result<off_t> mark_of(int table) {
   return static_cast<off_t>((XXH3_64bits(text.data(), text.size()) & kLargest) + 1);
 }
 
-// Returns an open file of its own for lock.mdb.
+// Returns a separate open file of lock.mdb.
 Result<base::UniqueFd> open_again(int lock) {
   const int flags = ::fcntl(lock, F_GETFL);
   const int mode = flags < 0 ? O_RDONLY : flags & O_ACCMODE;
@@ -107,7 +107,8 @@ Result<base::UniqueFd> open_again(int lock) {
   return own;
 }
 
-// Opens the shared table, and keeps its name. Another process may remove the name until then.
+// Opens the shared table, and locks the table's name. Another process may remove the name before
+// the lock.
 Result<SharedFile> open_table(const std::vector<MemoryPlace>& places, uid_t owner,
                               const std::string& name) {
   constexpr int kTriesMax = 100;
@@ -122,7 +123,7 @@ Result<SharedFile> open_table(const std::vector<MemoryPlace>& places, uid_t owne
 
 // Shares the table's part of lock.mdb. Returns false if another table is in use.
 Result<bool> share_mark(int lock, off_t mark) {
-  // Looks first, so that the lock does not mislead the users of the other table.
+  // Checks first, so that the lock does not mislead the users of the other table.
   VARVE_TRY_ASSIGN(bool is_foreign, has_foreign_users(lock, mark, true));
   if (is_foreign) return false;
   for (const auto& range : {kProcesses, Range{kMarks + mark, 1}}) {
@@ -156,7 +157,7 @@ Result<ReaderTable> ReaderTable::open(int lock, uid_t owner,
   }
   VARVE_TRY_ASSIGN(const auto mark, mark_of(table->descriptor()));
   ReaderTable joined(std::move(own), *std::move(table), mark);
-  // Two processes with different tables may have found each other at their first looks.
+  // Two processes with different tables may both have found a lock of the other process.
   constexpr int kTriesMax = 5;
   for (int tries = 0; tries < kTriesMax; ++tries) {
     VARVE_TRY_ASSIGN(const bool shared, share_mark(joined.lock_.get(), mark));
@@ -170,10 +171,11 @@ Result<ReaderTable> ReaderTable::open(int lock, uid_t owner,
 
 ReaderTable::~ReaderTable() {
   if (!lock_.valid()) return;
-  // In this order: a later user of the same lock.mdb, or of another file with its inode number,
-  // finds no foreign mark, and lets LMDB initialise the table that is still there.
+  // In this order: a later user of the same lock.mdb, or of another file with the same inode
+  // number, finds no foreign mark, and lets LMDB initialise the remaining table.
   static_cast<void>(set_lock(descriptor(), F_UNLCK, kFirstByte));
-  static_cast<void>(set_lock(lock_.get(), F_UNLCK, kAll));  // A child may still have it open.
+  static_cast<void>(
+      set_lock(lock_.get(), F_UNLCK, kAll));  // Explicitly: a child may still have the file open.
   if (!table_.is_private() && set_lock(descriptor(), F_WRLCK, kUserByte) == 0) {
     table_.remove_name();
   }
@@ -200,7 +202,7 @@ void ReaderTable::admit_others() const {
     static_cast<void>(set_lock(lock_.get(), F_UNLCK, range));
   }
   static_cast<void>(set_lock(lock_.get(), F_RDLCK, {kMarks + mark_, 1}));
-  // Last: the processes that wait, wait for these bytes.
+  // Last, because waiting processes wait for kProcesses.
   static_cast<void>(set_lock(lock_.get(), F_RDLCK, kProcesses));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every table of Varve's two LMDB environments, on one page. Numbers in keys are big-endian,
-// so that keys sort as their numbers do; docs/FORMAT.md specifies the values. A checksum of 4 bytes
-// follows every value (meta/lmdb.h).
+// Every table of Varve's two LMDB environments, on one page. Numbers in keys are big-endian, so
+// that keys sort in the order of the numbers; docs/FORMAT.md specifies the values. A checksum of 4
+// bytes follows every value (meta/lmdb.h).
 #pragma once
 
 #include <array>
@@ -26,8 +26,9 @@ enum Table : TableIndex {
   kRecipes,        ///< series u32, node id u64 -> ObjectRecord of a recipe
   kContainers,     ///< store u32, container u32 -> ContainerRecord
   kLocations,      ///< store u32, first chunk id u64 -> LocationRecord
-  kVersionChunks,  ///< series u32, number u32 -> the chunk ids it refers to (base::IdRuns)
-  kVersionLinks,   ///< series u32, number u32 -> its hard-linked names (catalog::LinkTable)
+  kVersionChunks,  ///< series u32, number u32 -> the version's chunk ids (base::IdRuns)
+  kVersionLinks,   ///< series u32, number u32 -> the version's hard-linked names
+                   ///< (catalog::LinkTable)
   kSegments,       ///< store u32, segment u32 -> SegmentRecord
   kCounters,       ///< store u32 -> CounterRecord
   kRetention,      ///< series u32, number u32 -> RetentionRecord
@@ -35,8 +36,8 @@ enum Table : TableIndex {
   kNames,          ///< 1, name -> series u32; 2, series u32, name -> number u32. Derived. In an
                    ///< encrypted catalog, hashes stand for the names (Env::key_of_name())
   kReferences,     ///< series u32 -> number u32; series u32, chunk id u64 -> references. Derived
-  kPoolUse,        ///< series u32, number u32 -> the pool's containers that the version uses
-  kPoolUsers,      ///< container u32 -> number of sealed versions that use it. Derived
+  kPoolUse,        ///< series u32, number u32 -> the pool's containers used by the version
+  kPoolUsers,      ///< container u32 -> number of sealed versions with the container. Derived
   kRewriteCounts,  ///< series u32, number u32 -> RewriteCounts of a sealed version
   kAliases,        ///< first chunk id u64 of the pool -> catalog::AliasRecord
   kBirths,         ///< store u32, birth u32 -> format::Birth
@@ -46,18 +47,18 @@ inline constexpr std::array<const char*, 19> kTables = {
     "locations",  "version_chunks", "version_links", "segments",   "counters",
     "retention",  "settings",       "names",         "references", "pool_use",
     "pool_users", "rewrite_counts", "aliases",       "births"};
-/// The tables at the end that earlier releases did not make.
+/// Number of tables at the end not made by earlier releases.
 inline constexpr std::size_t kTablesOptional = 7;
 }  // namespace catalog
 
 /// REPO/staging/SERIES-NUMBER/overlay: the mutable tree of a series' open version. The seal removes
-/// it. For a version based on a sealed one, it holds only the differences. A removed inode is a
-/// record without bytes, and a removed name is a record with ino 0.
+/// the overlay. The overlay of a version based on a sealed version holds only the differences. A
+/// removed inode is a record without bytes, and a removed name is a record with ino 0.
 namespace overlay {
 enum Table : TableIndex {
-  kState = 0,  ///< "next_ino" -> u64; "format" -> u64, missing in the first one; and more
+  kState = 0,  ///< "next_ino" -> u64; "format" -> u64, missing in the first format; and more
   kInodes,     ///< ino u64 -> OpenInode
-  kDirents,    ///< parent ino u64, name -> ino u64; in an encrypted one, a hash -> ino u64, name
+  kDirents,    ///< parent ino u64, name -> ino u64; if encrypted, a hash -> ino u64, name
   kTails,      ///< ino u64 -> bytes of a file after its recipe, not yet cut into chunks
 };
 inline constexpr std::array<const char*, 4> kTables = {"state", "inodes", "dirents", "tails"};

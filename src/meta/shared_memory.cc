@@ -52,7 +52,8 @@ Result<base::UniqueFd> open_place(const MemoryPlace& place) {
   return folder;
 }
 
-// Root creates the folder under another name, so that the user finds it only as the user's own.
+// Root creates the folder under a temporary name, so that the user finds the folder only once it
+// belongs to the user.
 Result<void> make_folder(int place, const std::string& path, uid_t user) {
   const auto name = folder_name(user);
   const uid_t caller = ::geteuid();
@@ -111,7 +112,7 @@ Result<void> allocate(int file, const std::string& path, std::uint64_t bytes) {
   return {};
 }
 
-// Returns the file of that name, or nullopt if it is missing.
+// Returns the existing file `name`, or nullopt if the file is missing.
 Result<std::optional<base::UniqueFd>> open_present(int folder, const std::string& name,
                                                    const std::string& path, uid_t user,
                                                    std::uint64_t bytes) {
@@ -128,8 +129,8 @@ Result<std::optional<base::UniqueFd>> open_present(int folder, const std::string
   return std::optional(std::move(file));
 }
 
-// Returns the new file, or nullopt if another process has created the name meanwhile. The file gets
-// its name once it is complete.
+// Returns the new file, or nullopt if another process has created the name in the meantime. The
+// file gets its name once complete.
 Result<std::optional<base::UniqueFd>> make_file(int folder, const std::string& name,
                                                 const std::string& path, uid_t user,
                                                 std::uint64_t bytes) {
@@ -153,7 +154,7 @@ struct Found {
   bool is_new = false;
 };
 
-// Returns the file in one place, or nullopt if it is missing there and `makes` is false.
+// Returns the file in the place, or nullopt if the file is missing there and `makes` is false.
 Result<std::optional<Found>> find_in(const MemoryPlace& place, uid_t user, const std::string& name,
                                      std::uint64_t bytes, bool makes) {
   const auto path = place.path + "/" + folder_name(user) + "/" + name;

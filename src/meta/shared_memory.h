@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in memory that several processes map.
+// Files in memory mapped by several processes.
 #pragma once
 
 #include <sys/types.h>
@@ -19,23 +19,23 @@ struct MemoryPlace {
   uid_t owner = 0;  ///< Required owner of `path`.
 };
 
-/// Returns the places for the files of `user`, the preferred one first: /dev/shm, /run and
-/// /run/user/UID. A process must not choose by its environment variables, because all processes
-/// that use a repository must find the same file.
+/// Returns the places for the files of `user`, the preferred place first: /dev/shm, /run and
+/// /run/user/UID. The choice must not depend on environment variables, because all processes that
+/// use a repository must find the same file.
 [[nodiscard]] std::vector<MemoryPlace> memory_places(uid_t user);
 
-/// A file in memory. All of its space is allocated, so a full tmpfs is an error of open() instead
-/// of a SIGBUS of the process that maps the file.
+/// A file in memory. All of the file's space is allocated, so a full tmpfs is an error of open()
+/// instead of a SIGBUS of the process that maps the file.
 class SharedFile {
  public:
-  /// Opens or creates the file PLACE/varve-USER/NAME of `bytes` bytes. The first place counts that
+  /// Opens or creates the file PLACE/varve-USER/NAME of `bytes` bytes. Selects the first place that
   /// has the file, else the first place that can take the file. Only `user` and root may enter the
   /// folder. open() follows no link, and checks owner, mode and file system. Root may open the
-  /// files of each user, and creates them for that user.
+  /// files of each user, and creates files with the user as owner.
   /// Errors: kUnsupported if no place can be used; the message says why.
   [[nodiscard]] static Result<SharedFile> open(const std::vector<MemoryPlace>& places, uid_t user,
                                                const std::string& name, std::uint64_t bytes);
-  /// Creates a file that no other process finds.
+  /// Creates a file invisible to other processes.
   [[nodiscard]] static Result<SharedFile> make_private(std::uint64_t bytes);
 
   [[nodiscard]] int descriptor() const { return file_.get(); }
@@ -47,7 +47,7 @@ class SharedFile {
   [[nodiscard]] bool is_private() const { return !folder_.valid(); }
   /// Returns whether the file still has its name. False for a private file.
   [[nodiscard]] bool has_its_name() const;
-  /// Removes the name if the file still has it.
+  /// Removes the name if the name still belongs to the file.
   void remove_name() const;
 
  private:

@@ -27,7 +27,7 @@ Error stored_error(int rc, const char* what) {
                 : Error(ErrorCode::kCorrupt, message);
 }
 
-// Returns nullopt if there is no such table.
+// Returns nullopt for a missing table.
 Result<std::optional<MDB_dbi>> table_named(MDB_txn* txn, const char* name, unsigned flags) {
   MDB_dbi table = 0;
   const int rc = mdb_dbi_open(txn, name, flags, &table);
@@ -80,7 +80,7 @@ Result<StoredWriter> StoredWriter::begin(const Env& env) {
 
 Result<void> StoredWriter::put(const char* table, const StoredRecord& record) {
   VARVE_TRY_ASSIGN(const auto opened, table_named(txn_.raw(), table, MDB_CREATE));
-  // A copy: the put overwrites pages of the map, which the record may be in.
+  // A copy: the put overwrites pages of the map, and the record may be in the map.
   const std::string value(record.value);
   MDB_val k = val_of(record.key);
   MDB_val v = val_of(value);
@@ -105,7 +105,7 @@ Result<void> StoredWriter::clear(const char* table) {
   return rc == 0 ? Result<void>() : stored_error(rc, "clear a table");
 }
 
-// Makes the file long enough first, as WriteTxn::commit() does for its own changes.
+// Makes the file long enough first, as in WriteTxn::commit().
 Result<void> StoredWriter::commit() {
   MDB_envinfo info{};
   MDB_stat page{};

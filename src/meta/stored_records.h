@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records as an environment stores them: with their checksums and, in an encrypted environment,
-// sealed. A copy of an environment is made of them, without its keys.
+// Records in the form stored by an environment: with checksums and, in an encrypted environment,
+// sealed. Copying an environment by stored records needs no keys.
 #pragma once
 
 #include <lmdb.h>
@@ -15,17 +15,17 @@
 
 namespace varve::meta {
 
-/// A record as it is stored. Lifetime: as Txn says.
+/// A record as stored. Lifetime: as in Txn.
 struct StoredRecord {
   std::string_view key;
   std::string_view value;
 };
 
-/// Walks the stored records of one table in key order. Not thread-safe.
+/// Walks the stored records of a table in key order. Not thread-safe.
 /// Lifetime: the transaction must outlive the cursor.
 class StoredCursor {
  public:
-  /// Opens a table by its name. A missing table has no records.
+  /// Opens the table `table`. A missing table has no records.
   [[nodiscard]] static Result<StoredCursor> open(const Txn& txn, const char* table);
   StoredCursor(StoredCursor&& other) noexcept : cursor_(std::exchange(other.cursor_, nullptr)) {}
   StoredCursor& operator=(StoredCursor&&) = delete;
@@ -45,25 +45,25 @@ class StoredCursor {
 [[nodiscard]] Result<std::optional<std::string_view>> find_stored(const Txn& txn, const char* table,
                                                                   std::string_view key);
 
-/// Writes stored records in one transaction. Aborts unless committed. For one thread.
+/// Writes stored records in a single transaction. Aborts unless committed. For one thread.
 class StoredWriter {
  public:
   [[nodiscard]] static Result<StoredWriter> begin(const Env& env);
 
-  /// Writes a record of the table with this name. Creates the table if needed.
+  /// Writes a record of the table `table`. Creates the table if needed.
   [[nodiscard]] Result<void> put(const char* table, const StoredRecord& record);
-  /// Removes a record. A missing one is no error.
+  /// Removes a record. A missing record is no error.
   [[nodiscard]] Result<void> erase(const char* table, std::string_view key);
   /// Removes all records of a table.
   [[nodiscard]] Result<void> clear(const char* table);
-  /// Commits the changes. When it returns without error, they are on disk.
+  /// Commits the changes. After a return without error, the changes are on disk.
   [[nodiscard]] Result<void> commit();
 
  private:
   explicit StoredWriter(WriteTxn txn) : txn_(std::move(txn)) {}
 
   WriteTxn txn_;
-  std::uint64_t pages_touched_ = 32;  // Upper bound of the pages that commit() may add.
+  std::uint64_t pages_touched_ = 32;  // Upper bound of the pages added by commit().
 };
 
 }  // namespace varve::meta

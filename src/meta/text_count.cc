@@ -15,10 +15,10 @@ namespace varve::meta {
 
 namespace {
 
-// A command that stores little reserves little, so that many small commands do not use up the key.
+// A command with few texts reserves few texts, so that many small commands do not use up the key.
 constexpr std::uint64_t kBlockMin = 256;
 constexpr std::uint64_t kBlockMax = 65536;
-// The estimate for an environment of an earlier release, which has no number.
+// The estimate for an environment of an earlier release, without a stored number.
 constexpr std::uint64_t kTextsOfRecord = 16;
 constexpr std::uint64_t kTextsOfCommit = 256;
 
@@ -35,7 +35,7 @@ Result<std::uint64_t> estimate(const Txn& txn) {
 
 }  // namespace
 
-// Returns the stored bytes of a record; empty without it.
+// Returns the stored bytes of a record; empty if missing.
 Result<std::string_view> TextCount::raw(MDB_txn* txn, std::string_view key) const {
   MDB_val k = mdb_text(key);
   MDB_val v{};
@@ -45,8 +45,8 @@ Result<std::string_view> TextCount::raw(MDB_txn* txn, std::string_view key) cons
   return std::string_view(static_cast<const char*>(v.mv_data), v.mv_size);
 }
 
-// A damaged number counts as half of the limit: then the next writer that opens the catalog gives
-// it another key, and so another number.
+// A damaged number counts as half of the limit: then the next writer that opens the catalog renews
+// the key, and so the number.
 Result<std::uint64_t> TextCount::number_of(const Txn& txn, std::string_view record) const {
   if (record.empty()) return estimate(txn);
   const auto sealed = verified_value(kTextsKey, record);
@@ -90,14 +90,15 @@ Error TextCount::at_limit() const {
       fmt::format("one key has encrypted {} values, which is the limit; {}", texts_max_, advice)};
 }
 
-// The salt's text, and the one of the number.
+// Counts two texts: the text of the salt, and the text of the number.
 Result<void> TextCount::start(MDB_txn* txn) { return store(txn, 2); }
 
 Result<void> TextCount::reserve(const WriteTxn& txn) {
   VARVE_TRY_ASSIGN(const auto record, raw(txn.raw(), kTextsKey));
   if (record.empty() || record != record_) {
-    // The first transaction; or the last one that stored a number did not commit; or another
-    // process has written. The texts reserved in this record are not ours.
+    // The first transaction; or the transaction that stored the last number did not commit; or
+    // another process has written. The record's reserved texts belong to another process or
+    // transaction.
     VARVE_TRY_ASSIGN(number_, number_of(txn, record));
     record_ = record;
     left_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The number of texts that the key of an encrypted environment has sealed (docs/FORMAT.md §14.3).
+// The number of texts sealed by the key of an encrypted environment (docs/FORMAT.md §14.3).
 #pragma once
 
 #include <lmdb.h>
@@ -24,12 +24,12 @@ class WriteTxn;
 inline constexpr std::string_view kSaltKey = "salt";
 inline constexpr std::string_view kTextsKey = "texts";
 
-/// Counts the texts that one key seals, and ends the use of the key at a limit. The environment
-/// stores a number that is at least that of the texts. To change this number seldom, the count
-/// reserves texts ahead, in blocks that grow with the number of texts of this process.
+/// Counts the texts sealed by a key, and ends the use of the key at a limit. The environment stores
+/// an upper bound of the number of texts. To change the stored number rarely, the count reserves
+/// texts ahead, in blocks that grow with the number of texts of the process.
 ///
-/// The number covers transactions that were aborted, and those that failed to commit. It does not
-/// cover a transaction that a crash ended and that sealed more texts than were reserved before.
+/// The number covers aborted transactions and transactions that failed to commit. The number does
+/// not cover a transaction ended by a crash that had sealed more texts than were reserved before.
 /// One thread at a time, which holds LMDB's lock of writers; check_salt() and permit_spare_texts()
 /// are thread-safe.
 class TextCount {
@@ -43,15 +43,15 @@ class TextCount {
   void add() { ++pending_; }
   /// Stores the number of a new environment.
   [[nodiscard]] Result<void> start(MDB_txn* txn);
-  /// Makes the number that commits with `txn`, which has sealed texts, cover all counted texts.
+  /// Makes the number that commits with `txn` cover all counted texts. `txn` has sealed texts.
   /// Errors: kTooLarge at the limit.
   [[nodiscard]] Result<void> reserve(const WriteTxn& txn);
   /// Permits crypto::kSpareTexts more texts, or not.
   void permit_spare_texts(bool permitted) { spare_ = permitted ? crypto::kSpareTexts : 0; }
 
-  /// Returns the number that the environment stores or, without one, an estimate.
+  /// Returns the number stored by the environment or, without a number, an estimate.
   [[nodiscard]] Result<std::uint64_t> stored(const Txn& txn) const;
-  /// Returns whether the key has sealed half as many texts as it may.
+  /// Returns whether the key has sealed half of the limit of texts.
   [[nodiscard]] Result<bool> is_half_used(const Txn& txn) const;
   /// Returns an error unless the environment has the salt of the seal. Errors: kStale.
   [[nodiscard]] Result<void> check_salt(MDB_txn* txn) const;
@@ -67,12 +67,12 @@ class TextCount {
   const crypto::Purpose purpose_;
   const std::uint64_t texts_max_;
   std::atomic<std::uint64_t> spare_ = 0;
-  std::uint64_t total_ = 0;    // Texts of this process.
-  std::uint64_t pending_ = 0;  // Texts that no stored number is known to cover.
-  std::uint64_t left_ = 0;     // Reserved texts that are not used yet.
+  std::uint64_t total_ = 0;    // Texts of the process.
+  std::uint64_t pending_ = 0;  // Texts not known to be covered by a stored number.
+  std::uint64_t left_ = 0;     // Unused reserved texts.
   std::uint64_t number_ = 0;   // The number of record_.
-  std::string record_;         // The record that reserve() found or stored last.
-  std::uint64_t unsure_ = 0;   // Texts that only record_ covers, if it was committed.
+  std::string record_;         // The record last found or stored by reserve().
+  std::uint64_t unsure_ = 0;   // Texts covered by record_ only, if committed.
 };
 
 }  // namespace varve::meta

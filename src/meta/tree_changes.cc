@@ -18,7 +18,7 @@ namespace varve::meta {
 
 namespace {
 
-constexpr MDB_dbi kTreesTable = 1;  // LMDB's own table of the named ones.
+constexpr MDB_dbi kTreesTable = 1;  // LMDB's own table of the named tables.
 
 template <typename Int>
 Int number_at(const std::byte* p) {
@@ -30,10 +30,10 @@ Error odd_page(PageNumber page) {
           "catalog: page " + std::to_string(page) + " is not as LMDB writes it; run `varve check`"};
 }
 
-// The next step of a walk over one tree: a page whose keys are all at least `key`, or a record.
+// The next step of a walk over a tree: a page with keys of at least `key`, or a record.
 enum class Next { kEnd, kPage, kRecord };
 
-// Walks one tree in the order of keys. The caller decides which pages are read.
+// Walks a tree in the order of keys. The caller chooses the pages to read.
 class TreeWalk {
  public:
   TreeWalk(int fd, std::size_t page_bytes, TreeWork& work)
@@ -53,9 +53,9 @@ class TreeWalk {
     return {};
   }
 
-  /// Reads the page that comes next. Its first child, or record, comes next then.
+  /// Reads the next page. The page's first child or record is the next step.
   Result<void> enter() {
-    std::string low(key);  // A copy: the key may be in a level that moves.
+    std::string low(key);  // A copy: the key may point into a level that moves.
     if (frames_ == levels_.size()) levels_.emplace_back();
     auto& level = levels_[frames_];
     level.low = std::move(low);
@@ -78,7 +78,7 @@ class TreeWalk {
     return show();
   }
 
-  /// Leaves out what comes next.
+  /// Skips the next step.
   Result<void> pass() {
     next = Next::kEnd;
     while (frames_ != 0) {
@@ -89,10 +89,10 @@ class TreeWalk {
   }
 
   Next next = Next::kEnd;
-  std::string_view key;  // Of the record; the least key that may be below the page.
+  std::string_view key;  // The record's key; for a page, the lower bound of the keys below.
   PageNumber page = 0;
   unsigned height = 0;  // 1 for a leaf.
-  // Of a record: the value, or the number of its first page and its length.
+  // The record's value, or the number of the value's first page, and the length.
   std::string_view value;
   std::uint32_t value_bytes = 0;
   std::uint16_t flags = 0;
@@ -119,7 +119,7 @@ class TreeWalk {
     return {};
   }
 
-  // Shows the node that the innermost page is at.
+  // Sets the members from the current node of the innermost page.
   Result<void> show() {
     const auto& level = levels_[frames_ - 1];
     const auto* const bytes = level.bytes.data();
@@ -137,7 +137,7 @@ class TreeWalk {
     if (level.height > 1) {
       next = Next::kPage;
       page = low | (PageNumber{flags} << 32);
-      // The first key of a branch stands for all that are less than the second one.
+      // The first key of a branch stands for all keys less than the second key.
       if (level.at == 0) key = level.low;
       return {};
     }
@@ -175,7 +175,7 @@ Result<std::optional<Database>> tree_of(const ReadTxn& txn, const char* table) {
   return std::optional(tree);
 }
 
-// Compares what comes next in two walks, and takes both or one of them a step on.
+// Compares the next steps of two walks, and advances both walks or one of them.
 Result<void> step(TreeWalk& a, TreeWalk& b,
                   const std::function<Result<void>(std::string_view)>& visit) {
   const bool both_pages = a.next == Next::kPage && b.next == Next::kPage;
@@ -193,8 +193,8 @@ Result<void> step(TreeWalk& a, TreeWalk& b,
     VARVE_TRY(a.enter());
     return b.enter();
   }
-  // The lesser one is alone, unless it is a page: that may have the other's key, too. Of equal
-  // ones, the higher page is entered, and a page before a record.
+  // The lesser record is in one tree only; the lesser page may have the other walk's key, too. For
+  // equal keys, enters the higher of two pages, and a page before a record.
   bool is_a = order < 0;
   if (order == 0) is_a = both_pages ? a.height > b.height : a.next == Next::kPage;
   auto& first = is_a ? a : b;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The difference of two snapshots of one environment, at the cost of the pages that differ.
+// The difference of two snapshots of one environment, at the cost of the different pages.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,21 @@ namespace varve::meta {
 
 /// The work of for_each_changed_key().
 struct TreeWork {
-  std::uint64_t pages = 0;    ///< Pages that were read, of both snapshots.
-  std::uint64_t records = 0;  ///< Records on them that were compared.
+  std::uint64_t pages = 0;    ///< Pages read, of both snapshots.
+  std::uint64_t records = 0;  ///< Compared records on the pages read.
 };
 
-/// Calls `visit` with the index in `tables` and the key of each record that was added, removed or
-/// changed between two snapshots: the tables in their order, and the keys of a table in theirs. A
-/// record that was written again with the same bytes may be left out.
+/// Calls `visit` with the index in `tables` and the key of each record added, removed or changed
+/// between two snapshots: the tables in their order, and the keys of each table in ascending order.
+/// A record rewritten with the same bytes may be left out.
 ///
-/// LMDB never writes to a page of a snapshot that a transaction still reads: each commit puts
-/// changed pages, and the pages above them, at other places. So equal page numbers have equal
-/// content, and are not read.
+/// LMDB never writes to a page of a snapshot in use by a transaction: each commit puts changed
+/// pages, and the pages above them, at other places. So equal page numbers have equal content, and
+/// are not read.
 /// `before` must have been open without a break since its snapshot was the last commit, and
 /// `tables` may name missing tables. Lifetime: keys are valid during the call of `visit`.
 /// Errors: kInvalid for snapshots of two environments, or in the wrong order; kCorrupt for a page
-/// that LMDB would not write; kIo; those of `visit`.
+/// that LMDB would not write; kIo; the errors of `visit`.
 [[nodiscard]] Result<TreeWork> for_each_changed_key(
     const ReadTxn& before, const ReadTxn& after, std::span<const char* const> tables,
     const std::function<Result<void>(std::size_t table, std::string_view key)>& visit);

@@ -9,13 +9,13 @@
 
 namespace varve::meta {
 
-/// The value of a record, as a transaction returns it. In a plain environment it is a view into the
-/// map. In an encrypted one, it owns its decrypted bytes, so callers that walk a table hold no more
-/// of them than they keep.
-/// Lifetime: a view of the bytes dies with the Value, and as the transaction says (Txn).
+/// The value of a record, returned by a transaction. In a plain environment, a Value is a view into
+/// the map. In an encrypted environment, a Value owns the decrypted bytes, so walking a table needs
+/// memory only for the values that the caller keeps.
+/// Lifetime: a view of the bytes dies with the Value, and with the data of the transaction (Txn).
 class Value {
  public:
-  /// A view of bytes that the caller keeps.
+  /// Creates a view of bytes owned by the caller.
   explicit Value(std::string_view bytes) : bytes_(bytes) {}
   /// Takes over `size` bytes.
   Value(std::unique_ptr<char[]> owned, std::size_t size)
@@ -23,7 +23,7 @@ class Value {
 
   [[nodiscard]] std::string_view view() const& { return bytes_; }
   std::string_view view() && = delete;
-  // A Value stands for its bytes in calls. Views of a temporary would dangle.
+  // A Value converts to a view of the bytes in calls. Views of a temporary would dangle.
   operator std::string_view() const& { return bytes_; }
   operator std::string_view() && = delete;
   [[nodiscard]] bool empty() const { return bytes_.empty(); }

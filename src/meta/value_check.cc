@@ -13,7 +13,7 @@ Result<ValueFaults> find_value_faults(const Txn& txn, TableIndex table,
   VARVE_TRY_ASSIGN(const auto records, txn.count(table));
   VARVE_TRY_ASSIGN(auto cursor, Cursor::open(txn, table));
   std::uint64_t bytes = 0;
-  // The cursor goes on behind a value that cannot be read, unless the pages are damaged.
+  // The cursor continues behind an unreadable value, unless the pages are damaged.
   for (auto entry = cursor.seek(""); found.values <= records; entry = cursor.next()) {
     if (!entry && entry.error().code() != ErrorCode::kCorrupt) return entry.error();
     if (!entry && found.values++ == 0) found.first = entry.error().message();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads all values of an environment, to find those that cannot be read.
+// Reads all values of an environment, to find unreadable values.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace varve::meta {
 
-/// The values of a table that do not match their checksums or do not open.
+/// The values of a table that fail the checksum or do not open.
 struct ValueFaults {
   std::uint64_t values = 0;
-  std::string first;     ///< The error of the first one.
+  std::string first;     ///< The error of the first faulty value.
   bool finished = true;  ///< False if `goes_on` has ended the search.
 };
 
-/// Reads all values of a table. Without keys (EnvOptions::without_keys), it compares only their
+/// Reads all values of a table. Without keys (EnvOptions::without_keys), compares only the
 /// checksums. The pages must be sound (meta/page_check.h). Calls `goes_on` about once a MiB with
-/// the number of bytes read since the last call; it returns false to stop. It may be empty.
-/// Errors: those of LMDB.
+/// the number of bytes read since the last call; `goes_on` returns false to stop, and may be empty.
+/// Errors: the errors of LMDB.
 [[nodiscard]] Result<ValueFaults> find_value_faults(
     const Txn& txn, TableIndex table, const std::function<bool(std::uint64_t bytes)>& goes_on = {});
 

@@ -14,16 +14,16 @@ namespace varve::meta {
 
 namespace {
 
-// The record of a sealed environment: salt, nonce, tag. The tag is that of an empty text.
+// The record of a sealed environment: salt, nonce and the tag of an empty text.
 constexpr std::size_t kRecordBytes = crypto::kSaltBytes + crypto::kNonceBytes + crypto::kTagBytes;
 constexpr std::size_t kHashBytes = 16;
 constexpr std::byte kPaddingMark{1};  // The first byte of the padding; zeros follow.
-// A table of many records with four numbers each, which nearly always have less than 16 bytes.
+// A table of many records with four numbers each, together nearly always less than 16 bytes.
 constexpr std::string_view kTableOfNumbers = "locations";
 
 std::string_view text_of(std::span<const std::byte> bytes) { return base::as_text(bytes); }
 
-// The record's tag binds the environment to its place. No table has an empty name.
+// Binds the record's tag to the environment's place. No table has an empty name.
 std::string associated_of(const EnvKeys& keys, const crypto::Salt& salt) {
   std::string text(text_of(salt));
   text.push_back('\0');
@@ -31,8 +31,8 @@ std::string associated_of(const EnvKeys& keys, const crypto::Salt& salt) {
   return text;
 }
 
-/// The associated data of a value. Each value that is read or written needs one, so the usual ones
-/// take no memory of the heap.
+/// The associated data of a value. Each read and write of a value needs associated data, so the
+/// usual lengths take no memory of the heap.
 class ValuePlace {
  public:
   ValuePlace(const crypto::Salt& salt, std::string_view table, std::string_view key)
@@ -50,7 +50,7 @@ class ValuePlace {
 
  private:
   const std::size_t size_;
-  std::array<char, 128> short_;  // Not zeroed, which would take longer than filling it.
+  std::array<char, 128> short_;  // Not zeroed: zeroing would take longer than filling.
   std::string long_;
 };
 
@@ -121,7 +121,7 @@ Result<Value> ValueSeal::open(std::string_view table, std::string_view key,
     std::copy_n(bytes.begin(), seal.nonce.size(), seal.nonce.begin());
     std::copy_n(bytes.end() - crypto::kTagBytes, seal.tag.size(), seal.tag.begin());
     const auto text = bytes.subspan(seal.nonce.size(), sealed.size() - kExtraBytes);
-    // One byte more, so that an empty value has memory of its own, too.
+    // One additional byte, so that even an empty value has its own memory.
     auto owned = std::make_unique_for_overwrite<char[]>(text.size() + 1);
     const std::span<std::byte> out(reinterpret_cast<std::byte*>(owned.get()), text.size());
     if (aead_.open(seal, ValuePlace(salt_, table, key).bytes(), text, out)) {
@@ -134,7 +134,7 @@ Result<Value> ValueSeal::open(std::string_view table, std::string_view key,
 }
 
 std::string ValueSeal::hash_of(std::string_view prefix, std::string_view name) const {
-  // The salt has a fixed length, and a prefix tells its own length by its first byte.
+  // The salt has a fixed length, and the first byte of a prefix determines the prefix's length.
   const auto mac = ring_->names().of({salt_, base::as_bytes(prefix), base::as_bytes(name)});
   return std::string(text_of(mac).substr(0, kHashBytes));
 }
