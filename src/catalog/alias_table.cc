@@ -21,7 +21,7 @@ Result<AliasRecord> decode_alias(const meta::KeyValue& at) {
   return AliasRecord::decode(ChunkId{base::load_be64(at.key)}, at.value);
 }
 
-// Returns the first record that ends after `id`, or nullopt.
+// Returns the first record with its end after `id`, or nullopt.
 Result<std::optional<AliasRecord>> seek_alias(meta::Cursor& cursor, ChunkId id) {
   VARVE_TRY_ASSIGN(auto at, cursor.seek_at_or_before(meta::alias_key(id)));
   if (at) {
@@ -83,7 +83,7 @@ Result<void> for_each_alias_of(const meta::Txn& txn, const base::IdRuns& ids,
   auto run = std::lower_bound(runs.begin(), runs.end(), kFirstPoolId,
                               [](const base::IdRun& one, ChunkId id) { return one.first < id; });
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kAliases));
-  std::uint64_t from = 0;  // Ids below belong to records that were visited.
+  std::uint64_t from = 0;  // Ids below belong to visited records.
   const auto skip_below = [&](std::uint64_t id) {
     run = std::partition_point(run, runs.end(), [id](const base::IdRun& one) {
       return one.first.value + one.count <= id;

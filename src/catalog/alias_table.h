@@ -24,7 +24,7 @@ struct AliasRecord {
 
   [[nodiscard]] std::uint64_t end() const { return run.first.value + run.count; }
   [[nodiscard]] base::IdRun targets() const { return {run.target, run.count}; }
-  /// Returns the id under which the content of `id` is stored. `id` must be in the run.
+  /// Returns the stored id of the content of `id`. `id` must be in the run.
   [[nodiscard]] ChunkId stored(ChunkId id) const {
     return run.target.plus(id.value - run.first.value);
   }
@@ -33,7 +33,7 @@ struct AliasRecord {
   [[nodiscard]] static Result<AliasRecord> decode(ChunkId first, std::string_view bytes);
 };
 
-/// Returns the run of aliases that has `id`; nullopt if the chunk is no alias.
+/// Returns the run of aliases with `id`; nullopt if the chunk is no alias.
 [[nodiscard]] Result<std::optional<AliasRecord>> find_alias(const meta::Txn& txn, ChunkId id);
 /// Calls `visit` for each run of aliases, ascending, until `visit` returns false.
 [[nodiscard]] Result<void> for_each_alias(
@@ -48,10 +48,9 @@ struct AliasRecord {
 /// Erases the aliases of a set, also parts of runs.
 [[nodiscard]] Result<void> erase_aliases(meta::WriteTxn& txn, const base::IdRuns& ids);
 
-/// Returns the ids under which the contents of `ids` are stored: aliases are replaced by their
-/// targets.
+/// Returns the stored ids of the contents of `ids`: aliases are replaced by their targets.
 [[nodiscard]] Result<base::IdRuns> stored_ids(const meta::Txn& txn, const base::IdRuns& ids);
-/// Returns those of `ids` whose content is located in the pool, under their own ids or as aliases.
+/// Returns the subset of `ids` with content located in the pool, directly or through aliases.
 [[nodiscard]] Result<base::IdRuns> located_ids(const meta::Txn& txn, const base::IdRuns& ids);
 /// Returns the aliases whose targets are in `targets`. Reads the whole table, unless `targets` is
 /// empty.
@@ -59,10 +58,10 @@ struct AliasRecord {
 /// Returns all aliases.
 [[nodiscard]] Result<base::IdRuns> all_aliases(const meta::Txn& txn);
 
-/// The chunks that aliases need not store.
+/// The chunks not stored thanks to aliases.
 struct AliasTotals {
   std::uint64_t chunks = 0;
-  std::uint64_t bytes = 0;  ///< Raw size of these chunks.
+  std::uint64_t bytes = 0;  ///< Raw size of the chunks.
 };
 [[nodiscard]] Result<AliasTotals> alias_totals(const meta::Txn& txn);
 

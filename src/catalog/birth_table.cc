@@ -12,7 +12,7 @@ namespace varve::catalog {
 
 namespace {
 
-// Returns whether the series has a page or a recipe that the version stored.
+// Returns whether the series has a page or a recipe stored by the version.
 Result<bool> has_objects(const meta::Txn& txn, SeriesId series, VersionNumber number) {
   bool any = false;
   const auto prefix = meta::version_key(series, number);
@@ -109,7 +109,7 @@ Result<format::Births> births_named_by(const meta::Txn& txn, SeriesId series,
                              return birth < number;
                            }));
   const auto chunks = version_chunks(txn, series, number);
-  if (!chunks) return births;  // A damaged value. A check reports it.
+  if (!chunks) return births;  // A damaged value, to be reported by a check.
   VARVE_TRY_ASSIGN(auto named, births_of(txn, store_of(series), *chunks));
   births.merge(named);
   return births;

@@ -16,7 +16,7 @@ namespace {
 using meta::catalog::kReferences;
 using Piece = ReferenceCounts::Piece;
 
-// A record has the chunks of one group of ids, so that a change rewrites few bytes.
+// A record covers a group of ids, so that a change rewrites few bytes.
 constexpr std::uint64_t kGroupIds = 4096;
 
 std::uint64_t group_of(std::uint64_t id) { return id / kGroupIds * kGroupIds; }
@@ -28,7 +28,7 @@ std::string key_of(SeriesId series, std::uint64_t group) {
   return meta::series_key(series) + base::be64(group);
 }
 
-// Returns the record of a group from its pieces with more than one reference.
+// Returns the record of a group, made from the group's pieces with more than one reference.
 std::string encode(std::uint64_t group, const std::vector<Piece>& pieces) {
   std::string out;
   base::ByteWriter w(out);
@@ -76,7 +76,7 @@ base::IdRun run_of(const Piece& piece) {
   return {ChunkId{piece.first}, static_cast<std::uint32_t>(piece.end - piece.first)};
 }
 
-// The records of the groups that some pieces touch.
+// The records of the groups that contain the added pieces.
 class GroupRecords {
  public:
   void add(const Piece& piece) {
@@ -138,7 +138,7 @@ std::vector<Piece> ReferenceCounts::pieces() {
   for (std::size_t i = 0; i < edges_.size(); ++i) {
     references += edges_[i].change;
     if (references == 0) continue;
-    // The last edge ends the last run, so another one follows here.
+    // The last edge ends the last run, so edge i + 1 exists.
     for (auto at = edges_[i].at; at != edges_[i + 1].at;) {
       const auto birth_end = (birth_of(at) + 1) << 32;
       const auto end = birth_end == 0 ? edges_[i + 1].at : std::min(edges_[i + 1].at, birth_end);

@@ -24,7 +24,7 @@ Result<void> check_level(std::size_t level) {
 
 Error not_found(const char* what) { return {ErrorCode::kNotFound, what}; }
 
-/// Returns the page of an entry below the root, at its place in the tree.
+/// Returns the page of an entry below the root, with the page's place in the tree.
 PageCache::PlacedLeaf leaf_of(const TreeEntry& found) {
   PageCache::PlacedLeaf leaf;
   leaf.page = found.page;
@@ -42,12 +42,12 @@ PageCache::PlacedLeaf leaf_of(const TreeEntry& found) {
   return leaf;
 }
 
-/// Returns the leaf's own entry with this rank; nullopt if the rank is below one of its entries.
+/// Returns the leaf's own entry with `rank`; nullopt for a rank below the leaf's entries.
 std::optional<TreeEntry> entry_in(PageCache::PlacedLeaf leaf, Rank rank) {
   const auto& entries = std::get<format::LeafPage>(*leaf.page).entries;
   std::size_t index = 0;
   Rank at = leaf.first;
-  if (leaf.end - leaf.first == entries.size()) {  // No entry has others below itself.
+  if (leaf.end - leaf.first == entries.size()) {  // All entries are without subtrees.
     index = rank - leaf.first;
     at = rank;
   }
@@ -67,7 +67,7 @@ Result<void> TreeWalker::push(format::NodeId id, std::uint64_t span, Rank next_r
     return Error(ErrorCode::kCorrupt, "a version's tree is too deep");
   }
   VARVE_TRY_ASSIGN(auto page, objects_.page(id, span));
-  // A page far above is read again when the walk comes back to it.
+  // A page far above is read again when the walk returns to the page.
   if (stack_.size() >= kPagesHeld) stack_[stack_.size() - kPagesHeld].page.reset();
   stack_.push_back({id, std::move(page), 0, next_rank, directory, level});
   return {};
@@ -146,7 +146,7 @@ Result<std::optional<TreeEntry>> TreeWalker::next() {
   return std::optional<TreeEntry>();
 }
 
-// Programs ask for one entry several times, and then for the next one of the same directory.
+// Programs ask for the same entry several times, and then for the next entry of the directory.
 Result<TreeEntry> DirTree::get(Rank rank) const {
   if (rank == 0) return TreeEntry{nullptr, &root_, 0, 0};
   if (auto leaf = objects_.leaf_with(root_.child, rank)) {
@@ -217,7 +217,7 @@ Result<void> DirTree::list(const TreeEntry& directory, Rank after,
     const auto& ref = refs[top.index++];
     const Rank first = top.rank;
     top.rank += ref.subtree_entries;
-    if (top.rank <= after) continue;  // All of this page was listed before.
+    if (top.rank <= after) continue;  // The whole page was listed before.
     VARVE_TRY(check_level(stack.size()));
     VARVE_TRY_ASSIGN(auto page, objects_.page(ref.page, ref.subtree_entries));
     stack.push_back({std::move(page), 0, first});

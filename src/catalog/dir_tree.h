@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sealed version's tree: finding entries by name and by rank, walking it in tree order,
-// and building it.
+// A sealed version's tree: finding entries by name and by rank, walking the tree in tree order, and
+// building the tree.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ struct TreeEntry {
   Rank parent = 0;
 };
 
-/// Yields entries in tree order (depth first, names ascending), never more than the root says. Not
-/// thread-safe.
-/// Errors: kCorrupt if a page accounts for a different number of entries than its reference says.
+/// Yields entries in tree order (depth first, names ascending), never more than the root states.
+/// Not thread-safe.
+/// Errors: kCorrupt if a page accounts for a different number of entries than its reference states.
 class TreeWalker {
  public:
   TreeWalker(ObjectReader& objects, const format::DirEntry& root);
 
-  /// Positions the walk: the next next() returns the entry of this rank. Rank 0 is the root.
+  /// Positions the walk: the next next() returns the entry with `rank`. Rank 0 is the root.
   [[nodiscard]] Result<void> seek(Rank rank);
   [[nodiscard]] Result<std::optional<TreeEntry>> next();
 
@@ -44,7 +44,7 @@ class TreeWalker {
     std::size_t index = 0;
     Rank next_rank = 0;
     Rank directory = 0;
-    std::size_t level = 0;  // Number of pages above this one in its directory.
+    std::size_t level = 0;  // Number of pages above the page in its directory.
   };
   [[nodiscard]] Result<void> push(format::NodeId id, std::uint64_t span, Rank next_rank,
                                   Rank directory, std::size_t level);
@@ -59,17 +59,17 @@ class TreeWalker {
 };
 
 /// Finds the entries of a sealed tree. Thread-safe.
-/// Lifetime: the reader and the root must outlive it.
+/// Lifetime: the reader and the root must outlive the DirTree.
 class DirTree {
  public:
   DirTree(ObjectReader& objects, const format::DirEntry& root) : objects_(objects), root_(root) {}
 
-  /// Returns the entry of this rank. Errors: kNotFound if the version has no such rank.
+  /// Returns the entry with `rank`. Errors: kNotFound if the version has no such rank.
   [[nodiscard]] Result<TreeEntry> get(Rank rank) const;
   /// Returns the entry called `name` in `directory`. Errors: kNotFound, kNotDirectory.
   [[nodiscard]] Result<TreeEntry> lookup(const TreeEntry& directory, std::string_view name) const;
-  /// Calls `visit` with the entries of one directory that have a rank > `after`, in name order,
-  /// until `visit` returns false.
+  /// Calls `visit` with the entries of a directory with a rank > `after`, in name order, until
+  /// `visit` returns false.
   [[nodiscard]] Result<void> list(const TreeEntry& directory, Rank after,
                                   const std::function<bool(const TreeEntry&)>& visit) const;
 
@@ -78,16 +78,16 @@ class DirTree {
   const format::DirEntry& root_;
 };
 
-/// Yields the entries of one directory in name order and does not descend into subdirectories. Not
+/// Yields the entries of a directory in name order, without descending into subdirectories. Not
 /// thread-safe.
 class DirCursor {
  public:
-  /// `page`: the directory's top page. `directory`: its rank.
+  /// `page`: the directory's top page. `directory`: the directory's rank.
   DirCursor(ObjectReader& objects, format::NodeId page, Rank directory)
       : objects_(objects), page_(page), directory_(directory) {}
 
-  /// Positions the cursor: the next next() returns the first entry whose name is > `after`, or the
-  /// first of all for "". The caller must call it once before next().
+  /// Positions the cursor: the next next() returns the first entry with a name > `after`, or the
+  /// first entry of all for "". The caller must call seek() once before next().
   [[nodiscard]] Result<void> seek(std::string_view after);
   [[nodiscard]] Result<std::optional<TreeEntry>> next();
 
@@ -103,10 +103,10 @@ class DirCursor {
   std::vector<Frame> stack_;
 };
 
-/// Returns the number of names in the directory with this top page.
+/// Returns the number of names in the directory with the top page `page`.
 [[nodiscard]] Result<std::uint64_t> count_names(ObjectReader& objects, format::NodeId page);
 
-/// Builds one directory's pages from entries in name order. Reuses the equal pages of `previous`.
+/// Builds a directory's pages from entries in name order. Reuses the equal pages of `previous`.
 class DirBuilder {
  public:
   DirBuilder(ObjectWriter& objects, const PreviousObjects& previous)
@@ -123,8 +123,8 @@ class DirBuilder {
 
  private:
   [[nodiscard]] Result<void> close_leaf();
-  /// Adds a reference to `level` (1 = above the leaves). Closes a page where the name or the size
-  /// requires it.
+  /// Adds a reference to `level` (1 = above the leaves). Closes a page if required by the name or
+  /// the size.
   [[nodiscard]] Result<void> add_ref(std::size_t level, format::PageRef ref);
   [[nodiscard]] Result<void> close_inner(std::size_t level);
 

@@ -10,7 +10,7 @@
 namespace varve::catalog {
 
 /// The key of the record among the settings: the superblock's counter of changes of the key slots.
-/// An older superblock that is put back has a lower one.
+/// A restored older superblock has a lower counter.
 inline constexpr std::string_view kKeyCounterSetting = "key_counter";
 
 /// Returns the counter, or 0 if there is none. Errors: kCorrupt.

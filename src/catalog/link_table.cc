@@ -11,8 +11,8 @@ namespace varve::catalog {
 
 namespace {
 
-// Limit on the names that collect() gathers: a page with many references yields its names as many
-// times. Takes 2 GiB.
+// Limit on the names gathered by collect(): a page with many references yields all names once per
+// reference. Takes 2 GiB.
 constexpr std::size_t kCollectedMax = std::size_t{1} << 26;
 constexpr std::uint64_t kGroupEnd = std::uint64_t{1} << 62;
 

@@ -15,12 +15,12 @@
 
 namespace varve::catalog {
 
-/// The hard-linked names of a sealed version. A version that continues a sealed one uses it to find
-/// all names of a changed file without walking the tree. Immutable. Memory: 8 bytes per name and 16
-/// per file.
+/// The hard-linked names of a sealed version. A version based on the sealed version uses the table
+/// to find all names of a changed file without walking the tree. Immutable. Memory: 8 bytes per
+/// name and 16 per file.
 class LinkTable {
  public:
-  /// A name that has a link group.
+  /// A name with a link group.
   struct Entry {
     std::uint32_t rank = 0;
     std::uint64_t group = 0;
@@ -41,7 +41,7 @@ class LinkTable {
 
   /// Returns the rank of the file's first name. Returns `rank` if the file has only one name.
   [[nodiscard]] Rank first_of(Rank rank) const;
-  /// Returns the link group of the file whose first name is `first`; 0 if the file has one name.
+  /// Returns the link group of the file whose first name is `first`; 0 for a single name.
   [[nodiscard]] std::uint64_t group_of(Rank first) const;
   /// Returns all names, in ascending rank.
   [[nodiscard]] const std::vector<Name>& names() const { return names_; }

@@ -97,7 +97,7 @@ Result<void> for_each_location_of(const meta::Txn& txn, StoreId store_id, const 
                                         at->value));
     return {};
   };
-  std::uint64_t visited_to = 0;  // Ids below belong to records that were visited.
+  std::uint64_t visited_to = 0;  // Ids below belong to visited records.
   for (const auto& run : ids.runs()) {
     const std::uint64_t end = run.first.value + run.count;
     if (end <= visited_to) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The catalog's location runs and container records, which locate every chunk and container.
+// The catalog's location runs and container records: the places of all chunks and containers.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ struct LocationRecord {
   [[nodiscard]] static Result<LocationRecord> decode(ChunkId first, std::string_view bytes);
 };
 
-/// Returns the raw bytes of those chunks of the run that are in `chunks`. Estimates a part of the
-/// run by its average chunk.
+/// Returns the raw bytes of the run's chunks in `chunks`. Estimates a part of the run by the run's
+/// average chunk.
 [[nodiscard]] std::uint64_t estimate_part(const LocationRecord& run, const base::IdRuns& chunks);
 
-/// Returns the run that holds `id`, or nullopt.
+/// Returns the run with `id`, or nullopt.
 [[nodiscard]] Result<std::optional<LocationRecord>> find_location(const meta::Txn& txn,
                                                                   StoreId store_id, ChunkId id);
 /// Returns the last run that starts before `id`, or nullopt.
@@ -45,7 +45,7 @@ struct LocationRecord {
 [[nodiscard]] Result<void> for_each_location(
     const meta::Txn& txn, StoreId store_id, ChunkId from,
     const std::function<Result<bool>(const LocationRecord&)>& visit);
-/// Calls `visit` once for every location run that overlaps `ids`.
+/// Calls `visit` once for every location run overlapping `ids`.
 [[nodiscard]] Result<void> for_each_location_of(
     const meta::Txn& txn, StoreId store_id, const base::IdRuns& ids,
     const std::function<Result<bool>(const LocationRecord&)>& visit);

@@ -13,8 +13,7 @@ namespace {
 
 using meta::catalog::kNames;
 
-// Returns the number that the table has for a key; 0, which no record has, if its record is
-// damaged.
+// Returns the table's number for a key; 0, an invalid number, for a damaged record.
 std::optional<std::uint32_t> number_at(const meta::Txn& txn, const std::string& key) {
   const auto value = txn.get(kNames, key);
   if (!value) return 0;
@@ -30,7 +29,7 @@ NameSpace NameSpace::of_versions(SeriesId series) {
   return NameSpace(std::string(1, kVersionByte) + meta::series_key(series));
 }
 
-// A hash can begin with any byte. The one before it keeps it apart from the odd keys.
+// A hash can begin with any byte. The byte before the hash separates hashes from the odd keys.
 std::string NameSpace::key(const meta::Env& catalog, std::string_view name) const {
   return catalog.key_of_name(catalog.seal() != nullptr ? prefix_ + '\1' : prefix_, name);
 }
@@ -54,7 +53,7 @@ NameAnswer find_name(const meta::Txn& txn, const NameSpace& space, std::string_v
   if (!all || !*all || name.empty() || name.size() > kNameBytesMax) return {};
   const auto number = number_at(txn, space.key(txn.env(), name));
   if (number) return {*number != 0, number};
-  // The record may be one whose name is shown differently.
+  // The record may be displayed under a replaced name.
   const auto prefix = space.odd_prefix();
   auto cursor = meta::Cursor::open(txn, kNames);
   if (!cursor) return {};

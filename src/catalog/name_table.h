@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table `names`: the numbers of series and versions by name. It is derived from the tables
-// `series` and `versions`, and catalog/series_catalog.cc changes it together with them.
+// The table `names`: the numbers of series and versions by name. Derived from the tables `series`
+// and `versions`; catalog/series_catalog.cc changes all three tables together.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 
 namespace varve::catalog {
 
-/// The records among which a name is unique: all series, or the versions of one series.
+/// The records that need different names: all series, or the versions of one series.
 class NameSpace {
  public:
   [[nodiscard]] static NameSpace of_series() { return NameSpace(std::string(1, kSeriesByte)); }
   [[nodiscard]] static NameSpace of_versions(SeriesId series);
 
-  /// Returns the key of a name that the rules allow.
+  /// Returns the key of a name allowed by the rules.
   [[nodiscard]] std::string key(const meta::Env& catalog, std::string_view name) const;
-  /// Returns the key of a record whose name is not allowed, or is another record's.
+  /// Returns the key of a record whose name is forbidden, or belongs to another record.
   [[nodiscard]] std::string odd_key(std::uint32_t number) const;
-  /// Returns what the keys of all such records begin with.
+  /// Returns the common prefix of all keys by odd_key().
   [[nodiscard]] std::string odd_prefix() const;
 
  private:
@@ -38,22 +38,22 @@ class NameSpace {
 
 /// The answer of the table.
 struct NameAnswer {
-  bool known = false;  ///< False if the table cannot tell; the caller then looks at all records.
-  std::optional<std::uint32_t> number;  ///< The record that has, or had, the name.
+  bool known = false;  ///< False if the table has no answer; the caller then reads all records.
+  std::optional<std::uint32_t> number;  ///< The record with, or formerly with, the name.
 };
 
-/// Looks a name up. An old or damaged table answers that it cannot tell.
+/// Finds a name. The answer of an old or damaged table is unknown.
 [[nodiscard]] NameAnswer find_name(const meta::Txn& txn, const NameSpace& space,
                                    std::string_view name);
 
-/// A name of a record, as it is stored.
+/// The stored name of a record.
 struct StoredName {
   std::string_view name;
   bool allowed = false;  ///< By the rules of varve/version_name.h.
 };
 
-/// Records that a record's name changes from `before` (nullopt: it is new) to `after` (nullopt: it
-/// is erased).
+/// Records the change of a record's name from `before` (nullopt: a new record) to `after` (nullopt:
+/// an erased record).
 [[nodiscard]] Result<void> change_name(meta::WriteTxn& txn, const NameSpace& space,
                                        std::uint32_t number,
                                        const std::optional<StoredName>& before,

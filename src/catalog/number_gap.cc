@@ -39,7 +39,7 @@ Result<void> leave_gap(meta::WriteTxn& txn, std::uint32_t gap) {
         txn, store, {raised(counters.next_container, gap), raised(counters.next_segment, gap)}));
   }
   VARVE_TRY_ASSIGN(const auto birth, next_pool_birth(txn));
-  if (static_cast<std::uint32_t>(birth) == kPoolBit) return {};  // It has given none.
+  if (static_cast<std::uint32_t>(birth) == kPoolBit) return {};  // The pool has no births yet.
   return raise_pool_birth(txn, raised(birth, gap));
 }
 

@@ -6,10 +6,11 @@
 
 namespace varve::catalog {
 
-/// Raises by a random number what the catalog gives next: the versions of each series, the
-/// containers and files of each store, and the births of the pool. A writer that goes on from an
-/// older state does so, so that the numbers of both histories hardly meet; where they do, their
-/// marks differ (docs/FORMAT.md §3). A number that is almost used up is not raised. Commits.
+/// Raises the next numbers of the catalog by a random gap: the versions of each series, the
+/// containers and files of each store, and the births of the pool. A writer that continues an older
+/// state leaves the gap, so that equal numbers in both histories are unlikely; births with equal
+/// numbers differ by their marks (docs/FORMAT.md §3). An almost exhausted number is not raised.
+/// Commits.
 [[nodiscard]] Result<void> leave_random_gap(const meta::Env& catalog);
 
 }  // namespace varve::catalog

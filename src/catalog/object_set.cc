@@ -47,11 +47,11 @@ Result<void> collect_objects(ObjectReader& objects, format::NodeId root, const O
   return {};
 }
 
-// A version shares objects only with the version that is the newest when it is sealed. So an object
-// that two versions share is in every version between them, as long as that one exists. It follows:
-//   - An object of a tree that goes is in the version before the group if it was born by then, and
-//     otherwise in no version before.
-//   - If a later version has it, the next version after the group has it too.
+// A version shares objects only with the version that was the newest at the seal. So an object
+// shared by two versions is in every existing version between the two. Consequences:
+//   - An object of a deleted tree is in the version before the group if the object was born by
+//     then, and otherwise in no version before.
+//   - If a later version has the object, the next version after the group has the object too.
 Result<void> find_dead_objects(ObjectReader& objects, const std::vector<VersionTree>& trees,
                                ObjectSet& dead) {
   VersionNumber before{};

@@ -74,8 +74,8 @@ std::optional<ObjectRecord> parse_record(std::string_view record) {
   return fits ? std::optional(object) : std::nullopt;
 }
 
-// Passes an object's raw bytes to `take` in pieces, then verifies their number and checksum. Stops
-// when `take` returns false. Bounds its memory even for a forged record.
+// Passes an object's raw bytes to `take` in pieces, then verifies the length and checksum. Stops
+// when `take` returns false. Bounds the memory even for a forged record.
 bool for_each_piece(const ObjectRecord& object,
                     const std::function<bool(std::string_view piece, bool last)>& take) {
   if (object.codec == Codec::kNone) {
@@ -117,7 +117,7 @@ Error damaged_object(format::NodeId id, const char* what) {
 bool decode_recipe_record(std::string_view record, format::RecipeDecoder& decoder) {
   const auto object = parse_record(record);
   if (!object) return false;
-  std::string waiting;  // The bytes that are not decoded yet.
+  std::string waiting;  // The bytes not decoded yet.
   bool started = false;
   const auto take = [&](std::string_view piece, bool last) {
     waiting += piece;
@@ -134,7 +134,7 @@ bool decode_recipe_record(std::string_view record, format::RecipeDecoder& decode
   return for_each_piece(*object, take);
 }
 
-// Calls `visit(table, id, span)` for each object that a page refers to. `span` is
+// Calls `visit(table, id, span)` for each object referenced by a page. `span` is
 // format::span_of_page of a referenced page, and 0 for a recipe.
 template <typename Visit>
 void for_each_reference(const format::DirPage& page, Visit&& visit) {

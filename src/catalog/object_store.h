@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Directory pages and long recipes: immutable objects, shared between neighbouring versions.
 //
-// The writer does not store an object again that the parent version has at the same place, so an
-// unchanged directory takes no space. As with chunks, the writer compares only with the
-// neighbouring version: each object lives for an interval of versions. Keys ascend in the order of
-// storing, which keeps a version's objects together and the catalog's pages full.
+// The writer does not store an object again if the parent version has the same object at the same
+// place, so an unchanged directory takes no space. As with chunks, the writer compares only with
+// the neighbouring version: each object lives for an interval of versions. Keys ascend in the order
+// of storing, which keeps a version's objects together and the catalog's pages full.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +25,20 @@
 
 namespace varve::catalog {
 
-/// Returns the maximum raw size, in bytes, of an object of this table.
+/// Returns the maximum raw size, in bytes, of an object of `table`.
 [[nodiscard]] std::size_t object_bytes_max(meta::TableIndex table);
 
-/// Encode and decode an object's record of its raw bytes (docs/FORMAT.md §7). decode_object()
-/// verifies the raw bytes and allocates at most `bytes_max` for them.
+/// Encode and decode an object's record of the raw bytes (docs/FORMAT.md §7). decode_object()
+/// verifies the raw bytes and allocates at most `bytes_max` bytes.
 /// Errors: kCorrupt if the record is damaged or has more than `bytes_max` raw bytes.
 [[nodiscard]] std::string encode_object(std::string_view raw);
 [[nodiscard]] Result<std::string> decode_object(format::NodeId id, std::string_view record,
                                                 std::size_t bytes_max);
 
-/// Reads one series' objects; keeps recently used pages decoded. Thread-safe.
+/// Reads the objects of a series; caches recently used decoded pages. Thread-safe.
 class ObjectReader {
  public:
-  /// Keeps pages in `cache`; without it, the reader has one of its own.
+  /// Caches pages in `cache`; without `cache`, in a private cache.
   /// Lifetime: `catalog` and `cache` must outlive the reader.
   ObjectReader(const meta::Env& catalog, SeriesId series, PageCache* cache = nullptr)
       : catalog_(catalog),
@@ -51,8 +51,8 @@ class ObjectReader {
   /// older.
   [[nodiscard]] Result<std::shared_ptr<const format::DirPage>> page(format::NodeId id);
   /// Returns a decoded page that accounts for exactly `span` entries (as format::span_of_page).
-  /// Walks use it at each step down, so no tree has more entries than its root says, however often
-  /// it refers to the same page.
+  /// Walks call page() at each step down, so no tree has more entries than the root states, however
+  /// often the tree refers to the same page.
   /// Errors: as above, and kCorrupt for another number of entries.
   [[nodiscard]] Result<std::shared_ptr<const format::DirPage>> page(format::NodeId id,
                                                                     std::uint64_t span);
@@ -65,19 +65,19 @@ class ObjectReader {
     cache_.keep_leaf(std::move(leaf));
   }
   /// Returns the recipe of a file of `file_bytes` bytes.
-  /// Errors: kCorrupt if it is missing or damaged, or has another size.
+  /// Errors: kCorrupt if the recipe is missing or damaged, or has another size.
   [[nodiscard]] Result<std::shared_ptr<const format::Recipe>> recipe(format::NodeId id,
                                                                      std::uint64_t file_bytes);
-  /// Passes the runs of the same recipe to `visit`, in memory that does not grow with their number.
+  /// Passes the runs of a recipe to `visit`, in memory independent of the number of runs.
   /// Errors: as recipe(), perhaps after some runs were passed.
   [[nodiscard]] Result<void> for_each_run(format::NodeId id, std::uint64_t file_bytes,
                                           const format::RecipeDecoder::Visitor& visit);
 
   /// Returns an object's raw bytes, verified.
-  /// Errors: kCorrupt if it is missing or damaged, or has more than `bytes_max` raw bytes.
+  /// Errors: kCorrupt if the object is missing or damaged, or has more than `bytes_max` raw bytes.
   [[nodiscard]] Result<std::string> raw(meta::TableIndex table, format::NodeId id,
                                         std::size_t bytes_max);
-  /// Returns the XXH3-64 of the raw bytes, as the record holds it.
+  /// Returns the XXH3-64 of the raw bytes, as stored in the record.
   [[nodiscard]] Result<std::uint64_t> checksum(meta::TableIndex table, format::NodeId id);
 
  private:
@@ -91,7 +91,7 @@ class ObjectReader {
   PageCache& cache_;
 };
 
-/// The objects of one directory of the parent version: its pages and its files' recipes.
+/// The objects of a directory of the parent version: the directory's pages and the files' recipes.
 class PreviousObjects {
  public:
   PreviousObjects() = default;
@@ -103,14 +103,14 @@ class PreviousObjects {
   std::multimap<std::pair<meta::TableIndex, std::uint64_t>, format::NodeId> by_checksum_;
 };
 
-/// Stores a version's objects in batches: each flush is one transaction. Objects that a failed seal
-/// leaves are unreachable; the next attempt overwrites them. Not thread-safe.
+/// Stores a version's objects in batches, one transaction per flush. Objects left by a failed seal
+/// are unreachable, and are overwritten by the next attempt. Not thread-safe.
 class ObjectWriter {
  public:
   ObjectWriter(const meta::Env& catalog, ObjectReader& reader, SeriesId series, VersionNumber birth)
       : catalog_(catalog), reader_(reader), series_(series), birth_(birth) {}
 
-  /// Returns the id of the page: of an equal page in `previous`, or of the newly stored one. The
+  /// Returns the id of the page: of an equal page in `previous`, or of the newly stored page. The
   /// caller must put the children before.
   [[nodiscard]] Result<format::NodeId> put_page(const format::DirPage& page,
                                                 const PreviousObjects& previous);

@@ -16,31 +16,31 @@
 
 namespace varve::catalog {
 
-/// Keeps the decoded directory pages that were used last, of all series together. Thread-safe.
+/// Caches the most recently used decoded directory pages, of all series together. Thread-safe.
 class PageCache {
  public:
-  using Key = std::pair<SeriesId, std::uint64_t>;  ///< A series and the id of a page in it.
+  using Key = std::pair<SeriesId, std::uint64_t>;  ///< A series and the id of a page in the series.
   struct Page {
     std::shared_ptr<const format::DirPage> page;
     std::uint64_t span = 0;  ///< As format::span_of_page().
   };
 
   [[nodiscard]] std::optional<Page> find(const Key& key);
-  /// Keeps a page that takes `bytes` of memory.
+  /// Caches a page of `bytes` bytes of memory.
   void add(const Key& key, const Page& page, std::size_t bytes);
 
   /// A leaf page at its place in a version's tree.
   struct PlacedLeaf {
     Key root;  ///< Top page of the version's root directory.
     std::shared_ptr<const format::DirPage> page;
-    Rank first = 0;      ///< Rank of its first entry.
-    Rank end = 0;        ///< Rank after its last entry, and after all entries below that.
-    Rank directory = 0;  ///< Rank of the directory that has the page.
+    Rank first = 0;      ///< Rank of the first entry.
+    Rank end = 0;        ///< Rank after the last entry and everything below.
+    Rank directory = 0;  ///< Rank of the page's directory.
   };
-  /// Returns the leaf that keep_leaf() kept last, if it is in this tree and has the rank, or one
-  /// of its entries has it below itself.
+  /// Returns the leaf last kept by keep_leaf(), if the leaf belongs to the tree of `root` and has
+  /// `rank`, in or below its entries.
   [[nodiscard]] std::optional<PlacedLeaf> leaf_with(const Key& root, Rank rank);
-  /// Keeps a leaf in place of the one before.
+  /// Keeps a leaf in place of the previous leaf.
   void keep_leaf(PlacedLeaf leaf);
 
  private:

@@ -18,10 +18,10 @@ Error damaged(const char* what) {
   return {ErrorCode::kCorrupt, std::string("catalog: damaged record of ") + what};
 }
 
-// Returns the runs of the set from `from` on, or those below it.
+// Returns the runs of the set from kFirstPoolId on if `above`, else the runs below.
 base::IdRuns cut_at_pool(const base::IdRuns& chunks, bool above) {
   const auto& runs = chunks.runs();
-  // A run stays inside one birth, so none reaches across.
+  // A run stays inside one birth, so no run crosses kFirstPoolId.
   const auto at =
       std::lower_bound(runs.begin(), runs.end(), kFirstPoolId,
                        [](const base::IdRun& run, ChunkId first) { return run.first < first; });
@@ -37,8 +37,8 @@ Result<void> put_next_birth(meta::WriteTxn& txn, std::uint64_t birth) {
   return txn.put(meta::catalog::kSettings, kPoolBirthSetting, out);
 }
 
-// Returns the least birth above those of all chunks and aliases on record: an older setting that
-// was put back must not give their ids again. Ignores damaged records.
+// Returns the lowest birth above the births of all chunks and aliases on record: a restored older
+// setting must not repeat their ids. Ignores damaged records.
 VersionNumber birth_above_chunks(const meta::Txn& txn) {
   const auto birth_before_end = [&](meta::TableIndex table, std::string_view prefix) {
     auto cursor = meta::Cursor::open(txn, table);

@@ -13,23 +13,24 @@
 
 namespace varve::catalog {
 
-/// The beginning of the keys of these notes among the settings; the number of the series follows.
+/// The prefix of the notes' keys among the settings; the number of the series follows.
 inline constexpr std::string_view kRefusedSetting = "refused";
 
 /// The note of a refused store.
 struct RefusedRecord {
-  VersionNumber newest{};  ///< The series' newest sealed version at that time; 0 if it had none.
+  VersionNumber
+      newest{};  ///< The series' newest sealed version at the time of the store; 0 if none.
   RefusedStore store;
 };
 
-/// Returns the note of a series; nullopt without one.
+/// Returns the note of a series; nullopt if missing.
 /// Errors: kCorrupt.
 [[nodiscard]] Result<std::optional<RefusedRecord>> find_refused(const meta::Txn& txn,
                                                                 SeriesId series);
-/// Stores the note of a series in place of an earlier one.
+/// Stores the note of a series in place of an earlier note.
 [[nodiscard]] Result<void> put_refused(meta::WriteTxn& txn, SeriesId series,
                                        const RefusedRecord& record);
-/// Removes the note of a series, if there is one.
+/// Removes the note of a series, if present.
 [[nodiscard]] Result<void> erase_refused(meta::WriteTxn& txn, SeriesId series);
 
 }  // namespace varve::catalog

@@ -32,7 +32,7 @@ Result<void> put_sequence(meta::WriteTxn& txn, std::uint64_t sequence) {
 }
 
 bool counts_in_sequence(meta::TableIndex table, std::string_view key) {
-  // docs/FORMAT.md §7 has these names. The labels are written after a change of each (O20).
+  // docs/FORMAT.md §7 lists the names. The labels are written after each change of a setting (O20).
   constexpr std::array<std::string_view, 5> kSettings = {"arrange", kKeyCounterSetting,
                                                          "new_series", "pool_index", "upkeep"};
   switch (table) {

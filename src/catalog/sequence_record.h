@@ -10,7 +10,7 @@
 namespace varve::catalog {
 
 /// The key of the record among the settings: the number of changes of an encrypted repository that
-/// a user would miss. An older state of the repository has a lower one (docs/decisions/85).
+/// a user would miss. An older state of the repository has a lower number (docs/decisions/85).
 inline constexpr std::string_view kSequenceSetting = "sequence";
 
 /// Returns the number, or 0 if there is none. Errors: kCorrupt.
@@ -18,10 +18,10 @@ inline constexpr std::string_view kSequenceSetting = "sequence";
 [[nodiscard]] Result<void> put_sequence(meta::WriteTxn& txn, std::uint64_t sequence);
 [[nodiscard]] Result<std::uint64_t> decode_sequence(std::string_view bytes);
 
-/// Returns whether a change of this record of the catalog is one that a user would miss: of a
-/// series, a version or its lock, of a setting that a user chose, or of the keys.
+/// Returns whether a user would miss a change of the record: a change of a series, a version or its
+/// lock, of a setting chosen by a user, or of the keys.
 [[nodiscard]] bool counts_in_sequence(meta::TableIndex table, std::string_view key);
-/// Adds one to the number. Every commit with a change that counts does so.
+/// Adds 1 to the number. Part of every commit with a counted change.
 [[nodiscard]] Result<void> advance_sequence(meta::WriteTxn& txn);
 
 }  // namespace varve::catalog

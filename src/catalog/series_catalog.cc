@@ -62,7 +62,7 @@ std::optional<StoredName> stored_version_name(std::string_view bytes) {
   return StoredName{name, check_version_name(name, public_state).has_value()};
 }
 
-// Returns the name in a record's present value, for change_name(): an odd one if it is damaged.
+// Returns the name in a record's present value, for change_name(): an odd name if damaged.
 template <typename Decode>
 std::optional<StoredName> present_name(const meta::Txn& txn, meta::TableIndex table,
                                        const std::string& key, std::string& copy, Decode decode) {
@@ -73,7 +73,7 @@ std::optional<StoredName> present_name(const meta::Txn& txn, meta::TableIndex ta
   return decode(copy).value_or(StoredName{});
 }
 
-// Replaces the record's name if it is not allowed, and stores the reason in `name_fault`.
+// Replaces a forbidden name of the record, and stores the reason in `name_fault`.
 template <typename Record>
 void validate_name(Record& record, std::uint32_t number, const Result<void>& allowed) {
   if (allowed) return;
@@ -81,7 +81,7 @@ void validate_name(Record& record, std::uint32_t number, const Result<void>& all
   record.name = replacement_name(number);
 }
 
-// Makes every name unique. Of several records with the same name, the first keeps it.
+// Makes every name unique. Of several records with the same name, the first record keeps the name.
 template <typename Record, typename Number>
 void part_names(std::vector<Record>& records, Number number_of) {
   std::set<std::string_view> names;
@@ -113,7 +113,7 @@ SeriesInfo info_of(const SeriesRecord& record) {
 }
 
 Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes) {
-  // The store with the number 0 is that of the pool.
+  // The store with the number 0 is the pool's store.
   if (store_of(id) == kPoolStore) return damaged_record("series");
   base::ByteReader r(bytes);
   SeriesRecord record;
@@ -299,7 +299,7 @@ namespace {
 
 struct NewestVersions {
   std::optional<VersionRecord> sealed;
-  std::vector<VersionRecord> open;  // Those after it, newest first.
+  std::vector<VersionRecord> open;  // The versions after `sealed`, newest first.
 };
 
 Result<NewestVersions> newest_versions(const meta::Txn& txn, SeriesId series) {

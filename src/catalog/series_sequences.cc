@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kEntryBytes = 12;
 
-// Returns the record. Makes it if there is none yet: then labels of an earlier release exist, and
-// their numbers are not known.
+// Returns the record. Without a record, makes a new record: labels of an earlier release may exist,
+// with unknown numbers.
 Result<SeriesSequences> present_or_new(const meta::Txn& txn) {
   VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, kSeriesSequencesSetting));
   if (value) return decode_series_sequences(*value);
@@ -77,7 +77,7 @@ Result<void> note_series_change(meta::WriteTxn& txn, SeriesId series) {
   VARVE_TRY_ASSIGN(auto sequences, present_or_new(txn));
   auto& number = sequences[series];
   if (number == before + 1) return {};
-  number = before + 1;  // The commit takes it.
+  number = before + 1;  // The number of the commit.
   return put_series_sequences(txn, std::move(sequences));
 }
 

@@ -19,8 +19,8 @@ Error unknown_setting(const std::string& what) {
   return {ErrorCode::kUnsupported, "catalog: " + what + "; use a newer Varve"};
 }
 
-// A record has a checksum, so an unknown value is one of a newer Varve, which may have more behind
-// it.
+// A record has a checksum, so an unknown value belongs to a newer Varve, and may be followed by
+// more.
 Result<Placement> get_placement(base::ByteReader& r) {
   const std::uint64_t value = r.varint();
   if (!r.ok()) return damaged_settings();

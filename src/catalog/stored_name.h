@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The replacement that Varve shows for a stored name that the rules do not allow
-// (varve/version_name.h).
+// The displayed replacement of a forbidden stored name (varve/version_name.h).
 #pragma once
 
 #include <cstdint>
@@ -8,8 +7,8 @@
 
 namespace varve::catalog {
 
-/// Returns the name that Varve shows for the series or version with this number while the stored
-/// name is not allowed.
+/// Returns the name that Varve shows for the series or version `number` while the stored name is
+/// forbidden.
 [[nodiscard]] std::string replacement_name(std::uint32_t number);
 
 }  // namespace varve::catalog

@@ -15,10 +15,11 @@ namespace {
 
 constexpr std::string_view kUpkeepSetting = "upkeep";
 
-// The first varint says which optional values follow, and has the settings of two values.
+// The flags of the first varint: the optional values that follow, and the settings with two values.
 constexpr std::uint64_t kHasRate = 1;
 constexpr std::uint64_t kHasWithin = 2;
-constexpr std::uint64_t kByClaimed = 4;  // For earlier programs. Nothing depends on its absence.
+constexpr std::uint64_t kByClaimed =
+    4;  // For earlier programs. The absence of the flag has no meaning.
 constexpr std::uint64_t kHasLock = 8;
 constexpr std::uint64_t kBySealed = 16;
 constexpr std::uint64_t kNoGuard = 32;

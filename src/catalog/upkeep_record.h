@@ -8,7 +8,7 @@
 
 namespace varve::catalog {
 
-/// Returns the stored settings, or the initial ones if none are stored.
+/// Returns the stored settings, or the initial settings if none are stored.
 /// Errors: kCorrupt; kUnsupported for settings of a newer Varve.
 [[nodiscard]] Result<UpkeepSettings> find_upkeep_settings(const meta::Txn& txn);
 [[nodiscard]] Result<void> put_upkeep_settings(meta::WriteTxn& txn, const UpkeepSettings& settings);
