@@ -14,7 +14,7 @@ namespace varve::fs {
 class Caller {
  public:
   explicit Caller(fuse_req_t req) : req_(req), context_(*fuse_req_ctx(req)) {}
-  /// Makes a caller without a request, which has no supplementary groups.
+  /// Makes a caller without a request and without supplementary groups.
   explicit Caller(const fuse_ctx& context) : context_(context) {}
 
   [[nodiscard]] uid_t uid() const { return context_.uid; }
@@ -22,13 +22,13 @@ class Caller {
   [[nodiscard]] pid_t pid() const { return context_.pid; }
   [[nodiscard]] mode_t umask() const { return context_.umask; }
 
-  /// Returns true for root and for members of the group. These callers keep the set-group-ID bit
-  /// of the group's files where others lose it. Reads the caller's supplementary groups from /proc
-  /// if necessary.
+  /// Returns true for root and for members of the group. Root and members keep the set-group-ID bit
+  /// of the group's files in cases where the bit is cleared for other callers. Reads the caller's
+  /// supplementary groups from /proc if necessary.
   [[nodiscard]] bool is_root_or_in_group(std::uint32_t gid) const;
 
   /// Returns true if the caller is root with the capability CAP_SYS_ADMIN according to /proc.
-  /// Without that information, returns true for root.
+  /// Without the information from /proc, returns true for root.
   [[nodiscard]] bool is_administrator() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers the requests that commands send to a mount's daemon.
+// Answers the requests of commands to a mount's daemon.
 #pragma once
 
 #include "control/server.h"
@@ -8,8 +8,8 @@
 
 namespace varve::fs {
 
-/// Adds the handlers of all requests that use the repository. Lifetime: `repository` and `commands`
-/// must outlive the handlers.
+/// Adds the handlers of all requests to the repository. Lifetime: `repository` and `commands` must
+/// outlive the handlers.
 void add_command_handlers(Repository& repository, VersionCommands& commands,
                           control::Handlers& handlers);
 

@@ -8,8 +8,8 @@
 namespace varve::fs {
 
 /// Runs `service` in a new process without a terminal. Returns when `service` calls `ready`. If
-/// `service` fails before that, returns its error; later errors go to the system log. Must be
-/// called while the process has only one thread.
+/// `service` fails before the call, returns the error of `service`; later errors go to the system
+/// log. Must be called while the process has only one thread.
 [[nodiscard]] Result<void> run_as_daemon(
     const std::function<Result<void>(const std::function<void()>& ready)>& service);
 

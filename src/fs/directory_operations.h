@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests that list directories.
+// The requests for listings of directories.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -23,7 +23,7 @@ namespace varve::fs {
 /// Answers requests for open directories. Thread-safe.
 class DirectoryOperations {
  public:
-  /// The parts of the mount that the operations use.
+  /// Parts of the mount used by the operations.
   struct Parts {
     NodeTable& nodes;
     const NodeAttributes& attributes;
@@ -36,13 +36,13 @@ class DirectoryOperations {
 
   /// Opens a directory.
   [[nodiscard]] Result<Reply> opendir(fuse_ino_t ino, const fuse_file_info& info);
-  /// A part of a listing that the kernel asks for.
+  /// A part of a listing, as requested by the kernel.
   struct Page {
     std::size_t bytes_max;
     off_t offset;
     bool plus;  ///< With attributes: readdirplus.
   };
-  /// Lists entries. libfuse needs `req` to encode them.
+  /// Lists entries. libfuse needs `req` to encode the entries.
   [[nodiscard]] Result<Reply> readdir(fuse_req_t req, const Page& page, const fuse_file_info& info);
   /// Handles the end of an open directory.
   [[nodiscard]] Result<Reply> releasedir(const fuse_file_info& info);

@@ -9,13 +9,13 @@
 
 namespace varve::fs {
 
-/// Receives requests, and polls for the next one for a short time before it sleeps. A program that
-/// copies many small files sends its next request some microseconds after each reply. Waking a
-/// sleeping thread takes longer than that, and several times longer in a virtual machine. Must be
-/// used by one thread at a time.
+/// Receives requests, and polls for the next request for a short time before sleeping. A program
+/// copying many small files sends its next request some microseconds after each reply. Waking a
+/// sleeping thread takes longer, and several times longer in a virtual machine. Must be used by one
+/// thread at a time.
 ///
-/// The pauses between requests decide whether the receiver polls. A thread that loses the processor
-/// while it polls runs on a busy machine, and stops polling for a while.
+/// The pauses between requests decide whether the receiver polls. A thread preempted while polling
+/// runs on a busy machine, and stops polling for a while.
 class EagerReceiver {
  public:
   using Clock = std::chrono::steady_clock;
@@ -27,7 +27,7 @@ class EagerReceiver {
     std::function<Clock::time_point()> now = Clock::now;
   };
 
-  /// Polls for at most `longest` before it sleeps; zero = never polls.
+  /// Polls for at most `longest` before sleeping; zero = never polls.
   EagerReceiver(Calls calls, std::chrono::microseconds longest);
 
   /// Receives one request, as LoopPool::Calls::receive.

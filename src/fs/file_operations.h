@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests that open, write and close files of versions.
+// The requests to open, write and close files of versions.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -22,10 +22,10 @@
 
 namespace varve::fs {
 
-/// Answers requests for open files, except those of ReadOperations. Thread-safe.
+/// Answers requests for open files, except the requests of ReadOperations. Thread-safe.
 class FileOperations {
  public:
-  /// The parts of the mount that the operations use.
+  /// Parts of the mount used by the operations.
   struct Parts {
     NodeTable& nodes;
     const NodeAttributes& attributes;
@@ -45,7 +45,7 @@ class FileOperations {
   /// Writes all of `data`.
   [[nodiscard]] Result<Reply> write(const Caller& caller, fuse_ino_t ino, std::string_view data,
                                     off_t offset, const fuse_file_info& info);
-  /// Handles close(2) of one descriptor.
+  /// Handles close(2) of a descriptor.
   [[nodiscard]] Result<Reply> flush(const fuse_file_info& info);
   /// Handles the end of an open file.
   [[nodiscard]] Result<Reply> release(const fuse_file_info& info);
@@ -57,7 +57,7 @@ class FileOperations {
     off_t offset;
     off_t bytes;
   };
-  /// Allocates, zeroes or punches a part of a file. `mode` is that of fallocate(2).
+  /// Allocates, zeroes or punches a part of a file. `mode` is the mode of fallocate(2).
   [[nodiscard]] Result<Reply> fallocate(int mode, const Extent& extent, const fuse_file_info& info);
   /// A position in an open file.
   struct Place {
@@ -69,7 +69,7 @@ class FileOperations {
                                               std::size_t bytes);
 
  private:
-  /// Returns the reply to an open, or its error.
+  /// Returns the reply to an open request, or the error.
   [[nodiscard]] Result<Reply> open_sealed(const Node& node, fuse_ino_t ino, fuse_file_info info);
   [[nodiscard]] Result<Reply> open_unsealed(const Node& node, fuse_file_info info);
   [[nodiscard]] Result<Reply> open_beside(const Node& node, fuse_file_info info);

@@ -33,10 +33,10 @@
 
 namespace varve::fs {
 
-/// Holds the parts of a mount and connects them with a FUSE session. The groups of operations
-/// compute the replies to requests; the Responder sends them. Thread-safe. Work that always waits
-/// for the disk runs in a pool, except the reads of a single reader. Only a request that waits
-/// unexpectedly can therefore delay the loop, which LoopPool handles.
+/// Holds the parts of a mount and connects the parts with a FUSE session. The groups of operations
+/// compute the replies to requests; the Responder sends the replies. Thread-safe. Work that always
+/// waits for the disk runs in a pool, except the reads of a single reader. Only a request with an
+/// unexpected wait can therefore delay the loop; LoopPool handles the delay.
 class FrontEnd {
  public:
   /// `show` selects how files appear. Lifetime: `repository` must outlive the FrontEnd.
@@ -49,15 +49,17 @@ class FrontEnd {
   /// Connects the FrontEnd to a session mounted at `mount_point`. Must be called before the loop
   /// starts.
   void attach(fuse_session* session, std::string mount_point);
-  /// Runs the queued work, then releases all objects of the repository. Call it after the loop.
+  /// Runs the queued work, then releases all objects of the repository. Must be called after the
+  /// loop.
   void shut_down();
 
   /// Negotiates the features of the connection.
   void init(fuse_conn_info* connection);
   /// Stops answering requests for extended attributes if the mount shows only one sealed version,
-  /// which has none. Finds that out before it returns, or in the background for a large version.
+  /// and the version has no extended attributes. Searches for attributes before returning, or in
+  /// the background for a large version.
   void drop_needless_xattr_requests();
-  /// Returns whether another folder writes to the repository in its object store.
+  /// Returns whether another folder writes to the repository in the object store.
   [[nodiscard]] bool refuses_changes() const { return is_fenced(repository_); }
   /// Returns the space of the repository's file system.
   [[nodiscard]] Result<Reply> statfs();
@@ -73,7 +75,7 @@ class FrontEnd {
 
   /// Returns the series and versions: the root of the mount is set here, before attach().
   [[nodiscard]] VersionDirectory& versions() { return versions_; }
-  /// Returns the changes that commands ask for.
+  /// Returns the changes requested by commands.
   [[nodiscard]] VersionCommands& commands() { return commands_; }
 
  private:
@@ -98,7 +100,7 @@ class FrontEnd {
   ReadOperations read_operations_;
   FileOperations file_operations_;
   DirectoryOperations directory_operations_;
-  Responder responder_;  // Last, because its threads use all members above.
+  Responder responder_;  // Last, because the responder's threads use all members above.
 };
 
 }  // namespace varve::fs

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // File handles: name_to_handle_at(2), open_by_handle_at(2) and NFS.
 //
-// A handle contains a node id and a generation, and may be older than this mount. For a node id
-// that it does not know, the kernel looks up the name "."; to connect a directory with the mount's
-// root, it looks up "..". Node ids follow from the series and the version, except for very late
-// versions. They are therefore the same in every mount (SlotTable).
+// A handle contains a node id and a generation, and may be older than the mount. For an unknown
+// node id, the kernel looks up the name "."; to connect a directory with the mount's root, the
+// kernel looks up "..". Node ids follow from the series and the version, except for very late
+// versions. Node ids are therefore the same in every mount (SlotTable).
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -31,7 +31,7 @@ class HandleLookup {
   [[nodiscard]] Result<fuse_entry_param> look_up_parent(fuse_ino_t ino);
 
  private:
-  /// Returns the node of a file handle, after admitting it to this mount.
+  /// Returns the node of a file handle, after admitting the node id to the mount.
   [[nodiscard]] Result<Node> admitted(fuse_ino_t ino);
   [[nodiscard]] Result<fuse_entry_param> self_entry(fuse_ino_t ino);
   [[nodiscard]] Result<fuse_entry_param> parent_entry(fuse_ino_t ino);

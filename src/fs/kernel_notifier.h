@@ -10,7 +10,7 @@
 
 namespace varve::fs {
 
-/// Tells the kernel to drop parts of its caches. Thread-safe.
+/// Makes the kernel drop parts of the kernel's caches. Thread-safe.
 class KernelNotifier {
  public:
   /// Sets the session of the mount. Must be called before the loop starts.
@@ -21,13 +21,13 @@ class KernelNotifier {
   /// Returns whether the kernel already has another request for the daemon.
   [[nodiscard]] bool has_more_requests() const;
 
-  /// Drops the cached attributes of a node. Takes no lock that a waiting request may hold, so it is
+  /// Drops the cached attributes of a node. Takes no lock of a waiting request, so the call is
   /// allowed while the kernel waits for a reply.
   void forget_attributes(fuse_ino_t node) const;
   /// Drops the cached attributes and pages of a node, or the target of a link. Waits for requests
-  /// that read them. Not for a thread on which such a request may wait.
+  /// reading the node. Not for a thread on which a reading request may wait.
   void forget_pages(fuse_ino_t node) const;
-  /// Drops the cached name in a directory. Only for commands: the kernel must not get this
+  /// Drops the cached name in a directory. Only for commands: the kernel must not get the
   /// notification while a request holds the directory.
   void forget_name(fuse_ino_t directory, const std::string& name) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that receive and answer the kernel's requests.
+// The threads for receiving and answering the kernel's requests.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -18,22 +18,23 @@
 
 namespace varve::fs {
 
-/// A pool with one leader. The leader receives each request and answers it itself. It hands nothing
-/// over, which is faster than several threads that receive in turn. When a request keeps the leader
-/// waiting for longer than `patience`, for example for the disk, another thread becomes the leader.
-/// The late thread becomes a follower when its request is done. A request that waits therefore
-/// delays others by at most twice `patience`, with up to `threads_max` waiting requests at once. A
-/// leader that computes, or waits only for a processor, gets twenty times as long: on an overloaded
-/// machine, another leader would only add load.
+/// A pool with one leader. The leader receives each request and answers the request itself. Without
+/// a hand-over, one leader is faster than several threads receiving in turn. When a request keeps
+/// the leader waiting for longer than `patience`, for example for the disk, another thread becomes
+/// the leader. The late thread becomes a follower after its request. A waiting request therefore
+/// delays other requests by at most twice `patience`, with up to `threads_max` waiting requests at
+/// once. A leader that computes, or waits only for a processor, gets twenty times as long: on an
+/// overloaded machine, another leader would only add load.
 ///
-/// A watchdog thread checks the leader every `patience` while requests come. It sleeps after a time
-/// without requests, until the leader wakes it. CheckSchedule decides when the checks become rarer.
+/// A watchdog thread checks the leader every `patience` while requests come. After a time without
+/// requests, the watchdog sleeps until the leader wakes the watchdog. CheckSchedule decides when
+/// the checks become rarer.
 class LoopPool {
  public:
   struct Calls {
     /// Receives a request into `buffer`. Returns a positive number for a request, -EINTR to be
     /// called again, or any other number to end the pool. Allocates buffer->mem with malloc(3) if
-    /// it is null.
+    /// null.
     std::function<int(fuse_buf* buffer)> receive;
     /// Answers a request.
     std::function<void(const fuse_buf& request)> process;
@@ -41,7 +42,7 @@ class LoopPool {
     std::function<bool()> ended;
   };
   struct Limits {
-    std::chrono::milliseconds patience{2};  ///< Time that a request may delay others.
+    std::chrono::milliseconds patience{2};  ///< Time for which a request may delay other requests.
     std::size_t threads_max = 32;           ///< Limit on the number of threads.
   };
 
@@ -50,12 +51,11 @@ class LoopPool {
   LoopPool& operator=(const LoopPool&) = delete;
   ~LoopPool();
 
-  /// Runs the pool, with the calling thread as its first leader. Returns when the pool has ended
+  /// Runs the pool, with the calling thread as the first leader. Returns when the pool has ended
   /// and every received request is answered. Must be called only once.
   void run();
 
-  /// Sends `signal` to the thread that waits in receive(), if there is one. May be called from any
-  /// thread.
+  /// Sends `signal` to the thread waiting in receive(), if any. May be called from any thread.
   void interrupt(int signal);
 
  private:
@@ -71,9 +71,9 @@ class LoopPool {
   const Calls calls_;
   const Limits limits_;
 
-  // Odd while the leader processes a request. The leader increments it before and after each
-  // request. The watchdog takes the lead away by incrementing it too: the leader then finds another
-  // value than its own.
+  // Odd while the leader processes a request. The leader increments the number before and after
+  // each request. The watchdog takes the lead away by an increment too: the leader then finds a
+  // value different from its own.
   std::atomic<std::uint64_t> turn_{0};
   std::atomic<bool> watchdog_sleeps_{false};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The -o options of a mount, as varve(1), mount(8) and fstab(5) pass them.
+// The -o options of a mount, in the form of varve(1), mount(8) and fstab(5).
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace varve::fs {
 
 /// Whether a mount answers requests for extended attributes.
 enum class XattrAnswers : std::uint8_t {
-  kAuto,  ///< Unless it shows only one sealed version, which has none.
+  kAuto,  ///< Yes, unless the mount shows only one sealed version without extended attributes.
   kOn,
   kOff,
 };
@@ -29,7 +29,7 @@ struct MountOptions {
   std::optional<std::uint32_t> gid;
   std::optional<std::uint32_t> umask;
   std::string series;  ///< Series shown as the mount's root; "" = the whole repository.
-  /// Version of `series` shown as the root; "" = none, "latest" = the newest sealed one.
+  /// Version of `series` shown as the root; "" = none, "latest" = the newest sealed version.
   std::string version;
   std::string source;   ///< fsname: the source in the mount table; "" = the repository.
   std::string subtype;  ///< subtype: the type is fuse.SUBTYPE; "" = varve.
@@ -39,8 +39,8 @@ struct MountOptions {
   bool devices_work = false;         ///< dev; off unless asked for.
   bool no_execution = false;         ///< noexec.
   XattrAnswers xattrs = XattrAnswers::kAuto;
-  bool rmdir_deletes = false;                 ///< rmdir of a sealed version deletes it.
-  std::optional<std::uint32_t> rm_deletes_s;  ///< rm -r of a sealed version deletes it.
+  bool rmdir_deletes = false;                 ///< rmdir deletes sealed versions.
+  std::optional<std::uint32_t> rm_deletes_s;  ///< rm -r deletes sealed versions.
   /// Programs may keep files beside versions, and folders whose names match a pattern.
   std::optional<std::vector<std::string>> beside;
   /// Time to poll for the next request of a busy program before sleeping; 0 = none.
@@ -52,14 +52,14 @@ struct MountOptions {
 };
 
 /// Adds the options of one comma-separated list to `options`. "\," is a comma in a value. Ignores
-/// options that concern only mount(8) and fstab. `sloppy` ignores unknown options too.
-/// Errors: kInvalid for an unknown option or a bad value, with its name; kUnsupported for a known
-/// option that this version does not support.
+/// options for mount(8) and fstab only. `sloppy` ignores unknown options too.
+/// Errors: kInvalid for an unknown option or a bad value, with the option's name; kUnsupported for
+/// a known option without support in the present version of Varve.
 [[nodiscard]] Result<void> parse_mount_options(std::string_view list, bool sloppy,
                                                MountOptions& options);
 
 /// Checks the options for conflicts, after all lists are parsed.
-/// Errors: kInvalid for options that conflict.
+/// Errors: kInvalid for conflicting options.
 [[nodiscard]] Result<void> check_mount_options(const MountOptions& options);
 
 /// Parses a size such as "64M": a number with K, M, G or T for powers of 1024.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests that find, create, move and remove names.
+// The requests to find, create, move and remove names.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -22,10 +22,10 @@
 namespace varve::fs {
 
 /// Answers requests for names. Names of series and versions go to the VersionDirectory, names of
-/// files to their version. Thread-safe.
+/// files to the files' version. Thread-safe.
 class NameOperations {
  public:
-  /// The parts of the mount that the operations use.
+  /// Parts of the mount used by the operations.
   struct Parts {
     NodeTable& nodes;
     const NodeAttributes& attributes;
@@ -56,9 +56,9 @@ class NameOperations {
                                         const Wanted& wanted);
   /// Creates a series, a version, a directory in a version, or a folder beside versions.
   [[nodiscard]] Result<Reply> mkdir(const Caller& caller, fuse_ino_t parent, const Wanted& wanted);
-  /// Gives a file another name. A file of a sealed version is cloned into the open one.
+  /// Gives a file another name. A file of a sealed version is cloned into the open version.
   [[nodiscard]] Result<Reply> link(fuse_ino_t ino, fuse_ino_t parent, std::string_view name);
-  /// Removes a name of a file that is not a directory.
+  /// Removes a name of a file, but not of a directory.
   [[nodiscard]] Result<Reply> unlink(const Caller& caller, fuse_ino_t parent,
                                      std::string_view name);
   /// Removes a series, a version, an empty directory in a version, or a folder beside versions.
@@ -69,7 +69,8 @@ class NameOperations {
     fuse_ino_t directory;
     std::string_view name;
   };
-  /// Renames a version in its series, or a file in its version. `flags` are those of renameat2(2).
+  /// Renames a version inside a series, or a file inside a version. `flags` are the flags of
+  /// renameat2(2).
   [[nodiscard]] Result<Reply> rename(const Place& from, const Place& to, unsigned flags);
 
  private:
@@ -80,7 +81,7 @@ class NameOperations {
   /// Creates a file, a link or a folder beside versions.
   [[nodiscard]] Result<Reply> make_beside(const Caller& caller, const Node& directory,
                                           const Wanted& wanted);
-  /// Renames in a series or in a folder beside its versions.
+  /// Renames in a series or in a folder beside the versions of a series.
   [[nodiscard]] Result<Reply> rename_in_series(const Node& from, std::string_view name,
                                                const Node& to, std::string_view new_name,
                                                unsigned flags);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two numbers of a file: its node id, for the kernel, and its st_ino, for programs.
+// The two numbers of a file: the node id, for the kernel, and the st_ino, for programs.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace varve::fs {
 
 /// A file's identity between the kernel and the mount. A packed node id has the slot of the series
 /// or version, plus one, in bits 63..34. Bit 33 marks an inode of an open version, or of a file
-/// beside the versions of a series. Bits 32..0 hold
-/// the rank, the inode number or, in a series, one of the numbers below.
+/// beside the versions of a series. Bits 32..0 hold the rank, the inode number or, in a series,
+/// kSeriesDirectory or kSeriesLatest.
 struct NodeId {
   std::uint32_t slot = 0;
   bool open = false;
@@ -34,15 +34,15 @@ inline constexpr std::uint64_t kLowMax = (1ULL << 33) - 1;
 inline constexpr std::uint64_t kRootStIno = 1;
 /// Returns the generation of a series' nodes. Never 0, and the same in every mount.
 [[nodiscard]] std::uint32_t generation_of(const SeriesInfo& series);
-/// Returns the st_ino of a series and of its link `latest`. They are the same in every mount.
+/// Returns the st_ino of a series and of its link `latest`. Both are the same in every mount.
 [[nodiscard]] std::uint64_t st_ino_of_series(SeriesId series);
 [[nodiscard]] std::uint64_t st_ino_of_latest(SeriesId series);
-/// Returns the st_ino of a sealed entry. It is the same in every mount, before and after other
-/// versions are deleted. All names of a hard-linked file (link_group != 0) share one.
+/// Returns the st_ino of a sealed entry. The st_ino is the same in every mount, also after the
+/// deletion of other versions. All names of a hard-linked file (link_group != 0) share one st_ino.
 [[nodiscard]] std::uint64_t st_ino_of_sealed(SeriesId series, VersionNumber number, Rank rank,
                                              std::uint64_t link_group);
-/// Returns the st_ino of an open version's file. It is the same in every mount until the version is
-/// sealed.
+/// Returns the st_ino of an open version's file. The st_ino is the same in every mount until the
+/// version is sealed.
 [[nodiscard]] std::uint64_t st_ino_of_open(SeriesId series, VersionNumber number, Ino ino);
 
 }  // namespace varve::fs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects that the kernel knows: nodes by id, open files and directories by handle number.
+// The objects known to the kernel: nodes by id, open files and directories by handle number.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace varve::fs {
 
-/// The object that a node id names.
+/// The object with a node id.
 struct Node {
   enum class Kind { kRoot, kSeries, kLatest, kBeside, kOpen, kSealed, kRemoved };
   Kind kind = Kind::kRoot;
@@ -41,27 +41,27 @@ class NodeTable {
 
   /// Makes kRootNodeId mean `node_id`. Must be called before the first request.
   void set_root(std::uint64_t node_id) { root_ = node_id; }
-  /// Returns the node that kRootNodeId means; kRootNodeId itself for the whole repository.
+  /// Returns the node meant by kRootNodeId; kRootNodeId itself for the whole repository.
   [[nodiscard]] std::uint64_t root() const { return root_; }
 
-  /// Returns the object that a node id names.
-  /// Errors: kStale for a node that is gone, or that this mount has not seen.
+  /// Returns the object with a node id.
+  /// Errors: kStale for a removed node, or for a node unknown in the mount.
   [[nodiscard]] Result<Node> resolve(std::uint64_t node_id);
   /// Returns a file of an open version.
   /// Errors: as resolve(); kReadOnly in a sealed version; kNotFound for a removed directory;
   /// kUnsupported beside versions; kNotPermitted for the root or a series.
   [[nodiscard]] Result<Node> resolve_open(std::uint64_t node_id);
-  /// Loads the series or version of a node id from a file handle, which may be older than this
-  /// mount. Rejects ids that lead outside the mount's root, since an NFS client may forge one.
-  /// Errors: kStale if nothing has this id.
+  /// Loads the series or version of a node id from a file handle; the handle may be older than the
+  /// mount. Rejects ids outside the mount's root, since an NFS client may forge an id.
+  /// Errors: kStale if nothing has the id.
   [[nodiscard]] Result<void> admit(std::uint64_t node_id);
   /// Handles the kernel's release of a node: a removed file is no longer kept.
   void forget(std::uint64_t node_id) noexcept;
 
-  /// Returns the slot of a version, with its tree loaded.
+  /// Returns the slot of a version, and loads the version's tree.
   [[nodiscard]] Result<Slot*> load_version(const SeriesInfo& series, const VersionInfo& info);
 
-  /// Returns the series and versions that this mount has seen.
+  /// Returns the series and versions known in the mount.
   [[nodiscard]] SlotTable& slots() { return slots_; }
   /// Returns the open files, and below the open directories, by handle number.
   [[nodiscard]] HandleTable<FileHandle>& files() { return files_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The privileges that a file loses when a program writes to it.
+// The privileges of a file, and the loss of privileges by a write.
 #pragma once
 
 #include <atomic>
@@ -13,20 +13,19 @@
 
 namespace varve::fs {
 
-/// Removes set-user-ID and set-group-ID bits and capabilities from files that are written.
-/// Thread-safe.
+/// Removes set-user-ID and set-group-ID bits and capabilities from written files. Thread-safe.
 class Privileges {
  public:
   /// Lifetime: the arguments must outlive the object.
   Privileges(NodeTable& nodes, const KernelNotifier& kernel) : nodes_(nodes), kernel_(kernel) {}
 
-  /// Records that a file got privilege bits or a capability, which a later write must remove.
+  /// Records that a file got privilege bits or a capability, to be removed by a later write.
   void note() { given_.fetch_add(1); }
   /// Returns the number of notes, from 1. A handle checks its file's mode only after a change.
   [[nodiscard]] std::uint64_t count() const { return given_.load(); }
 
   /// Clears the file's set-user-ID and set-group-ID bits, unless root writes, and its capabilities.
-  /// For direct I/O the kernel leaves this to the daemon.
+  /// For direct I/O, the kernel leaves the clearing to the daemon.
   [[nodiscard]] Result<void> drop(const Caller& caller, fuse_ino_t ino, FileHandle& handle);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests that read open files.
+// The requests to read open files.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -30,8 +30,8 @@ class ReadOperations {
   ReadOperations(NodeTable& nodes, const KernelNotifier& kernel, BufferPool& buffers)
       : nodes_(nodes), kernel_(kernel), buffers_(buffers) {}
 
-  /// Selects whether the kernel reads without sending open and release, which saves two requests
-  /// per file. Only for a read-only mount, where all versions are sealed.
+  /// Selects whether the kernel reads without sending open and release, to save two requests per
+  /// file. Only for a read-only mount, where all versions are sealed.
   void set_opens_nothing(bool opens_nothing) { opens_nothing_ = opens_nothing; }
   [[nodiscard]] bool opens_nothing() const { return opens_nothing_; }
 
@@ -41,13 +41,13 @@ class ReadOperations {
     std::size_t bytes;
   };
   /// Reads a range of a file; fewer bytes only at the end. Lent bytes come first, then bytes in
-  /// memory, then the disk. Returns Later for a read that would delay other requests.
+  /// memory, then the disk. Returns Later if the read would delay later requests.
   [[nodiscard]] Result<Reply> read(const Caller& caller, fuse_ino_t ino, const Range& range,
                                    const fuse_file_info& info);
   /// Finds the next data or hole; `whence` must be SEEK_DATA or SEEK_HOLE.
   [[nodiscard]] Result<Reply> lseek(const Caller& caller, fuse_ino_t ino, off_t offset, int whence,
                                     const fuse_file_info& info);
-  /// Drops the files that are kept for reading without open. Must be called after the last request.
+  /// Drops the files kept for reading without open. Must be called after the last request.
   void clear() { recent_files_.clear(); }
 
  private:
@@ -60,8 +60,8 @@ class ReadOperations {
   NodeTable& nodes_;
   const KernelNotifier& kernel_;
   BufferPool& buffers_;
-  /// Number of further reads of sealed files to run in the pool if they need the disk. Set after
-  /// several reads were pending at once. At 0, the loop serves them itself.
+  /// Number of further reads of sealed files to run in the pool if the disk is needed. Set after
+  /// several reads were pending at once. At 0, the loop serves the reads itself.
   std::atomic<int> reads_to_hand_over_ = 0;
   std::atomic<bool> opens_nothing_ = false;
   RecentFiles recent_files_;

@@ -16,14 +16,14 @@
 namespace varve::fs {
 
 /// The files that processes read last, for mounts where the kernel sends no open. Each process has
-/// its own handle of a file, so that two sequential readers do not look like one random reader. The
-/// number is small because the recipe of a file with a million extents takes many megabytes.
-/// Thread-safe.
+/// a separate handle of a file: with a shared handle, two sequential readers would look like a
+/// random reader. The number is small because the recipe of a file with a million extents takes
+/// many megabytes. Thread-safe.
 class RecentFiles {
  public:
   static constexpr std::size_t kFilesMax = 32;
 
-  /// Returns the handle of a file and a process; null if it was not kept.
+  /// Returns the handle of a file and a process; null if no handle was kept.
   [[nodiscard]] std::shared_ptr<FileHandle> find(fuse_ino_t ino, pid_t reader) {
     const std::lock_guard lock(mutex_);
     for (auto at = files_.begin(); at != files_.end(); ++at) {
@@ -33,7 +33,7 @@ class RecentFiles {
     }
     return nullptr;
   }
-  /// Keeps a handle. Drops the least recently used one if there are more than kFilesMax.
+  /// Keeps a handle. Drops the least recently used handle if there are more than kFilesMax.
   void add(fuse_ino_t ino, pid_t reader, std::shared_ptr<FileHandle> handle) {
     std::list<File> last;  // Destroyed after the lock is released.
     const std::lock_guard lock(mutex_);

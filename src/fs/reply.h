@@ -28,13 +28,13 @@ struct Reply;
 
 /// Success without a value.
 struct Done {};
-/// An errno that POSIX or the FUSE protocol prescribes for this request. Nothing is logged.
+/// An errno prescribed by POSIX or the FUSE protocol for the request. Nothing is logged.
 struct Refusal {
   int errno_value;
 };
-/// The end of a request that the kernel expects no reply to.
+/// The end of a request without a reply.
 struct NoReply {};
-/// A name's node. Node id 0 means that the name does not exist, which the kernel may cache.
+/// A name's node. Node id 0 means a name that does not exist; the kernel may cache the absence.
 struct EntryReply {
   fuse_entry_param entry;
 };
@@ -86,7 +86,7 @@ struct WriteReply {
 struct OffsetReply {
   off_t offset;
 };
-/// The value that an ioctl(2) returns in its argument.
+/// The value returned by an ioctl(2) in its argument.
 struct IoctlReply {
   std::string value;
 };
@@ -94,17 +94,18 @@ struct SpaceReply {
   struct statvfs values;
 };
 
-/// The threads that run requests outside the loop. Requests to sealed versions have their own
-/// threads, so that they never wait behind requests that wait for a writer.
+/// The threads for requests outside the loop. Requests to sealed versions have separate threads,
+/// and so never wait behind requests waiting for a writer.
 enum class Workers { kGeneral, kSealed };
 
-/// The rest of a request that waits for the disk. A worker runs `work`, whose result is the reply.
+/// The rest of a request that waits for the disk. A worker runs `work` and sends the result as the
+/// reply.
 struct Later {
   std::function<Result<Reply>()> work;
   Workers workers = Workers::kGeneral;
 };
 
-/// The outcome of a request, with all memory that the message to the kernel refers to.
+/// The outcome of a request, with all memory used by the message to the kernel.
 struct Reply {
   using Content =
       std::variant<Done, Refusal, NoReply, EntryReply, AttributeReply, OpenReply, CreateReply,
@@ -123,14 +124,14 @@ struct Reply {
 [[nodiscard]] Result<Reply> done_or(Result<void> result);
 /// Returns the entry, or the error.
 [[nodiscard]] Result<Reply> entry_or(Result<fuse_entry_param> entry);
-/// Returns `value`, its size if the caller has no room for a value (`room` is 0), or ERANGE if the
-/// value does not fit.
+/// Returns `value`, the size of `value` if the caller has no room for a value (`room` is 0), or
+/// ERANGE if the value does not fit.
 [[nodiscard]] Reply value_reply(std::string value, std::size_t room);
 
 /// Returns whether send_reply() replies with an errno.
 [[nodiscard]] bool is_errno(const Result<Reply>& result);
-/// Sends the result of an operation to the kernel. This is the only function that replies. An
-/// error is logged with the operation's name and becomes an errno. The result must not be Later.
+/// Sends the result of an operation to the kernel. No other function replies. An error is logged
+/// with the operation's name and becomes an errno. The result must not be Later.
 void send_reply(fuse_req_t req, const char* operation, const Result<Reply>& result);
 
 }  // namespace varve::fs

@@ -9,7 +9,7 @@
 
 namespace varve::fs {
 
-/// The kinds of requests that the kernel sends.
+/// The kinds of the kernel's requests.
 enum class Operation : std::uint8_t {
   kLookup,
   kForget,
@@ -48,7 +48,7 @@ enum class Operation : std::uint8_t {
 inline constexpr std::size_t kOperationCount =
     static_cast<std::size_t>(Operation::kCopyFileRange) + 1;
 
-/// Returns the name of the system call, for the log. Several operations may share one.
+/// Returns the name of the system call, for the log. Several operations may share a name.
 [[nodiscard]] const char* log_name(Operation operation);
 
 /// The metrics of the kernel's requests, by operation.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the kernel's requests and sends their replies.
+// Runs the kernel's requests and sends the replies.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -18,23 +18,23 @@
 
 namespace varve::fs {
 
-/// Runs each operation, sends its reply exactly once, and measures the time until then. Operations
-/// that return Later continue in a pool of threads. Thread-safe.
+/// Runs each operation, sends the reply exactly once, and measures the time until the reply.
+/// Operations returning Later continue in a pool of threads. Thread-safe.
 class Responder {
  public:
   /// Lifetime: `registry` must outlive the responder.
   explicit Responder(base::Metrics& registry);
 
-  /// Runs `work`, which returns the Result<Reply> of an operation, and sends the reply. An
+  /// Runs `work`, a function returning the Result<Reply> of an operation, and sends the reply. An
   /// exception must not pass through libfuse's C frames, so a stray exception becomes EIO.
   template <typename Work>
   void answer(fuse_req_t req, Operation operation, const Work& work) {
     metrics_.in_progress().add();
     run({req, operation, Clock::now()}, work);
   }
-  /// Runs `task`, which belongs to no request, in a thread.
+  /// Runs `task`, a task without a request, in a thread.
   void run_in_background(std::function<void()> task) { general_->run(std::move(task)); }
-  /// Runs the queued work and ends the threads. Nothing may be answered after it.
+  /// Runs the queued work and ends the threads. No request may be answered after the call.
   void shut_down();
 
  private:

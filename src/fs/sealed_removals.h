@@ -21,19 +21,18 @@
 
 namespace varve::fs {
 
-/// Remembers the names that programs have removed in sealed versions, and hides them from the
-/// mount. Nothing else changes: the version goes as a whole when its root is removed. If nothing
-/// was removed from a version for ShowOptions::rm_deletes_s, all its names are visible again.
-/// Thread-safe.
+/// Remembers the names removed by programs in sealed versions, and hides the names in the mount.
+/// Nothing else changes: removing the root deletes the whole version. If nothing was removed from a
+/// version for ShowOptions::rm_deletes_s, all names are visible again. Thread-safe.
 class SealedRemovals {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Limit of RankSet::ranges() for one version: about 16 MiB.
+  /// Limit of RankSet::ranges() for each version: about 16 MiB.
   static constexpr std::size_t kRangesMax = 1U << 18;
-  /// Limit of removals that stop, for one version and mount.
+  /// Limit on the number of stopped removals, for each version and mount.
   static constexpr std::size_t kStoppedMax = 64;
 
-  /// Lifetime: the arguments must outlive the object. Tests pass their own `now`.
+  /// Lifetime: the arguments must outlive the object. Tests pass a fake clock as `now`.
   SealedRemovals(Repository& repository, const ShowOptions& show,
                  std::function<Clock::time_point()> now = Clock::now)
       : repository_(repository), show_(show), now_(std::move(now)) {}
@@ -43,7 +42,7 @@ class SealedRemovals {
     return show_.rm_deletes_s.has_value() && !repository_.read_only();
   }
   /// Returns whether the caller may delete versions: root, or the owner of the series' directory.
-  /// Permission bits inside a version give no right to it.
+  /// Permission bits inside a version give no right to delete the version.
   [[nodiscard]] bool may_remove(const Caller& caller) const {
     return caller.uid() == 0 || caller.uid() == show_.uid.value_or(show_.owner_uid);
   }
@@ -53,7 +52,7 @@ class SealedRemovals {
   /// Returns whether a name was removed. Costs nothing while no removal is under way.
   [[nodiscard]] bool hides(Slot& slot, Rank rank);
   /// Returns whether a directory of a sealed version has no visible name.
-  /// Errors: those of VersionReader::list().
+  /// Errors: the errors of VersionReader::list().
   [[nodiscard]] Result<bool> is_empty(Slot& slot, VersionReader& reader, Rank directory);
 
   enum class What { kFile, kDirectory };
@@ -61,7 +60,7 @@ class SealedRemovals {
   /// Errors: kNotFound; kIsDirectory, kNotDirectory or kNotEmpty as unlink(2) and rmdir(2);
   /// kNotPermitted or kBusy if the version cannot be deleted now; kNoSpace above the limits.
   [[nodiscard]] Result<void> remove(const Node& directory, std::string_view name, What what);
-  /// Drops what is remembered about a version that was deleted.
+  /// Forgets the removal in a version, after the version was deleted.
   void forget(Slot& slot);
 
  private:
@@ -69,9 +68,10 @@ class SealedRemovals {
     RankSet hidden;
     Clock::time_point last;
   };
-  /// Returns the removal in a version, unless it has stopped. The caller holds the mutex.
+  /// Returns the removal in a version; null if there is no removal, or if the removal has stopped.
+  /// The caller holds the mutex.
   Removal* find(Slot& slot);
-  /// Begins a removal, after checking that the version can be deleted.
+  /// Begins a removal, after checking for permission to delete the version.
   [[nodiscard]] Result<void> begin(Slot& slot, const std::string& name);
 
   Repository& repository_;
@@ -80,7 +80,7 @@ class SealedRemovals {
   std::atomic<bool> any_ = false;  ///< False: `removals_` is empty.
   std::mutex mutex_;               // Innermost.
   std::unordered_map<const Slot*, Removal> removals_;
-  /// The refusal that was logged last.
+  /// The refusal logged last.
   struct Refused {
     const Slot* slot;
     ErrorCode code;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The series and versions that the kernel has seen in this mount. A slot lives as long as the
-// mount, so a node id can be translated without counting the kernel's references. The index of a
-// slot follows from the series and the version if their numbers fit. Such node ids are the same in
-// all mounts, as file handles require.
+// The series and versions known to the kernel in a mount. A slot lives as long as the mount, so a
+// node id can be translated without counting the kernel's references. The index of a slot follows
+// from the series and the version if both numbers fit. Node ids with a fitting index are the same
+// in all mounts, as file handles require.
 #pragma once
 
 #include <sys/stat.h>
@@ -30,7 +30,7 @@
 
 namespace varve::fs {
 
-/// A series, or (number != 0) one version of it. Thread-safe.
+/// A series, or (number != 0) a version of a series. Thread-safe.
 class Slot {
  public:
   Slot(std::uint32_t index, SeriesInfo series, VersionNumber number)
@@ -40,26 +40,27 @@ class Slot {
         generation_(generation_of(series_)) {}
 
   [[nodiscard]] std::uint32_t index() const { return index_; }
-  /// Returns the series as it was found first. Its name may have changed: see series_name().
+  /// Returns the series as first found. The name may have changed: see series_name().
   [[nodiscard]] const SeriesInfo& series() const { return series_; }
   [[nodiscard]] std::string series_name() const;
   void rename_series(std::string name);
   [[nodiscard]] VersionNumber number() const { return number_; }
   [[nodiscard]] bool is_series() const { return number_ == VersionNumber{}; }
-  /// Returns a number that distinguishes file handles of this series from those of another
-  /// repository with the same numbers.
+  /// Returns a number to distinguish file handles of the series from handles of another repository
+  /// with the same numbers.
   [[nodiscard]] std::uint32_t generation() const { return generation_; }
 
-  /// Returns the generation of a directory of a sealed version. It grows by one each time the
-  /// directory was removed and came back: the kernel never again reads a directory that rmdir(2)
-  /// has removed, as long as a process uses it, and needs another inode.
+  /// Returns the generation of a directory of a sealed version. The generation grows by 1 each time
+  /// the directory was removed and came back: after rmdir(2), the kernel never reads the directory
+  /// again while a process uses the directory, and so needs another inode.
   [[nodiscard]] std::uint32_t generation_of_directory(Rank rank) const;
   /// Returns the number of calls of note_returned().
   [[nodiscard]] std::size_t times_returned() const;
-  /// Notes that removed entries are visible again.
+  /// Records the removed entries that are visible again.
   void note_returned(RankSet entries);
 
-  /// The tree of a version. Exactly one member is set, or none after the version is deleted.
+  /// The tree of a version. Exactly one member is set, or no member after the deletion of the
+  /// version.
   struct Tree {
     std::shared_ptr<VersionWriter> writer;
     std::shared_ptr<VersionReader> reader;
@@ -70,18 +71,19 @@ class Slot {
   void set_writer(std::shared_ptr<VersionWriter> writer);
   /// Sets the tree of a sealed version.
   void set_reader(std::shared_ptr<VersionReader> reader);
-  /// Replaces the open version by `reader`. `outcome` translates inode numbers that the kernel
-  /// still holds.
+  /// Replaces the open version by `reader`. `outcome` translates inode numbers still held by the
+  /// kernel.
   void seal(const SealOutcome& outcome, std::shared_ptr<VersionReader> reader);
   /// Drops the tree, after the version was deleted.
   void drop();
-  /// Marks the series, or the root directory of the version, as removed. A program may still have
-  /// it as its current directory: `last` holds the attributes for stat(2).
+  /// Marks the series, or the root directory of the version, as removed. A program may still use
+  /// the directory as current directory: `last` holds the attributes for stat(2).
   void remove(const struct stat& last);
-  /// Returns the attributes that remove() has set; nullopt if it was not called.
+  /// Returns the attributes set by remove(); nullopt before remove().
   [[nodiscard]] std::optional<struct stat> removed() const;
 
-  /// Returns the rank that an inode of the open version got, if it was sealed in this mount.
+  /// Returns the rank given by the seal to an inode of the open version, if the version was sealed
+  /// in the mount.
   [[nodiscard]] std::optional<Rank> rank_of(Ino ino) const;
 
  private:
@@ -101,20 +103,19 @@ class Slot {
 /// The slots of a mount. Slots never move. Thread-safe.
 class SlotTable {
  public:
-  /// Returns the slot of a series. Adds it if necessary.
+  /// Returns the slot of a series. Adds the slot if necessary.
   Slot& series(const SeriesInfo& series);
-  /// Returns the slot of a version, without a tree if it is new.
+  /// Returns the slot of a version. A new slot has no tree.
   Slot& version(const SeriesInfo& series, VersionNumber number);
-  /// Returns the series and version that have this index in every mount; nullopt for an index from
-  /// the counter.
+  /// Returns the series and version with the index in every mount; nullopt for an index from the
+  /// counter.
   [[nodiscard]] static std::optional<std::pair<SeriesId, VersionNumber>> place_of(
       std::uint32_t index);
-  /// Returns the slot with this index, or null.
+  /// Returns the slot with the index, or null.
   [[nodiscard]] Slot* find(std::uint32_t index);
-  /// Returns the slot of a version, or of a series for number 0. Returns null if this mount has not
-  /// seen it.
+  /// Returns the slot of a version, or of a series for number 0; null if unknown in the mount.
   [[nodiscard]] Slot* find(SeriesId series, VersionNumber number);
-  /// Sets the name of a series in all its slots.
+  /// Sets the name of a series in all slots of the series.
   void rename_series(SeriesId series, const std::string& name);
   /// Drops the trees of all versions. Must be called before the repository is closed.
   void drop_all();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps by which versions are sealed and deleted while the kernel holds their files.
+// The steps of sealing and deleting versions while the kernel holds files of the versions.
 #pragma once
 
 #include <chrono>
@@ -29,28 +29,28 @@ class VersionChanges {
   VersionChanges(Repository& repository, NodeTable& nodes, const KernelNotifier& kernel)
       : repository_(repository), nodes_(nodes), kernel_(kernel) {}
 
-  /// Returns the mutex that prevents two seals in one series, or a seal and the opening of the next
-  /// version, from running at once. Lock order: before any lock of a slot.
+  /// Returns the mutex against two concurrent seals in a series, and against a seal during the
+  /// opening of the next version. Lock order: before any lock of a slot.
   [[nodiscard]] std::mutex& mutex_of(SeriesId series);
 
-  /// Seals a version and switches its slot to the sealed tree. Caller holds mutex_of(series).
+  /// Seals a version and switches the version's slot to the sealed tree. Caller holds
+  /// mutex_of(series).
   [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
                                          std::string_view new_name, SealMode mode = SealMode::kEnd,
                                          SealWriters writers = SealWriters::kRefuse);
-  /// As seal(), but waits briefly for the kernel to report files that were just closed.
+  /// As seal(), but waits briefly for the kernel to report recently closed files.
   [[nodiscard]] Result<SealOutcome> seal_after_last_close(SeriesId series, VersionNumber number,
                                                           std::string_view new_name);
-  /// Seals the version that Repository::open_version() would seal. Returns its name, or "". Caller
-  /// holds mutex_of(series).
+  /// Seals the version to be sealed by Repository::open_version(). Returns the version's name, or
+  /// "" if there is no version to seal. Caller holds mutex_of(series).
   [[nodiscard]] Result<std::string> end_present_version(const SeriesInfo& series,
                                                         std::string_view new_name,
                                                         VersionNumber source);
-  /// Deletes sealed versions, but waits briefly for the kernel to report files that were just
-  /// closed.
+  /// Deletes sealed versions, but waits briefly for the kernel to report recently closed files.
   [[nodiscard]] Result<DeletionForecast> delete_after_last_close(
       SeriesId series, const std::vector<VersionNumber>& numbers, const DeletionOptions& options);
 
-  /// Counts one more closed writer, for which a seal may wait.
+  /// Counts a closed writer. A seal may be waiting for the close.
   void note_closed_writer();
   /// Waits until a writer is closed, at most until `end`. Returns false if none was closed after
   /// closed_writers() had returned `seen`.
@@ -60,10 +60,10 @@ class VersionChanges {
 
   /// Makes the kernel read the attributes of a series' `latest` again.
   void forget_latest(SeriesId series);
-  /// Makes the kernel look up these names in a series again. Only for commands
+  /// Makes the kernel look up the names in a series again. Only for commands
   /// (KernelNotifier::forget_name).
   void forget_names(SeriesId series, const std::vector<std::string>& names);
-  /// Makes the kernel look up these series again. Only for commands.
+  /// Makes the kernel look up the series again. Only for commands.
   void forget_series_names(const std::vector<std::string>& names);
   /// Drops the kernel's cache of open files in deleted versions. Only for commands.
   void forget_contents(SeriesId series, const std::vector<VersionNumber>& numbers);
@@ -76,7 +76,7 @@ class VersionChanges {
   std::mutex mutexes_mutex_;  // Taken last.
   std::map<SeriesId, std::mutex> mutexes_;
 
-  // Guards the count of closed writers. Taken with no other lock held.
+  // Guards the count of closed writers. No lock is held when the mutex is taken.
   std::mutex writers_mutex_;
   std::uint64_t writers_closed_ = 0;
   std::condition_variable writers_left_;

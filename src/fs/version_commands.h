@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of versions that commands ask a mount's daemon for.
+// Changes of versions, requested from a mount's daemon by commands.
 #pragma once
 
 #include <functional>
@@ -18,32 +18,33 @@
 namespace varve::fs {
 
 /// Opens, seals and deletes versions for commands, and notifies the kernel. Thread-safe. Must not
-/// be called for a request of the kernel, which may hold the directory that a notification needs.
+/// be called for a request of the kernel: the request may hold the directory needed by a
+/// notification.
 class VersionCommands {
  public:
   /// Lifetime: the arguments must outlive the object.
   VersionCommands(Repository& repository, NodeTable& nodes, VersionChanges& changes)
       : repository_(repository), nodes_(nodes), changes_(changes) {}
 
-  /// Seals a version as the request says. The caller has found the version that it names. Stops
-  /// waiting once `cancelled` returns true.
+  /// Seals a version as the request says. The caller has found the version named by the request.
+  /// Stops waiting once `cancelled` returns true.
   [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
                                          const control::SealRequest& request,
                                          const std::function<bool()>& cancelled);
-  /// Opens a version, after sealing the present one as Repository::open_version() does.
-  /// Errors: kReadOnly if another folder writes to the repository in its object store.
+  /// Opens a version, after sealing the present version as Repository::open_version() does.
+  /// Errors: kReadOnly if another folder writes to the repository in the object store.
   [[nodiscard]] Result<VersionInfo> open_version(const SeriesInfo& series, std::string_view name,
                                                  const NewFile& root);
-  /// Opens a version with the tree of `source`, after sealing the present one.
+  /// Opens a version with the tree of `source`, after sealing the present version.
   /// Errors: as open_version().
   [[nodiscard]] Result<VersionInfo> clone_version(const SeriesInfo& series, VersionNumber source,
                                                   std::string_view name);
-  /// Drops an open version with all its files.
+  /// Drops an open version with all files of the version.
   /// Errors: kBusy while files are open for writing.
   [[nodiscard]] Result<void> discard_version(SeriesId series, VersionNumber number);
   /// Renames a sealed version.
   [[nodiscard]] Result<void> rename_version(const VersionInfo& version, std::string_view new_name);
-  /// Renames a series that has no open version.
+  /// Renames a series without an open version.
   [[nodiscard]] Result<void> rename_series(const SeriesInfo& series, std::string_view new_name);
   /// Deletes sealed versions as Repository::delete_versions() does.
   [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
@@ -51,9 +52,9 @@ class VersionCommands {
                                                          const DeletionOptions& options = {});
 
  private:
-  /// Errors: kReadOnly once another folder writes to the repository in its object store.
+  /// Errors: kReadOnly once another folder writes to the repository in the object store.
   [[nodiscard]] Result<void> check_changes() const;
-  /// Drops the slots of versions in `before` that the repository no longer has.
+  /// Drops the slots of versions in `before` that were deleted from the repository.
   void drop_deleted(SeriesId series, const std::vector<VersionInfo>& before);
 
   Repository& repository_;

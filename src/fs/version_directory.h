@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two upper levels of the mount: the root with its series, and a series with its versions.
+// The two upper levels of the mount: the root with the series, and each series with its versions.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -27,16 +27,16 @@ namespace varve::fs {
 
 /// Name of the link to a series' newest sealed version.
 inline constexpr std::string_view kLatestName = "latest";
-/// Prefix of the attributes that Varve itself provides at the root of a version or of the mount.
-/// listxattr(2) hides them, so that cp, rsync and comparisons ignore them. All other files may have
-/// any attributes with this prefix.
+/// Prefix of Varve's own attributes at the root of a version or of the mount. listxattr(2) hides
+/// Varve's attributes, so cp, rsync and comparisons ignore the attributes. All other files may have
+/// any attributes with the prefix.
 inline constexpr std::string_view kOwnXattrPrefix = "user.varve.";
 
 /// Finds, creates, removes, renames and lists series and versions by name, for requests of the
 /// kernel. Thread-safe.
 class VersionDirectory {
  public:
-  /// The parts of the mount that change versions.
+  /// Parts of the mount for changing versions.
   struct Changes {
     VersionChanges& versions;
     SealedRemovals& removals;
@@ -52,7 +52,7 @@ class VersionDirectory {
         removals_(changes.removals),
         beside_(changes.beside) {}
 
-  /// Sets the root of the mount: a series, one version of it, or, with "" for both, the whole
+  /// Sets the root of the mount: a series, a version of a series, or, with "" for both, the whole
   /// repository. Must be called before the first request.
   /// Errors: kNotFound, with the missing name.
   [[nodiscard]] Result<void> set_root(const std::string& series, const std::string& version);
@@ -66,27 +66,27 @@ class VersionDirectory {
   /// Errors: kNotFound.
   [[nodiscard]] Result<fuse_entry_param> look_up_series(std::string_view name);
   /// Returns the entry of a version, of a file beside the versions, or of `latest`. The first
-  /// lookup of a version loads it from disk. Errors: kNotFound.
+  /// lookup of a version loads the version from disk. Errors: kNotFound.
   [[nodiscard]] Result<fuse_entry_param> look_up_version(const Node& series_node,
                                                          std::string_view name);
   /// Creates a series.
-  /// Errors: those of Repository::create_series().
+  /// Errors: the errors of Repository::create_series().
   [[nodiscard]] Result<fuse_entry_param> make_series(std::string_view name);
-  /// Opens a version, after sealing the present one as Repository::open_version() does.
-  /// Errors: those of Repository::open_version().
+  /// Opens a version, after sealing the present version as Repository::open_version() does.
+  /// Errors: the errors of Repository::open_version().
   [[nodiscard]] Result<fuse_entry_param> make_version(const SeriesInfo& series,
                                                       std::string_view name, const NewFile& root);
   /// Removes an empty series.
-  /// Errors: kNotFound; kNotEmpty if it has versions.
+  /// Errors: kNotFound; kNotEmpty if the series has versions.
   [[nodiscard]] Result<void> remove_series(std::string_view name);
-  /// Removes an open, empty version. Deletes a sealed one with ShowOptions::rmdir_deletes, or with
-  /// rm_deletes once all its names are removed.
+  /// Removes an open, empty version. Deletes a sealed version with ShowOptions::rmdir_deletes, or
+  /// with rm_deletes once all names of the version are removed.
   /// Errors: kReadOnly or kNotEmpty for a sealed version otherwise; kNotPermitted for `latest`;
-  /// kBusy while files are open; those of Repository::delete_versions().
+  /// kBusy while files are open; the errors of Repository::delete_versions().
   [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
-  /// Renames a version. Seals an open one whose name is no longer a partial one.
-  /// Errors: kExists; kNotPermitted for `latest` and for a complete name that becomes partial;
-  /// kBusy if files of a version to seal are open for writing.
+  /// Renames a version. Seals an open version if the new name no longer ends in `.partial`.
+  /// Errors: kExists; kNotPermitted for `latest` and for a partial name in place of a complete
+  /// name; kBusy if files of a version to seal are open for writing.
   [[nodiscard]] Result<void> rename_version(const SeriesInfo& series, std::string_view name,
                                             std::string_view new_name);
 
@@ -99,12 +99,12 @@ class VersionDirectory {
                                                      std::string_view name);
 
  private:
-  /// Returns the entry of a version, after loading it.
+  /// Returns the entry of a version, after loading the version.
   [[nodiscard]] Result<fuse_entry_param> version_entry(const SeriesInfo& series,
                                                        const VersionInfo& info);
-  /// Deletes a sealed version, if the mount's options allow that.
+  /// Deletes a sealed version, if allowed by the mount's options.
   [[nodiscard]] Result<void> delete_sealed(const SeriesInfo& series, const VersionInfo& info);
-  /// Returns the attributes that a version's root has after its removal.
+  /// Returns the attributes of a version's root after the root's removal.
   [[nodiscard]] std::optional<struct stat> last_attributes(const Slot* slot) const;
 
   Repository& repository_;
