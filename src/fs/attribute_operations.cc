@@ -36,8 +36,8 @@ Result<Reply> AttributeOperations::getattr(fuse_ino_t ino) {
   return Reply(AttributeReply{values, attributes_.timeout_s(node)});
 }
 
-// Changes the attributes of a removed version or series, which a program may still have as its
-// current directory.
+// Changes the attributes of a removed version or series. A program may still use the removed
+// directory as current directory.
 Reply AttributeOperations::set_removed(Slot& slot, const AttributeChange& change) {
   auto values = slot.removed();
   if (!values) return Refusal{ESTALE};
@@ -65,8 +65,8 @@ Result<Reply> AttributeOperations::setattr(const Caller& caller, fuse_ino_t ino,
   if (seen && seen->kind == Node::Kind::kRemoved) {
     return set_removed(*seen->slot, requested_change(values, to_set));
   }
-  // rsync --delete, as a way to empty a version, also sets the attributes of its directory. They
-  // have no effect.
+  // rsync --delete, used to empty a version, also sets the attributes of the version's directory.
+  // The attributes have no effect.
   if (seen && seen->kind == Node::Kind::kSealed && (to_set & FUSE_SET_ATTR_SIZE) == 0 &&
       removals_.are_accepted() && removals_.may_remove(caller) &&
       (seen->is_version_root() || removals_.is_under_way(*seen->slot))) {
@@ -84,9 +84,9 @@ Result<Reply> AttributeOperations::setattr(const Caller& caller, fuse_ino_t ino,
   VARVE_TRY_ASSIGN(const Node node, nodes_.resolve_open(ino));
   AttributeChange change = requested_change(values, to_set);
   if (change.size && caller.uid() != 0) {
-    // The kernel requests the removal of the bits that run a program as another user. It omits the
-    // set-group-ID bit without group execute permission, which only a group member's truncation
-    // keeps.
+    // The kernel requests the removal of the set-user-ID and set-group-ID bits. The request omits
+    // the set-group-ID bit without group execute permission, kept only by a group member's
+    // truncation.
     const auto before = node.writer->get(node.ino);
     const std::uint32_t mode = change.mode.value_or(before ? before->attributes.mode & 07777 : 0);
     if (before && (mode & S_ISGID) != 0 && !caller.is_root_or_in_group(before->attributes.gid)) {

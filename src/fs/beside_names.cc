@@ -15,7 +15,7 @@
 namespace varve::fs {
 namespace {
 
-/// Returns the number of a directory in its series' BesideFiles.
+/// Returns the number of a directory in the BesideFiles of the series.
 Ino number_of(const Node& directory) {
   return directory.kind == Node::Kind::kBeside ? directory.ino : kRootIno;
 }

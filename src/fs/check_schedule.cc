@@ -4,11 +4,11 @@
 namespace varve::fs {
 namespace {
 
-/// Number of checks without a new request after which the watchdog sleeps.
+/// Number of checks without a new request before the watchdog sleeps.
 constexpr unsigned kQuietChecks = 10;
-/// Number of checks for which a leader that computes keeps the lead.
+/// Number of checks before a computing leader loses the lead.
 constexpr unsigned kComputingChecks = 20;
-/// Number of checks without a waiting request after which they become rarer.
+/// Number of checks without a waiting request before checks become rarer.
 constexpr unsigned kCalmChecks = 50;
 
 }  // namespace

@@ -13,8 +13,8 @@
 namespace varve::fs {
 namespace {
 
-/// Controls the mounted repository. Changes of versions go through VersionCommands, which notify
-/// the kernel.
+/// Controls the mounted repository. Changes of versions go through VersionCommands, to notify the
+/// kernel.
 class MountControl final : public control::LocalControl {
  public:
   MountControl(Repository& repository, VersionCommands& commands)

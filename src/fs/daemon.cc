@@ -17,8 +17,8 @@
 namespace varve::fs {
 namespace {
 
-// The child sends its parent one message. The first byte is its kind; a failure continues with the
-// error's code and text.
+// The child sends the parent a single message. The first byte is the kind of message; after
+// kFailed, the error's code and text follow.
 constexpr std::uint8_t kReady = 1;
 constexpr std::uint8_t kFailed = 2;
 
@@ -64,7 +64,7 @@ void leave_terminal() {
     writer.text(result.error().message());
     send(pipe.get(), message);
   }
-  // Not exit(), which would flush buffers and run handlers that belong to the parent.
+  // Not exit(): exit() would flush the parent's buffers and run the parent's exit handlers.
   ::_exit(result ? 0 : 1);
 }
 

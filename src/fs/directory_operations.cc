@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kDotEntries = 2;  // "." and "..", before all names.
 }  // namespace
 
-/// Encodes the entries of one readdir or readdirplus reply.
+/// Encodes the entries of a readdir or readdirplus reply.
 class DirectoryOperations::Encoder {
  public:
   struct Room {
@@ -27,8 +27,8 @@ class DirectoryOperations::Encoder {
   };
   Encoder(fuse_req_t req, const Room& room, bool plus) : req_(req), room_(room), plus_(plus) {}
 
-  /// Adds an entry and the offset after it. Returns false if it does not fit. An entry with node id
-  /// 0 has only the name, type and st_ino; the kernel looks up the rest when needed.
+  /// Adds an entry and the offset after it. Returns false if the entry does not fit. An entry with
+  /// node id 0 has only the name, type and st_ino; the kernel looks up the rest when needed.
   bool add(const std::string& name, const fuse_entry_param& entry, std::uint64_t offset) {
     char* place = room_.buffer + used_;
     const std::size_t left = room_.bytes - used_;
@@ -60,7 +60,7 @@ Result<Reply> DirectoryOperations::opendir(fuse_ino_t ino, const fuse_file_info&
   VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve(ino));
   fuse_file_info opened = info;
   if (node.kind == Node::Kind::kSealed) {
-    // A listing without removed names must not outlast their return.
+    // A cached listing without the removed names must not outlast the return of the names.
     opened.keep_cache = opened.cache_readdir = parts_.removals.are_accepted() ? 0 : 1;
   }
   opened.fh = parts_.nodes.directories().add(std::make_shared<DirHandle>(ino));
@@ -89,7 +89,7 @@ Result<Reply> DirectoryOperations::readdir(fuse_req_t req, const Page& page,
       node.kind == Node::Kind::kRemoved ||
       (!done && node.kind == Node::Kind::kOpen &&
        (done.error().code() == ErrorCode::kStale || done.error().code() == ErrorCode::kNotFound));
-  // A directory removed while it is open lists nothing.
+  // A directory removed while open lists nothing.
   if (!done && !was_removed) return done.error();
   return Reply(BufferReply{std::move(buffer), encoder.used()});
 }
@@ -132,8 +132,8 @@ Result<std::uint64_t> DirectoryOperations::parent_st_ino(const Node& node) {
   return st_ino_of_sealed(series, node.slot->number(), parent, 0);
 }
 
-/// Lists a directory that may change between two reads, for example during rm -rf. It continues
-/// after the last name, not at a position. The handle remembers the name of each offset.
+/// Lists a directory that may change between two reads, for example during rm -rf. The listing
+/// continues after the last name, not at a position. The handle remembers the name of each offset.
 Result<void> DirectoryOperations::list_open(const Node& node, DirHandle& handle,
                                             std::uint64_t after, Encoder& page) {
   const std::string last = handle.rewind_to(after);
@@ -149,8 +149,8 @@ Result<void> DirectoryOperations::list_open(const Node& node, DirHandle& handle,
 
 Result<void> DirectoryOperations::list_sealed(const Node& node, DirHandle& handle,
                                               std::uint64_t after, Encoder& page) {
-  // A directory opened before its version was sealed has returned offsets of list_open(), so it
-  // continues from the name.
+  // A directory opened before its version was sealed has returned offsets of list_open(), so the
+  // listing continues from the name.
   if (handle.next_offset() > kDotEntries + 1 && after > kDotEntries) {
     const std::string last = handle.rewind_to(after);
     return node.reader->list(
@@ -175,7 +175,7 @@ Result<void> DirectoryOperations::list_sealed(const Node& node, DirHandle& handl
       });
 }
 
-/// Lists the root or a series. Their listings are small, so the handle keeps a snapshot from the
+/// Lists the root or a series. Listings of both are small, so the handle keeps a snapshot from the
 /// first read.
 Result<void> DirectoryOperations::list_upper(const Node& node, DirHandle& handle,
                                              std::uint64_t offset, Encoder& page) {
@@ -192,7 +192,7 @@ Result<void> DirectoryOperations::list_upper(const Node& node, DirHandle& handle
 
 Result<Reply> DirectoryOperations::fsyncdir(fuse_ino_t ino) {
   VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve(ino));
-  // Series, versions and names beside them are on disk when the request that created them returns.
+  // Series, versions and names beside versions are on disk before the creating request returns.
   if (node.kind != Node::Kind::kOpen) return Reply(Done{});
   return Reply(Later{[writer = node.writer] { return done_or(writer->sync()); }});
 }

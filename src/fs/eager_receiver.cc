@@ -8,15 +8,15 @@
 namespace varve::fs {
 namespace {
 
-// Limits of the score, which rises by 1 with each request that comes soon. Polling starts only
-// after many such requests, and a few late ones end it: a vain poll wastes processor time.
+// Limits of the score. Each request that comes soon adds 1. Polling starts only after many early
+// requests, and a few late requests end the polling: a vain poll wastes processor time.
 constexpr int kScoreMax = 8;
 constexpr int kScoreMin = -8;
 constexpr int kLateCost = 4;
-// Score after the thread lost the processor while it polled.
+// Score after the thread lost the processor while polling.
 constexpr int kCrowdedScore = -256;
-// Time between two polls that shows that another thread had the processor. It is normally a few
-// microseconds.
+// Time between two polls from which the thread counts as preempted. Normally, polls are a few
+// microseconds apart.
 constexpr auto kPreempted = std::chrono::microseconds(30);
 // Time between the arrival of a request and the wake-up of a sleeping thread.
 constexpr auto kWakeUp = std::chrono::microseconds(100);
@@ -37,10 +37,10 @@ int EagerReceiver::receive(fuse_buf* buffer) {
   if (!calls_.wait()) return -EINTR;
   if (longest_ > Clock::duration::zero() && score_ < kScoreMax) learn(calls_.now() - begin);
   const int got = calls_.try_receive(buffer);
-  return got == -EAGAIN ? -EINTR : got;  // Another process may have received it.
+  return got == -EAGAIN ? -EINTR : got;  // Another process may have received the request.
 }
 
-/// Polls for a request. Returns -EAGAIN if none came in time.
+/// Polls for a request. Returns -EAGAIN if no request came in time.
 int EagerReceiver::poll(fuse_buf* buffer, Clock::time_point begin) {
   auto last = begin;
   while (true) {

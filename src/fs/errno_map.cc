@@ -60,7 +60,7 @@ int errno_of(const Error& error) {
       return ENOKEY;
     case ErrorCode::kRefused:
       return EPERM;
-    // EAGAIN would make programs call again at once, as on a descriptor that does not block.
+    // After EAGAIN, programs would call again at once, as for a non-blocking descriptor.
     case ErrorCode::kUnavailable:
     case ErrorCode::kLocked:
     case ErrorCode::kNoRepository:

@@ -23,7 +23,8 @@ constexpr unsigned kBackgroundRequestsMax = 64;
 constexpr std::string_view kReadAheadKb = "4096";
 
 /// Returns whether the kernel may cache the targets of links. The target of `latest` changes, and
-/// its size with it. Kernels before 6.15 cut a cached target at the size that they saw first.
+/// the size of `latest` changes too. Kernels before 6.15 cut a cached target at the first size
+/// seen.
 bool caches_changing_links() {
   struct utsname system {};
   unsigned first = 0;
@@ -75,12 +76,12 @@ void FrontEnd::init(fuse_conn_info* connection) {
       ~(FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_SPLICE_READ |
         FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV |
         FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS);
-  // In a read-only mount, another process seals versions, and cannot notify this mount's kernel.
+  // In a read-only mount, another process seals versions, and cannot notify the kernel.
   if (!repository_.read_only() && caches_changing_links()) {
     connection->want |= connection->capable & FUSE_CAP_CACHE_SYMLINKS;
   }
   // Directory replies always include attributes. With READDIRPLUS_AUTO, the kernel asks only for
-  // names after the first page of a directory, and then looks up each name that needs attributes.
+  // names after the first page of a directory, and then looks up each name for the attributes.
   connection->want &= ~FUSE_CAP_READDIRPLUS_AUTO;
   if (attributes_.show().permissions_checked) {
     connection->want |= connection->capable & (FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
@@ -89,12 +90,12 @@ void FrontEnd::init(fuse_conn_info* connection) {
                                              FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_EXPORT_SUPPORT);
   read_operations_.set_opens_nothing(repository_.read_only() &&
                                      (connection->capable & FUSE_CAP_NO_OPEN_SUPPORT) != 0);
-  // The kernel activates the mount point's device only after receiving this reply, so the stat(2)
-  // inside tune_read_ahead() blocks until then.
+  // The kernel activates the mount point's device only after receiving the reply to init(), so the
+  // stat(2) inside tune_read_ahead() blocks until then.
   if (geteuid() == 0) responder_.run_in_background([this] { tune_read_ahead(); });
 }
 
-/// Raises the kernel's read-ahead. Its default of 128 KiB halves the speed of sequential reads, and
+/// Raises the kernel's read-ahead. The default of 128 KiB halves the speed of sequential reads, and
 /// the FUSE protocol offers no way to ask for more.
 void FrontEnd::tune_read_ahead() const {
   struct stat root {};
@@ -107,8 +108,8 @@ void FrontEnd::tune_read_ahead() const {
   }
 }
 
-// Only the root of the mount decides. A mount that shows a series or the repository may show a
-// version with attributes later, and the kernel would never ask for them.
+// Only the root of the mount decides. A mount of a series or of the whole repository may show a
+// version with attributes later, and the kernel would never ask for the attributes.
 void FrontEnd::drop_needless_xattr_requests() {
   constexpr std::uint64_t kEntriesReadAtOnce = 100000;
   const auto root = nodes_.resolve(kRootNodeId);

@@ -8,7 +8,7 @@
 namespace varve::fs {
 namespace {
 
-/// Turns the errors of a node that does not exist into kStale.
+/// Turns the errors of a missing node into kStale.
 Result<fuse_entry_param> or_stale(Result<fuse_entry_param> found) {
   const bool absent = !found && (found.error().code() == ErrorCode::kNotFound ||
                                  found.error().code() == ErrorCode::kInvalid);

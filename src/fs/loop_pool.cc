@@ -22,7 +22,7 @@
 namespace varve::fs {
 namespace {
 
-/// Number of followers that keep their buffer for the next time they lead.
+/// Number of followers that keep a buffer for leading again.
 constexpr std::size_t kWarmFollowers = 2;
 
 bool is_busy(std::uint64_t turn) { return (turn & 1) != 0; }
@@ -40,7 +40,7 @@ void LoopPool::run() {
   });
   fuse_buf buffer{};
   work(buffer);
-  // The watchdog must end first, because it starts threads.
+  // The watchdog must end first, because the watchdog starts threads.
   watchdog_.join();
   for (std::thread& thread : threads_) thread.join();
 }
@@ -79,7 +79,8 @@ bool LoopPool::lead(fuse_buf& buffer) {
     if (got <= 0) return false;
     std::uint64_t turn = turn_.fetch_add(1) + 1;
     if (watchdog_sleeps_.load() && watchdog_sleeps_.exchange(false)) {
-      // With the lock, the watchdog cannot be between its last check and its sleep.
+      // The watchdog holds the lock from the last check to the sleep, so the wake-up cannot be
+      // lost.
       const std::lock_guard lock(mutex_);
       watchdog_wakes_.notify_one();
     }
@@ -98,7 +99,8 @@ void LoopPool::end() {
 
 void LoopPool::interrupt(int signal) {
   const std::lock_guard lock(mutex_);
-  // No signal to a thread that answers a request: it could interrupt a system call of the request.
+  // No signal to a thread that answers a request: the signal could interrupt a system call of the
+  // request.
   if (ended_ || nobody_leads_ || is_busy(turn_.load())) return;
   ::pthread_kill(leader_, signal);
 }
@@ -114,7 +116,7 @@ void LoopPool::watch() {
       pass_lead(turn);
     }
     if (next == Next::kWhenWoken) {
-      // Either the leader sees the flag, or this thread sees the leader's count.
+      // Either the leader sees the flag, or the watchdog sees the leader's count.
       watchdog_sleeps_ = true;
       if (turn_.load() == turn) {
         watchdog_wakes_.wait(lock, [this] { return ended_ || !watchdog_sleeps_; });
@@ -133,7 +135,7 @@ bool LoopPool::leader_waits() const {
   const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 256> text{};
   const ssize_t got = file.valid() ? ::read(file.get(), text.data(), text.size()) : -1;
-  if (got <= 0) return true;  // Unknown: one leader too many does less harm.
+  if (got <= 0) return true;  // Unknown: an extra leader does less harm.
   const std::string_view line(text.data(), static_cast<std::size_t>(got));
   const auto name_end = line.rfind(')');
   return name_end == std::string_view::npos || !line.substr(name_end).starts_with(") R");
@@ -152,7 +154,7 @@ void LoopPool::pass_lead(std::uint64_t turn) {
   }
 }
 
-/// Starts a thread, which leads. If that fails, the late thread leads again after its request.
+/// Starts a thread as leader. If the start fails, the late thread leads again after its request.
 /// mutex_ is held.
 void LoopPool::add_thread() {
   try {

@@ -11,7 +11,7 @@
 namespace varve::fs {
 namespace {
 
-/// Options for mount(8), systemd or the kernel. Varve ignores them.
+/// Options for mount(8), systemd or the kernel. Varve ignores the options.
 constexpr std::array<std::string_view, 23> kSwallowed = {
     "defaults",   "auto",        "noauto",   "nofail",  "_netdev",    "user",
     "nouser",     "users",       "owner",    "group",   "async",      "relatime",
@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 23> kSwallowed = {
 constexpr std::array<std::string_view, 2> kSwallowedPrefixes = {"x-", "comment="};
 
 constexpr std::uint32_t kSpinMax = 1000;
-/// A program that pauses for longer while it removes a version has stopped.
+/// Maximum pause of a program removing a version; after a longer pause, the removal has stopped.
 constexpr std::uint32_t kRmDeletesS = 60;
 
 std::vector<std::string> split_list(std::string_view list) {
@@ -49,7 +49,7 @@ Error bad_value(std::string_view name, std::string_view value, std::string_view 
   return {ErrorCode::kInvalid, fmt::format("mount option {}={}: {}", name, value, wanted)};
 }
 
-/// Parses the patterns of folders beside versions, which ":" separates.
+/// Parses the patterns of folders beside versions, separated by ":".
 Result<void> parse_beside(std::string_view value, MountOptions& options) {
   options.beside.emplace();
   for (std::size_t begin = 0; begin <= value.size();) {
@@ -129,7 +129,7 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
     if (value.empty()) return bad_value(name, value, "give a file or a command");
     (name == "passphrase_file" ? options.key.passphrase_file
      : name == "keyfile"       ? options.key.key_file
-                               : options.key.key_command) = value;  // The last of one name counts.
+                               : options.key.key_command) = value;  // The last value counts.
     return control::check_one_place(options.key, {"passphrase_file=", "keyfile=", "key_command="});
   } else if (name == "series" || name == "version") {
     if (value.empty()) return bad_value(name, value, "give a name");
@@ -145,7 +145,7 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
 }
 
 Result<void> parse_flag(std::string_view name, bool sloppy, MountOptions& options) {
-  // As with mount(8), the last of an option and its opposite wins.
+  // As with mount(8), the last option of two opposites wins.
   if (name == "ro" || name == "rw") {
     options.open.read_only = name == "ro";
   } else if (name == "allow_other") {

@@ -13,13 +13,14 @@
 namespace varve::fs {
 namespace {
 
-// From linux/fs.h, which clashes with other headers.
+// From linux/fs.h, a header in conflict with other headers.
 constexpr unsigned kRenameNoReplace = 1U << 0;
 constexpr unsigned kRenameExchange = 1U << 1;
-/// Waking another thread takes longer than cloning a file of this size.
+/// Waking another thread takes longer than cloning a file of up to kClonedAtOnceMax bytes.
 constexpr std::uint64_t kClonedAtOnceMax = 1U << 20;
 
-/// Returns the entry, or, for a name that does not exist, how long the kernel may cache that.
+/// Returns the entry, or, for a name that does not exist, how long the kernel may cache the
+/// absence.
 Result<Reply> found_or_absent(Result<fuse_entry_param> entry, double absent_timeout_s) {
   if (entry || entry.error().code() != ErrorCode::kNotFound) return entry_or(std::move(entry));
   fuse_entry_param absent{};
@@ -36,7 +37,7 @@ RenameMode rename_mode(unsigned flags) {
 }  // namespace
 
 Result<Reply> NameOperations::lookup(fuse_ino_t parent, std::string_view name) {
-  // The kernel looks up these names only for a node known from a file handle.
+  // The kernel looks up "." and ".." only for a node known from a file handle.
   if (name == ".") {
     return Reply(Later{[this, parent] { return entry_or(handles_.look_up_self(parent)); }});
   }
@@ -48,7 +49,7 @@ Result<Reply> NameOperations::lookup(fuse_ino_t parent, std::string_view name) {
     case Node::Kind::kRoot:
       return found_or_absent(versions_.look_up_series(name), 0);
     case Node::Kind::kSeries:
-      // The first lookup of a version loads it from disk.
+      // The first lookup of a version loads the version from disk.
       return Reply(Later{[this, node, wanted = std::string(name)] {
         return found_or_absent(versions_.look_up_version(node, wanted), 0);
       }});
@@ -124,8 +125,9 @@ Result<Reply> NameOperations::link(fuse_ino_t ino, fuse_ino_t parent, std::strin
   return Reply(EntryReply{attributes_.entry(*directory.slot, entry)});
 }
 
-/// Gives a file of a sealed version a name in an open one. The new file is separate, but shares the
-/// chunks. The kernel accepts the inode in the reply, even if it asked for another.
+/// Gives a file of a sealed version a name in an open version. The new file is separate, but shares
+/// the chunks. The kernel accepts any inode in the reply, even if the kernel asked for another
+/// inode.
 Result<Reply> NameOperations::link_sealed(const Node& target, const Node& directory,
                                           std::string_view name) {
   if (target.kind != Node::Kind::kSealed ||
@@ -137,7 +139,8 @@ Result<Reply> NameOperations::link_sealed(const Node& target, const Node& direct
                      directory.writer->clone(*target.reader, target.rank, directory.ino, wanted));
     return Reply(EntryReply{attributes_.entry(*directory.slot, entry)});
   };
-  // A short recipe is a part of the directory's page, which the kernel's lookup has just read.
+  // A short recipe is a part of the directory's page, and the kernel's lookup has just read the
+  // page.
   const auto source = target.reader->get(target.rank);
   if (source && source->attributes.size <= kClonedAtOnceMax) return clone();
   return Reply(Later{clone});

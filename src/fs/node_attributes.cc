@@ -8,7 +8,7 @@
 namespace varve::fs {
 namespace {
 
-/// Returns the common attributes of directories and links that no version holds.
+/// Returns the common attributes of directories and links outside of versions.
 Attributes upper_attributes(const ShowOptions& show, std::uint32_t mode, const Timestamp& time) {
   Attributes attributes;
   attributes.mode = mode;
@@ -86,8 +86,8 @@ fuse_entry_param NodeAttributes::entry(const Slot& slot, const OpenEntry& entry)
 
 fuse_entry_param NodeAttributes::entry(const Slot& slot, const SealedEntry& entry) const {
   fuse_entry_param result{};
-  // A version's root keeps its node id from the time when the version was open, so that a shell in
-  // it keeps its directory. File handles need the same id in each mount.
+  // A version's root keeps the node id of the open version, so a shell in the root keeps the
+  // directory. File handles need the same id in each mount.
   const bool open_root = entry.rank == 0;
   result.ino =
       pack({.slot = slot.index(), .open = open_root, .low = open_root ? kRootIno : entry.rank});
@@ -99,8 +99,9 @@ fuse_entry_param NodeAttributes::entry(const Slot& slot, const SealedEntry& entr
 }
 
 // The attributes of `latest` are worth caching, because rsync reads them several times per file. A
-// change of `latest` drops them and its target from the kernel's cache. In a read-only mount the
-// timeout is 0, because another process seals versions and cannot notify this one.
+// change of `latest` drops the attributes and the target from the kernel's cache. In a read-only
+// mount the timeout is 0, because another process seals versions and cannot notify the read-only
+// mount's kernel.
 double NodeAttributes::latest_timeout_s() const {
   return repository_.read_only() ? 0 : kSeriesTimeoutS;
 }

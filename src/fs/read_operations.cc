@@ -14,11 +14,11 @@ namespace {
 /// Number of reads to pass to the pool after the loop has seen concurrent reads.
 constexpr int kReadsToHandOver = 256;
 
-/// Takes a buffer from the pool once a read needs one.
+/// Takes a buffer from the pool on demand.
 class BufferOnDemand {
  public:
   explicit BufferOnDemand(BufferPool& pool) : pool_(pool) {}
-  /// Returns the function for ReadRequest::memory. Lifetime: until this object is destroyed.
+  /// Returns the function for ReadRequest::memory. Lifetime: until the BufferOnDemand is destroyed.
   [[nodiscard]] auto memory() {
     return [this](std::size_t bytes) { return std::span(take().data(), bytes); };
   }
@@ -30,7 +30,7 @@ class BufferOnDemand {
   std::optional<BufferPool::Lease> lease_;
 };
 
-/// Reads a range of a sealed file: lent parts first, then a copy of what the file does not lend.
+/// Reads a range of a sealed file: lent parts first, then a copy of the rest.
 Result<GatheredReply> gather(FileReader& reader, const ReadOperations::Range& range,
                              BufferPool& buffers) {
   GatheredReply reply;
@@ -45,7 +45,7 @@ Result<GatheredReply> gather(FileReader& reader, const ReadOperations::Range& ra
       reply.parts.push_back({.iov_base = reply.buffer->data(), .iov_len = got.copied.value_or(0)});
       break;
     }
-    // iovec has no const member; nothing writes to these bytes.
+    // iovec has no const member; nothing writes to the bytes.
     reply.parts.push_back({.iov_base = const_cast<std::byte*>(got.lent.bytes.data()),
                            .iov_len = got.lent.bytes.size()});
     done += got.lent.bytes.size();
@@ -57,7 +57,7 @@ Result<GatheredReply> gather(FileReader& reader, const ReadOperations::Range& ra
 }  // namespace
 
 /// Returns the file of a request. Opens it now if the kernel does not open files. Another process
-/// may change files beside versions, so they are opened each time.
+/// may change files beside versions, so files beside versions are opened for each request.
 Result<std::shared_ptr<FileHandle>> ReadOperations::file_of(const Caller& caller, fuse_ino_t ino,
                                                             const fuse_file_info& info) {
   if (info.fh != 0 || !opens_nothing_) {
@@ -100,7 +100,7 @@ Result<Reply> ReadOperations::read(const Caller& caller, fuse_ino_t ino, const R
   return read_waiting(*handle, range);
 }
 
-/// Reads without waiting; nullopt if that is not possible.
+/// Reads without waiting; nullopt if the read would wait.
 Result<std::optional<Reply>> ReadOperations::read_from_memory(FileReader& reader,
                                                               const Range& range) {
   BufferOnDemand buffer(buffers_);
@@ -124,7 +124,7 @@ Result<Reply> ReadOperations::read_waiting(FileHandle& handle, const Range& rang
     return Reply(BufferReply{std::move(buffer), got});
   }
   VARVE_TRY_ASSIGN(auto reply, gather(*content.reader, range, buffers_));
-  // Checked before the reply, so that a single reader, which waits for each reply, does not count.
+  // Checked before the reply: a single reader waits for each reply, and must not count.
   if (kernel_.has_more_requests()) reads_to_hand_over_ = kReadsToHandOver;
   return Reply(std::move(reply));
 }

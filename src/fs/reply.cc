@@ -9,7 +9,7 @@
 namespace varve::fs {
 namespace {
 
-/// Sends each kind of reply with its function of libfuse.
+/// Sends each kind of reply with the function of libfuse for the kind.
 class Sender {
  public:
   explicit Sender(fuse_req_t req) : req_(req) {}

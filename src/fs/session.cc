@@ -44,7 +44,7 @@ sigset_t ending_signals() {
   return set;
 }
 
-/// Returns the signal that interrupts or wakes one thread.
+/// Returns the signal for interrupting or waking a single thread.
 sigset_t wake_signal() {
   sigset_t set;
   sigemptyset(&set);
@@ -52,8 +52,8 @@ sigset_t wake_signal() {
   return set;
 }
 
-/// Ends the reads that wait for an object store: once the loop ends, because nothing can receive
-/// their bytes, and after it while an ending signal waits, so that nothing delays the end.
+/// Ends the reads that wait for an object store: from loop_ends() on, because nothing can receive
+/// the bytes; after loop_ended() only while an ending signal is pending, so no read delays the end.
 class EndOfReads {
  public:
   explicit EndOfReads(Repository& repository)
@@ -72,8 +72,8 @@ class EndOfReads {
     changed_.notify_all();
   }
 
-  // A request may begin a read just after the others were ended, so this repeats it. Most loops end
-  // within the first pause, and interrupt nothing.
+  // A request may begin a read just after watch() ended all reads, so watch() repeats the end. Most
+  // loops end within the first pause, and no read is interrupted.
   void watch(const std::stop_token& stop) {
     base::name_this_thread("varve-end");
     constexpr std::chrono::milliseconds kPause{100};
@@ -91,17 +91,17 @@ class EndOfReads {
   std::mutex mutex_;  // Guards stage_.
   std::condition_variable_any changed_;
   Stage stage_ = Stage::kServing;
-  std::jthread thread_;  // The last member: it uses the others.
+  std::jthread thread_;  // The last member: the thread uses all members above.
 };
 
 /// Ends the loop on an ending signal. A thread that sleeps in read(2) on /dev/fuse returns only
-/// when a signal interrupts that thread. A signal after the unmount stays pending, so that
+/// when a signal interrupts that thread. A signal after the unmount stays pending, so
 /// ending_signal_waits() returns true for the closing of the repository.
 class SignalWatch {
  public:
   SignalWatch(fuse_session* session, LoopPool& pool, EndOfReads& reads)
       : session_(session), pool_(pool), reads_(reads) {
-    // An empty handler, without SA_RESTART, so that read(2) returns EINTR.
+    // An empty handler without SA_RESTART: read(2) returns EINTR.
     struct sigaction interrupt {};
     interrupt.sa_handler = [](int) {};
     ::sigaction(SIGUSR1, &interrupt, nullptr);
@@ -154,7 +154,7 @@ class SignalWatch {
 };
 
 /// Makes the receiver of requests. With `spin`, the session's descriptor becomes non-blocking and
-/// the thread sleeps in poll(2). Otherwise it sleeps in read(2), which saves a system call.
+/// the thread sleeps in poll(2). Otherwise the thread sleeps in read(2), to save a system call.
 EagerReceiver make_receiver(fuse_session* session, std::chrono::microseconds spin) {
   const int fd = fuse_session_fd(session);
   const int flags = spin.count() > 0 ? ::fcntl(fd, F_GETFL) : -1;
@@ -174,7 +174,7 @@ LoopPool::Calls calls_of(fuse_session* session, EagerReceiver& receiver, EndOfRe
   return {.receive =
               [&receiver, &reads](fuse_buf* buffer) {
                 const int got = receiver.receive(buffer);
-                // Unmounted. Requests that wait hold the pool's threads.
+                // Unmounted. Waiting requests hold the pool's threads.
                 if (got <= 0 && got != -EINTR) {
                   base::InterruptionScope::interrupt_all();
                   reads.loop_ends();
@@ -186,11 +186,11 @@ LoopPool::Calls calls_of(fuse_session* session, EagerReceiver& receiver, EndOfRe
           .ended = [session] { return fuse_session_exited(session) != 0; }};
 }
 
-/// Reports this daemon's mount to commands.
+/// Reports the daemon's mount to commands.
 class MountIdentity {
  public:
   /// Records the new mount on `directory`. Reads the mount table, because stat(2) would first send
-  /// a request to this daemon.
+  /// a request to the daemon.
   void mounted_on(const std::string& directory) {
     std::optional<control::MountEntry> found;
     for (control::MountEntry& entry : control::read_mount_table()) {
@@ -248,7 +248,7 @@ Result<SessionPtr> new_session(const Repository& repository, FrontEnd& front_end
   return session;
 }
 
-/// Unmounts on every exit path, so that no dead mount remains.
+/// Unmounts on every exit path, so no dead mount remains.
 class MountGuard {
  public:
   explicit MountGuard(fuse_session* session) : session_(session) {}

@@ -16,7 +16,7 @@ namespace {
 constexpr std::chrono::milliseconds kReaderPoll{20};
 constexpr std::chrono::milliseconds kCloseGrace{1000};
 
-// A seal by a rename has no other way to tell.
+// The log is the only report of lost files for a seal by a rename.
 void log_lost_files(Repository& repository, const VersionInfo& sealed) {
   const auto lost = repository.lost_files(sealed.series, sealed.number);
   if (!lost || lost->files == 0) return;
@@ -50,8 +50,8 @@ Result<SealOutcome> VersionChanges::seal(SeriesId series, VersionNumber number,
   return outcome;
 }
 
-// The kernel reports a close only after close(2) has returned. A program that renames at once may
-// therefore arrive before the report of its own close.
+// The kernel reports a close only after close(2) has returned. A program's rename may therefore
+// arrive before the report of the program's own close.
 Result<SealOutcome> VersionChanges::seal_after_last_close(SeriesId series, VersionNumber number,
                                                           std::string_view new_name) {
   const auto end = std::chrono::steady_clock::now() + kCloseGrace;
@@ -64,7 +64,7 @@ Result<SealOutcome> VersionChanges::seal_after_last_close(SeriesId series, Versi
 }
 
 // Seals the open version here rather than in Repository::open_version(): the kernel may still hold
-// its inode numbers, and only the outcome of seal() translates them.
+// the version's inode numbers, and only the outcome of seal() translates the numbers.
 Result<std::string> VersionChanges::end_present_version(const SeriesInfo& series,
                                                         std::string_view new_name,
                                                         VersionNumber source) {
@@ -119,9 +119,9 @@ bool VersionChanges::wait_for_close(std::uint64_t seen, std::chrono::steady_cloc
   return writers_left_.wait_until(lock, end, [&] { return writers_closed_ != seen; });
 }
 
-// The kernel caches the target. This locks no directory, so it is allowed while a request holds
-// one. A request for the target that is under way delays it, but waits for nothing that the caller
-// holds.
+// The kernel caches the target. The notification locks no directory, so the call is allowed while a
+// request holds a directory. A request for the target in progress delays the notification, but
+// waits for no lock of the caller.
 void VersionChanges::forget_latest(SeriesId series) {
   const Slot* directory = nodes_.slots().find(series, VersionNumber{});
   if (directory == nullptr || !kernel_.is_mounted()) return;

@@ -109,7 +109,7 @@ Result<DeletionForecast> VersionCommands::delete_versions(SeriesId series,
       const bool went = std::ranges::find(gone, version.number) != gone.end();
       if (went) names.push_back(version.name);
     }
-    // Requests for nodes of these versions get ESTALE from now on.
+    // Requests for nodes of the deleted versions get ESTALE from now on.
     for (const VersionNumber number : gone) {
       if (Slot* slot = nodes_.slots().find(series, number)) slot->drop();
     }
@@ -121,7 +121,7 @@ Result<DeletionForecast> VersionCommands::delete_versions(SeriesId series,
   return std::move(*deleted);
 }
 
-// The seal of a reopened version deletes the version that it replaces.
+// The seal of a reopened version deletes the replaced version.
 void VersionCommands::drop_deleted(SeriesId series, const std::vector<VersionInfo>& before) {
   const auto after = repository_.versions(series);
   if (!after) return;

@@ -28,7 +28,7 @@ Result<Reply> xattr_done(const Result<void>& result) {
 }
 
 /// Returns the errno of ext4 for an attribute that is absent. Versions may have attributes with
-/// other names than ext4 takes, because `varve store` keeps those of any file system.
+/// names not accepted by ext4, because `varve store` keeps the attributes of any file system.
 int errno_of_absent(std::string_view name) {
   switch (base::classify_attribute(name)) {
     case base::AttributeName::kTaken:
@@ -90,8 +90,8 @@ Result<Reply> XattrOperations::listxattr(const Caller& caller, fuse_ino_t ino, s
       if (!is_admin) is_admin = caller.is_administrator();
       if (!*is_admin) continue;
     }
-    // A version from an older Varve may have more names than listxattr(2) can return. All of them
-    // can be read by name, and `varve restore` restores all.
+    // A version from an older Varve may have more names than listxattr(2) can return. All
+    // attributes can be read by name, and `varve restore` restores all.
     if (names.size() + xattr.name.size() + 1 > XATTR_LIST_MAX) break;
     names += xattr.name;
     names += '\0';
@@ -99,8 +99,8 @@ Result<Reply> XattrOperations::listxattr(const Caller& caller, fuse_ino_t ino, s
   return value_reply(std::move(names), room);
 }
 
-/// Sets the permission bits from an access ACL. Stores the ACL itself only if it has more than the
-/// bits: cp -a gives every file an ACL, and most of those only repeat the bits.
+/// Sets the permission bits from an access ACL. Stores the ACL itself only if the ACL has more than
+/// the bits: cp -a gives every file an ACL, and most ACLs only repeat the bits.
 Result<void> XattrOperations::set_access_acl(const Caller& caller, fuse_ino_t ino, const Node& node,
                                              std::string_view value) {
   const auto acl = summarise_acl(value);
