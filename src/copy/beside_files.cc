@@ -94,7 +94,7 @@ Result<void> write_beside(Repository& repository, SeriesId series,
   VARVE_TRY_ASSIGN(const auto old, to->list(kRootIno));
   for (const auto& [name, entry] : old) VARVE_TRY(remove_one(*to, kRootIno, name, entry));
   for (const BesideFile& file : files) VARVE_TRY(write_one(*to, file));
-  // Times come last: a new file in a folder changes that of the folder.
+  // Times come last: a new file in a folder changes the folder's time.
   for (auto file = files.rbegin(); file != files.rend(); ++file) {
     Ino directory = kRootIno;
     if (!file->folder.empty()) {

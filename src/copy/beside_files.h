@@ -10,11 +10,11 @@
 
 namespace varve::copy {
 
-/// Returns the files of a series, each folder before its files.
+/// Returns the files of a series. Each folder comes before the files inside.
 [[nodiscard]] Result<std::vector<BesideFile>> read_beside(Repository& repository, SeriesId series);
 
-/// Makes the files of a series equal to `files`. Changes nothing if they are.
-/// Errors: those of BesideFiles; kExists if a version has the name of a file.
+/// Makes the files of a series equal to `files`. Changes nothing if already equal.
+/// Errors: the errors of BesideFiles; kExists if a version has the name of a file.
 [[nodiscard]] Result<void> write_beside(Repository& repository, SeriesId series,
                                         const std::vector<BesideFile>& files);
 

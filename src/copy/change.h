@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The changes that make a copy of one version from a copy of an earlier version, or from nothing.
+// The changes for making a copy of a version from a copy of an earlier version, or from nothing.
 //
-// The sender lists them in tree order. Each change may be repeated: so a copy that was interrupted
-// continues with the changes after the last durable one.
+// The sender lists the changes in tree order. Each change may be repeated: an interrupted copy
+// continues with the changes after the last durable change.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,14 @@ namespace varve::copy {
 enum class ChangeKind : std::uint8_t {
   kEnter = 1,   ///< Enters a directory.
   kLeave = 2,   ///< Returns to the parent directory.
-  kRemove = 3,  ///< Removes a name, with everything below it.
-  /// Creates an empty file of any type, in place of any other. A directory of the name stays.
+  kRemove = 3,  ///< Removes a name, with all entries below the name.
+  /// Creates an empty file of any type, in place of any file with the name. A directory stays a
+  /// directory.
   kMake = 4,
   kData = 5,        ///< Writes chunks to a regular file.
   kHole = 6,        ///< Makes a range of a regular file a hole.
   kAttributes = 7,  ///< Sets size, owner, mode, time and extended attributes. The last of a file.
-  kLink = 8,        ///< Makes a name one more name of a file.
+  kLink = 8,        ///< Makes a name a further name of a file.
 };
 
 /// A chunk of the source.
@@ -36,7 +37,7 @@ struct ChunkRef {
 
 struct Change {
   ChangeKind kind = ChangeKind::kLeave;
-  std::string name;  ///< In the present directory; "" is that directory itself: kAttributes only.
+  std::string name;  ///< Name in the present directory; "" = the directory itself (kAttributes).
   std::uint32_t mode = 0;  ///< Mode with the type; kMake and kAttributes have it.
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -57,19 +58,19 @@ struct Change {
   }
 };
 
-/// Changes that follow each other.
+/// Consecutive changes.
 struct ChangeBatch {
   std::vector<Change> changes;
 };
 
-/// Limits on a batch. The sender ends a batch before it reaches them.
+/// Limits of a batch. The sender ends a batch before any limit is reached.
 inline constexpr std::size_t kBatchChangesMax = 8192;
 inline constexpr std::size_t kBatchDataMax = 8U << 20;
 inline constexpr std::size_t kBatchChunksMax = 65536;
 inline constexpr std::size_t kChunkBytesMax = 131072;
 inline constexpr std::size_t kLinkPathBytesMax = 1U << 20;
 
-/// Returns whether a mode has a type of file, such as S_IFREG.
+/// Returns whether a mode has a type of file, for example S_IFREG.
 [[nodiscard]] inline bool is_type(std::uint32_t mode, std::uint32_t type) {
   constexpr std::uint32_t kTypeMask = 0170000;
   return (mode & kTypeMask) == type;

@@ -115,7 +115,7 @@ Result<OpenFile*> ChangeApplier::file(const std::string& name) {
   return file_.get();
 }
 
-// The chunks of a change are in memory one after the other, so each run of them is one write.
+// Chunks adjacent in memory are written by a single call.
 Result<void> ChangeApplier::write(const Change& change,
                                   std::span<const std::span<const std::byte>> chunks) {
   VARVE_TRY_ASSIGN(auto* const out, file(change.name));

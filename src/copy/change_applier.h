@@ -20,14 +20,14 @@ class ChangeApplier {
   /// Lifetime: the version outlives the object.
   explicit ChangeApplier(VersionWriter& version) : version_(version) {}
 
-  /// Makes the changes. `chunks` has the bytes of each chunk of the batch, in order; none for a
-  /// chunk that is missing.
-  /// Errors: those of the version; kInvalid for changes that no version has.
+  /// Makes the changes. `chunks` has the bytes of each chunk of the batch, in order; no bytes for a
+  /// missing chunk.
+  /// Errors: the errors of the version; kInvalid for changes impossible in a version.
   [[nodiscard]] Result<void> apply(const ChangeBatch& batch,
                                    std::span<const std::span<const std::byte>> chunks);
-  /// Closes the file that was written last.
+  /// Closes the file written last.
   [[nodiscard]] Result<void> close_file();
-  /// Returns the number of changes that were made.
+  /// Returns the number of changes made.
   [[nodiscard]] std::uint64_t made() const { return made_; }
   void set_made(std::uint64_t made) { made_ = made; }
 

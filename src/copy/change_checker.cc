@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kHoleBytesRead = 65536;
 
-/// Returns whether a version that lacks something is the reason, not the check.
+/// Returns whether the reason is something missing in the version, not a failure of the check.
 bool is_difference(const Error& error) {
   switch (error.code()) {
     case ErrorCode::kNotFound:
@@ -140,7 +140,7 @@ Result<ChangeChecker::Finding> ChangeChecker::check_data(const Change& change,
   return Finding();
 }
 
-// A hole that is not a multiple of whole blocks may be stored as zeros at its ends.
+// A hole that does not cover whole blocks may be stored as zeros at the ends.
 Result<ChangeChecker::Finding> ChangeChecker::check_hole(const Change& change,
                                                          const ViewEntry& entry) {
   VARVE_TRY_ASSIGN(auto* const in, file(entry));

@@ -16,20 +16,20 @@
 
 namespace varve::copy {
 
-/// Compares a version with the result of changes. Reads and fingerprints all data that they name.
-/// Not thread-safe.
+/// Compares a version with the result of changes. Reads and fingerprints all data named by the
+/// changes. Not thread-safe.
 class ChangeChecker {
  public:
   ChangeChecker(std::unique_ptr<TreeView> tree, const format::Fingerprinter& fingerprinter)
       : tree_(std::move(tree)), fingerprinter_(fingerprinter) {}
 
-  /// Appends one difference for each change whose result the version does not have. A file that
-  /// cannot be read is a difference.
-  /// Errors: kInvalid for changes that no version has; kIo.
+  /// Appends a difference for each change whose result is missing in the version. An unreadable
+  /// file is a difference.
+  /// Errors: kInvalid for changes impossible in a version; kIo.
   [[nodiscard]] Result<void> check(const ChangeBatch& batch, std::vector<Difference>& differences);
 
  private:
-  using Finding = std::optional<std::string>;  // What differs.
+  using Finding = std::optional<std::string>;  // The difference.
   [[nodiscard]] Result<Finding> check_one(const Change& change);
   [[nodiscard]] Result<Finding> check_made(const Change& change, const ViewEntry& entry);
   [[nodiscard]] Result<Finding> check_data(const Change& change, const ViewEntry& entry);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hard links: if any name of a file changed in any way, the file is made again under the first of
-// its names that the walk meets, and all its other names become links at the end. So no name is
-// ever written through that another version of the file still has.
+// Hard links: if any name of a file changed in any way, the file is made again under the first name
+// found by the walk, and all remaining names of the file become links at the end. So a write
+// through a name never changes a file under a different name.
 #include "copy/change_lister.h"
 
 #include <sys/stat.h>
@@ -121,7 +121,7 @@ Result<void> ChangeLister::step() {
   VARVE_TRY_ASSIGN(const Entry* now, frame.now.peek());
   VARVE_TRY_ASSIGN(const Entry* old, frame.before.peek());
   if (now == nullptr && old == nullptr) {
-    // Attributes come last, because changes in a directory change its time.
+    // Attributes come last, because changes in a directory change the directory's time.
     VARVE_TRY(pass_attributes("", frame.directory));
     frames_.pop_back();
     if (!here_.empty()) here_.pop_back();
@@ -155,7 +155,7 @@ Result<void> ChangeLister::add(const Entry& entry) {
   return readable(entry, add_file(entry));
 }
 
-/// Leaves a file out if a part of it cannot be read and the caller agrees.
+/// Leaves a file out if a part of the file is unreadable and the caller agrees.
 Result<void> ChangeLister::readable(const Entry& entry, Result<void> passed) {
   if (passed || !is_damage(passed.error())) return passed;
   if (!unreadable_(path_here(entry.name), passed.error())) return passed;
@@ -203,7 +203,7 @@ Result<void> ChangeLister::compare_directories(const Entry& entry, const Entry& 
   return same ? Result<void>() : pass_attributes(entry.name, entry.entry);
 }
 
-// A file of which most changed is written from front to back, which stores it without a detour.
+// A mostly changed file is written from front to back, and so stored without a detour.
 Result<void> ChangeLister::compare_contents(const Entry& entry, const Entry& old) {
   std::vector<FileRange> ranges;
   std::uint64_t bytes = 0;
@@ -264,7 +264,7 @@ Result<void> ChangeLister::pass_attributes(const std::string& name, const Sealed
   return pass(std::move(change));
 }
 
-/// Passes a change in the present directory, and before it the way there from the last one.
+/// Passes a change in the present directory, after the moves from the directory of the last change.
 Result<void> ChangeLister::pass(Change&& change) {
   std::size_t common = 0;
   while (common < std::min(there_.size(), here_.size()) && there_[common] == here_[common]) {

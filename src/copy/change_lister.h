@@ -17,20 +17,21 @@
 
 namespace varve::copy {
 
-/// Lists the changes between two sealed versions of a series, or all of one, in tree order.
+/// Lists the changes between two sealed versions of a series, or the whole content of a version, in
+/// tree order.
 ///
-/// Directories whose content is the same object in both versions are not entered, and files that
-/// share their recipe are not looked at. Memory grows with the depth of the tree, and with the
-/// hard-linked files that changed.
+/// The lister does not enter directories whose content is the same object in both versions, and
+/// does not examine files sharing a recipe. Memory grows with the depth of the tree, and with the
+/// number of changed hard-linked files.
 class ChangeLister {
  public:
   /// Takes the next change. The rank of a file's change names the file in the newer version.
   using Sink = std::function<Result<void>(Change&&)>;
-  /// Decides about a file that cannot be read: true leaves it out, false ends the listing.
+  /// Decides about an unreadable file: true leaves the file out, false ends the listing.
   using Unreadable = std::function<bool(const std::string& path, const Error& error)>;
 
-  /// `before` may be null. `left_out` has the ranks of the files that are left out: the listing
-  /// adds those for which `unreadable` returns true. The sink may add others.
+  /// `before` may be null. `left_out` has the ranks of left-out files: the listing adds the files
+  /// for which `unreadable` returns true. The sink may add more files.
   /// Lifetime: all arguments outlive the object.
   ChangeLister(VersionReader& now, VersionReader* before, std::set<Rank>& left_out, Sink sink,
                Unreadable unreadable)
@@ -40,11 +41,11 @@ class ChangeLister {
         sink_(std::move(sink)),
         unreadable_(std::move(unreadable)) {}
 
-  /// Lists everything but the removals of the files that are left out.
-  /// Errors: those of the versions and of the sink.
+  /// Lists all changes except the removals of left-out files.
+  /// Errors: the errors of the versions and of the sink.
   [[nodiscard]] Result<void> run();
-  /// Lists these removals, of all names of such files. Call it after run(), once no more files can
-  /// be left out.
+  /// Lists the removals of all names of left-out files. Must be called after run(), once no more
+  /// files can be left out.
   /// Errors: as run().
   [[nodiscard]] Result<void> pass_left_out();
 
@@ -53,7 +54,7 @@ class ChangeLister {
     std::string name;
     SealedEntry entry;
   };
-  /// The entries of one directory, a few at a time.
+  /// The entries of a directory, loaded a few at a time.
   class Cursor {
    public:
     Cursor() = default;
@@ -100,14 +101,14 @@ class ChangeLister {
   const Unreadable unreadable_;
   std::vector<Frame> frames_;
   std::vector<std::string> here_;         // Names of the directories of `frames_` but the root.
-  std::vector<std::string> there_;        // The directory in which the last passed change was.
-  std::map<std::uint64_t, Rank> remade_;  // By link group: the name that is made as a file.
+  std::vector<std::string> there_;        // Directory of the last passed change.
+  std::map<std::uint64_t, Rank> remade_;  // By link group: the name made as a file.
 };
 
-/// Returns whether an error says that stored bytes are damaged, not that a version is gone.
+/// Returns whether an error means damaged stored bytes, not a deleted version.
 [[nodiscard]] bool is_damage(const Error& error);
 
-/// Returns whether an error says that a version or series was deleted.
+/// Returns whether an error means a deleted version or series.
 [[nodiscard]] bool is_gone(const Error& error);
 
 /// Returns the path of an entry of a sealed version.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kAheadSecondsMax = 86400;
 
-/// The answer is the same for a series of others and for a number that no series has.
+/// The answer is the same for a series of another source and for an unused number.
 Error no_such_series() {
   return {ErrorCode::kNotFound, "the target has no such series with copies of this source"};
 }
@@ -63,7 +63,7 @@ Result<std::vector<TargetVersion>> ConfinedTarget::versions(SeriesId series) {
   return own->versions;
 }
 
-// A copy that ended before its first version left a series without versions.
+// A copy interrupted before its first version left a series without versions.
 Result<SeriesId> ConfinedTarget::create_series(const std::string& name,
                                                const SeriesSettings& settings) {
   if (const auto empty = copies_.take_empty(name)) return *empty;
@@ -180,7 +180,7 @@ Result<std::uint64_t> ConfinedTarget::begin(const CopyBegin& copy) {
   VARVE_TRY(check_place(*own, copy.origin));
   if (copy.base != VersionNumber{}) VARVE_TRY(own_copy(copy.series, copy.base));
   CopyBegin confined = copy;
-  // An answer about the pool would tell whether others have stored a content.
+  // An answer about the pool would reveal contents not stored by the source.
   if (copies_.has_others()) confined.known = KnownChunks::kOfSeries;
   VARVE_TRY_ASSIGN(const auto durable, target_->begin(confined));
   copies_.pin(copy.origin.repository);

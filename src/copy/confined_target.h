@@ -16,16 +16,16 @@
 
 namespace varve::copy {
 
-/// Confines a source that may be hostile to the copies that came from it. The source sees, renames,
-/// locks and adds to series with copies of its own only; a series of others does not exist for it.
-/// Passes all permitted calls to another target. Not thread-safe.
+/// Confines a possibly hostile source to the copies of the source. The source sees, renames, locks
+/// and adds to series with copies of the source only; all remaining series are hidden from the
+/// source. Passes all permitted calls to another target. Not thread-safe.
 ///
-/// Errors, of each function: as the other target; kNotFound for a series or version that is not the
-/// source's; kNotPermitted for an act that the rights exclude.
+/// Errors of each function: the errors of the other target; kNotFound for a series or version that
+/// does not belong to the source; kNotPermitted for an act excluded by the rights.
 class ConfinedTarget final : public Target {
  public:
-  /// Errors: those of OwnCopies::read().
-  /// Lifetime: the repository, which `target` changes, and the clock outlive the object.
+  /// Errors: the errors of OwnCopies::read().
+  /// Lifetime: the repository changed by `target` and the clock outlive the object.
   [[nodiscard]] static Result<std::unique_ptr<ConfinedTarget>> confine(
       std::unique_ptr<Target> target, Repository& repository, const SourceRights& rights,
       const base::Clock& clock);
@@ -41,7 +41,7 @@ class ConfinedTarget final : public Target {
   /// Cuts a lock beyond SourceRights::lock_seconds_max.
   [[nodiscard]] Result<void> lock_version(SeriesId series, VersionNumber number,
                                           const Timestamp& until) override;
-  /// Without SourceRights::may_prune, deletes only copies that this connection sealed.
+  /// Without SourceRights::may_prune, deletes only copies sealed by the connection.
   [[nodiscard]] Result<std::vector<std::string>> delete_versions(
       SeriesId series, const std::vector<VersionNumber>& numbers) override;
   [[nodiscard]] Result<void> set_beside(SeriesId series,
@@ -75,7 +75,7 @@ class ConfinedTarget final : public Target {
   [[nodiscard]] Result<OwnSeries*> own_series(SeriesId series);
   /// Returns a sealed copy of the source.
   [[nodiscard]] Result<TargetVersion*> own_copy(SeriesId series, VersionNumber number);
-  /// Checks that the version may come from this source, and belongs at the end of its series.
+  /// Checks that a version may come from the source, and belongs at the end of its series.
   [[nodiscard]] Result<void> check_origin(const VersionOrigin& origin);
   [[nodiscard]] static Result<void> check_place(const OwnSeries& own, const VersionOrigin& origin);
 
@@ -85,7 +85,7 @@ class ConfinedTarget final : public Target {
   const base::Clock& clock_;
   OwnCopies copies_;
   SeriesId receiving_{};                                 // Series of the last begin().
-  std::set<std::pair<SeriesId, VersionNumber>> sealed_;  // By this connection.
+  std::set<std::pair<SeriesId, VersionNumber>> sealed_;  // Copies sealed by the connection.
 };
 
 }  // namespace varve::copy

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies series after series. In each: renames first, so that new versions find their names free;
-// then the missing versions, oldest first; locks; files beside versions; deletions last.
+// Copies series after series. In each series: renames first, so new versions find free names; then
+// the missing versions, oldest first; locks; files beside versions; deletions last.
 #include "copy/copier.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ std::string path_text(const std::string& series, const std::string& version) {
   return series + "/" + version;
 }
 
-/// Returns whether one series failed, and the others can still be copied.
+/// Returns whether only one series failed, and the remaining series can still be copied.
 bool concerns_series(const Error& error) {
   switch (error.code()) {
     case ErrorCode::kInterrupted:
@@ -52,8 +52,8 @@ const VersionInfo* original_of(const std::vector<VersionInfo>& originals,
   return found == originals.end() ? nullptr : &*found;
 }
 
-/// Returns whether an unfinished copy was sealed by another command. It is a version of the
-/// target's own, which the copier leaves alone.
+/// Returns whether an unfinished copy was sealed by another command. The sealed copy counts as a
+/// version of the target's own, and the copier does not touch the version.
 bool is_sealed_remnant(const TargetVersion& version) {
   return version.is_sealed && !version.origin && is_receiving_name(version.name);
 }
@@ -144,7 +144,7 @@ Result<void> Copier::copy_series(const SeriesInfo& series) {
   return options_.check_all ? compare_copies(job) : Result<void>();
 }
 
-/// Finds the series of the target by the origins of its versions, and else by its name.
+/// Finds the series of the target by the origins of the versions, or else by name.
 Result<void> Copier::find_target(Job& job) {
   const auto is_copy = [&](const Known& known) {
     return std::ranges::any_of(known.versions, [&](const TargetVersion& version) {
@@ -192,7 +192,7 @@ Result<void> Copier::rename_target(Job& job) {
   return {};
 }
 
-/// Refuses a target with versions that are no copies, and a source that was set back.
+/// Refuses a target with versions that are no copies, and a source restored from an older state.
 Result<void> Copier::check_copies(const Job& job) const {
   const TargetVersion* newest = nullptr;
   for (const TargetVersion& copy : job.copies) {
@@ -226,7 +226,7 @@ Result<void> Copier::check_copies(const Job& job) const {
   return check_newest(job, *newest);
 }
 
-// A source that was set back seems to have deleted what it does not know yet.
+// A source restored from an older state seems to have deleted all later versions.
 Result<void> Copier::check_newest(const Job& job, const TargetVersion& newest) const {
   if (job.originals.empty() || newest.origin->number <= job.originals.back().number) return {};
   const std::string what = fmt::format(
@@ -360,7 +360,7 @@ Result<void> Copier::lock_copies(const Job& job) {
   return wanted.empty() ? Result<void>() : check_locks(job, wanted);
 }
 
-// A target on another machine bounds the locks that it takes over.
+// A target on another machine limits the locks copied from the source.
 Result<void> Copier::check_locks(const Job& job, const Locks& wanted) const {
   VARVE_TRY_ASSIGN(const auto copies, target_->versions(*job.target));
   for (const TargetVersion& copy : copies) {
@@ -384,7 +384,7 @@ Result<void> Copier::copy_beside(const Job& job) {
   return {};
 }
 
-// A source without versions deletes nothing: it may be a broken one.
+// A source without versions deletes nothing: the source may be broken.
 Result<void> Copier::prune_copies(Job& job) {
   std::vector<VersionNumber> gone;
   for (const TargetVersion& copy : job.copies) {

@@ -13,7 +13,7 @@
 
 namespace varve::copy {
 
-/// One run of `varve copy`. Not thread-safe.
+/// A run of `varve copy`. Not thread-safe.
 class Copier {
  public:
   /// `target` may be null for a dry run. Lifetime: all arguments outlive the object.
@@ -25,7 +25,7 @@ class Copier {
   [[nodiscard]] Result<CopyReport> run();
 
  private:
-  /// A series of the target with its versions.
+  /// A series of the target and the versions of the series.
   struct Known {
     TargetSeries series;
     std::vector<TargetVersion> versions;
@@ -34,17 +34,17 @@ class Copier {
   struct Job {
     SeriesInfo source;
     std::vector<VersionInfo> originals;  // Sealed, ascending.
-    std::optional<SeriesId> target;      // None in a dry run that would create it.
+    std::optional<SeriesId> target;      // None if a dry run finds no series.
     std::vector<TargetVersion> copies;   // Sealed, ascending.
-    Known* renames = nullptr;            // The target, if it has another name than the source.
-    bool renames_last = false;           // An interrupted copy is open there, and forbids it now.
+    Known* renames = nullptr;            // The target, if the name differs from the source's.
+    bool renames_last = false;           // An interrupted copy is open: rename after the copy.
   };
   using Locks = std::map<VersionNumber, Timestamp>;
   [[nodiscard]] Result<std::vector<SeriesInfo>> chosen_series();
   [[nodiscard]] Result<void> read_target();
   [[nodiscard]] Result<void> copy_series(const SeriesInfo& series);
   [[nodiscard]] Result<void> find_target(Job& job);
-  /// Gives the series of the target its present name at the source.
+  /// Gives the target's series the present name of the source's series.
   [[nodiscard]] Result<void> rename_target(Job& job);
   [[nodiscard]] Result<void> check_copies(const Job& job) const;
   /// Refuses to prune if the source has no version as new as the newest copy.

@@ -18,7 +18,7 @@ Answer answer_of(Result<void> done) {
   return DoneAnswer();
 }
 
-/// Returns the value, or what `wrap` makes of it, as an answer.
+/// Returns the value, or the error, as an answer.
 template <typename Value>
 Answer answer_of(Result<Value> got) {
   if (!got) return std::move(got).error();
@@ -84,7 +84,7 @@ struct Caller {
 
 }  // namespace
 
-// A copy that the end of the stream interrupts continues from what is durable now.
+// A copy interrupted by the end of the stream continues from the changes made durable here.
 Result<void> CopyServer::run() {
   auto answered = answer_all();
   if (target_ && is_receiving_ && !failed_fill_) {

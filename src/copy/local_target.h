@@ -20,7 +20,7 @@
 
 namespace varve::copy {
 
-/// Receives copies in a repository that this process has open. Trusts no argument. Not thread-safe.
+/// Receives copies in a repository opened by the process. Trusts no argument. Not thread-safe.
 class LocalTarget final : public Target {
  public:
   /// Lifetime: the repository outlives the object.
@@ -55,7 +55,7 @@ class LocalTarget final : public Target {
   [[nodiscard]] Result<void> finish() override { return repository_.sync(); }
 
  private:
-  /// The version that receives a copy.
+  /// The version receiving a copy.
   struct Receiving {
     VersionInfo info;
     VersionOrigin origin;
@@ -69,12 +69,12 @@ class LocalTarget final : public Target {
   /// A batch whose changes are not made yet.
   struct Offered {
     ChangeBatch batch;
-    std::vector<std::byte> memory;             // Bytes of all chunks, one after the other.
+    std::vector<std::byte> memory;             // Bytes of all chunks, back to back.
     std::vector<std::span<std::byte>> chunks;  // In `memory`.
     std::unique_ptr<bool[]> found;
     bool is_answered = false;
   };
-  /// Returns the open copy that `copy` continues; drops another one that was interrupted.
+  /// Returns the open copy continued by `copy`; drops any interrupted copy of another version.
   [[nodiscard]] Result<std::optional<VersionInfo>> find_open(const CopyBegin& copy);
   [[nodiscard]] Result<VersionInfo> open_new(const CopyBegin& copy);
   [[nodiscard]] Result<void> set_mark();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages between a source and a target in another process: one for each function of Target.
+// The messages between a source and a target in separate processes, with a message for each
+// function of Target.
 //
-// The source sends requests, and the target answers each of them, in order. There are two
-// exceptions. The source may send the next offer before it has the answer to the last one. A `Fill`
-// has no answer: its error is the answer to the request after it.
+// The source sends requests, and the target answers each request, in order. There are two
+// exceptions. The source may send the next offer before receiving the answer to the last offer. A
+// `Fill` has no answer: the error of a `Fill` is the answer to the next request.
 #pragma once
 
 #include <cstddef>
@@ -89,8 +90,8 @@ using Answer = std::variant<DoneAnswer, Error, HelloAnswer, std::vector<TargetSe
                             std::vector<bool>, std::vector<Difference>, TargetVersion>;
 
 [[nodiscard]] std::string encode_request(const Request& request);
-/// Errors: kCorrupt for bytes that encode_request() does not return, and for values beyond the
-/// limits, that of memory included (kMessageMemoryMax).
+/// Errors: kCorrupt for bytes never returned by encode_request(), and for values beyond the limits,
+/// including the memory limit (kMessageMemoryMax).
 [[nodiscard]] Result<Request> decode_request(std::span<const std::byte> bytes);
 [[nodiscard]] std::string encode_answer(const Answer& answer);
 /// Errors: as decode_request().

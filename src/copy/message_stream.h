@@ -11,9 +11,10 @@
 
 namespace varve::copy {
 
-/// Sends and receives messages over two descriptors, such as the pipes of an ssh. Each end first
-/// sends a line with the number of its protocol. Then each message is its length (u32), the
-/// checksum of its bytes (u64) and its bytes. Not thread-safe. The process must ignore SIGPIPE.
+/// Sends and receives messages over two descriptors, for example the pipes of an ssh. Each end
+/// first sends a line with the number of the protocol. Then each message consists of a length
+/// (u32), the checksum of the bytes (u64) and the bytes. Not thread-safe. The process must ignore
+/// SIGPIPE.
 class MessageStream {
  public:
   /// Lifetime: the descriptors stay open while the object lives.
@@ -25,8 +26,9 @@ class MessageStream {
   /// Sends a message.
   /// Errors: kUnavailable if the other end is gone; kTooLarge.
   [[nodiscard]] Result<void> send(std::string_view message);
-  /// Waits for the next message. Returns nullopt if the other end closed the stream between two.
-  /// Errors: kUnavailable if the stream ends inside a message; kCorrupt for damaged ones.
+  /// Waits for the next message. Returns nullopt if the other end closed the stream between two
+  /// messages.
+  /// Errors: kUnavailable if the stream ends inside a message; kCorrupt for a damaged message.
   [[nodiscard]] Result<std::optional<std::string>> receive();
 
  private:

@@ -12,11 +12,11 @@
 
 namespace varve::copy {
 
-/// A series of the target whose versions are copies of one source.
+/// A series of the target with copies of a single source.
 struct OwnSeries {
   TargetSeries series;
   std::vector<TargetVersion> versions;
-  /// The series was there without versions, so its name and its files beside versions may belong to
+  /// The series existed without versions, so the name and the files beside versions may belong to
   /// another user.
   bool was_empty = false;
 
@@ -24,8 +24,8 @@ struct OwnSeries {
   [[nodiscard]] TargetVersion* find_copy(VersionNumber number);
 };
 
-/// The series of a target that hold copies of one source, and nothing else. The origins that the
-/// versions record decide. Not thread-safe.
+/// The series of a target with copies of a single source only, as decided by the versions' recorded
+/// origins. Not thread-safe.
 class OwnCopies {
  public:
   /// Reads all versions of the target. `origin` is the Repository::id() of the source; empty: the
@@ -37,15 +37,16 @@ class OwnCopies {
   /// Returns the id of the source; empty until the first copy, if no id was given.
   [[nodiscard]] const std::string& origin() const { return origin_; }
   void pin(const std::string& origin) { origin_ = origin; }
-  /// Returns whether the target has versions that did not come from the source.
+  /// Returns whether the target has versions not copied from the source.
   [[nodiscard]] bool has_others() const { return has_others_; }
 
   [[nodiscard]] std::vector<TargetSeries> series() const;
   /// Returns a series with copies of the source, or null.
   [[nodiscard]] OwnSeries* find(SeriesId series);
-  /// Adds a new series, which this source made.
+  /// Adds a new series, made by the source.
   void add(TargetSeries series) { own_.push_back({std::move(series), {}}); }
-  /// Adds the series with a name if it has no versions. Returns its number, or nullopt.
+  /// Adds the series with a name to the source's series if the series has no versions. Returns the
+  /// series' number, or nullopt.
   [[nodiscard]] std::optional<SeriesId> take_empty(const std::string& name);
   /// Reads the versions of a series again.
   [[nodiscard]] Result<void> refresh(SeriesId series);

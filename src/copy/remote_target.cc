@@ -29,7 +29,7 @@ Result<Wanted> RemoteTarget::receive() {
 template <typename Wanted>
 Result<Wanted> RemoteTarget::ask(const Request& request) {
   VARVE_TRY(stream_.send(encode_request(request)));
-  // After an error, the source leaves offers without having asked for their answers.
+  // After an error, the source leaves offers without asking for the answers.
   for (; offers_ > 0; --offers_) {
     const auto dropped = receive<std::vector<bool>>();
     if (!dropped && dropped.error().code() == ErrorCode::kUnavailable) return dropped.error();
@@ -83,7 +83,8 @@ Result<std::vector<std::string>> RemoteTarget::delete_versions(
   return std::move(held.reasons);
 }
 
-// The target makes its own link `latest`, and refuses one that a program made at the source.
+// The target makes its own link `latest`, and refuses a link `latest` made by a program at the
+// source.
 Result<void> RemoteTarget::set_beside(SeriesId series, const std::vector<BesideFile>& files) {
   BesideRequest request{series, files};
   std::erase_if(request.files, [](const BesideFile& file) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the tree of an open or a sealed version, to compare it with changes.
+// Reads the tree of an open or a sealed version, to compare the tree with changes.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace varve::copy {
 
-/// An entry of a tree. Names of one file have one `file`.
+/// An entry of a tree. All names of a file have the same `file`.
 struct ViewEntry {
   std::uint64_t id = 0;
   std::uint64_t file = 0;
@@ -32,7 +32,7 @@ class ViewFile {
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
 };
 
-/// A tree. Errors: those of VersionWriter and VersionReader. Not thread-safe.
+/// A tree. Errors: the errors of VersionWriter and VersionReader. Not thread-safe.
 class TreeView {
  public:
   virtual ~TreeView() = default;
@@ -46,7 +46,7 @@ class TreeView {
   [[nodiscard]] virtual Result<std::unique_ptr<ViewFile>> open(std::uint64_t id) = 0;
 };
 
-/// Return a view of a version. Lifetime: the version outlives the view and its files.
+/// Return a view of a version. Lifetime: the version outlives the view and the view's files.
 [[nodiscard]] std::unique_ptr<TreeView> view_of(VersionWriter& version);
 [[nodiscard]] std::unique_ptr<TreeView> view_of(VersionReader& version);
 

@@ -17,7 +17,7 @@ std::string with_suffix(const std::string& name, const char* word, VersionNumber
   return name.substr(0, kNameBytesMax - suffix.size()) + suffix;
 }
 
-/// Puts renames in an order in which each leads to a free name.
+/// Orders renames, so each rename leads to a free name.
 class Renaming {
  public:
   explicit Renaming(const std::vector<TargetVersion>& copies) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of copies, which follow those of the originals.
+// The names of copies. Copies follow the names of the originals.
 #pragma once
 
 #include <functional>
@@ -19,9 +19,9 @@ struct NameChange {
   std::string to;
 };
 
-/// Returns the renames after which each copy has the name of its original, and no other version has
-/// the name of an original. A copy whose original is gone then gets the name NAME.kept-NUMBER.
-/// Each rename leads to a name that is free by then: names that originals exchanged go through
+/// Returns the renames after which each copy has the original's name, and no remaining copy has the
+/// name of an original: a copy whose original was deleted gets the name NAME.kept-NUMBER instead.
+/// Each rename leads to a free name: names exchanged between originals go through
 /// NAME.moving-NUMBER.
 [[nodiscard]] std::vector<NameChange> plan_names(const std::vector<VersionInfo>& originals,
                                                  const std::vector<TargetVersion>& copies);

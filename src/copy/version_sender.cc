@@ -18,7 +18,7 @@ constexpr std::size_t kInFlightMax = 2;  // Batches whose answer may be on the w
 constexpr std::size_t kRunBytes = 1U << 20;
 constexpr std::size_t kDifferencesShown = 20;
 
-/// Returns the approximate memory of a change, with its data.
+/// Returns the approximate memory of a change, data included.
 std::size_t weight_of(const Change& change) {
   std::size_t bytes = sizeof(Change) + change.name.size() + change.target.size();
   for (const Xattr& xattr : change.xattrs) {
@@ -61,7 +61,7 @@ Result<void> VersionSender::send(const CopyBegin& begin) {
                            fmt::join(differences, "; ")));
 }
 
-// Moves are sent only once a change follows that the target does not have yet.
+// Moves are sent only once a change follows that is new to the target.
 Result<void> VersionSender::send_changes(std::uint64_t skipped) {
   std::uint64_t number = 0;
   bool is_sending = false;
@@ -109,7 +109,8 @@ Result<void> VersionSender::passed(Result<void> on) {
   return on;
 }
 
-/// Notes whether a listing failed because of the source, not because of what was done with it.
+/// Notes whether a listing failed because of the source, not because a change could not be passed
+/// on.
 Result<void> VersionSender::listed(Result<void> all) {
   if (!all && !has_failed_) {
     source_damaged_ = is_damage(all.error());
@@ -136,7 +137,7 @@ Result<void> VersionSender::offer() {
   batch_bytes_ = 0;
   if (in_flight_.size() >= kInFlightMax) VARVE_TRY(complete_oldest());
   if (options_.progress && !options_.progress(bytes)) {
-    // The target can continue from the last batch, if that is complete.
+    // The target can continue from the last batch, if the batch is complete.
     while (!in_flight_.empty()) VARVE_TRY(complete_oldest());
     VARVE_TRY(target_.settle());
     return Error(ErrorCode::kInterrupted, "interrupted");
@@ -161,7 +162,7 @@ Result<void> VersionSender::complete_oldest() {
   if (number != answered.size()) {
     return Error(ErrorCode::kCorrupt, "the target answered about another batch");
   }
-  // A whole version is read in the order of its tree, by a session that reads ahead.
+  // A whole version is read in tree order, by a session with prefetch.
   if (before_ != nullptr) read_pieces(wanted);
   for (std::size_t i = 0; i < wanted.size();) {
     std::size_t end = i + 1;
@@ -180,7 +181,8 @@ Result<void> VersionSender::complete_oldest() {
   return target_.fill(std::move(chunks));
 }
 
-/// Reads chunks in the order of the disk. Leaves those empty that cannot be read in this way.
+/// Reads chunks in the order of the disk. Leaves a chunk empty if the chunk, or a chunk of the same
+/// run, cannot be read in disk order.
 void VersionSender::read_pieces(std::span<WantedData> wanted) {
   std::vector<StoredPiece> pieces;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -212,7 +214,7 @@ void VersionSender::read_pieces(std::span<WantedData> wanted) {
   }
 }
 
-/// Reads chunks that follow each other in a file, `bytes` together.
+/// Reads consecutive chunks of a file, `bytes` in total.
 Result<void> VersionSender::read_run(std::span<WantedData> run, std::size_t bytes) {
   const Rank rank = run.front().change->rank;
   std::string all(bytes, '\0');
@@ -245,7 +247,7 @@ Result<void> VersionSender::read_run(std::span<WantedData> run, std::size_t byte
   return {};
 }
 
-// Lists the changes again, so that neither side has to remember them.
+// Lists the changes again, so neither side has to remember the changes.
 Result<void> VersionSender::compare(SeriesId series, std::optional<VersionNumber> sealed,
                                     std::vector<std::string>& differences) {
   bool first = true;

@@ -19,19 +19,20 @@
 
 namespace varve::copy {
 
-/// Counts of one version or of all.
+/// Counts of a version, or of all versions.
 struct SentCounts {
   std::uint64_t changes = 0;
   std::uint64_t data_bytes = 0;
   std::uint64_t sent_bytes = 0;
 };
 
-/// Sends one version to a target, as changes of an earlier one. Not thread-safe.
+/// Sends a version to a target, as changes of an earlier version. Not thread-safe.
 class VersionSender {
  public:
   struct Options {
-    bool incomplete = false;  ///< Leaves out files that cannot be read.
-    /// Called after each batch with the bytes that it names. Returns false to stop.
+    bool incomplete = false;  ///< Leaves out unreadable files.
+    /// Called after each batch with the number of bytes in the batch's chunks. Returns false to
+    /// stop.
     std::function<bool(std::uint64_t bytes)> progress;
   };
 
@@ -39,16 +40,17 @@ class VersionSender {
   VersionSender(Target& target, VersionReader& now, VersionReader* before, const Options& options)
       : target_(target), now_(now), before_(before), options_(options) {}
 
-  /// Sends the changes and has the target compare the result with them. The target then has an open
-  /// version, which the caller seals.
-  /// Errors: kCorrupt if the copy differs from the source; those of the versions and the target.
+  /// Sends the changes and has the target compare the result with the changes. The target then has
+  /// an open version for the caller to seal.
+  /// Errors: kCorrupt if the copy differs from the source; the errors of the versions and the
+  /// target.
   [[nodiscard]] Result<void> send(const CopyBegin& begin);
-  /// Has the target compare a sealed copy with the version. Appends what differs to `problems`.
+  /// Has the target compare a sealed copy with the version. Appends the differences to `problems`.
   [[nodiscard]] Result<void> check_sealed(SeriesId series, VersionNumber number,
                                           std::vector<std::string>& problems);
 
   [[nodiscard]] const SentCounts& counts() const { return counts_; }
-  /// Returns the files that were left out, with the reasons.
+  /// Returns the left-out files, with the reasons.
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
   /// Returns true if an error of send() came from the source's data.
   [[nodiscard]] bool is_source_damaged() const { return source_damaged_; }
@@ -66,7 +68,7 @@ class VersionSender {
   [[nodiscard]] Result<void> offer();
   [[nodiscard]] Result<void> complete_oldest();
   [[nodiscard]] Result<void> complete_all();
-  /// A chunk that the target wants.
+  /// A chunk wanted by the target.
   struct WantedData {
     const Change* change = nullptr;
     const ChunkRef* chunk = nullptr;
@@ -88,7 +90,7 @@ class VersionSender {
   std::set<Rank> left_out_;
   bool source_damaged_ = false;
   bool source_gone_ = false;
-  bool has_failed_ = false;  // The target, or reading for it.
+  bool has_failed_ = false;  // A failure of the target, or of reading for the target.
   ChangeBatch batch_;
   std::size_t batch_bytes_ = 0;
   std::deque<ChangeBatch> in_flight_;
