@@ -50,7 +50,7 @@ const char* reason_of(unsigned status) {
   }
 }
 
-// The page's files come from this server, and nothing else is loaded, run, framed or posted.
+// The page's files come from the server itself, and nothing else is loaded, run, framed or posted.
 constexpr std::string_view kCommonHeaders =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "

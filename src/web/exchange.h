@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to one request.
+// The answer to a request.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@
 
 namespace varve::web {
 
-/// Headers of an answer beside those that every answer has.
+/// Headers of an answer besides the headers common to all answers.
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-/// Writes the answer to one request to its connection. Not thread-safe.
+/// Writes the answer to a request to the connection. Not thread-safe.
 ///
-/// Every answer forbids the browser to guess its type, to store it, to show it in a frame and to
-/// run anything but the page's own script. Each write fails once the browser has taken no byte for
-/// half a minute.
-/// Errors of each function: kIo if the browser is gone; kBusy if it takes no data.
+/// Every answer forbids the browser to guess the answer's type, to store the answer, to show the
+/// answer in a frame and to run anything but the page's own script. Each write fails once the
+/// browser has taken no byte for half a minute.
+/// Errors of each function: kIo if the browser is gone; kBusy if the browser takes no data.
 class Exchange {
  public:
   /// Lifetime: `socket` must stay open.
@@ -39,7 +39,7 @@ class Exchange {
                                        const Headers& headers = {});
 
   /// Begins an answer whose body follows by write(). Without `bytes`, the browser learns of the end
-  /// by end(), and takes an answer without it for broken.
+  /// by end(), and treats an answer without end() as broken.
   [[nodiscard]] Result<void> begin(unsigned status, const std::string& type,
                                    std::optional<std::uint64_t> bytes, const Headers& headers);
   [[nodiscard]] Result<void> write(std::span<const std::byte> bytes);
@@ -60,7 +60,7 @@ class Exchange {
 };
 
 /// Returns the value of Content-Disposition for a download. Only the form of RFC 5987 has bytes
-/// other than plain letters, so a name cannot end the header.
+/// besides plain letters, so a name cannot end the header.
 [[nodiscard]] std::string attachment(std::string_view name);
 
 }  // namespace varve::web

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which requests may be answered.
+// Admits or refuses requests.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace varve::web {
 
-/// The secrets of one run of the server: 32 random bytes each, as hexadecimal digits.
+/// The secrets of a run of the server: 32 random bytes each, as hexadecimal digits.
 struct GateSecrets {
   std::string token;    ///< Part of the printed address.
   std::string folder;   ///< First part of the path of each page.
@@ -19,15 +19,15 @@ struct GateSecrets {
 /// Returns new secrets. Errors: kIo if the system has no random numbers.
 [[nodiscard]] Result<GateSecrets> make_secrets();
 
-/// Admits requests of this machine that know the secrets. Thread-safe.
+/// Admits requests from the local machine that present the secrets. Thread-safe.
 ///
-/// The printed address has the token in its query. The first request exchanges the token for two
-/// other secrets: a cookie that no script reads and no other site's page sends, and a folder that
-/// all pages are in. A request needs both. Browsers send a cookie to every port of a host, but this
-/// cookie only to paths in the folder, and the server of another port does not know the folder. The
-/// address of a page, which a history or a link may keep, opens nothing without the cookie.
-/// The header Host must name the loopback interface: a foreign name that is made to resolve to it
-/// gets no answer.
+/// The printed address has the token in the query. The first request exchanges the token for two
+/// more secrets: a cookie, not readable by scripts and not sent by pages of foreign sites, and a
+/// folder for all pages. A request needs both. Browsers send a cookie to every port of a host, but
+/// the gate's cookie only to paths in the folder, and the server of another port does not know the
+/// folder. The address of a page, as kept in a history or a link, opens nothing without the cookie.
+/// The header Host must name the loopback interface: a foreign name resolved to the loopback
+/// interface gets no answer.
 class Gate {
  public:
   Gate(GateSecrets secrets, std::uint16_t port);
@@ -39,7 +39,7 @@ class Gate {
     kRefused,      ///< The request has neither the token nor the folder and the cookie.
   };
   [[nodiscard]] Verdict judge(const Request& request) const;
-  /// Returns an admitted request with its path in the folder: "/" for home().
+  /// Returns an admitted request with the path inside the folder: "/" for home().
   [[nodiscard]] Request inside(Request admitted) const;
 
   /// Returns the value of the header Set-Cookie.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of the page, which are part of the program.
+// The files of the page, built into the program.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ struct PageFile {
   std::string_view bytes;
 };
 
-/// Returns the files of the page. Lifetime: that of the program.
+/// Returns the files of the page. Lifetime: as long as the program.
 [[nodiscard]] std::span<const PageFile> page_files();
 
 }  // namespace varve::web

@@ -52,7 +52,7 @@ bool Reception::read(Connection& connection, ParsedRequest& parsed) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
     if (got <= 0) return false;
-    // One read for each call: a client that sends without end must not hold the thread.
+    // A single read for each call: a client sending without end must not hold the thread.
     if (connection.drains) return true;
     connection.bytes.append(buffer.data(), static_cast<std::size_t>(got));
     parsed = parse_request(connection.bytes);

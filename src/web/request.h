@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of browsers. request.cc is the only file that includes the HTTP parser.
+// Requests of browsers. request.cc is the only file with the HTTP parser.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace varve::web {
 
-/// Maximum number of bytes in a request: its line and its headers.
+/// Maximum number of bytes in a request: the request line and the headers.
 inline constexpr std::size_t kRequestBytesMax = 16384;
 
 /// A range of bytes of a file, both ends included.
@@ -40,16 +40,16 @@ struct ParsedRequest {
   unsigned status = 0;
 };
 
-/// Parses the bytes that a connection has received so far.
+/// Parses the bytes received so far by a connection.
 [[nodiscard]] ParsedRequest parse_request(std::string_view bytes);
 
-/// Returns `text` with each %XX replaced by its byte; nothing if a % has no two digits behind it.
+/// Returns `text` with each %XX replaced by a byte; nothing if a % has no two digits behind the %.
 [[nodiscard]] std::optional<std::string> percent_decode(std::string_view text);
 /// Returns `text` with all bytes but letters, digits and -._~ as %XX.
 [[nodiscard]] std::string percent_encode(std::string_view text);
 
-/// Parses the value of a header Range. Returns nothing for other units than bytes, for several
-/// ranges and for what is none: the answer is then the whole file.
+/// Parses the value of a header Range. Returns nothing for units except bytes, for several ranges
+/// and for an invalid range: the answer is then the whole file.
 [[nodiscard]] std::optional<WantedRange> parse_range(std::string_view text);
 
 }  // namespace varve::web

@@ -64,8 +64,8 @@ Result<std::uint16_t> port_of(const base::UniqueFd& socket) {
   return ntohs(address.sin_port);
 }
 
-/// Closes a connection so that the browser gets all of the answer: data that nothing has read would
-/// make the kernel cut the answer off.
+/// Closes a connection after the browser got the whole answer: with unread data in the socket, the
+/// kernel would cut the answer off.
 void finish(int socket) {
   ::shutdown(socket, SHUT_WR);
   std::array<char, 4096> buffer;
@@ -93,7 +93,7 @@ const char* words_for(unsigned status) {
   }
 }
 
-/// The answer to a request that is not admitted. Status 0: it is.
+/// The answer to a refused request. Status 0: the request is admitted.
 struct Refusal {
   unsigned status = 0;
   std::string text = {};
@@ -129,8 +129,8 @@ Result<std::unique_ptr<Server>> Server::listen(std::uint16_t port) {
   VARVE_TRY_ASSIGN(const std::uint16_t chosen, port_of(ipv4));
   std::vector<base::UniqueFd> listeners;
   listeners.push_back(std::move(ipv4));
-  // A machine may be without IPv6, or another process may have its port: the address that is
-  // printed is that of IPv4.
+  // The machine may lack IPv6, or another process may use the port: the printed address is an IPv4
+  // address.
   if (auto ipv6 = listen_ipv6(chosen)) listeners.push_back(std::move(*ipv6));
   return std::unique_ptr<Server>(
       new Server(std::move(listeners), std::move(wake), chosen, std::move(secrets)));
@@ -166,7 +166,7 @@ void Server::run(const Handler& handler) {
     for (Received& received : reception.receive()) {
       const Refusal refusal = refusal_of(received.parsed, gate_);
       if (refusal.status == 0 && admit(received, workers, handler)) continue;
-      // The answer fits into the buffer of a new connection, so this does not wait.
+      // The answer fits into the buffer of a new connection, so sending does not wait.
       Exchange exchange(received.socket.get(),
                         received.parsed.request && received.parsed.request->is_head);
       if (refusal.status == 0) {
@@ -177,13 +177,13 @@ void Server::run(const Handler& handler) {
       reception.drain(std::move(received.socket));
     }
   }
-  // Connections that nothing has accepted are refused, too.
+  // Connections not yet accepted are refused, too.
   for (const auto& listener : listeners_) ::shutdown(listener.get(), SHUT_RDWR);
   const std::lock_guard lock(mutex_);
   stopping_ = true;
   for (const int socket : connections_) ::shutdown(socket, SHUT_RDWR);
-  // The pool's destructor waits for the threads, which find their connections closed. It runs after
-  // the lock is released, because the lock is younger.
+  // The pool's destructor waits for the threads, and the threads find closed connections. The
+  // destructor runs after the release of the lock, because the lock is younger.
 }
 
 bool Server::admit(Received& received, base::ThreadPool& workers, const Handler& handler) {

@@ -20,21 +20,20 @@
 
 namespace varve::web {
 
-/// Number of requests that are answered at the same time.
+/// Number of requests answered at the same time.
 inline constexpr std::size_t kServerThreads = 16;
-/// Number of admitted requests that wait for a thread. Further ones are refused.
+/// Number of admitted requests waiting for a thread. Further requests are refused.
 inline constexpr std::size_t kWaitingMax = 64;
 
-/// Listens on 127.0.0.1, and on ::1 where the machine has it. Answers one request for each
-/// connection. A browser has ten seconds to send its request. Requests that the gate does not admit
-/// are refused by the thread of run(), so they hold no thread that answers.
+/// Listens on 127.0.0.1, and on ::1 if the machine has IPv6. Answers one request for each
+/// connection. A browser has ten seconds to send the request. Requests not admitted by the gate are
+/// refused in the thread of run(), and hold no answering thread.
 class Server {
  public:
-  /// Answers an admitted request, whose path is that below Gate::home(). Called from several
-  /// threads.
+  /// Answers an admitted request, with the path below Gate::home(). Called from several threads.
   using Handler = std::function<void(const Request&, Exchange&)>;
 
-  /// Begins to listen. Port 0: one that is free.
+  /// Begins to listen. Port 0: any free port.
   /// Errors: kBusy if the port is taken; kIo.
   [[nodiscard]] static Result<std::unique_ptr<Server>> listen(std::uint16_t port);
   Server(const Server&) = delete;
