@@ -14,13 +14,13 @@ namespace varve::transfer {
 [[nodiscard]] Result<TransferReport> import_archive(
     VersionWriter& version, int fd, const std::function<bool(const TransferProgress&)>& progress);
 
-/// Stores all bytes of `fd` in one file. Creates the directories above it. The file is readable by
-/// its owner only.
+/// Stores all bytes of `fd` in a single file. Creates the directories above the file. Only the
+/// owner may read the file.
 [[nodiscard]] Result<TransferReport> import_stream(
     VersionWriter& version, const std::string& path, int fd,
     const std::function<bool(const TransferProgress&)>& progress);
 
-/// Errors: kInvalid unless `path` can be that of a file below a version.
+/// Errors: kInvalid unless `path` can be the path of a file below a version.
 [[nodiscard]] Result<void> check_stream_path(const std::string& path);
 
 }  // namespace varve::transfer

@@ -26,9 +26,9 @@ namespace varve::transfer {
                                               const std::function<bool()>& goes_on);
 
 /// A tar, cpio or zip archive in a stream. A zip archive must be a regular file: types and modes of
-/// its members are at its end. Not thread-safe.
-/// Errors of each function: kInvalid if the archive is damaged or truncated; kTooLarge if it takes
-/// too much memory to be decompressed; those of read_stream().
+/// members are at the end of the archive. Not thread-safe.
+/// Errors of each function: kInvalid if the archive is damaged or truncated; kTooLarge if
+/// decompression takes too much memory; the errors of read_stream().
 class ArchiveInput {
  public:
   /// Lifetime: `fd` and `goes_on` must outlive the object. The object moves the descriptor's
@@ -41,8 +41,8 @@ class ArchiveInput {
 
   /// Returns the next member, or null at the end. Lifetime: until the next call.
   [[nodiscard]] Result<archive_entry*> next();
-  /// Returns the name of the member, with the bytes that it has in the archive. Lifetime: until the
-  /// next next().
+  /// Returns the name of the member, byte by byte as in the archive. Lifetime: until the next
+  /// next().
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Returns the warning of libarchive about the member; usually empty.
   [[nodiscard]] const std::string& warning() const { return warning_; }
@@ -58,22 +58,22 @@ class ArchiveInput {
  private:
   ArchiveInput(int fd, const std::function<bool()>& goes_on);
   [[nodiscard]] Result<void> start();
-  /// Finds out how the input is read: as it is, decompressed, or, a zip archive, at any offset.
+  /// Chooses how to read the input: unchanged, decompressed, or, for a zip archive, at any offset.
   [[nodiscard]] Result<void> choose_input();
   [[nodiscard]] Error failure();
-  /// Checks the headers of a tar member that libarchive has read.
+  /// Checks the headers of the tar member last read by libarchive.
   [[nodiscard]] Result<void> check_headers() const;
   /// Checks that the memory to decompress a member of a zip archive is bounded.
   [[nodiscard]] Result<void> check_method() const;
   /// Sets name_. Corrects the type of a member whose name libarchive altered.
   [[nodiscard]] Result<void> take_name(archive_entry* entry);
-  /// Checks that an uncompressed tar did not end before its end mark.
+  /// Checks that an uncompressed tar ends with an end mark.
   [[nodiscard]] Result<void> check_end(std::int64_t before) const;
   /// Checks that no data follows the trailer of a cpio archive.
   [[nodiscard]] Result<void> check_cpio_end();
-  /// Reads the next part of the input, compressed or not; empty at its end.
+  /// Reads the next part of the input, compressed or not; empty at the end of the input.
   [[nodiscard]] Result<std::span<const std::byte>> read_input();
-  /// Reads the next part of what libarchive gets: the input, or what was compressed in it.
+  /// Reads the next part of the data for libarchive: the input, or the decompressed input.
   [[nodiscard]] Result<std::span<const std::byte>> read_archive();
   static ssize_t read_callback(archive* handle, void* self, const void** buffer);
   static std::int64_t seek_callback(archive* handle, void* self, std::int64_t offset, int whence);
@@ -81,8 +81,8 @@ class ArchiveInput {
   const int fd_;
   const std::function<bool()>& goes_on_;
   std::unique_ptr<std::byte[]> buffer_;
-  std::span<const std::byte> ahead_;            // Input that was read to know its format.
-  std::unique_ptr<Decompressor> decompressor_;  // Null if the input is read as it is.
+  std::span<const std::byte> ahead_;            // Input read to find the format.
+  std::unique_ptr<Decompressor> decompressor_;  // Null if the input is read unchanged.
   archive* handle_ = nullptr;
   std::optional<Error> read_error_;
   std::string seen_;           // The latest parts: all since the present headers began.
@@ -91,9 +91,9 @@ class ArchiveInput {
   std::string warning_;
   std::string name_;
   std::optional<std::vector<std::string>> zip_names_;  // In the order of the members.
-  std::size_t zip_members_ = 0;                        // Of them, those that next() returned.
-  std::int64_t position_ = 0;  // Offset of the next part that libarchive gets.
-  std::int64_t data_end_ = 0;  // Offset behind the last byte that is not zero, of all parts so far.
+  std::size_t zip_members_ = 0;                        // Number of members returned by next().
+  std::int64_t position_ = 0;                          // Offset of the next part for libarchive.
+  std::int64_t data_end_ = 0;  // Offset behind the last nonzero byte of all parts so far.
   bool has_data_ = false;      // The present member may have more data.
 };
 

@@ -15,11 +15,11 @@ struct z_stream_s;
 
 namespace varve::transfer {
 
-/// Bytes of one part of an archive at most, compressed or not.
+/// Maximum number of bytes of a part of an archive, compressed or not.
 inline constexpr std::size_t kArchivePartBytes = std::size_t{1} << 20;
 
-/// Limit for the memory of one decoder. xz and zstd need 65 and 128 MiB for the largest data that
-/// they make without an option for larger ones.
+/// Limit for the memory of a decoder. xz and zstd need 65 and 128 MiB for the largest data made
+/// without an option for larger data.
 inline constexpr std::size_t kDecoderBytesMax = std::size_t{129} << 20;
 
 /// Decompresses a stream. Not thread-safe.
@@ -27,15 +27,16 @@ class Decompressor {
  public:
   virtual ~Decompressor() = default;
 
-  /// Returns the next part of the compressed data, empty at its end. Lifetime: until the next call.
+  /// Returns the next part of the compressed data, empty at the end of the data. Lifetime: until
+  /// the next call.
   using Refill = std::function<Result<std::span<const std::byte>>()>;
   /// Returns the next part of the data; empty at the end. Lifetime: until the next call.
-  /// Errors: kInvalid if the stream is damaged or truncated; those of `refill`.
+  /// Errors: kInvalid if the stream is damaged or truncated; the errors of `refill`.
   [[nodiscard]] virtual Result<std::span<const std::byte>> next(const Refill& refill) = 0;
 };
 
-/// Decompresses a gzip stream, one member or several, and compares the checksum and length of each:
-/// libarchive does not.
+/// Decompresses a gzip stream of any number of members, and compares the checksum and length of
+/// each member: libarchive does not.
 class GzipStream : public Decompressor {
  public:
   GzipStream();
@@ -51,14 +52,14 @@ class GzipStream : public Decompressor {
   bool is_inside_ = true;  // A member has begun and has not ended.
 };
 
-/// Decompresses what bzip2, lzma, zstd or compress made, by libarchive. Other data come out as they
-/// are. The memory is bounded: libarchive takes data of lzma with dictionaries of up to 128 MiB
-/// only, and libzstd windows of up to 128 MiB.
+/// Decompresses data of bzip2, lzma, zstd or compress, by libarchive. Data in another format come
+/// out unchanged. The memory is bounded: libarchive takes data of lzma with dictionaries of up to
+/// 128 MiB only, and libzstd windows of up to 128 MiB.
 class FilterStream : public Decompressor {
  public:
-  /// Reads the beginning of the data to know what made them.
-  /// Errors: kIo without memory; kInvalid, also for data that were compressed twice, which would
-  /// take a decoder for each time; those of `refill`.
+  /// Reads the beginning of the data to find the format.
+  /// Errors: kIo without memory; kInvalid, also for data compressed twice, because each compression
+  /// would take a decoder; the errors of `refill`.
   [[nodiscard]] static Result<std::unique_ptr<FilterStream>> open(const Refill& refill);
   ~FilterStream() override;
   FilterStream(const FilterStream&) = delete;

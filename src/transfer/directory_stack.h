@@ -12,18 +12,18 @@
 
 namespace varve::transfer {
 
-/// A descriptor that several threads share. The last holder closes it.
+/// A descriptor shared by several threads. The last holder closes the descriptor.
 using SharedFd = std::shared_ptr<const base::UniqueFd>;
 
-/// The part of the process's descriptors that each bounded set of a transfer may take: the stack of
-/// directories, the directories of files under way, and the files, directories and links of a
+/// The part of the process's descriptors for each bounded set of a transfer: the stack of
+/// directories, the directories of files in progress, and the files, directories and links of a
 /// scattered batch. The repository has the rest.
 inline constexpr std::size_t kDescriptorShare = 8;
 
-/// The open directories from a tree's root down to the current one. Holds descriptors, so that no
-/// path is resolved a second time. At most kOpenMax stay open, and fewer where the process may have
-/// few descriptors. In a deeper tree, the stack closes the upper ones, opens them again through
-/// "..", and compares their identity. Not thread-safe.
+/// The open directories from a tree's root down to the current directory. Holds descriptors, so no
+/// path is resolved a second time. At most kOpenMax directories stay open, and fewer if the process
+/// may have few descriptors. In a deeper tree, the stack closes the upper directories, opens a
+/// closed directory again through "..", and compares the identity. Not thread-safe.
 class DirectoryStack {
  public:
   static constexpr std::size_t kOpenMin = 4;
@@ -34,11 +34,11 @@ class DirectoryStack {
   [[nodiscard]] Result<void> push(base::UniqueFd directory);
   /// Returns the deepest directory's descriptor. The stack must not be empty.
   [[nodiscard]] int top() const { return frames_.back().fd->get(); }
-  /// Returns the same descriptor for users that may need it after a pop().
+  /// Returns the same descriptor for users beyond a pop().
   [[nodiscard]] SharedFd share_top() const { return frames_.back().fd; }
-  /// Leaves the deepest directory and returns its descriptor, so that the caller can still set its
-  /// metadata.
-  /// Errors: kStale if its parent was moved in the meantime.
+  /// Leaves the deepest directory and returns the descriptor, so the caller can still set the
+  /// directory's metadata.
+  /// Errors: kStale if the parent was moved in the meantime.
   [[nodiscard]] Result<SharedFd> pop();
   [[nodiscard]] std::size_t depth() const { return frames_.size(); }
 

@@ -13,11 +13,11 @@
 
 namespace varve::transfer {
 
-/// Depth of a version's tree: deeper than any path that a system call accepts, so that a hostile
+/// Maximum depth of a version's tree: deeper than any path accepted by a system call, so a hostile
 /// tree has a bounded cost.
 inline constexpr std::size_t kDepthMax = 16384;
 
-/// Returns whether a file can have this name.
+/// Returns whether a file can have the name.
 [[nodiscard]] bool safe_name(std::string_view name);
 
 /// Returns the entry at a path of the version, with the path's last component. Follows no symlinks.
@@ -31,16 +31,16 @@ struct ListedEntry {
   SealedEntry entry;
 };
 
-/// Yields the entries of one untrusted directory. Leaves out invalid, duplicate and unordered
-/// names, and reports them as problems. Not thread-safe.
+/// Yields the entries of an untrusted directory. Leaves out invalid, duplicate and unordered names,
+/// and reports the names as problems. Not thread-safe.
 class EntryLister {
  public:
   explicit EntryLister(Rank directory) : directory_(directory) {}
-  /// Creates a lister that yields only this entry.
+  /// Creates a lister of a single entry.
   explicit EntryLister(ListedEntry only) : listed_(true) { batch_.push_back(std::move(only)); }
 
-  /// Returns the next entry, valid until the next call; nullptr at the end. `path` is that of the
-  /// directory, for messages. An error ends the transfer.
+  /// Returns the next entry, valid until the next call; nullptr at the end. `path` is the path of
+  /// the directory, for messages. An error ends the transfer.
   [[nodiscard]] Result<ListedEntry*> next(VersionReader& version, const std::string& path,
                                           ProblemList& problems);
 

@@ -14,21 +14,22 @@
 
 namespace varve::transfer {
 
-/// Visits the entries of a version in tree order, for an archive: all of them, those below one
-/// path, or the selected ones if there are several paths. Not thread-safe.
-/// Lifetime: the arguments must outlive it.
+/// Visits the entries of a version in tree order, for an archive: all entries, the entries below a
+/// single path, or the selected entries of several paths. Not thread-safe.
+/// Lifetime: the arguments must outlive the object.
 class EntryWalk {
  public:
   EntryWalk(VersionReader& version, const std::vector<std::string>& paths, ProblemList& problems);
 
-  /// Looks all paths up. Returns the entry at which the walk begins. Call it once.
+  /// Looks up all paths. Returns the entry at which the walk begins. Must be called once.
   [[nodiscard]] Result<SealedEntry> begin();
-  /// Calls `add` for each entry but that of begin(), if it is a directory. Calls `refuse` instead
-  /// for a directory that is nested too deeply or in a circle, and leaves it out. An error of
-  /// either ends the walk.
+  /// Calls `add` for each entry, except for the entry of begin() if the entry is a directory. For a
+  /// directory nested too deeply or in a circle, calls `refuse` instead and leaves the directory
+  /// out. An error of either function ends the walk.
   [[nodiscard]] Result<void> run(const std::function<Result<void>(const SealedEntry&)>& add,
                                  const std::function<Result<void>()>& refuse);
-  /// The path of the present entry. The caller may change it before run(), and must restore it.
+  /// Returns the path of the present entry. The caller may change the path before run(), and must
+  /// restore the path by then.
   [[nodiscard]] std::string& path() { return path_; }
 
  private:

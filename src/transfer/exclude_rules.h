@@ -11,17 +11,17 @@
 
 namespace varve::transfer {
 
-/// Decides which entries of a source the user excludes. A pattern with a slash at its beginning or
-/// in its middle matches paths below the source; any other one matches names. ** as a whole
-/// component matches any number of directories. A slash at the end limits the pattern to
-/// directories. A pattern that begins with ! includes again. The last pattern that matches decides.
+/// Decides which entries of a source are excluded by the user. A pattern with a slash at the
+/// beginning or in the middle matches paths below the source; any other pattern matches names. A
+/// whole component ** matches any number of directories. A slash at the end limits the pattern to
+/// directories. A pattern beginning with ! includes again. The last matching pattern decides.
 class ExcludeRules {
  public:
-  /// Errors: kInvalid for a pattern that can match nothing or is incomplete.
+  /// Errors: kInvalid for an incomplete pattern, or for a pattern without possible matches.
   [[nodiscard]] static Result<ExcludeRules> parse(const std::vector<std::string>& patterns);
 
   /// Returns whether the entry itself is excluded. `path` is relative to the source, without
-  /// slashes at its ends. The caller skips everything below an excluded directory.
+  /// leading or trailing slashes. The caller skips everything below an excluded directory.
   [[nodiscard]] bool excludes(std::string_view path, bool is_directory) const;
 
  private:

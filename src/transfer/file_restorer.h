@@ -25,27 +25,27 @@ struct UnreadableData {
 /// Returns "damaged: … bytes in … places from offset … on".
 [[nodiscard]] std::string damage_text(const UnreadableData& lost);
 
-/// Reads the data of files from a version, one file after another. Not thread-safe.
+/// Reads the data of files from a version, file by file. Not thread-safe.
 class FileRestorer {
  public:
-  /// Called after each piece with its length. Returns false to stop the transfer.
+  /// Called after each piece with the length of the piece. Returns false to stop the transfer.
   using Advance = std::function<bool(std::uint64_t bytes)>;
 
   FileRestorer(bool sparse, Advance advance);
 
   /// Passes the data of `source` from the offset on to `sink`. Leaves out unreadable ranges and
-  /// returns them.
-  /// Errors: those of the sink; kInterrupted.
+  /// returns the ranges.
+  /// Errors: the errors of the sink; kInterrupted.
   [[nodiscard]] Result<UnreadableData> copy(FileReader& source, FileSink& sink,
                                             std::uint64_t offset = 0);
-  /// Passes only the given ranges, which must ascend. Passes holes in them as zeros.
+  /// Passes only the given ranges, which must ascend. Passes holes in the ranges as zeros.
   [[nodiscard]] Result<UnreadableData> copy_ranges(FileReader& source, FileSink& sink,
                                                    std::span<const ByteRange> ranges);
 
  private:
   void begin();
   [[nodiscard]] Result<void> copy_range(FileReader& source, FileSink& sink, ByteRange range);
-  /// Passes on all readable bytes of a range in which a read failed.
+  /// Passes on all readable bytes of a range with a failed read.
   [[nodiscard]] Result<void> salvage(FileReader& source, FileSink& sink, ByteRange range);
   [[nodiscard]] Result<void> salvage_block(FileReader& source, FileSink& sink, ByteRange block);
   [[nodiscard]] std::span<std::byte> room(ByteRange range);
@@ -57,7 +57,7 @@ class FileRestorer {
 
   const bool sparse_;
   const Advance advance_;
-  std::shared_ptr<std::byte[]> room_;  // Buffer for the next piece; put() passes it to the sink.
+  std::shared_ptr<std::byte[]> room_;  // Buffer for the next piece, passed to the sink by put().
   std::size_t room_bytes_ = 0;
   UnreadableData unreadable_;
   std::uint64_t unreadable_end_ = 0;

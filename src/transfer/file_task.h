@@ -22,7 +22,7 @@
 
 namespace varve::transfer {
 
-/// The state that the threads of one restore share. Thread-safe.
+/// The state shared by the threads of a restore. Thread-safe.
 struct RestoreShared {
   RestoreShared(VersionReader& its_version, bool restores_owners)
       : version(its_version), owners(restores_owners) {}
@@ -31,7 +31,7 @@ struct RestoreShared {
   const bool owners;  ///< RestoreOptions::owners.
   ProblemList problems;
   std::atomic<std::uint64_t> entries = 0;  ///< Entries made or kept.
-  /// Directories of files that are not made yet. Each takes up to two descriptors.
+  /// Directories of files not yet made. Each directory takes up to two descriptors.
   std::atomic<std::size_t> held_directories = 0;
 
   /// Ends the whole restore. The first error is kept.
@@ -51,8 +51,8 @@ struct RestoreShared {
   std::optional<Error> error_;
 };
 
-/// Runs `finish` once its last holder has released it, so that a directory gets its metadata after
-/// all its entries.
+/// Runs `finish` once the last holder has released the object, so a directory gets its metadata
+/// after all entries of the directory.
 struct DirectoryEnd {
   DirectoryEnd() = default;
   DirectoryEnd(const DirectoryEnd&) = delete;
@@ -68,17 +68,18 @@ struct FilePlan {
   SharedFd directory;
   std::shared_ptr<DirectoryEnd> end;
   std::string name;
-  /// Name of the file until it is complete; "" = it is made under its final name.
+  /// Name of the file until complete; "" = the file is made under the final name.
   std::string temporary;
   std::string path;  ///< For messages.
   SealedEntry entry;
-  bool replaces = false;  ///< The target has an entry of this name.
-  bool inherits = false;  ///< The directory may have a default ACL, which the restore keeps.
+  bool replaces = false;            ///< The target has an entry with the name.
+  bool inherits = false;            ///< The directory may have a default ACL, kept by the restore.
   std::uint64_t resume_offset = 0;  ///< Bytes of an existing temporary file that are correct.
 };
 
-/// Makes one file on the pool's threads, from pieces in any order. Removes an incomplete file again
-/// and keeps the old entry of its name. One thread must make all calls of the sink and finish().
+/// Makes a file on the pool's threads, from pieces in any order. Removes an incomplete file again
+/// and keeps the old entry with the name. A single thread must make all calls of the sink and
+/// finish().
 class FileTask final : public FileSink, public std::enable_shared_from_this<FileTask> {
  public:
   FileTask(FilePlan plan, RestoreShared& shared, WriterPool& pool);
@@ -87,17 +88,17 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   [[nodiscard]] Result<void> put(ByteRange range, SharedBytes data) override;
   [[nodiscard]] Result<void> skip(ByteRange range) override;
 
-  /// Submits the last piece, which otherwise waits for the next call.
+  /// Submits the last piece. Otherwise the piece waits for the next call.
   void release_held();
-  /// Ends the file with an error. Call it instead of finish().
+  /// Ends the file with an error. Must be called instead of finish().
   void fail(const Error& error);
-  /// Ends the file after its last piece. `lost` are the ranges that could not be read.
+  /// Ends the file after the last piece. `lost` are the unreadable ranges.
   void finish(const UnreadableData& lost);
   /// Writes the data of all finished pieces to the disk.
   [[nodiscard]] Result<void> sync();
   /// Keeps the temporary file for the next restore if the file remains incomplete.
   void keep_partial() { keep_partial_ = true; }
-  /// Waits until the file is made or has failed. Returns true if it is made.
+  /// Waits until the file is made or has failed. Returns true if the file is made.
   [[nodiscard]] bool wait();
   /// Returns a description of the unreadable content; "" if all was read. Only after wait()
   /// returned true.
@@ -126,20 +127,21 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   std::optional<Piece> held_;  // Submitted with the next piece, or at the end.
   UnreadableData lost_;
   std::atomic<bool> keep_partial_ = false;
-  std::atomic<int> pending_ = 1;  // Pieces not yet written, plus one for the reader.
+  std::atomic<int> pending_ = 1;  // Pieces not yet written, plus 1 for the reader.
   std::atomic<int> state_ = kPending;
 
-  // Held while a piece is written: the kernel admits one writer at a time, and others would spin.
+  // Held while a piece is written: the kernel admits one writer at a time, and more writers would
+  // spin.
   std::mutex writing_;
   std::mutex mutex_;  // Guards the members below. Neither mutex is taken under the other.
   base::UniqueFd fd_;
   bool opened_ = false;
-  bool made_ = false;  // True if this task made a file under the (temporary) name.
+  bool made_ = false;  // True if the task made a file under the (temporary) name.
   std::uint64_t written_end_ = 0;
   std::optional<Error> error_;
 };
 
-/// Passes on a large file's pieces. Reports the end of the submitted ones, and the bytes of the
+/// Passes on a large file's pieces. Reports the end of the submitted pieces, and the bytes of the
 /// next piece.
 class LargeFileSink final : public FileSink {
  public:
@@ -149,7 +151,7 @@ class LargeFileSink final : public FileSink {
 
   [[nodiscard]] Result<void> put(ByteRange range, SharedBytes data) override {
     VARVE_TRY(task_.put(range, std::move(data)));
-    // The task holds back this piece, but has submitted all pieces before it.
+    // The task holds back the present piece, but has submitted all earlier pieces.
     return reached_(std::exchange(end_, range.end), range.end - range.begin);
   }
   [[nodiscard]] Result<void> skip(ByteRange range) override { return task_.skip(range); }

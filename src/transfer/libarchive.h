@@ -7,7 +7,7 @@
 
 #include "varve/result.h"
 
-// The functions of libarchive that the room calls.
+// The functions of libarchive used in the room.
 #define VARVE_LIBARCHIVE_FUNCTIONS(F)         \
   F(archive_entry_acl_next)                   \
   F(archive_entry_acl_reset)                  \
@@ -83,12 +83,12 @@ struct Libarchive {
 #undef VARVE_POINTER
 };
 
-/// Loads libarchive if that has not been done. Varve does not link libarchive, because libarchive
-/// brings eight other libraries, which each command would load. The static program links
-/// libarchive. Thread-safe. Errors: kUnsupported without the library.
+/// Loads libarchive if necessary. Varve does not link libarchive, because each command would then
+/// also load the eight libraries used by libarchive. The static program links libarchive.
+/// Thread-safe. Errors: kUnsupported without the library.
 [[nodiscard]] Result<void> load_libarchive();
 
-/// Returns the functions. Call it after load_libarchive() succeeded. Thread-safe.
+/// Returns the functions. Must be called after load_libarchive() succeeded. Thread-safe.
 [[nodiscard]] const Libarchive& libarchive();
 
 }  // namespace varve::transfer

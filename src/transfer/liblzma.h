@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// liblzma, loaded when an archive that xz made is first read.
+// liblzma, loaded when the first archive made by xz is read.
 #pragma once
 
 #include <lzma.h>
 
 #include "varve/result.h"
 
-// The functions of liblzma that the room calls.
+// The functions of liblzma used in the room.
 #define VARVE_LIBLZMA_FUNCTIONS(F) \
   F(lzma_code)                     \
   F(lzma_end)                      \
@@ -22,7 +22,7 @@ struct Liblzma {
 #undef VARVE_POINTER
 };
 
-/// Returns the functions of the library, and loads it if that has not been done. The static program
+/// Returns the functions of the library, and loads the library if necessary. The static program
 /// links the library. Thread-safe. Lifetime: until the process ends. Errors: kUnsupported without
 /// the library.
 [[nodiscard]] Result<const Liblzma*> load_liblzma();

@@ -12,14 +12,15 @@ struct archive_entry;
 
 namespace varve::transfer {
 
-/// The metadata of one member.
+/// The metadata of a member.
 struct MemberMetadata {
   NewFile file;
   Timestamp mtime;
 };
 
-/// Returns a member's metadata. Reports what a version cannot have to `problems`, under `path`.
-/// Errors: kInvalid for a number that no file can have.
+/// Returns a member's metadata. Reports metadata impossible in a version to `problems`, under
+/// `path`.
+/// Errors: kInvalid for a number impossible for a file.
 [[nodiscard]] Result<MemberMetadata> metadata_of(archive_entry* entry, const std::string& path,
                                                  ProblemList& problems);
 

@@ -22,17 +22,17 @@ inline Timestamp time_of(const struct timespec& time) {
 /// Copies the metadata of files from the source into an open version. Not thread-safe.
 class MetadataImporter {
  public:
-  /// Lifetime: every argument must outlive this object.
+  /// Lifetime: every argument must outlive the object.
   MetadataImporter(VersionWriter& version, VersionErrors& errors, ProblemList& problems)
       : version_(version), errors_(errors), problem_list_(problems) {}
 
-  /// Sets extended attributes and the other metadata of a new file. Call it after the data was
-  /// written, because a write changes the mtime and clears the setuid bit. `path` is for messages.
-  /// Adds attributes that the source's file system refuses to the list of problems.
-  /// Errors: those of the version.
+  /// Sets extended attributes and all further metadata of a new file. Must be called after the data
+  /// was written, because a write changes the mtime and clears the setuid bit. `path` is for
+  /// messages. Adds attributes refused by the source's file system to the list of problems.
+  /// Errors: the errors of the version.
   [[nodiscard]] Result<void> set(const FileRef& file, Ino ino, const struct stat& status,
                                  const std::string& path);
-  /// Does the same for a directory that the version had before. Changes only what differs.
+  /// Does the same for a directory already in the version. Changes only differing metadata.
   [[nodiscard]] Result<void> adjust(const FileRef& file, Ino ino, const struct stat& status,
                                     const std::string& path);
   /// Returns the number of problems so far.

@@ -8,7 +8,7 @@
 
 namespace varve::transfer {
 
-/// Selects entries of a tree: those at or below given paths, and the directories above these paths.
+/// Selects entries of a tree: entries at or below given paths, and the directories above the paths.
 class PathSelection {
  public:
   enum class Match {

@@ -11,24 +11,24 @@
 
 namespace varve::transfer {
 
-/// Collects the problems of single files that do not end the transfer. Bounds its memory.
+/// Collects the problems of single files that do not end the transfer, in bounded memory.
 /// Thread-safe.
 class ProblemList {
  public:
-  /// Maximum number of messages. Further ones are only counted.
+  /// Maximum number of messages. Further messages are only counted.
   static constexpr std::size_t kMessagesMax = 10000;
 
-  /// Adds a problem of one file.
+  /// Adds a problem of a single file.
   void add(const std::string& path, const std::string& what);
-  /// Adds a problem that many files share, such as a missing privilege. It yields one message with
-  /// the first file's name and the number of files.
+  /// Adds a problem shared by many files, for example a missing privilege. The result is a single
+  /// message with the first file's name and the number of files.
   void add_shared(const std::string& what, const std::string& path);
 
-  /// Logs what is no problem, such as an attribute that only another kind of file system has. Logs
+  /// Logs a fact that is no problem, for example an attribute of another kind of file system. Logs
   /// each text once.
   void note(const std::string& what);
 
-  /// Returns all messages, the shared ones last.
+  /// Returns all messages, the shared messages last.
   [[nodiscard]] std::vector<std::string> take();
 
  private:

@@ -11,18 +11,18 @@
 
 namespace varve::transfer {
 
-/// Makes an open version equal to the source, without reading the files that did not change.
+/// Makes an open version equal to the source, without reading unchanged files.
 /// Lifetime: everything outlives the import.
 struct SourceTracking {
   /// The states of the version's base; null to read every file.
   SourceStates* previous = nullptr;
-  /// Gets the states of this version.
+  /// Gets the states of the version.
   SourceStatesWriter* next = nullptr;
   SourceClock* clock = nullptr;
 };
 
-/// Does what varve::store_tree() does. With `tracking`, it also removes the entries that the source
-/// does not have, and keeps the files of the base that did not change.
+/// Does the work of varve::store_tree(). With `tracking`, also removes the entries missing in the
+/// source, and keeps unchanged files of the base.
 [[nodiscard]] Result<TransferReport> import_tree(
     VersionWriter& version, const std::string& directory,
     const std::function<bool(const TransferProgress&)>& progress, const StoreOptions& options,

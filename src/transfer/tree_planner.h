@@ -19,7 +19,7 @@ struct PlanBase {
   SourceClock* clock = nullptr;
 };
 
-/// Does what varve::plan_store() does, for one directory.
+/// Does the work of varve::plan_store(), for a single directory.
 [[nodiscard]] Result<StorePlan> plan_tree(
     const std::string& directory, const StoreOptions& options, const PlanBase& base,
     const std::function<void(StoreChange change, const std::string& path)>& changed,

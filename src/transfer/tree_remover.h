@@ -17,14 +17,14 @@
 
 namespace varve::transfer {
 
-/// Removes entries with everything below them. Keeps protected folders, mount points and other file
-/// systems, and all directories above these. Follows no symlink, and opens every directory before
-/// it removes anything in it. Not thread-safe.
+/// Removes entries with everything below the entries. Keeps protected folders, mount points and
+/// other file systems, and all directories above. Follows no symlink, and opens every directory
+/// before removing anything inside. Not thread-safe.
 class TreeRemover {
  public:
   /// Called with the path of an entry.
   using OnRemoved = std::function<void(const std::string& path)>;
-  /// Called with the path of an entry that stays, and with a message about the reason.
+  /// Called with the path of a kept entry, and with a message about the reason.
   using OnKept = std::function<void(const std::string& path, const std::string& reason)>;
 
   /// With `dry_run`, makes all calls but removes nothing.
@@ -34,8 +34,8 @@ class TreeRemover {
         removed_(std::move(removed)),
         kept_(std::move(kept)) {}
 
-  /// Removes an entry. `path` is its path for the calls. Returns whether all of it is gone, or
-  /// would be.
+  /// Removes an entry. `path` is the entry's path for the calls. Returns whether the whole entry is
+  /// gone, or would be.
   [[nodiscard]] bool remove(int directory_fd, const std::string& name, const std::string& path);
 
  private:
@@ -60,7 +60,7 @@ class TreeRemover {
   std::string path_;  // Path of the present entry.
   dev_t device_ = 0;  // Device of the directory with the entry to remove.
   DirectoryStack stack_;
-  std::vector<Level> levels_;  // One for each directory of the stack.
+  std::vector<Level> levels_;  // A level for each directory of the stack.
 };
 
 }  // namespace varve::transfer

@@ -32,12 +32,12 @@
 
 namespace varve::transfer {
 
-/// Restores one version. Trusts neither the repository nor the target: it checks names, creates
-/// every entry by its name in an open directory, and follows no symlink.
+/// Restores a version. Trusts neither the repository nor the target: checks names, creates every
+/// entry by name in an open directory, and follows no symlink.
 ///
-/// One thread walks the tree and reads the files, and the pool's threads write them. The walk reads
-/// strictly in tree order, so that the read sessions stream. With ScatterPass it reads batches in
-/// the order of the disk instead.
+/// One thread walks the tree and reads the files, and the pool's threads write the files. The walk
+/// reads strictly in tree order, so the read sessions stream. With ScatterPass, the walk reads
+/// batches in the order of the disk instead.
 class TreeRestorer {
  public:
   using OnProgress = std::function<bool(const TransferProgress&)>;
@@ -59,20 +59,20 @@ class TreeRestorer {
         : entry(its_entry), place(std::move(its_place)), lister(its_entry.rank) {}
 
     SealedEntry entry;
-    std::size_t path_bytes = 0;  // Length of path_ without this directory's name.
+    std::size_t path_bytes = 0;  // Length of path_ without the directory's name.
     PlacePtr place;
     EntryLister lister;
     std::shared_ptr<DirectoryEnd> end = std::make_shared<DirectoryEnd>();
     std::weak_ptr<const base::UniqueFd> held;  // For the files under way; see hold_directory().
     FoldedNames folded;
-    bool fresh = false;          // Created by this restore, so it has no entries of others.
-    bool absent = false;         // Does not exist, because this is a dry run.
+    bool fresh = false;          // Created by the restore: no foreign entries.
+    bool absent = false;         // Does not exist, because of a dry run.
     bool keep_metadata = false;  // Existed already and is only on the way to a selected path.
     bool inherits = false;       // Created with the ACLs of the directory above.
     bool is_elsewhere = false;   // On another file system or mount than the target: loses nothing.
   };
 
-  // The first name of a hard-linked file. The restore links the other names to it.
+  // The first name of a hard-linked file. The restore links all later names to the first name.
   struct FirstName {
     PlacePtr directory;
     std::string name;
@@ -80,7 +80,7 @@ class TreeRestorer {
     std::shared_ptr<FileTask> task;  // nullptr if the file exists already.
   };
 
-  // A name of a hard-linked file whose first name is in a scattered batch that has not run.
+  // A name of a hard-linked file whose first name is in a scattered batch not yet run.
   struct LateLink {
     SealedEntry directory;
     PlacePtr place;
@@ -119,19 +119,19 @@ class TreeRestorer {
   [[nodiscard]] bool advance(std::uint64_t bytes);
   void tell(RestoreChange change, const std::string& path) const;
 
-  // Removals, and what stays: tree_restorer_removals.cc.
+  // Removals and kept entries: tree_restorer_removals.cc.
   [[nodiscard]] Result<void> check_target(const std::string& directory, const Frame& root);
   [[nodiscard]] Result<void> check_existing(Frame& frame, int directory_fd);
   [[nodiscard]] Result<void> remove_others(const Frame& frame);
   [[nodiscard]] TreeRemover remover();
   void keep(const std::string& path, const std::string& message);
   // Returns the target's entry of a name.
-  // Errors: kExists for a mounted file, which cannot be replaced, and for the entry of another name
-  // of the version that differs in upper and lower case only.
+  // Errors: kExists for a mounted file, because a mount cannot be replaced, and for the entry of
+  // another name of the version, different only in upper and lower case.
   [[nodiscard]] Result<Present> find_present(const std::string& name);
   [[nodiscard]] Result<void> check_case(const std::string& name);
-  // Removes a directory that has the name of an entry of another type. In a dry run, only checks
-  // that this is possible.
+  // Removes a directory with the name of an entry of another type. In a dry run, only checks
+  // whether the removal is possible.
   [[nodiscard]] Result<void> clear_way(const std::string& name, const Present& present);
 
   // Single entries: tree_restorer_entries.cc.
@@ -140,7 +140,7 @@ class TreeRestorer {
                                        const Present& present);
   [[nodiscard]] Result<void> write_file(FileReader& source, const std::string& name,
                                         const SealedEntry& entry, bool replaces);
-  // Returns the directory's descriptor for a file. Bounds the directories that files hold.
+  // Returns the directory's descriptor for a file. Bounds the number of held directories.
   [[nodiscard]] SharedFd hold_directory();
   [[nodiscard]] Result<std::uint64_t> resume_offset(FileReader& source, const SealedEntry& entry,
                                                     const std::string& temporary);
@@ -148,21 +148,21 @@ class TreeRestorer {
                                           const Present& present);
   [[nodiscard]] Result<void> make_special(const std::string& name, const SealedEntry& entry,
                                           const Present& present);
-  // Creates an entry that is not a regular file. Uses a temporary name if it replaces another
+  // Creates an entry of any type except a regular file. Uses a temporary name to replace another
   // entry.
   [[nodiscard]] Result<void> place(const std::string& name, const SealedEntry& entry,
                                    const Present& present,
                                    const std::function<int(const char*)>& make);
-  // Defers the link if its first name is in a batch that has not run. Returns whether it did.
+  // Defers the link if the first name is in a batch not yet run. Returns whether the link was
+  // deferred.
   [[nodiscard]] bool defer_link(const std::string& name, const SealedEntry& entry);
   [[nodiscard]] Result<bool> link_to_first(const std::string& name, const SealedEntry& entry);
   [[nodiscard]] Result<bool> is_content_same(FileReader& source, const std::string& name,
                                              const SealedEntry& entry, const struct stat& status);
-  // Keeps an existing entry and sets its metadata where that differs. Returns false if the entry
-  // cannot be kept.
+  // Keeps an existing entry and sets differing metadata. Returns false if the entry cannot be kept.
   [[nodiscard]] bool keep_same(const std::string& name, const SealedEntry& entry,
                                const struct stat& status);
-  // Notes in the log that a new directory becomes a repository, so that the restore can continue.
+  // Notes in the log that a new directory becomes a repository, so the restore can continue.
   [[nodiscard]] Result<void> note_repository(const std::string& name);
   [[nodiscard]] Result<void> link_from(int directory_fd, const std::string& first,
                                        const std::string& name, Rank rank, bool replaces);
@@ -188,10 +188,10 @@ class TreeRestorer {
   std::uint64_t since_point_ = 0;        // Bytes read since the last point.
   bool only_large_since_point_ = false;  // True if since then only `large_` has changed.
   std::uint64_t changes_ = 0;            // Changes since the start.
-  std::shared_ptr<FileTask> large_;      // The file now being read, if it can be resumed.
+  std::shared_ptr<FileTask> large_;      // The file now being read, if resumable.
   Rank large_rank_ = 0;
-  std::uint64_t large_offset_ = 0;       // Offset in it up to which the log has it.
-  std::shared_ptr<FileTask> last_task_;  // Task of the present entry, if that has more names.
+  std::uint64_t large_offset_ = 0;       // Offset in `large_` up to the log's last point.
+  std::shared_ptr<FileTask> last_task_;  // Task of the present entry, if the entry has more names.
   DirectoryStack directories_;
   std::vector<Frame> frames_;
   std::string path_;  // Path of the present entry, for messages.
@@ -199,7 +199,7 @@ class TreeRestorer {
   // For each kept inode of the target with several names: the link group of its file in the
   // version.
   std::unordered_map<ino_t, std::uint64_t> kept_inodes_;
-  // Declared last but one, because its destructor waits for tasks that use the members above.
+  // Declared after all members used by tasks, because the destructor waits for the tasks.
   WriterPool pool_;
   std::atomic<bool> syncing_ = false;
   base::ThreadPool syncer_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of an open version: walking one directory, removing a subtree.
+// The names of an open version: walking a directory, removing a subtree.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct VersionName {
   OpenEntry entry;
 };
 
-/// Yields the names of one directory in byte order, a batch at a time. The caller may change names
-/// that it has taken. Not thread-safe.
+/// Yields the names of a directory in byte order, a batch at a time. The caller may change names
+/// already taken. Not thread-safe.
 class VersionNames {
  public:
   /// Yields no names.
@@ -29,7 +29,7 @@ class VersionNames {
   /// Returns the next name, or null at the end. Lifetime: until the next call of peek() after a
   /// take().
   [[nodiscard]] Result<const VersionName*> peek(VersionWriter& version);
-  /// Moves past the name that peek() returned.
+  /// Moves past the name returned by peek().
   void take() { ++next_; }
 
  private:
@@ -39,7 +39,7 @@ class VersionNames {
   bool listed_ = false;  // True if batch_ has the last batch.
 };
 
-/// Removes a name and, if it is a directory, everything below it. A missing name is no error.
+/// Removes a name and, for a directory, everything below the directory. A missing name is no error.
 [[nodiscard]] Result<void> remove_from_version(VersionWriter& version, Ino directory,
                                                const std::string& name);
 /// Removes everything below a directory.

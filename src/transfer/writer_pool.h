@@ -11,8 +11,8 @@
 
 namespace varve::transfer {
 
-/// Threads that write files while the restore reads the next ones. Bounds the bytes and the number
-/// of queued tasks. One thread calls run(), flush() and drain().
+/// Threads for writing files while the restore reads the next files. Bounds the bytes and the
+/// number of queued tasks. A single thread calls run(), flush() and drain().
 class WriterPool {
  public:
   using Task = std::function<void()>;
@@ -24,9 +24,9 @@ class WriterPool {
   ~WriterPool() { drain(); }
 
   /// Queues the task. Tasks run in any order. Waits while too much is queued. `bytes`: the memory
-  /// that the task holds.
+  /// held by the task.
   void run(std::size_t bytes, Task task);
-  /// Submits the tasks that are still held back, so that another thread can wait for their results.
+  /// Submits all tasks held back, so another thread can wait for the tasks' results.
   void flush();
   /// Waits until all tasks are done.
   void drain();
@@ -43,7 +43,7 @@ class WriterPool {
   std::condition_variable less_;
   std::size_t bytes_ = 0;
   std::size_t tasks_ = 0;
-  // Declared last, so that it is destroyed first: its threads use the members above.
+  // Declared last, and so destroyed first: the threads use the members above.
   base::ThreadPool threads_;
 };
 

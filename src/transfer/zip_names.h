@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of a zip archive's members, from its directory: libarchive alters some of them.
+// The names of a zip archive's members, from the archive's directory: libarchive alters some names.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace varve::transfer {
 
-/// Returns the names of all members, in the order of their places in the archive, with the bytes
-/// that they have there. A name in the Unicode path field of a member counts before its other name.
-/// Backslashes become slashes if DOS or Windows made the member and its name has no slash.
-/// `fd` is a regular file; its position stays.
-/// Errors: kInvalid if the directory is damaged, or if a name cannot be told from another one; kIo.
+/// Returns the names of all members, in the order of the members' places in the archive, byte by
+/// byte as in the archive. A name in the Unicode path field of a member counts before the plain
+/// name. Backslashes become slashes if DOS or Windows made the member and the name has no slash.
+/// `fd` is a regular file; the position stays.
+/// Errors: kInvalid if the directory is damaged, or if two names cannot be told apart; kIo.
 [[nodiscard]] Result<std::vector<std::string>> read_zip_names(int fd);
 
 /// True if libarchive may have made the name `altered` from the name `own`.
