@@ -74,7 +74,7 @@ Result<void> ArchiveInput::start() {
   handle_ = libarchive().archive_read_new();
   if (handle_ == nullptr) return Error(ErrorCode::kIo, "no memory for reading the archive");
   libarchive().archive_read_support_format_tar(handle_);
-  // Archives may be joined, as by `cat`: what follows an end mark is data too.
+  // Archives may be joined, as by `cat`: bytes after an end mark are data too.
   libarchive().archive_read_set_format_option(handle_, "tar", "read_concatenated_archives", "1");
   libarchive().archive_read_support_format_cpio(handle_);
   VARVE_TRY(choose_input());
@@ -108,7 +108,7 @@ Result<void> ArchiveInput::choose_input() {
     decompressor_ = std::move(filter);
   } else if (is_file && begin >= 0 && ::lseek(fd_, begin, SEEK_SET) == begin) {
     ahead_ = {};
-    // The other reader of zip archives takes a symbolic link for a file.
+    // libarchive's streaming reader of zip archives takes a symbolic link for a file.
     libarchive().archive_read_support_format_zip_seekable(handle_);
     libarchive().archive_read_set_seek_callback(handle_, &ArchiveInput::seek_callback);
   } else if (is_zip_stream) {
@@ -117,7 +117,7 @@ Result<void> ArchiveInput::choose_input() {
         "a zip archive cannot be read from a pipe, because types and modes are at its end; "
         "name the file");
   } else {
-    decompressor_ = std::move(filter);  // It has the part that was read.
+    decompressor_ = std::move(filter);  // Has the part already read.
   }
   return {};
 }
@@ -175,14 +175,14 @@ Error ArchiveInput::failure() {
 }
 
 // libarchive takes the end of the file for the end of a tar archive. But tar(1) always writes an
-// end mark, a block of zeros, so an archive without one was truncated between two members.
+// end mark, a block of zeros, so an archive without an end mark was truncated between two members.
 Result<void> ArchiveInput::check_end(std::int64_t before) const {
   if (!is_tar(handle_) || libarchive().archive_filter_bytes(handle_, 0) - before >= kTarBlockBytes)
     return {};
   return Error(ErrorCode::kInvalid, "the archive is truncated: it has no end mark");
 }
 
-// libarchive ends a cpio archive at its trailer, and cpio(1) fills the last block with zeros.
+// libarchive ends a cpio archive at the trailer, and cpio(1) fills the last block with zeros.
 // Members of a joined archive would be lost silently.
 Result<void> ArchiveInput::check_cpio_end() {
   if (!is_cpio(handle_)) return {};
@@ -197,7 +197,7 @@ Result<void> ArchiveInput::check_cpio_end() {
                            end));
 }
 
-// libarchive decodes members of the other methods with as much memory as they ask for.
+// libarchive decodes members of other methods with as much memory as the members ask for.
 Result<void> ArchiveInput::check_method() const {
   if (!is_zip(handle_)) return {};
   constexpr std::array<std::string_view, 4> kBounded{"(uncompressed)", "(deflation)", "(bzip)",
@@ -231,7 +231,7 @@ Result<void> ArchiveInput::take_name(archive_entry* entry) {
                       "the zip archive is damaged: its members differ from those in its directory");
   if (zip_members_ == zip_names_->size()) return differs;
   const std::string& own = (*zip_names_)[zip_members_++];
-  // libarchive has no name here if it cannot convert it.
+  // libarchive has no name after a failed conversion.
   if (name != nullptr && !is_same_zip_name(name_, own)) return differs;
   name_ = own;
   if (name_.ends_with('/') && libarchive().archive_entry_filetype(entry) != AE_IFDIR) {
@@ -242,7 +242,7 @@ Result<void> ArchiveInput::take_name(archive_entry* entry) {
 }
 
 Result<archive_entry*> ArchiveInput::next() {
-  // The rest of a member that the caller did not read must not count as an end mark.
+  // The unread rest of a member must not count as an end mark.
   while (has_data_) {
     VARVE_TRY_ASSIGN(const auto block, next_block());
     if (!block) break;
@@ -270,13 +270,13 @@ Result<archive_entry*> ArchiveInput::next() {
   if (status == ARCHIVE_WARN) {
     const char* reason = libarchive().archive_error_string(handle_);
     warning_ = reason == nullptr ? "damaged in part" : reason;
-    // A name with bytes above 0x7f. libarchive then gives its bytes as they are, or no name.
+    // A name with bytes above 0x7f: libarchive then returns the bytes unchanged, or no name.
     if (warning_.find("can't be converted from") != std::string::npos ||
         warning_.find("cannot be converted from") != std::string::npos) {
       warning_.clear();
     }
   }
-  // libarchive gives no warning of this one.
+  // libarchive gives no warning of a damaged ACL.
   const char* const error = libarchive().archive_error_string(handle_);
   if (status == ARCHIVE_OK && error != nullptr && std::strstr(error, "Parse error") != nullptr) {
     warning_ = "part of the ACL not stored: it is damaged";

@@ -32,7 +32,7 @@ Result<std::span<const std::byte>> GzipStream::next(const Refill& refill) {
         break;
       }
       stream_->next_in =
-          const_cast<Bytef*>(reinterpret_cast<const Bytef*>(more.data()));  // zlib only reads it.
+          const_cast<Bytef*>(reinterpret_cast<const Bytef*>(more.data()));  // zlib only reads.
       stream_->avail_in = static_cast<unsigned>(more.size());
     }
     if (!is_inside_) {
@@ -60,20 +60,20 @@ Result<std::unique_ptr<FilterStream>> FilterStream::open(const Refill& refill) {
   if (stream->handle_ == nullptr) {
     return Error(ErrorCode::kIo, "no memory for reading the archive");
   }
-  // Only filters of libraries: others would run programs. Not those of gzip and lz4, because they
-  // ignore the checksums, and not that of xz, because it takes 1 GiB.
+  // Only filters of libraries: any other filter would run a program. Not the filters of gzip and
+  // lz4, because both ignore the checksums, and not the filter of xz, because xz takes 1 GiB.
   libarchive().archive_read_support_filter_bzip2(stream->handle_);
   libarchive().archive_read_support_filter_lzma(stream->handle_);
   libarchive().archive_read_support_filter_zstd(stream->handle_);
   libarchive().archive_read_support_filter_compress(stream->handle_);
-  // The data as one member.
+  // The data as a single member.
   libarchive().archive_read_support_format_raw(stream->handle_);
   libarchive().archive_read_support_format_empty(stream->handle_);
   libarchive().archive_read_set_read_callback(stream->handle_, &FilterStream::read_callback);
   libarchive().archive_read_set_callback_data(stream->handle_, stream.get());
   stream->refill_ = &refill;
   if (libarchive().archive_read_open1(stream->handle_) < ARCHIVE_WARN) return stream->failure();
-  // One of them is that of the data as they are.
+  // The count includes the filter for uncompressed data.
   constexpr int kFiltersMax = 2;
   if (libarchive().archive_filter_count(stream->handle_) > kFiltersMax) {
     return Error(ErrorCode::kInvalid,

@@ -26,7 +26,8 @@ Result<void> DirectoryStack::push(base::UniqueFd directory) {
 }
 
 Result<SharedFd> DirectoryStack::pop() {
-  // Opens the parent before the caller changes the child's mode. The new mode may forbid it.
+  // Opens the parent before the caller changes the child's mode. The new mode may forbid the
+  // opening.
   if (frames_.size() > 1 && first_open_ == frames_.size() - 1) {
     Frame& parent = frames_[frames_.size() - 2];
     base::UniqueFd fd(::openat(top(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -10,7 +10,7 @@ namespace varve::transfer {
 namespace {
 
 constexpr std::uint64_t kReadBytes = 1ULL << 20;
-// Smaller than most frames, so that a damaged frame costs few extra reads.
+// Smaller than most frames, so a damaged frame costs few extra reads.
 constexpr std::uint64_t kSalvageBytes = 4096;
 
 }  // namespace
@@ -35,7 +35,8 @@ Result<UnreadableData> FileRestorer::copy(FileReader& source, FileSink& sink,
   while (offset < size) {
     std::uint64_t begin = offset;
     std::uint64_t end = size;
-    // If the answers are inconsistent, reads the rest as data, which then fails with its own error.
+    // If the answers are inconsistent, reads the rest as data; the read then fails with its own
+    // error.
     if (auto data = source.seek_data(offset); data) {
       begin = std::clamp(*data, offset, size);
       if (auto hole = source.seek_hole(begin); hole && *hole > begin) end = std::min(*hole, size);

@@ -101,7 +101,8 @@ void FileTask::fail(const Error& error) {
 
 void FileTask::finish(const UnreadableData& lost) {
   lost_ = lost;
-  // One task writes the last piece and ends the file, so one thread makes a small file in one go.
+  // The same task writes the last piece and ends the file, so a small file is made without a switch
+  // between threads.
   const std::size_t bytes = held_ ? held_->data.bytes.size() : 0;
   pool_.run(bytes, [self = shared_from_this(), piece = std::exchange(held_, std::nullopt)] {
     if (piece) self->write(*piece);
@@ -145,7 +146,8 @@ void FileTask::release() {
   end(completed ? kMade : kFailed);
 }
 
-/// Sets the metadata, then gives the file its final name. The last holder of the file calls it.
+/// Sets the metadata, then gives the file its final name. The last holder of the file calls
+/// complete().
 Result<void> FileTask::complete() {
   const std::lock_guard lock(mutex_);
   if (!error_) {
@@ -165,7 +167,7 @@ Result<void> FileTask::complete() {
     shared_.problems.add(plan_.path, damage());
   }
   shared_.finish(FileRef::opened(fd_.get()), plan_.entry, plan_.path, plan_.inherits);
-  // The time then differs from the version's, so that the next restore tries the file again.
+  // The time then differs from the version's time, so the next restore tries the file again.
   if (lost_.ranges > 0) (void)::futimens(fd_.get(), nullptr);
   // Network filesystems report failed writes here.
   if (::close(fd_.release()) != 0) return system_error("close", errno);
@@ -174,8 +176,8 @@ Result<void> FileTask::complete() {
   return {};
 }
 
-/// Renames the complete file. A new file must not replace an entry that the walk did not find: on a
-/// file system that folds case, such an entry is another file of the version.
+/// Renames the complete file. A new file must not replace an entry unknown to the walk: on a file
+/// system with case folding, the entry is another file of the version.
 Result<void> FileTask::give_name() {
   const int directory = plan_.directory->get();
   const char* const from = plan_.temporary.c_str();
@@ -202,7 +204,7 @@ void FileTask::end(State state) {
     fd_.reset();
     remove_incomplete();
   }
-  // A link to the file may wait for long, and must hold no descriptor of its directory.
+  // A link to the file may wait for long, and must hold no descriptor of the directory.
   plan_.end.reset();
   plan_.directory.reset();
   state_ = state;

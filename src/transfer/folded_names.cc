@@ -15,9 +15,9 @@ namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// Returns whether the directory tells upper and lower case apart, by the name with its first
-/// letter in the other case. A name without an ASCII letter, or an entry of that name, says
-/// nothing.
+/// Returns whether the directory distinguishes upper and lower case, tested by the name with its
+/// first letter in the opposite case. A name without an ASCII letter, or an existing entry of the
+/// changed name, proves nothing.
 bool tells_case_apart(int directory_fd, std::string name) {
   constexpr char kCaseBit = 0x20;
   const auto letter = std::ranges::find_if(name, is_letter);
@@ -60,7 +60,7 @@ std::optional<std::string> FoldedNames::like(const std::string& name) const {
   return found == names_.end() ? std::nullopt : std::optional(*found);
 }
 
-/// Returns the listed name of the same inode, for letters that only the file system knows.
+/// Returns the listed name of the same inode, for letters known only to the file system.
 std::optional<std::string> FoldedNames::same_inode(int directory_fd,
                                                    const std::string& name) const {
   struct stat wanted {};

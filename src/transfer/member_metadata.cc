@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint32_t kAclVersion = 2;
 constexpr std::uint32_t kNoId = 0xffffffff;
 
-/// An entry of a POSIX ACL, as acl(5) and the kernel's attribute have it.
+/// An entry of a POSIX ACL, in the form of acl(5) and of the kernel's attribute.
 struct AclEntry {
   std::uint16_t tag = 0;
   std::uint16_t permissions = 0;
@@ -54,7 +54,7 @@ std::optional<std::uint16_t> acl_tag(int tag) {
   }
 }
 
-/// Returns the permission bits of libarchive's form of them.
+/// Returns the permission bits for libarchive's permissions.
 std::uint16_t acl_bits(int permissions) {
   std::uint16_t bits = 0;
   if ((permissions & ARCHIVE_ENTRY_ACL_READ) != 0) bits |= 4;
@@ -63,7 +63,7 @@ std::uint16_t acl_bits(int permissions) {
   return bits;
 }
 
-/// Returns the id of a name that the archive has without a number.
+/// Returns the id of a name without a number in the archive.
 std::optional<std::uint32_t> id_of(std::uint16_t tag, const char* name) {
   if (name == nullptr) return std::nullopt;
   if (tag == kAclUser) {
@@ -74,7 +74,8 @@ std::optional<std::uint32_t> id_of(std::uint16_t tag, const char* name) {
   return found == nullptr ? std::nullopt : std::optional<std::uint32_t>(found->gr_gid);
 }
 
-/// Returns the kernel's form of an ACL; "" if the member has none of this type, or an unusable one.
+/// Returns the kernel's form of an ACL; "" if the member has no ACL of the type, or an unusable
+/// ACL.
 std::string acl_value(archive_entry* entry, int type, const std::string& path,
                       ProblemList& problems) {
   if (libarchive().archive_entry_acl_reset(entry, type) == 0) return {};
@@ -117,8 +118,9 @@ std::string acl_value(archive_entry* entry, int type, const std::string& path,
   return value;
 }
 
-/// Returns a member's permission bits. If the member has an ACL, libarchive has set the bits of the
-/// group to those of the ACL's group. But those of a file are the ACL's mask, as acl(5) says.
+/// Returns a member's permission bits. If the member has an ACL, libarchive has set the group's
+/// bits to the bits of the ACL's group. But the group's bits of a file are the ACL's mask, as
+/// acl(5) says.
 std::uint32_t permissions_of(archive_entry* entry) {
   std::uint32_t all = libarchive().archive_entry_perm(entry) & 07777U;
   libarchive().archive_entry_acl_reset(entry, ARCHIVE_ENTRY_ACL_TYPE_ACCESS);
@@ -135,7 +137,7 @@ std::uint32_t permissions_of(archive_entry* entry) {
   return all;
 }
 
-/// Returns the name of an attribute, in which GNU tar and TarWriter escape '=' and '%'.
+/// Returns the name of an attribute, unescaped: GNU tar and TarWriter escape '=' and '%'.
 std::string xattr_name(std::string_view escaped) {
   std::string name;
   while (!escaped.empty()) {
@@ -163,7 +165,7 @@ Xattrs xattrs_of(archive_entry* entry, const std::string& path, ProblemList& pro
     std::string acl = acl_value(entry, type, path, problems);
     if (!acl.empty()) xattrs.push_back({attribute, std::move(acl)});
   }
-  // An archive may have an attribute twice. The last one counts.
+  // An archive may have an attribute twice. The last value counts.
   std::ranges::stable_sort(xattrs, {}, &Xattr::name);
   const auto is_replaced = [&](const Xattr& one) {
     const auto next = &one + 1;
@@ -207,7 +209,7 @@ Result<MemberMetadata> metadata_of(archive_entry* entry, const std::string& path
     metadata.mtime = {libarchive().archive_entry_mtime(entry),
                       static_cast<std::uint32_t>(nanoseconds)};
     if (nanoseconds < 0 || nanoseconds >= 1'000'000'000) metadata.mtime.nanoseconds = 0;
-    // libarchive gives these for numbers that are too large.
+    // libarchive returns kLatest or -kLatest for a number that is too large.
     constexpr auto kLatest = std::numeric_limits<std::int64_t>::max();
     if (metadata.mtime.seconds == kLatest || metadata.mtime.seconds == -kLatest) {
       problems.add_shared("the mtime is out of range; the nearest possible one is stored", path);

@@ -8,12 +8,11 @@
 namespace varve::transfer {
 
 namespace {
-/// Varve itself provides attributes with this prefix at a version's root.
+/// Prefix of Varve's own attributes at a version's root.
 constexpr std::string_view kOwnXattrPrefix = "user.varve.";
 }  // namespace
 
-/// Returns the extended attributes of a file of the source, without those that Varve itself
-/// provides.
+/// Returns the extended attributes of a file of the source, without Varve's own attributes.
 Xattrs MetadataImporter::source_xattrs(const FileRef& file, Ino ino, const std::string& path) {
   auto xattrs = read_xattrs(file);
   if (!xattrs) {

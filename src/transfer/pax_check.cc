@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 512;
 
-/// Returns the size in a header as libarchive reads it: an octal number, or a binary one whose
+/// Returns the size in a header as read by libarchive: an octal number, or a binary number if the
 /// first byte has the highest bit. Returns 0 for other texts.
 std::size_t size_in(std::string_view header) {
   constexpr std::size_t kSizeAt = 124;
@@ -30,7 +30,7 @@ std::size_t size_in(std::string_view header) {
   return size;
 }
 
-/// Checks the records "LENGTH KEY=VALUE\n" of an extended header, as far as they are whole.
+/// Checks the complete records "LENGTH KEY=VALUE\n" of an extended header.
 Result<void> check_records(std::string_view records) {
   while (!records.empty()) {
     std::size_t length = 0;
@@ -56,7 +56,7 @@ Result<void> check_pax_names(std::string_view headers) {
   constexpr std::size_t kTypeAt = 156;
   constexpr std::string_view kExtended = "xXg";
   constexpr std::string_view kOther = "LKA";  // Long names and the ACL of Solaris.
-  constexpr char kVolume = 'V';               // libarchive skips this header without its data.
+  constexpr char kVolume = 'V';               // libarchive skips only the header, not the data.
   while (headers.size() >= kHeaderBytes) {
     const std::string_view header = headers.substr(0, kHeaderBytes);
     headers.remove_prefix(kHeaderBytes);

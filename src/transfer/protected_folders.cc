@@ -30,12 +30,13 @@ using base::UniqueFd;
 
 constexpr int kPathFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
-// The superblock of a repository, and its copy.
+// The superblock of a repository, and the superblock's copy.
 constexpr std::array<const char*, 2> kRepositoryNames{"varve.repo", "varve.keys"};
 // Varve's memory of repositories has a file for each, whose name is the repository's id.
 constexpr std::size_t kIdDigits = 32;
 constexpr std::string_view kMemoryPrefix = "varve-sequence ";
-// The path of a mount's root in the repository has a part for the series and one for the version.
+// The path of a mount's root in the repository has a part for the series and a part for the
+// version.
 constexpr std::size_t kVersionParts = 2;
 
 bool is_id(std::string_view name) {
@@ -69,7 +70,7 @@ bool is_repository(int directory_fd) {
   });
 }
 
-/// Returns whether a stranger may have put the superblock into a directory that all users share.
+/// Returns whether a stranger may have put the superblock into a directory shared by all users.
 bool is_shared_folder(int directory_fd) {
   struct stat folder {};
   if (::fstat(directory_fd, &folder) != 0 || (folder.st_mode & S_ISVTX) == 0) return false;
@@ -80,8 +81,7 @@ bool is_shared_folder(int directory_fd) {
   });
 }
 
-/// Returns the path in its repository that a Varve mount shows, if the directory is the root of
-/// one.
+/// Returns the repository path shown by a Varve mount, if the directory is the root of the mount.
 std::optional<std::string> root_of_mount(int directory_fd) {
   // O_PATH descriptors have no attributes.
   const UniqueFd fd(::openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -198,15 +198,15 @@ Result<void> ProtectedFolders::check_above(int directory_fd, Place place, const 
   UniqueFd at(::openat(directory_fd, ".", kPathFlags));
   if (!at.valid()) return {};  // The use of the directory returns the error.
   VARVE_TRY_ASSIGN(FolderIdentity folder, FolderIdentity::of(at.get()));
-  std::size_t below_mount = 0;  // Levels between the directory and the root of its mount.
+  std::size_t below_mount = 0;  // Levels between the directory and the mount's root.
   for (bool is_itself = true;; is_itself = false) {
     const bool may_be_one = is_itself && place == Place::kInside;
     auto reason = may_be_one ? std::nullopt : reason_to_keep(at.get());
-    // Other users must not be able to block a directory that all share.
+    // Other users must not be able to block a directory shared by all.
     const bool is_own = own_keys_.contains({folder.device, folder.inode});
     if (reason && !is_itself && !is_own && is_shared_folder(at.get())) reason.reset();
     if (reason && folder.is_mount_point && !is_own && !is_repository(at.get())) {
-      // An open version that is mounted is a place for files like any other.
+      // A mounted open version is a place for files like any directory.
       const auto shown = root_of_mount(at.get());
       if (shown && count_parts(*shown) + below_mount >= kVersionParts) reason.reset();
     }
@@ -245,7 +245,7 @@ Result<void> check_outside_repositories(const std::string& path, PlaceKind kind,
   while (!error) {
     const base::UniqueFd fd(::open(place.c_str(), transfer::kPathFlags));
     if (fd.valid()) return folders.check_above(fd.get(), where, path, advice);
-    // A folder that does not exist yet lies where the folder above it does.
+    // A missing folder lies in the same place as the folder above.
     if (errno != ENOENT || place == place.parent_path()) return {};
     place = place.parent_path();
     where = transfer::ProtectedFolders::Place::kOutside;

@@ -22,17 +22,17 @@ namespace {
 
 constexpr std::string_view kLogMagic = "varve restore log 1";
 constexpr std::size_t kTokenDigits = 16;
-// A point takes up to 60 bytes. A log that is longer than this is shortened.
+// A point takes up to 60 bytes. A log of more than kLogBytes is shortened.
 constexpr std::size_t kLogBytes = 1U << 20;
 // A longer file is not a log of Varve.
 constexpr off_t kLogBytesMax = 64 << 20;
 
 // Begins the line of a directory in which the restore makes a repository. Only a hostile version
-// has many of them.
+// has many repositories.
 constexpr std::string_view kRepositoryWord = "repository";
 constexpr std::size_t kRepositoriesMax = 1000;
 
-/// Fowler-Noll-Vo 1a with 64 bits. It only has to detect torn lines.
+/// Fowler-Noll-Vo 1a with 64 bits. The checksum only has to detect torn lines.
 std::uint64_t checksum(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : text) {
@@ -45,7 +45,7 @@ std::string line_of(std::string_view payload) {
   return fmt::format("{} #{:016x}\n", payload, checksum(payload));
 }
 
-/// Takes the next line. Returns nullopt if it is torn or altered.
+/// Takes the next line. Returns nullopt if the line is torn or altered.
 std::optional<std::string_view> take_line(std::string_view& rest) {
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos || end < 18) return std::nullopt;
@@ -119,7 +119,7 @@ void RestoreLog::read() {
     before_last_ = std::exchange(last_, point);
   }
   newest_ = {before_last_, last_};
-  // Cuts off a torn line, so that the next line follows a complete one.
+  // Cuts off a torn line, so the next line follows a complete line.
   if (::ftruncate(fd.get(), static_cast<off_t>(text.size() - rest.size())) != 0) return;
   bytes_ = text.size() - rest.size();
   fd_ = std::move(fd);
@@ -196,7 +196,7 @@ Result<void> RestoreLog::add(const RestorePoint& point) {
   return {};
 }
 
-/// Replaces the log by one that has only the newest points before `line`.
+/// Replaces the log by a log with only the newest points before `line`.
 Result<void> RestoreLog::shorten(const std::string& line) {
   std::string text = head();
   for (const RestorePoint& point : newest_) {

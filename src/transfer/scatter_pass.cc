@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kFilesMin = 4;
 
-/// Returns the number of files that the limit on open files allows. A file of a batch needs its own
-/// descriptor and at most one of a directory. So does a link that waits for a file.
+/// Returns the number of files allowed by the limit on open files. A file of a batch needs a
+/// descriptor and at most one descriptor of a directory. A link waiting for a file needs the same.
 std::size_t files_by_descriptors() {
   return base::descriptors_for(kDescriptorShare, kFilesMin, ScatterPass::kFilesMax);
 }
@@ -32,7 +32,7 @@ ScatterPass::ScatterPass(VersionReader& version, FileRestorer& data, FileRestore
 Result<void> ScatterPass::add(std::shared_ptr<FileTask> task, FileReader& source, Rank rank) {
   files_.push_back({std::move(task), rank, 0, false, {}});
   std::size_t first_piece = pieces_.size();
-  std::uint64_t run_until = 0;  // End of the file's data that read_batch() has passed on.
+  std::uint64_t run_until = 0;  // End of the file's data passed on by read_batch().
   std::uint64_t located_until = 0;
   while (true) {
     bool has_more = false;
@@ -46,7 +46,7 @@ Result<void> ScatterPass::add(std::shared_ptr<FileTask> task, FileReader& source
       return true;
     });
     if (!located) {
-      // The version cannot locate the file's data, so this reads the rest in the ordinary way.
+      // The version cannot locate the file's data, so the rest is read in the ordinary way.
       File file = std::move(files_.back());
       files_.pop_back();
       pieces_.resize(first_piece);
@@ -73,8 +73,8 @@ Result<void> ScatterPass::run() {
   return {};
 }
 
-/// Reads all pieces and drops their files. Only the last file stays, because it may have more
-/// pieces.
+/// Reads all pieces and drops the pieces' files. Only the last file stays, because the file may
+/// have more pieces.
 Result<void> ScatterPass::read_batch() {
   std::ranges::sort(pieces_, lies_before);
   Result<void> outcome;
@@ -102,7 +102,7 @@ Result<void> ScatterPass::take(const StoredPiece& piece, std::uint64_t offset, s
   }
   file.left -= std::min<std::uint64_t>(file.left, bytes);
   if (file.left == 0 && file.is_collected) return complete(file);
-  // The next piece of this file may come much later.
+  // The next piece of the file may come much later.
   file.task->release_held();
   return {};
 }

@@ -14,10 +14,11 @@ namespace varve::transfer {
 
 namespace {
 
-// File systems that set the ctime, from the clock of this machine, at every change of a file, and
-// also at a change through a mapping once its pages were written. Others are read each time:
-// tmpfs, and overlayfs above it, do not set the ctime for a mapped page a second time; FAT and FUSE
-// file systems may keep the ctime; read-only images have the times that their maker chose.
+// File systems that set the ctime, from the local machine's clock, at every change of a file, and
+// also at a change through a mapping once the changed pages were written. Files of other file
+// systems are read each time: tmpfs, and overlayfs above tmpfs, do not set the ctime for a mapped
+// page a second time; FAT and FUSE file systems may keep the ctime; read-only images have the times
+// chosen by the maker of the image.
 constexpr std::array<std::uint32_t, 6> kClockedSystems = {
     0x0000EF53,  // ext2, ext3, ext4
     0x58465342,  // XFS
@@ -27,13 +28,13 @@ constexpr std::array<std::uint32_t, 6> kClockedSystems = {
     0xCA451A4E,  // bcachefs
 };
 constexpr std::uint32_t kNfsSystem = 0x6969;
-// The clock of an NFS server may differ from this machine's.
+// The clock of an NFS server may differ from the local machine's clock.
 constexpr std::int64_t kServerSkewSeconds = 24 * 3600;
 
-// The kernel writes changed pages after 30 seconds, unless it is told otherwise.
+// The kernel writes changed pages after 30 seconds, unless configured otherwise.
 constexpr std::int64_t kWrittenAfterSeconds = 120;
 
-// From linux/mman.h of Linux 6.5, which may be newer than the system's headers.
+// From linux/mman.h of Linux 6.5. The system's headers may be older.
 constexpr long kCachestatCall = 451;
 struct CachestatRange {
   std::uint64_t offset;
@@ -68,7 +69,7 @@ std::optional<std::int64_t> SourceClock::margin_of(int directory_fd, dev_t devic
   std::optional<std::int64_t> margin;
   struct stat directory {};
   struct statfs system {};
-  // A file with another device than its directory is a mount of its own.
+  // A file with another device than the file's directory is a separate mount.
   if (::fstat(directory_fd, &directory) == 0 && directory.st_dev == device &&
       ::fstatfs(directory_fd, &system) == 0) {
     const auto type = static_cast<std::uint32_t>(system.f_type);
@@ -89,8 +90,8 @@ bool SourceClock::is_settled(int directory_fd, dev_t device, const Timestamp& mt
   return mtime < before && ctime < before;
 }
 
-// A page that a program changed through a shared mapping stays writable until its writing begins.
-// So a file without changed pages gets a new ctime at the next change.
+// A page changed through a shared mapping stays writable until the writing of the page begins. So a
+// file without changed pages gets a new ctime at the next change.
 bool SourceClock::settle_mappings(int fd, const Timestamp& ctime) const {
   auto changed = has_changed_pages(fd);
   if (changed && *changed && ::sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE) == 0) {

@@ -14,7 +14,8 @@
 namespace varve::transfer {
 
 Result<std::vector<std::string>> list_names(int directory_fd) {
-  // Opens a second descriptor, because closedir() closes it and reading moves its position.
+  // Opens a second descriptor, because closedir() closes the descriptor and reading moves the
+  // position.
   const int fd = ::openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return system_error("open", errno);
   DIR* listing = ::fdopendir(fd);

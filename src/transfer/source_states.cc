@@ -29,8 +29,8 @@ constexpr std::string_view kStatesMagic = "VarveSrc";
 constexpr std::uint64_t kStatesFormat = 1;
 constexpr std::int64_t kStatesNanoseconds = 1000000000;
 
-// The checksum covers the version and the block's number, so that no block of another place or of
-// another file is taken for this one.
+// The checksum covers the version and the block's number, so a block of another place or of another
+// file is not taken for the expected block.
 std::uint64_t states_sum(std::span<const std::byte> block, VersionNumber version,
                          std::uint64_t number) {
   std::array<std::byte, 16> place{};
@@ -150,8 +150,8 @@ bool SourceStates::matches(Rank rank, const SourceState& state) {
       load_le<std::int64_t>(record + 8) != *ctime) {
     return false;
   }
-  // The number of a device may change with each mount, so it counts only where times are coarse:
-  // there, two file systems may have equal states by chance.
+  // The number of a device may change with each mount, so the number counts only for coarse times:
+  // with coarse times, two file systems may have equal states by chance.
   return state.ctime.nanoseconds != 0 ||
          load_le<std::uint32_t>(record + 16) == device_stamp(state.device);
 }

@@ -15,7 +15,7 @@ namespace varve::transfer {
 namespace {
 
 constexpr std::size_t kBlockBytes = 512;
-// GNU tar pads an archive to this size by default.
+// By default, GNU tar pads an archive to a multiple of a record.
 constexpr std::size_t kRecordBytes = 20 * kBlockBytes;
 constexpr std::size_t kBufferBytes = 256U << 10;
 
@@ -58,7 +58,7 @@ class Header {
     text(field, digits);
     return fits;
   }
-  /// Returns the block with its checksum.
+  /// Returns the block with the checksum.
   [[nodiscard]] const std::string& block() {
     text(kChecksum, "        ");
     unsigned sum = 0;
@@ -71,7 +71,7 @@ class Header {
   std::string block_ = std::string(kBlockBytes, '\0');
 };
 
-/// Appends a record of an extended header. A record starts with its length, which includes the
+/// Appends a record of an extended header. A record starts with the record's length, including the
 /// length's own digits.
 void add_record(std::string& records, std::string_view key, std::string_view value) {
   const std::size_t rest = key.size() + value.size() + 3;  // Blank, '=' and newline.
@@ -120,7 +120,7 @@ void add_xattrs(std::string& records, const TarEntry& entry) {
     };
     if (xattr.name == "system.posix_acl_access" && acl("SCHILY.acl.access")) continue;
     if (xattr.name == "system.posix_acl_default" && acl("SCHILY.acl.default")) continue;
-    // '=' ends the key of a record, so GNU tar escapes '=' and '%' in this way.
+    // '=' ends the key of a record, so GNU tar escapes '=' and '%' as follows.
     std::string key = "SCHILY.xattr.";
     for (const char c : xattr.name) {
       key += c == '=' ? "%3D" : c == '%' ? "%25" : std::string(1, c);
@@ -220,7 +220,7 @@ Result<void> TarWriter::begin(const TarEntry& entry) {
   header.text(kType, std::string_view(&type, 1));
   if (type == '3' || type == '4') {
     const auto device = static_cast<dev_t>(attributes.rdev);
-    // The format has only seven digits for these numbers.
+    // The format has only seven digits for device numbers.
     header.number(kDeviceMajor, major(device));
     header.number(kDeviceMinor, minor(device));
   }

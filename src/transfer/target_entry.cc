@@ -24,8 +24,7 @@ int open_resolved(int directory_fd, const char* name, int flags, std::uint64_t r
   how.resolve = resolve;
   const long fd = ::syscall(SYS_openat2, directory_fd, name, &how, sizeof how);
   if (fd >= 0 || errno != ENOSYS) return static_cast<int>(fd);
-  // Before Linux 5.6. All names here are single components, for which O_NOFOLLOW has the same
-  // effect.
+  // Before Linux 5.6. O_NOFOLLOW has the same effect here, because all names are single components.
   return ::openat(directory_fd, name, flags | O_NOFOLLOW);
 }
 

@@ -49,7 +49,7 @@ bool TreeRemover::remove(int directory_fd, const std::string& name, const std::s
   return last == Step::kRemoved;
 }
 
-/// Removes an entry, or enters a directory to empty it first.
+/// Removes an entry, or enters a directory to empty the directory first.
 TreeRemover::Step TreeRemover::start(int directory_fd, const std::string& name,
                                      std::size_t path_bytes) {
   struct stat status {};
@@ -72,8 +72,8 @@ TreeRemover::Step TreeRemover::enter(int directory_fd, const std::string& name,
     return keep(reason.value_or("is a mount point"));
   }
   if (!opened.valid()) return fail(errno_text(errno));
-  // The names are listed before the look at the directory: a repository that is created later has
-  // none of them.
+  // The names are listed before the check of the directory: a repository created later has none of
+  // the listed names.
   auto names = list_names(opened.get());
   if (!names) return fail(names.error().message());
   if (const auto reason = folders_.reason_not_to_remove(opened.get(), device_)) {

@@ -18,7 +18,7 @@ namespace {
 
 using base::UniqueFd;
 
-// Slack for the clock of a file's ctime, which is coarser than that of the log.
+// Slack for the clock of a file's ctime. The clock of the log is finer.
 constexpr std::int64_t kClockSlackSeconds = 2;
 
 bool same_time(const struct stat& status, const Timestamp& time) {
@@ -62,8 +62,8 @@ Result<void> TreeRestorer::make_entry(const std::string& name, const SealedEntry
   return {};
 }
 
-/// Returns whether hard links of one target file may be kept. They may only belong to one file of
-/// the version, because a change to one name changes all.
+/// Returns whether hard links of a target file may be kept. All kept links must belong to the same
+/// file of the version, because a change to one name changes all.
 bool TreeRestorer::may_share_inode(const SealedEntry& entry, const struct stat& status) {
   if (status.st_nlink <= 1) return true;
   if (entry.link_group == 0) return false;
@@ -79,8 +79,8 @@ Result<bool> TreeRestorer::is_content_same(FileReader& source, const std::string
     return false;
   }
   const bool same = same_time(status, wanted.mtime);
-  // A file that an interrupted restore made after the last but one point is compared again: after a
-  // power failure its data may be missing.
+  // A file made by an interrupted restore after the second to last point is compared again: after a
+  // power failure, data may be missing.
   const bool suspect = log_->resumes() && entry.rank >= log_->verified().rank &&
                        status.st_ctim.tv_sec >= log_->started_at() - kClockSlackSeconds;
   if (!options_.compare_content && !(same && suspect)) return same;
@@ -90,7 +90,7 @@ Result<bool> TreeRestorer::is_content_same(FileReader& source, const std::string
   if (!fd.valid() || ::fstat(fd.get(), &opened) != 0 || opened.st_ino != status.st_ino) {
     return false;
   }
-  // The last but one point may be inside the file.
+  // The second to last point may be inside the file.
   const RestorePoint& before = log_->verified();
   const bool is_partly = !options_.compare_content && before.rank == entry.rank;
   return same_content(source, fd.get(), is_partly ? std::min(before.offset, wanted.size) : 0,
@@ -110,7 +110,7 @@ bool TreeRestorer::keep_same(const std::string& name, const SealedEntry& entry,
   const bool same = same_owner && (is_link || ((status.st_mode ^ wanted.mode) & bits) == 0) &&
                     same_time(status, wanted.mtime) && xattrs && has && *xattrs == *has;
   if (!same) {
-    // Other names of the file may be outside the target.
+    // The file may have names outside the target.
     if (status.st_nlink > 1) return false;
     tell(RestoreChange::kMetadata, path_);
     if (!options_.dry_run) {
@@ -125,7 +125,7 @@ bool TreeRestorer::keep_same(const std::string& name, const SealedEntry& entry,
 Result<void> TreeRestorer::note_repository(const std::string& name) {
   if (!is_repository_name(name) || !frames_.back().fresh || frames_.back().absent) return {};
   VARVE_TRY_ASSIGN(const auto folder, FolderIdentity::of(directories_.top()));
-  syncing_.wait(true);  // The other thread adds a point to the log.
+  syncing_.wait(true);  // The syncing thread adds a point to the log.
   return log_->note_repository(frames_.back().entry.rank, folder.inode);
 }
 
@@ -153,7 +153,7 @@ Result<void> TreeRestorer::make_file(const std::string& name, const SealedEntry&
 
 Result<void> TreeRestorer::write_file(FileReader& source, const std::string& name,
                                       const SealedEntry& entry, bool replaces) {
-  // The interrupted restore may have had other segments: its part of this file counts.
+  // The interrupted restore may have had different segments: the existing part of the file counts.
   const bool has_part =
       !scatter_ && log_->resumes() && log_->last().rank == entry.rank && log_->last().offset > 0;
   const bool is_large =
@@ -174,7 +174,7 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
   }
   const std::uint64_t begin = plan.resume_offset;
   const auto task = std::make_shared<FileTask>(std::move(plan), shared_, pool_);
-  // The scattered pass writes no zeros for holes, so a file that needs these is restored in the
+  // The scattered pass writes no zeros for holes, so a file in need of zeros is restored in the
   // ordinary way.
   if (scatter_ && (options_.sparse || entry.attributes.data_bytes == entry.attributes.size)) {
     if (entry.link_group != 0) last_task_ = task;
@@ -200,7 +200,7 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
 SharedFd TreeRestorer::hold_directory() {
   Frame& frame = frames_.back();
   if (auto held = frame.held.lock()) return held;
-  // A scattered batch holds more, which a wait does not end.
+  // A scattered batch holds more directories, and waiting does not release the batch's directories.
   const std::size_t held_max = held_max_ + (scatter_ ? scatter_->files_max() : 0);
   if (shared_.held_directories >= held_max) pool_.drain();
   ++shared_.held_directories;
@@ -214,8 +214,8 @@ SharedFd TreeRestorer::hold_directory() {
   return held;
 }
 
-/// Returns how much of an interrupted file can be kept, after comparing its last segment with the
-/// version. If nothing can be kept, removes the temporary file.
+/// Returns the number of bytes of an interrupted file to keep, after comparing the last segment
+/// with the version. If nothing can be kept, removes the temporary file.
 Result<std::uint64_t> TreeRestorer::resume_offset(FileReader& source, const SealedEntry& entry,
                                                   const std::string& temporary) {
   const RestorePoint& last = log_->last();
@@ -312,7 +312,7 @@ bool TreeRestorer::defer_link(const std::string& name, const SealedEntry& entry)
   return true;
 }
 
-/// Makes a link after the walk has left its directory, as if it were still there.
+/// Makes a link after the walk has left the link's directory, as if the walk were still there.
 Result<void> TreeRestorer::make_late_link(const LateLink& link) {
   const base::UniqueFd* fd = link.directory_fd.get();
   UniqueFd copy(::fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
@@ -404,8 +404,8 @@ Result<void> TreeRestorer::link_from(int directory_fd, const std::string& first,
   return {};
 }
 
-/// Opens a directory of the target, one name of its path at a time: the whole path may be too long
-/// for a system call, and no part of it may be a symlink.
+/// Opens a directory of the target, name by name: the whole path may be too long for a system call,
+/// and no part of the path may be a symlink.
 Result<UniqueFd> TreeRestorer::open_place(const PlacePtr& place) {
   std::vector<const Place*> way;
   for (const Place* at = place.get(); at != nullptr; at = at->parent.get()) way.push_back(at);

@@ -14,7 +14,8 @@
 
 namespace varve::transfer {
 
-/// Refuses a target in a folder of Varve, unless an interrupted run of this restore made it one.
+/// Refuses a target in a folder of Varve, unless an interrupted run of the restore made the target
+/// a repository.
 Result<void> TreeRestorer::check_target(const std::string& directory, const Frame& root) {
   if (root.absent) return {};
   VARVE_TRY_ASSIGN(const auto folder, FolderIdentity::of(root_.get()));
@@ -33,7 +34,7 @@ Result<void> TreeRestorer::remove_others(const Frame& frame) {
                                     });
   const std::string here = path_.empty() ? "." : path_;
   if (!listed) {
-    // An unreadable name must not count as a missing one.
+    // An unreadable name must not count as a missing name.
     shared_.problems.add(here, "nothing removed, because the version's entries are damaged");
     return {};
   }
@@ -64,14 +65,14 @@ TreeRemover TreeRestorer::remover() {
           [this](const std::string& path, const std::string& message) { keep(path, message); }};
 }
 
-/// Reports an entry that the restore leaves as it is.
+/// Reports an entry left unchanged by the restore.
 void TreeRestorer::keep(const std::string& path, const std::string& message) {
   shared_.problems.add(path, message);
   if (options_.kept) options_.kept(path, message);
 }
 
-/// Refuses to change an existing directory of Varve, unless an interrupted run of this restore made
-/// it.
+/// Refuses to change an existing directory of Varve, unless an interrupted run of the restore made
+/// the directory a repository.
 Result<void> TreeRestorer::check_existing(Frame& frame, int directory_fd) {
   VARVE_TRY_ASSIGN(const auto folder, FolderIdentity::of(directory_fd));
   frame.is_elsewhere =
@@ -95,7 +96,8 @@ Result<TreeRestorer::Present> TreeRestorer::find_present(const std::string& name
   return present;
 }
 
-/// Checks that the existing entry `name` of the target is not that of another name of the version.
+/// Checks that the existing entry `name` of the target does not belong to a different name of the
+/// version.
 Result<void> TreeRestorer::check_case(const std::string& name) {
   Frame& frame = frames_.back();
   if (!S_ISDIR(frame.entry.attributes.mode)) return {};  // A restore of a single file.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_tar(): writes a sealed tree as an archive, in one pass and in tree order.
+// write_tar(): writes a sealed tree as an archive, in a single pass and in tree order.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -18,13 +18,13 @@ namespace varve {
 namespace transfer {
 namespace {
 
-/// Writes the data of one file to the archive: exactly the bytes that the headers announce.
-/// Replaces unreadable bytes by zeros.
+/// Writes the data of a file to the archive: exactly the bytes announced by the headers. Replaces
+/// unreadable bytes by zeros.
 class TarSink final : public FileSink {
  public:
   explicit TarSink(TarWriter& tar) : tar_(tar) {}
 
-  /// Begins a file. The archive stores these regions of it, one after the other.
+  /// Begins a file. The archive stores `regions` of the file, in order and without gaps.
   void start(std::vector<ByteRange> regions) {
     regions_ = std::move(regions);
     region_ = 0;
@@ -65,10 +65,10 @@ class TarSink final : public FileSink {
   std::uint64_t at_ = 0;
 };
 
-/// Returns the regions of a file that an archive stores; nullopt if the whole file is data, or the
+/// Returns the regions of a file to store in an archive; nullopt if the whole file is data, or the
 /// reader's answers are inconsistent. GNU tar reads each region from the next block of the archive,
 /// and has no field for an end inside a block. Each region therefore begins and ends at a block of
-/// the file; only the last one may end with the file instead.
+/// the file; only the last region may end with the file instead.
 std::optional<std::vector<ByteRange>> data_regions(FileReader& file) {
   SparseRegions regions(file.size());
   for (std::uint64_t at = 0; at < file.size();) {

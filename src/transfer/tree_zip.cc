@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_zip(): writes a sealed tree as a zip archive, in one pass and in tree order.
+// write_zip(): writes a sealed tree as a zip archive, in a single pass and in tree order.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -52,8 +52,8 @@ std::size_t character_bytes(std::string_view text) {
   return overlong || surrogate || beyond ? 0 : bytes;
 }
 
-/// Returns a path for a zip archive, whose names are UTF-8: other bytes, control characters, and
-/// the backslash, which some programs take for a slash, become \xNN.
+/// Returns a path for a zip archive with names in UTF-8: other bytes, control characters, and the
+/// backslash, taken for a slash by some programs, become \xNN.
 std::string zip_path(std::string_view path) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
@@ -165,7 +165,7 @@ Result<void> ZipExport::add(const SealedEntry& entry) {
   return {};
 }
 
-/// Adds a file. Damage ends the archive: a zip archive has no way to tell that bytes are missing.
+/// Adds a file. Damage ends the archive: a zip archive has no way to report missing bytes.
 Result<void> ZipExport::add_data(const SealedEntry& entry, archive_entry& out) {
   auto source = version_.open(entry.rank);
   if (!source) return std::move(source).error().with_context(path_);
@@ -203,7 +203,7 @@ Result<TransferReport> write_zip(VersionReader& version, int fd,
 }  // namespace varve
 
 #ifdef VARVE_STATIC
-// libarchive's table of formats names xar, which needs libxml2. Varve never asks for it, and the
-// static program is linked without it.
+// libarchive's table of formats names xar, and xar needs libxml2. Varve never asks for xar, and the
+// static program is linked without libxml2.
 extern "C" int archive_write_set_format_xar(archive* /*handle*/) { return ARCHIVE_FATAL; }
 #endif

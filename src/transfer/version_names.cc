@@ -17,7 +17,7 @@ struct RemovalLevel {
   VersionNames names;
 };
 
-// Removes what is below the levels, and the directories of all levels but the first `kept`.
+// Removes everything below the levels, and the directories of all levels but the first `kept`.
 Result<void> remove_levels(VersionWriter& version, std::vector<RemovalLevel> levels,
                            std::size_t kept) {
   while (!levels.empty()) {

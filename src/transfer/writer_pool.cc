@@ -28,7 +28,7 @@ void WriterPool::flush() {
     const std::size_t count = batch->size();
     for (Task& task : *batch) {
       task();
-      task = nullptr;  // Frees what the task holds before the task counts as done.
+      task = nullptr;  // Frees the memory held by the task before the task counts as done.
     }
     const std::lock_guard lock(mutex_);
     bytes_ -= bytes;

@@ -36,16 +36,16 @@ Error damaged() {
   return {ErrorCode::kInvalid, "the zip archive is damaged: its directory cannot be read"};
 }
 
-/// A member's name and the place of its data.
+/// A member's name and the place of the member's data.
 struct Member {
   std::uint64_t at = 0;
   std::string name;
   bool is_altered = false;  // Backslashes became slashes.
 };
 
-/// Returns bytes of the file; fewer at its end.
+/// Returns bytes of the file; fewer at the end.
 Result<std::string> read_at(int fd, std::uint64_t offset, std::size_t bytes) {
-  // The kernel refuses a read that ends beyond the longest file.
+  // The kernel refuses a read beyond the longest file.
   constexpr std::uint64_t kEndMax = std::numeric_limits<off_t>::max();
   if (offset > kEndMax || bytes > kEndMax - offset) return damaged();
   std::string out(bytes, '\0');
@@ -78,14 +78,14 @@ Result<std::uint64_t> directory_at(int fd) {
     if (end64.size() != kEnd64Bytes || !end64.starts_with(kEnd64Mark)) return damaged();
     return base::ByteReader(std::string_view(end64).substr(48)).u64();
   }
-  // Data may precede the archive, so the offset that it has for its directory may be wrong.
+  // Data may precede the archive, so the directory's offset in the archive may be wrong.
   const std::uint64_t bytes = base::ByteReader(std::string_view(tail).substr(end + 12)).u32();
   const std::uint64_t end_at = size - wanted + end;
   if (bytes > end_at) return damaged();
   return end_at - bytes;
 }
 
-/// Takes what the extra fields of a record say of its place and name.
+/// Takes the place and the name from the extra fields of a record.
 Result<void> take_fields(std::string_view extra, std::uint64_t sizes_in_64, Member& member) {
   constexpr std::uint16_t kZip64 = 0x0001;
   constexpr std::uint16_t kUnicodePath = 0x7075;
@@ -110,7 +110,8 @@ Result<void> take_fields(std::string_view extra, std::uint64_t sizes_in_64, Memb
   return {};
 }
 
-/// Reads a record of the directory. Returns its length; 0 at the end of the directory.
+/// Reads a record of the directory. Returns the length of the record; 0 at the end of the
+/// directory.
 Result<std::size_t> read_record(std::string_view bytes, Member& member) {
   if (bytes.starts_with(kEndMark) || bytes.starts_with(kEnd64Mark)) return std::size_t{0};
   if (!bytes.starts_with(kRecordMark) || bytes.size() < kMemberRecordBytes) return damaged();
