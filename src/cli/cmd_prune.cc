@@ -235,14 +235,19 @@ Result<bool> prune(PruneArguments options, const Context& context) {
                    find_places(options.words, {.purpose = control::Purpose::kChange}));
   add_series_of(context.instance, named);
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
-  // Before the repository is opened: a process opens a catalog only once at a time. Versions that
-  // are replicated meanwhile stay, too.
   VARVE_TRY_ASSIGN(const auto folder, repository_at(named.repository, control::Purpose::kLook));
-  VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(folder, is_trusted(folder)));
+  // Before the repository is opened, because a process opens a catalog only once at a time.
+  // Versions that are replicated meanwhile stay, too.
+  std::vector<VersionId> missing;
+  control::LockWait lock = lock_wait(control::kTurnMax);
+  lock.prepare = [&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(missing, unreplicated_versions(folder, is_trusted(folder)));
+    return {};
+  };
   VARVE_TRY_ASSIGN(const auto control, open_control(named.repository,
                                                     options.dry_run ? control::Purpose::kLook
                                                                     : control::Purpose::kChange,
-                                                    owed.waits()));
+                                                    owed.waits(), lock));
   VARVE_TRY(add_stored_rules(*control, options, context));
   VARVE_TRY_ASSIGN(Repository* const repository, control->view());
   VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));

@@ -171,7 +171,10 @@ Result<TransferReport> store_in_daemon(const StoreArguments& options, control::S
   if (!options.time.empty()) {
     VARVE_TRY_ASSIGN(task.time, parse_time(options.time));
   }
-  VARVE_TRY_ASSIGN(auto daemon, open_control(options.repository));
+  // The wait for the lock is over, unless the daemon ends at this moment.
+  const auto most = std::min(lock_wait().most, control::kEndingMax);
+  VARVE_TRY_ASSIGN(auto daemon,
+                   open_control(options.repository, control::Purpose::kChange, {}, {.most = most}));
   auto stored = daemon->store(task, stop, [&](const TransferProgress& done) {
     progress.update(done.bytes_done, done.bytes_total, done.files_done);
   });
@@ -215,6 +218,16 @@ Result<control::StoreTask> stream_task(const StoreArguments& options, const Vers
   return task;
 }
 
+/// Returns how a store waits for its turn. The daemon of a mount reads a directory by its path, but
+/// a stream by the descriptor.
+control::LockWait turn_of(const std::optional<StreamInput>& stream,
+                          const control::StopRequest& stop) {
+  control::LockWait wait = lock_wait(control::kTurnMax);
+  wait.shares_paths = !stream;
+  wait.stop = stop.descriptor();
+  return wait;
+}
+
 // Sets `begun` once the repository is open, and to false again once the version is complete.
 Result<TransferReport> store(const StoreArguments& options, const Context& context, bool& begun) {
   VARVE_TRY_ASSIGN(const VersionPath path, require_version(options.version, false));
@@ -243,7 +256,7 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
       return store_version(repository, request, on_progress);
     };
   }
-  WriteChoices choices{.waits = waits_of(options, context, stop)};
+  WriteChoices choices{.waits = waits_of(options, context, stop), .lock = turn_of(stream, stop)};
   if (!options.index_memory.empty()) {
     VARVE_TRY_ASSIGN(choices.index_bytes, parse_bytes(options.index_memory));
   }

@@ -132,7 +132,8 @@ Result<std::unique_ptr<Repository>> open_copy_place(const CopyPlace& place,
   } else if (!dry_run) {
     VARVE_TRY(complete(place, setup));
   }
-  auto opened = control::open_when_unlocked(path, [&] { return Repository::open(path, options); });
+  auto opened = control::open_when_unlocked(path, lock_wait(),
+                                            [&] { return Repository::open(path, options); });
   if (!opened && opened.error().code() == ErrorCode::kLocked) {
     return std::move(opened).error().with_context(
         "the target of a copy must not be mounted read-write, nor receive another copy");

@@ -21,6 +21,7 @@
 #include "cli/output.h"
 #include "cli/stream_input.h"
 #include "control/client_state.h"
+#include "control/lock_wait.h"
 #include "fs/mount_main.h"
 
 namespace varve::cli {
@@ -92,6 +93,16 @@ base::LogLevel log_level(const Context& context) {
   return context.verbosity == 1 ? base::LogLevel::kInfo : base::LogLevel::kDebug;
 }
 
+/// Checks the option --lock-wait, or the variable that stands for it, and sets the variable.
+Result<void> take_lock_wait(const std::string& option) {
+  const char* const variable = std::getenv(control::kLockWaitVariable);
+  const std::string value = option.empty() && variable != nullptr ? variable : option;
+  if (value.empty()) return {};
+  VARVE_TRY(as_usage(control::parse_lock_wait(value)));
+  ::setenv(control::kLockWaitVariable, value.c_str(), 1);
+  return {};
+}
+
 int run(int argc, char** argv) {
   Context context;
   CommandLine line(
@@ -112,6 +123,11 @@ int run(int argc, char** argv) {
   bool accepts_older = false;
   line.add_flag("--accept-older", accepts_older,
                 "Use an encrypted repository that is older than this machine remembers");
+  std::string lock_wait;
+  line.add_option("--lock-wait", lock_wait,
+                  "How long to wait while another process uses the repository, such as 30s or 2h "
+                  "(default: 10min for store and prune, 10s for other changes)")
+      .type_name("DURATION");
   add_commands(line, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   auto instance = take_instance(words);
@@ -129,6 +145,7 @@ int run(int argc, char** argv) {
   if (const auto fit = check_key_options(key); !fit) return fail(fit.error());
   put_key_into_environment(key);
   context.has_key = !key.empty();
+  if (const auto fit = take_lock_wait(lock_wait); !fit) return fail(fit.error());
   if (accepts_older) ::setenv(control::kAcceptOlderVariable, "1", 1);
   base::set_log_level(log_level(context));
   const int code = line.run();

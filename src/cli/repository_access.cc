@@ -10,7 +10,6 @@
 #include "cli/output.h"
 #include "control/client_state.h"
 #include "control/key_source.h"
-#include "control/lock_wait.h"
 #include "control/open_control.h"
 #include "varve/options.h"
 
@@ -71,6 +70,12 @@ Result<std::string> repository_at(const std::string& path, control::Purpose purp
   return std::move(mounted).error();
 }
 
+control::LockWait lock_wait(std::chrono::seconds most) {
+  const auto given = control::lock_wait_of_environment();
+  // A user who names a time, or a command that waits long, outlasts mounts, too.
+  return {.most = given.value_or(most), .for_mounts = given || most > control::kEndingMax};
+}
+
 Result<std::unique_ptr<Repository>> open_to_read(const std::string& named, bool probe_catalog) {
   base::raise_file_limit();
   VARVE_TRY_ASSIGN(const std::string path, repository_at(named, control::Purpose::kLook));
@@ -85,15 +90,17 @@ Result<std::unique_ptr<Repository>> open_to_write(const std::string& named,
   VARVE_TRY_ASSIGN(const std::string path, repository_at(named, control::Purpose::kChange));
   OpenOptions options = options_to_write(path, choices.waits);
   options.index_bytes = choices.index_bytes.value_or(options.index_bytes);
-  return control::open_when_unlocked(path, [&] { return Repository::open(path, options); });
+  return control::open_when_unlocked(path, choices.lock,
+                                     [&] { return Repository::open(path, options); });
 }
 
 Result<std::unique_ptr<control::RepositoryControl>> open_control(const std::string& named,
                                                                  control::Purpose purpose,
-                                                                 const StoreWaits& waits) {
+                                                                 const StoreWaits& waits,
+                                                                 const control::LockWait& lock) {
   base::raise_file_limit();
   VARVE_TRY_ASSIGN(const std::string path, repository_at(named, purpose));
-  return control::open_control(path, options_for(path, purpose, waits));
+  return control::open_control(path, options_for(path, purpose, waits), lock);
 }
 
 }  // namespace varve::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "cli/store_waiting.h"
+#include "control/lock_wait.h"
 #include "control/mounted_path.h"
 #include "control/repository_control.h"
 #include "varve/repository.h"
@@ -38,12 +40,17 @@ namespace varve::cli {
 /// Opens a repository for reading. Works beside a process that writes.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_read(const std::string& named,
                                                                bool probe_catalog = false);
+/// Returns how a command waits for the lock of a repository: as --lock-wait says, and otherwise for
+/// `most`.
+[[nodiscard]] control::LockWait lock_wait(std::chrono::seconds most = control::kEndingMax);
+
 /// Choices for a repository that this process writes.
 struct WriteChoices {
   std::optional<std::uint64_t> index_bytes{};  ///< Memory of the index, instead of the default.
   StoreWaits waits{};                          ///< How closing it waits for its object store.
+  control::LockWait lock = lock_wait();        ///< How opening it waits for the lock.
 };
-/// Opens a repository for writing in this process. Waits for a daemon that is ending.
+/// Opens a repository for writing in this process.
 /// Errors: kLocked if another process writes, for example a daemon.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_write(const std::string& named,
                                                                 const WriteChoices& choices = {});
@@ -52,7 +59,7 @@ struct WriteChoices {
 /// see control::open_control(). With kLook, takes no lock and only forecasts changes.
 [[nodiscard]] Result<std::unique_ptr<control::RepositoryControl>> open_control(
     const std::string& named, control::Purpose purpose = control::Purpose::kChange,
-    const StoreWaits& waits = {});
+    const StoreWaits& waits = {}, const control::LockWait& lock = lock_wait());
 
 /// Closes the repository. Returns `result`, or the error of closing if `result` is no error.
 template <typename Value>

@@ -1,15 +1,155 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/lock_wait.h"
 
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "base/path_list.h"
 #include "control/client.h"
+#include "control/lock_holder.h"
+#include "varve/replication.h"
 
 namespace varve::control {
+namespace {
 
-bool holder_may_be_ending(const std::string& repository) {
+constexpr std::chrono::hours kWaitLimit{24 * 366};
+
+struct WaitUnit {
+  std::string_view name;
+  std::uint32_t seconds;
+};
+constexpr WaitUnit kWaitUnits[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+
+std::string wait_text(std::chrono::seconds wait) {
+  const auto seconds = wait.count();
+  return seconds % 60 == 0 ? fmt::format("{} min", seconds / 60) : fmt::format("{} s", seconds);
+}
+
+/// Returns whether the process has another mount namespace. Returns false if that is hidden.
+bool has_other_mounts(std::int64_t process) {
+  struct stat own {};
+  struct stat there {};
+  return ::stat("/proc/self/ns/mnt", &own) == 0 &&
+         ::stat(fmt::format("/proc/{}/ns/mnt", process).c_str(), &there) == 0 &&
+         own.st_ino != there.st_ino;
+}
+
+bool is_fence(const std::string& repository) {
+  const auto info = replication_info(repository, base::is_listed_path("VARVE_TRUST", repository));
+  return info && *info && !(*info)->fenced.empty();
+}
+
+LockHolder::Kind kind_of_holder(const std::string& repository, bool shares_paths) {
+  using Kind = LockHolder::Kind;
+  if (is_fence(repository)) return Kind::kFence;
   const auto client = Client::connect(repository);
-  if (client) return client->identity().mount_device == 0;
-  // kIo: the daemon ended during the request.
-  return client.error().code() == ErrorCode::kNotFound || client.error().code() == ErrorCode::kIo;
+  if (client) {
+    if (client->identity().mount_device == 0) return Kind::kPassing;
+    return shares_paths && has_other_mounts(client->process()) ? Kind::kRefusing : Kind::kServing;
+  }
+  switch (client.error().code()) {
+    case ErrorCode::kNotFound:
+    case ErrorCode::kIo:  // The daemon ended during the request.
+      return Kind::kPassing;
+    case ErrorCode::kNotPermitted:
+      return Kind::kRefusing;
+    default:
+      return Kind::kServing;
+  }
+}
+
+/// Waits for `time`. Returns false once `stop` is readable.
+bool pause_unless(int stop, std::chrono::milliseconds time) {
+  pollfd stopped = {.fd = stop, .events = POLLIN, .revents = 0};
+  return ::poll(&stopped, 1, static_cast<int>(time.count())) <= 0;
+}
+
+}  // namespace
+
+Result<std::chrono::seconds> parse_lock_wait(const std::string& text) {
+  if (text == "0") return std::chrono::seconds(0);
+  std::uint32_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, count);
+  const std::string_view name(read.ptr, static_cast<std::size_t>(end - read.ptr));
+  for (const WaitUnit& unit : kWaitUnits) {
+    if (read.ec != std::errc() || name != unit.name) continue;
+    const std::chrono::seconds wait(std::uint64_t{count} * unit.seconds);
+    if (wait <= kWaitLimit) return wait;
+  }
+  return Error(ErrorCode::kInvalid,
+               "\"" + text + "\" is no time to wait for a lock; write 0, 30s, 10min, 2h or 1d");
+}
+
+std::optional<std::chrono::seconds> lock_wait_of_environment() {
+  const char* const value = std::getenv(kLockWaitVariable);
+  if (value == nullptr) return std::nullopt;
+  const auto wait = parse_lock_wait(value);
+  return wait ? std::optional(*wait) : std::nullopt;
+}
+
+LockScene lock_scene(const std::string& repository, const LockWait& wait) {
+  LockScene scene;
+  scene.holder = [repository, shares_paths = wait.shares_paths] {
+    LockHolder holder;
+    holder.kind = kind_of_holder(repository, shares_paths);
+    holder.process = holder_of_lock(repository + "/lock");
+    return holder;
+  };
+  scene.now = [] { return std::chrono::steady_clock::now(); };
+  scene.pause = [stop = wait.stop](std::chrono::milliseconds time) {
+    return pause_unless(stop, time);
+  };
+  scene.tell = [](const std::string& line) { base::log(base::LogLevel::kWarning, line); };
+  return scene;
+}
+
+LockWaiting::LockWaiting(std::string repository, const LockWait& wait, LockScene scene)
+    : repository_(std::move(repository)),
+      wait_(wait),
+      scene_(std::move(scene)),
+      start_(scene_.now()) {}
+
+Result<bool> LockWaiting::goes_on() {
+  const auto waited = scene_.now() - start_;
+  if (waited >= wait_.most) return false;
+  const LockHolder holder = scene_.holder();
+  using Kind = LockHolder::Kind;
+  if (holder.kind == Kind::kServing || holder.kind == Kind::kFence) return false;
+  if (holder.kind == Kind::kRefusing && !wait_.for_mounts) return false;
+  if (waited >= kQuietWait && !std::exchange(is_announced_, true)) {
+    scene_.tell(announcement(holder));
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(wait_.most - waited);
+  if (!scene_.pause(std::min(pause_, left))) {
+    return Error(ErrorCode::kInterrupted,
+                 "interrupted while another process used " + repository_ + "; nothing was changed");
+  }
+  pause_ = std::min(pause_ * 3 / 2, kPauseMax);
+  return true;
+}
+
+std::string LockWaiting::announcement(const LockHolder& holder) const {
+  const bool is_mount = holder.kind == LockHolder::Kind::kRefusing;
+  const std::string process = holder.process.empty() ? "a process that is not visible here, as of "
+                                                       "another container or machine"
+                                                     : holder.process;
+  return fmt::format(
+      "{} is {} {}; waiting for the end of {} for at most {} (--lock-wait). {}Ctrl-C ends the wait",
+      repository_, is_mount ? "mounted by" : "in use by", process,
+      is_mount ? "the mount" : "that process", wait_text(wait_.most),
+      is_mount ? "The daemon runs as another user or sees other mounts, so it cannot do this "
+                 "command's work: `varve umount` there ends the mount. "
+               : "");
 }
 
 }  // namespace varve::control

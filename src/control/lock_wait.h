@@ -1,36 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for the repository's lock after an unmount: umount(8) returns before the daemon has written
-// everything and released the lock.
+// Waits for the lock of a repository while another process holds the lock.
+//
+//   holder of the lock                                   the command waits
+//   ---------------------------------------------------  -----------------------------------
+//   a command, or a daemon that is starting or ending    yes
+//   a daemon that serves a mount and takes requests      no: the daemon does the work
+//   a daemon of another user or mount namespace          with LockWait::for_mounts
+//   a daemon that hangs or speaks another protocol       no: connecting to it says what to do
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include "varve/result.h"
 
 namespace varve::control {
 
+/// Wait of a command without a choice of its own. umount(8) returns before the daemon has written
+/// everything and released the lock.
 inline constexpr std::chrono::seconds kEndingMax{10};
-inline constexpr std::chrono::milliseconds kEndingPause{50};
+/// Wait of a command that a timer starts beside other commands.
+inline constexpr std::chrono::seconds kTurnMax{600};
+/// Time after which a wait is announced on stderr.
+inline constexpr std::chrono::seconds kQuietWait{5};
+inline constexpr std::chrono::milliseconds kPauseMin{50};
+inline constexpr std::chrono::milliseconds kPauseMax{1000};
 
-/// Returns true if the holder of the repository's lock may release it soon: no daemon answers, or
-/// one without a mount. Returns false for a daemon that serves a mount.
-[[nodiscard]] bool holder_may_be_ending(const std::string& repository);
+/// The environment variable that stands for the option --lock-wait.
+inline constexpr const char* kLockWaitVariable = "VARVE_LOCK_WAIT";
 
-/// Calls `open`. Repeats the call while it fails with kLocked and the holder may be ending, for at
-/// most kEndingMax. Returns the last result.
+/// Parses "0", or a number with a unit: "30s", "10min", "2h" or "1d".
+/// Errors: kInvalid for another form, also for "10m", because `m` is a month elsewhere.
+[[nodiscard]] Result<std::chrono::seconds> parse_lock_wait(const std::string& text);
+/// Returns the wait that the environment asks for; nullopt without a valid value.
+[[nodiscard]] std::optional<std::chrono::seconds> lock_wait_of_environment();
+
+/// How a command waits for the lock.
+struct LockWait {
+  std::chrono::seconds most = kEndingMax;
+  bool for_mounts = false;  ///< Also waits for the end of a mount whose daemon refuses the command.
+  bool shares_paths = false;  ///< A daemon of another mount namespace cannot do the command's work.
+  int stop = -1;              ///< A descriptor. Ends the wait once it is readable.
+  /// Called before each attempt to open the repository, for facts that a writer may change.
+  std::function<Result<void>()> prepare{};
+};
+
+/// The holder of a lock, as far as this process may know it.
+struct LockHolder {
+  enum class Kind {
+    kPassing,   ///< No mount: a command, or a daemon that starts or ends.
+    kServing,   ///< A daemon that does the command's work, or whose error says what to do.
+    kRefusing,  ///< The daemon of a mount that cannot do the command's work.
+    kFence,     ///< No process: another folder writes to the repository in the object store.
+  };
+  Kind kind = Kind::kPassing;
+  std::string process{};  ///< "process 42 (varve store /srv/backup a/1 /home)"; "" if unknown.
+};
+
+/// The surroundings of a wait: the clock, the holder of the lock and the terminal. Tests pass their
+/// own.
+struct LockScene {
+  std::function<LockHolder()> holder;
+  std::function<std::chrono::steady_clock::time_point()> now;
+  std::function<bool(std::chrono::milliseconds)> pause;  ///< False once the user asked to stop.
+  std::function<void(const std::string&)> tell;          ///< Prints a line for the user.
+};
+/// Returns the scene of a real repository.
+[[nodiscard]] LockScene lock_scene(const std::string& repository, const LockWait& wait);
+
+/// The wait of one command for the lock of one repository. For one thread.
+class LockWaiting {
+ public:
+  LockWaiting(std::string repository, const LockWait& wait, LockScene scene);
+
+  /// Call it after an attempt that found the lock taken. Returns true after a pause, for another
+  /// attempt, and false if the wait is over. Announces a wait that lasts longer than kQuietWait.
+  /// Errors: kInterrupted once LockWait::stop is readable.
+  [[nodiscard]] Result<bool> goes_on();
+
+ private:
+  [[nodiscard]] std::string announcement(const LockHolder& holder) const;
+
+  const std::string repository_;
+  const LockWait wait_;
+  const LockScene scene_;
+  const std::chrono::steady_clock::time_point start_;
+  std::chrono::milliseconds pause_ = kPauseMin;
+  bool is_announced_ = false;
+};
+
+/// Calls `open` until the result is no kLocked error or the wait is over. Returns the last result.
+/// Errors: also those of LockWait::prepare and LockWaiting::goes_on().
 template <typename Open>
-[[nodiscard]] auto open_when_unlocked(const std::string& repository, const Open& open)
-    -> decltype(open()) {
-  const auto deadline = std::chrono::steady_clock::now() + kEndingMax;
+[[nodiscard]] auto open_when_unlocked(const std::string& repository, const LockWait& wait,
+                                      const Open& open) -> decltype(open()) {
+  LockWaiting waiting(repository, wait, lock_scene(repository, wait));
   for (;;) {
+    if (wait.prepare) VARVE_TRY(wait.prepare());
     auto opened = open();
-    if (opened || opened.error().code() != ErrorCode::kLocked ||
-        std::chrono::steady_clock::now() >= deadline || !holder_may_be_ending(repository)) {
-      return opened;
-    }
-    std::this_thread::sleep_for(kEndingPause);
+    if (opened || opened.error().code() != ErrorCode::kLocked) return opened;
+    VARVE_TRY_ASSIGN(const bool again, waiting.goes_on());
+    if (!again) return opened;
   }
 }
 

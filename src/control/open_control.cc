@@ -5,7 +5,6 @@
 
 #include "control/client.h"
 #include "control/local_control.h"
-#include "control/lock_wait.h"
 #include "control/remote_control.h"
 #include "varve/encryption.h"
 #include "varve/keys.h"
@@ -40,9 +39,13 @@ Result<void> check_given_key(const std::string& path, const OpenOptions& options
 
 }  // namespace
 
-Result<Control> open_control(const std::string& path, const OpenOptions& options) {
-  if (options.read_only) return control_to_read(path, options);
-  auto repository = open_when_unlocked(path, [&] { return Repository::open(path, options); });
+Result<Control> open_control(const std::string& path, const OpenOptions& options,
+                             const LockWait& wait) {
+  if (options.read_only) {
+    if (wait.prepare) VARVE_TRY(wait.prepare());
+    return control_to_read(path, options);
+  }
+  auto repository = open_when_unlocked(path, wait, [&] { return Repository::open(path, options); });
   if (repository) return Control(std::make_unique<LocalControl>(*std::move(repository)));
   if (repository.error().code() != ErrorCode::kLocked) return std::move(repository).error();
   auto client = Client::connect(path);

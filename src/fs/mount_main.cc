@@ -170,7 +170,7 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
   }
   // A signal while the closing waits for an object store ends the wait: `varve umount --no-wait`.
   how.store.waiting = [](const StoreWait& /*wait*/) { return !ending_signal_waits(); };
-  VARVE_TRY_ASSIGN(const auto repository, control::open_when_unlocked(repository_path, [&] {
+  VARVE_TRY_ASSIGN(const auto repository, control::open_when_unlocked(repository_path, {}, [&] {
                      return Repository::open(repository_path, how);
                    }));
   if (fence) tell_fence(*repository, *fence);

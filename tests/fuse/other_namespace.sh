@@ -55,7 +55,7 @@ elsewhere "$VARVE" mount -f -o ro "$repo" "$mnt" 2>>"$work/daemon.log" &
 reader=$!
 reads_elsewhere() { program=$(pgrep -P $reader) && nsenter -m -t "$program" mountpoint -q "$mnt"; }
 wait_until "the reader elsewhere has mounted" reads_elsewhere
-expect_status 11 "$VARVE" -q store "$repo" t/three "$work/tree"
+expect_status 11 "$VARVE" -q store --lock-wait 0 "$repo" t/three "$work/tree"
 message_says "/dev/shm"
 "$VARVE" -q restore "$repo" s/one "$work/restored"
 rm -rf "$work/restored"

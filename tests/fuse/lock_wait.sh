@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A second writer waits for its turn: it says who has the repository, and signals and --lock-wait end
+# the wait.
+. "$(dirname "$0")/lib.sh"
+
+mkdir "$work/tree"
+echo text >"$work/tree/file"
+"$VARVE" -q init "$repo"
+mkfifo "$work/pipe"
+is_locked() { ! flock -n "$repo/lock" true; }
+says() { grep -qE -- "$1" "$work/waiting"; }
+versions() { "$VARVE" ls "$repo" "$1" 2>/dev/null | awk '{ print $1 }' | tr '\n' ' '; }
+# Stores what comes through the pipe, and keeps the lock until the pipe ends.
+store_slowly() {  # VERSION
+  "$VARVE" -q store --stdin dump "$repo" "$1" <"$work/pipe" &
+  first=$!
+  exec 7>"$work/pipe"
+  wait_until "the first store has the lock" is_locked
+}
+end_slow_store() {
+  echo dump >&7
+  exec 7>&-
+  wait "$first"
+}
+
+store_slowly a/1
+"$VARVE" -q store "$repo" c/1 "$work/tree" 7>&- &
+quiet=$!
+"$VARVE" store "$repo" b/1 "$work/tree" 2>"$work/waiting" 7>&- &
+second=$!
+wait_until "the second store says that it waits" says "in use by process $first \(varve -q store --stdin"
+says 'at most 10 min' || fail "$(cat "$work/waiting")"
+end_slow_store
+wait $second
+wait $quiet
+[ "$(versions a) $(versions b) $(versions c)" = "a/1  b/1  c/1 " ] || fail "$(versions a) $(versions b) $(versions c)"
+[ "$(grep -c waiting "$work/waiting")" -eq 1 ] || fail "$(cat "$work/waiting")"
+ok "stores into several series take turns, and one that waits names the other"
+
+store_slowly a/2
+expect_status 11 "$VARVE" --lock-wait 0 store "$repo" b/2 "$work/tree"
+message_says 'in use by another process'
+expect_status 11 env VARVE_LOCK_WAIT=0 "$VARVE" rm "$repo" b/1
+expect_status 11 "$VARVE" prune --lock-wait=1s --keep-last 1 "$repo"
+expect_status 2 "$VARVE" store --lock-wait 10m "$repo" b/2 "$work/tree"
+message_says '10m.*10min'
+expect_status 2 env VARVE_LOCK_WAIT=long "$VARVE" ls "$repo"
+ok "--lock-wait limits the wait, and 0 does not wait"
+
+"$VARVE" store "$repo" b/2 "$work/tree" 2>"$work/waiting" 7>&- &
+second=$!
+wait_until "the second store says that it waits" says 'waiting for the end'
+kill -TERM $second
+got=0
+wait $second || got=$?
+[ $got -eq 130 ] || fail "status $got: $(cat "$work/waiting")"
+says interrupted || fail "$(cat "$work/waiting")"
+"$VARVE" prune --keep-last 1 "$repo" a >"$work/pruned" 2>"$work/waiting" 7>&- &
+pruning=$!
+wait_until "the prune says that it waits" says 'waiting for the end'
+end_slow_store
+wait $pruning
+[ "$(versions a) $(versions b)" = "a/2  b/1 " ] || fail "$(versions a) $(versions b)"
+ok "SIGTERM ends a wait and leaves nothing; prune waits for a store, and counts what it stored"
+
+if in_own_namespace; then
+  # A daemon that sees other files cannot store for the command.
+  unshare -m --propagation private "$VARVE" mount -f "$repo" "$mnt" 2>>"$work/daemon.log" &
+  daemon=$!
+  wait_until "the daemon elsewhere has the lock" is_locked
+  "$VARVE" store "$repo" b/3 "$work/tree" 2>"$work/waiting" 7>&- &
+  second=$!
+  wait_until "the store says that it waits" says "mounted by process .*varve umount"
+  kill -TERM "$(pgrep -P $daemon || echo $daemon)"
+  wait $daemon || true
+  wait $second
+  [ "$(versions b)" = "b/1 b/3 " ] || fail "$(versions b)"
+  ok "a store waits for the end of a mount whose daemon cannot do its work"
+fi
+"$VARVE" -q check --read-data "$repo"
