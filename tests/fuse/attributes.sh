@@ -159,3 +159,19 @@ setfattr -x foo.bar "$mnt/s/edited.partial/file"
 ! getfattr --absolute-names -n foo.bar "$mnt/s/edited/file" 2>/dev/null || fail "it was not removed"
 ok "one that an archive had is kept, read, removed, and restored where that is possible"
 unmount_repo
+
+# The limits that README states. chattr(1) is refused by some file systems, such as tmpfs.
+mkdir "$work/limits"
+echo x >"$work/limits/file"
+touch -a -d 2001-01-01 "$work/limits/file"
+touch -m -d 2002-02-02T02:02:02.123456789 "$work/limits/file"
+chattr +d "$work/limits/file" 2>/dev/null || true
+mkfifo "$work/limits/pipe"
+truncate -s 10M "$work/limits/holes"
+"$VARVE" -q store "$repo" limits/v "$work/limits"
+"$VARVE" -q restore "$repo" limits/v "$work/limited"
+[ "$(stat -c %y "$work/limited/file")" = "$(stat -c %y "$work/limits/file")" ]
+[ -p "$work/limited/pipe" ] && [ "$(stat -c %b "$work/limited/holes")" -lt 1000 ]
+[ "$(stat -c %X "$work/limited/file")" -gt "$(date -d 2020-01-01 +%s)" ] || fail "access times are kept: say so in README"
+! lsattr "$work/limited/file" 2>/dev/null | grep -q '^[^ ]*d' || fail "flags of chattr are kept: say so in README"
+ok "modification times, pipes and holes are kept, access times and flags are not"
