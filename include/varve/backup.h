@@ -277,8 +277,12 @@ struct StoreOptions {
   std::optional<std::vector<std::string>> only;
   /// Stores directories with a valid CACHEDIR.TAG without their other entries.
   bool without_caches = false;
-  /// Stores mount points as empty directories.
+  /// Stores directories of another device than the source, such as mount points of other file
+  /// systems and Btrfs subvolumes, as empty directories. Does not compare the devices of files.
   bool one_file_system = false;
+  /// Called with the path below the source of each directory of another device that
+  /// `one_file_system` leaves out. May be empty.
+  std::function<void(const std::string& path)> other_device{};
 };
 
 /// Errors: kInvalid for a pattern or a path with which store_tree() would fail.

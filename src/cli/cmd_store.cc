@@ -82,9 +82,14 @@ void report_left_out(const std::string& folder) {
   report_problems({folder + " is this repository or its mount; stored as an empty directory"});
 }
 
+void note_other_device(const Context& context, const std::string& folder) {
+  note(context, folder + " is another file system or subvolume; stored as an empty directory (-x)");
+}
+
 /// Returns the request for a directory. Reads the lists that the options name.
 Result<StoreRequest> directory_request(const VersionPath& path, const StoreArguments& options,
-                                       Progress& progress, const control::StopRequest& stop) {
+                                       const Context& context, Progress& progress,
+                                       const control::StopRequest& stop) {
   StoreRequest request;
   VARVE_TRY_ASSIGN(request.options, read_source_options(options.source, options.directory, stop));
   request.series = path.series;
@@ -99,6 +104,10 @@ Result<StoreRequest> directory_request(const VersionPath& path, const StoreArgum
   request.options.left_out = [&progress](const std::string& folder) {
     progress.clear();
     report_left_out(folder);
+  };
+  request.options.other_device = [&progress, &context](const std::string& folder) {
+    progress.clear();
+    note_other_device(context, folder);
   };
   return request;
 }
@@ -182,6 +191,7 @@ Result<TransferReport> store_in_daemon(const StoreArguments& options, control::S
   if (!options.stream.file().empty()) stored = as_usage(std::move(stored));
   if (stored) {
     for (const std::string& folder : stored->left_out) report_left_out(folder);
+    for (const std::string& folder : stored->other_devices) note_other_device(context, folder);
     print_stored(stored->version, stored->report, options, context);
     report_lost_files(*daemon, stored->version.series_name + "/" + stored->version.name,
                       options.json);
@@ -248,7 +258,7 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
     VARVE_TRY_ASSIGN(auto opened, StreamInput::open(options.stream));
     storing = stream_storing(options, path, stream.emplace(std::move(opened)), stop);
   } else {
-    VARVE_TRY_ASSIGN(request, directory_request(path, options, progress, stop));
+    VARVE_TRY_ASSIGN(request, directory_request(path, options, context, progress, stop));
     if (options.dry_run) {
       return print_plan(options.repository, request, options.json, progress, stop);
     }

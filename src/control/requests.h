@@ -108,6 +108,8 @@ struct StoreTaskReply {
   VersionInfo version;
   TransferReport report;
   std::vector<std::string> left_out{};  ///< Directories that were stored without entries.
+  /// Directories that were stored without entries because of `one_file_system`.
+  std::vector<std::string> other_devices{};
 };
 
 /// A new name for a sealed version or a series.

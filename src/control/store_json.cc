@@ -111,7 +111,8 @@ Json stored_to_json(const StoreTaskReply& stored) {
           {"removed", stored.report.removed},
           {"bytes", stored.report.bytes},
           {"problems", texts_to_json(stored.report.problems)},
-          {"left_out", texts_to_json(stored.left_out)}};
+          {"left_out", texts_to_json(stored.left_out)},
+          {"other_devices", texts_to_json(stored.other_devices)}};
 }
 
 std::optional<StoreTaskReply> stored_from_json(const Json& object) {
@@ -124,7 +125,8 @@ std::optional<StoreTaskReply> stored_from_json(const Json& object) {
   if (!fields.ok() || object.find("version") == nullptr) return std::nullopt;
   auto version = version_from_json(*object.find("version"));
   if (!version || !take_texts(object, "problems", stored.report.problems) ||
-      !take_texts(object, "left_out", stored.left_out)) {
+      !take_texts(object, "left_out", stored.left_out) ||
+      !take_texts(object, "other_devices", stored.other_devices)) {
     return std::nullopt;
   }
   stored.version = *std::move(version);

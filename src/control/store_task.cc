@@ -159,6 +159,7 @@ Result<StoreTaskReply> LocalControl::end_store(const StoreTask& task, StoredVers
   reply.report = std::move(stored.report);
   shorten(reply.report.problems);
   shorten(reply.left_out);
+  shorten(reply.other_devices);
   return reply;
 }
 
@@ -204,6 +205,9 @@ Result<StoreTaskReply> LocalControl::store_alone(
   request.options.without_caches = task.without_caches;
   request.options.one_file_system = task.one_file_system;
   request.options.left_out = [&](const std::string& path) { reply.left_out.push_back(path); };
+  request.options.other_device = [&](const std::string& path) {
+    reply.other_devices.push_back(path);
+  };
   request.seals = task.seals;
   request.read_all = task.read_all;
   request.guard = task.guard;

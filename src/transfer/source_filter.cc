@@ -94,6 +94,7 @@ Result<void> check_source(const std::string& directory, const StoreOptions& opti
 Result<bool> is_empty_source(const std::string& directory, const StoreOptions& options) {
   StoreOptions quiet = options;
   quiet.left_out = {};  // The store itself reports these directories.
+  quiet.other_device = {};
   VARVE_TRY_ASSIGN(SourceFilter filter, SourceFilter::create(quiet));
   const base::UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return system_error("cannot open " + directory, errno);
@@ -143,7 +144,10 @@ Result<std::vector<std::string>> SourceFilter::list(int directory_fd, const stru
     return std::vector<std::string>();
   }
   // Files are not compared: overlayfs gives them the device of the file system below it.
-  if (options_->one_file_system && status.st_dev != *device_) return std::vector<std::string>();
+  if (options_->one_file_system && status.st_dev != *device_) {
+    if (options_->other_device) options_->other_device(path);
+    return std::vector<std::string>();
+  }
   if (options_->without_caches && is_cache(directory_fd)) {
     return std::vector<std::string>{kCacheTag};
   }
