@@ -83,7 +83,7 @@ Result<void> SourceGuard::check_before_opening() {
 // The walk has counted names and bytes anyway, so that this comparison reads nothing.
 Result<void> SourceGuard::check_stored(const TransferReport& report) {
   if (!is_on_) return {};
-  const std::uint64_t names = report.entries - 1;  // The root has no name.
+  const std::uint64_t names = report.entries;
   if (names == 0) {
     auto refused = refuse_empty();
     return std::move(refused).error().with_more(problems_text(report));

@@ -28,7 +28,7 @@ Result<TransferReport> import_into(VersionWriter& writer, const StreamRequest& r
 /// Errors: kRefused for a stream without a byte, and an archive without a member.
 Result<void> check_has_content(const StreamRequest& request, const TransferReport& report) {
   const bool is_archive = request.file.empty();
-  if (!request.refuses_empty || (is_archive ? report.entries > 1 : report.bytes != 0)) return {};
+  if (!request.refuses_empty || (is_archive ? report.entries > 0 : report.bytes != 0)) return {};
   return Error(ErrorCode::kRefused,
                std::string(is_archive ? "the archive has no members" : "the stream is empty") +
                    "; nothing was stored. Check the program that writes it; --allow-empty stores "

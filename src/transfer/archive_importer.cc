@@ -94,7 +94,7 @@ class ArchiveImporter {
       ++done_.files_done;
     }
     VARVE_TRY(finish_directories());
-    report_.entries = entries_ + 1;
+    report_.entries = entries_;
     report_.bytes = done_.bytes_done;
     report_.problems = problems_.take();
     return std::move(report_);
@@ -118,7 +118,7 @@ class ArchiveImporter {
       done_.bytes_done += got;
     }
     VARVE_TRY(open->flush());
-    report_.entries = entries_ + 1;
+    report_.entries = entries_;
     report_.bytes = done_.bytes_done;
     return std::move(report_);
   }

@@ -130,7 +130,6 @@ Result<TransferReport> TreeImporter::run(const std::string& directory) {
   if (!fd.valid()) return system_error("cannot open " + directory, errno);
   VARVE_TRY(enter_directory(std::move(fd), kRootIno, false));
   count(std::nullopt);
-  ++report_.entries;
   VARVE_TRY(store_children());
   for (const std::string& path : filter_.missing()) {
     problems_.add(path, "not stored: the directory has no such file");

@@ -46,7 +46,6 @@ class TreePlanner {
     if (!fd.valid()) return system_error("cannot open " + directory, errno);
     VARVE_TRY(
         enter(std::move(fd), base_.version != nullptr ? std::optional<Rank>(0) : std::nullopt));
-    ++plan_.entries;
     while (!frames_.empty()) {
       PlanFrame& frame = frames_.back();
       if (frame.next == frame.names.size()) {

@@ -81,7 +81,6 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
   if (is_tree) announce_reads(frames_.back());
   frames_.back().keep_metadata = !is_tree || (options_.paths.size() > 1 && !frames_.back().fresh);
   if (is_tree) {
-    ++shared_.entries;
     if (!frames_.back().absent) VARVE_TRY(prepare_existing(frames_.back()));
   } else {
     frames_.back().lister = EntryLister(ListedEntry{1, name, top});

@@ -59,7 +59,7 @@ class CountingVersion::File final : public OpenFile {
 CountingVersion::CountingVersion() { nodes_[kRootIno].attributes.mode = S_IFDIR | 0755; }
 
 std::uint64_t CountingVersion::names() const {
-  std::uint64_t names = 1;
+  std::uint64_t names = 0;
   for (const auto& [ino, node] : nodes_) names += node.children.size();
   return names;
 }

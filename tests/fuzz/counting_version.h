@@ -17,7 +17,7 @@ namespace varve::fuzz {
 class CountingVersion final : public VersionWriter {
  public:
   CountingVersion();
-  /// Returns the number of names, with that of the root.
+  /// Returns the number of names below the root.
   [[nodiscard]] std::uint64_t names() const;
 
   VersionInfo info() const override { return {}; }

@@ -88,7 +88,7 @@ class SourceFilterTest : public ::testing::Test {
     std::set<std::string> paths;
     collect(*writer.root(), "", paths);
     if (report) {
-      EXPECT_EQ(report->entries, paths.size() + 1);
+      EXPECT_EQ(report->entries, paths.size());
     }
     return paths;
   }
