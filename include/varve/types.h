@@ -106,9 +106,9 @@ struct VersionInfo {
   std::uint64_t unique_bytes = 0;   ///< Raw bytes of the chunks born in the version.
   /// Stored size of the same chunks: compressed, with container tables.
   std::uint64_t stored_bytes = 0;
-  /// The time given to a sealed version by its user; zero if none. Never verified, so locks do not
-  /// depend on the claimed time.
-  Timestamp claimed_at{};
+  /// The time that the user gave to a sealed version, if any. Nothing verifies it, so no lock
+  /// depends on it.
+  std::optional<Timestamp> claimed_at{};
   /// The number, or a lower bound, of the source's files that the store of a sealed version could
   /// not store, or not unchanged; 0 for a complete version.
   std::uint64_t problems = 0;
@@ -148,7 +148,7 @@ struct TransferProgress {
 
 /// The outcome of copying a tree into or out of a repository.
 struct TransferReport {
-  std::uint64_t entries = 0;          ///< Entries created or already present.
+  std::uint64_t entries = 0;          ///< Entries below the top, created or already present.
   std::uint64_t unchanged = 0;        ///< Entries for files whose content was already present.
   std::uint64_t unchanged_bytes = 0;  ///< Data of the unchanged files. Only set by a store.
   std::uint64_t removed = 0;

@@ -31,16 +31,16 @@ std::string encode_claimed_time(VersionNumber number, const Timestamp& time) {
                      time.nanoseconds);
 }
 
-Timestamp claimed_time(VersionNumber number, const Xattrs& of_root) {
+std::optional<Timestamp> claimed_time(VersionNumber number, const Xattrs& of_root) {
   const auto found = std::ranges::find(of_root, kClaimedAttribute, &Xattr::name);
-  if (found == of_root.end()) return {};
+  if (found == of_root.end()) return std::nullopt;
   std::string_view text = found->value;
   std::uint32_t of = 0;
   Timestamp time;
   const bool sound = take_number(text, of) && take_number(text, time.seconds) &&
                      take_number(text, time.nanoseconds) && text.empty();
   if (!sound || static_cast<VersionNumber>(of) != number || time.nanoseconds > kNanosecondsMax) {
-    return {};
+    return std::nullopt;
   }
   return time;
 }

@@ -15,8 +15,8 @@ inline constexpr std::string_view kClaimedAttribute = "user.varve.claimed_at";
 /// Returns the attribute's value (docs/FORMAT.md §7).
 [[nodiscard]] std::string encode_claimed_time(VersionNumber number, const Timestamp& time);
 
-/// Returns the claimed time in the attributes of a version's root; zero if there is none, or if it
-/// belongs to the version that this one was cloned from.
-[[nodiscard]] Timestamp claimed_time(VersionNumber number, const Xattrs& of_root);
+/// Returns the claimed time in the attributes of a version's root; nullopt if there is none, or if
+/// it belongs to the version that this one was cloned from.
+[[nodiscard]] std::optional<Timestamp> claimed_time(VersionNumber number, const Xattrs& of_root);
 
 }  // namespace varve::catalog

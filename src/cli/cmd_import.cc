@@ -63,7 +63,7 @@ Result<Presence> find_imported(Repository& repository, const std::string& series
   if (!version && version.error().code() == ErrorCode::kNotFound) return Presence::kAbsent;
   if (!version) return version.error();
   if (version->state != VersionState::kSealed) return Presence::kAbsent;
-  return version->claimed_at == Timestamp{} ? Presence::kOther : Presence::kImported;
+  return version->claimed_at ? Presence::kImported : Presence::kOther;
 }
 
 void report_other(const Snapshot& snapshot, const std::string& series) {

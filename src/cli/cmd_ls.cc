@@ -65,9 +65,7 @@ Result<void> list_series(Repository& repository, control::OpenVersions& open_ver
                              fmt::format("{} entries", version.entries),
                              size_text(version.logical_bytes, options.exact),
                              size_text(version.unique_bytes, options.exact) + " new"});
-      if (version.claimed_at != Timestamp{}) {
-        row.push_back("claims " + time_text(version.claimed_at));
-      }
+      if (version.claimed_at) row.push_back("claims " + time_text(*version.claimed_at));
       if (version.problems != 0) row.push_back("incomplete");
       if (version.origin) {
         row.push_back("copied, sealed " + time_text(version.origin->sealed_at));

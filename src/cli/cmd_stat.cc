@@ -89,9 +89,7 @@ void print_as_text(const StatReport& report, bool exact) {
   }
   if (sealed) {
     rows.push_back({"sealed", time_text(version.sealed_at)});
-    if (version.claimed_at != Timestamp{}) {
-      rows.push_back({"claimed time", time_text(version.claimed_at)});
-    }
+    if (version.claimed_at) rows.push_back({"claimed time", time_text(*version.claimed_at)});
     if (version.problems != 0) rows.push_back({"incomplete", problems_text(version.problems)});
     if (version.origin) {
       rows.push_back({"copy of", origin_text(*version.origin)});

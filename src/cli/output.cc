@@ -143,9 +143,7 @@ std::string exact_size_text(std::uint64_t bytes, bool exact) {
   return fmt::format("{} ({} bytes)", size_text(bytes, false), bytes);
 }
 
-std::string time_text(const Timestamp& time) {
-  return time == Timestamp{} ? "-" : base::local_time_text(time);
-}
+std::string time_text(const Timestamp& time) { return base::local_time_text(time); }
 
 std::string iso_time(const Timestamp& time) {
   const auto seconds = static_cast<std::time_t>(time.seconds);
@@ -261,7 +259,7 @@ Json version_json(const VersionInfo& version) {
   object["logical_bytes"] = version.logical_bytes;
   object["new_bytes"] = version.unique_bytes;
   put_time(object, "sealed_at", version.sealed_at);
-  if (version.claimed_at != Timestamp{}) put_time(object, "claimed_at", version.claimed_at);
+  if (version.claimed_at) put_time(object, "claimed_at", *version.claimed_at);
   if (version.problems != 0) object["problems"] = version.problems;
   if (version.origin) {
     Json origin{{"repository", version.origin->repository},

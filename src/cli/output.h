@@ -44,7 +44,7 @@ void put_time(Json& object, const std::string& key, const Timestamp& time);
 [[nodiscard]] std::string size_text(std::uint64_t bytes, bool exact);
 /// Returns "1.5 MiB (1572864 bytes)", or only the exact number.
 [[nodiscard]] std::string exact_size_text(std::uint64_t bytes, bool exact);
-/// Returns "2026-03-01 12:30:00" in local time, "-" for zero.
+/// Returns "2026-03-01 12:30:00" in local time.
 [[nodiscard]] std::string time_text(const Timestamp& time);
 /// Returns the time in UTC with nanoseconds: "2026-03-01T12:30:00.000000001Z".
 [[nodiscard]] std::string iso_time(const Timestamp& time);

@@ -32,7 +32,7 @@ Json version_to_json(const VersionInfo& info) {
               {"logical_bytes", info.logical_bytes},
               {"unique_bytes", info.unique_bytes},
               {"stored_bytes", info.stored_bytes}};
-  if (info.claimed_at != Timestamp{}) object["claimed_at"] = time_to_json(info.claimed_at);
+  if (info.claimed_at) object["claimed_at"] = time_to_json(*info.claimed_at);
   if (info.problems != 0) object["problems"] = info.problems;
   return object;
 }
@@ -52,12 +52,13 @@ std::optional<VersionInfo> version_from_json(const Json& object) {
   if (fields.has("problems")) info.problems = fields.count("problems");
   const auto opened_at = time_from_json(object, "opened_at");
   const auto sealed_at = time_from_json(object, "sealed_at");
-  const auto claimed_at =
-      fields.has("claimed_at") ? time_from_json(object, "claimed_at") : std::optional(Timestamp{});
-  if (!fields.ok() || !opened_at || !sealed_at || !claimed_at) return std::nullopt;
+  if (fields.has("claimed_at")) {
+    info.claimed_at = time_from_json(object, "claimed_at");
+    if (!info.claimed_at) return std::nullopt;
+  }
+  if (!fields.ok() || !opened_at || !sealed_at) return std::nullopt;
   info.opened_at = *opened_at;
   info.sealed_at = *sealed_at;
-  info.claimed_at = *claimed_at;
   return info;
 }
 

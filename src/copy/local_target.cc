@@ -278,7 +278,7 @@ Result<TargetVersion> LocalTarget::seal(const CopySeal& copy) {
   VARVE_TRY_ASSIGN(auto* const to, receiving());
   VARVE_TRY(to->applier->close_file());
   checker_.reset();
-  if (copy.claimed_at != Timestamp{}) VARVE_TRY(claim_time(repository_, to->info, copy.claimed_at));
+  if (copy.claimed_at) VARVE_TRY(claim_time(repository_, to->info, *copy.claimed_at));
   if (copy.problems != 0) {
     VARVE_TRY(to->writer->set_xattr(kRootIno, catalog::kIncompleteAttribute,
                                     catalog::encode_incomplete(to->info.number, copy.problems),

@@ -248,13 +248,14 @@ void take(MessageReader& in, CheckRequest& request) {
 }
 void put(ByteWriter& out, const CopySeal& seal) {
   out.sized_text(seal.name);
-  encode_time(out, seal.claimed_at);
+  put_bool(out, seal.claimed_at.has_value());
+  if (seal.claimed_at) encode_time(out, *seal.claimed_at);
   put_bool(out, seal.whole);
   out.varint(seal.problems);
 }
 void take(MessageReader& in, CopySeal& seal) {
   seal.name = take_name(in);
-  seal.claimed_at = decode_time(in);
+  if (take_bool(in)) seal.claimed_at = decode_time(in);
   seal.whole = take_bool(in);
   seal.problems = in.varint();
 }

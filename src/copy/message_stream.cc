@@ -17,7 +17,7 @@
 namespace varve::copy {
 namespace {
 
-constexpr std::string_view kGreeting = "varve-copy 3\n";
+constexpr std::string_view kGreeting = "varve-copy 4\n";
 constexpr std::string_view kGreetingWord = "varve-copy ";
 constexpr std::size_t kGreetingBytesMax = 200;
 constexpr std::size_t kHeaderBytes = 12;

@@ -47,7 +47,7 @@ struct CopyBegin {
 /// The end of a copy.
 struct CopySeal {
   std::string name;
-  Timestamp claimed_at;  ///< Zero if the source's user gave none.
+  std::optional<Timestamp> claimed_at{};
   bool whole = true;
   std::uint64_t problems = 0;  ///< VersionInfo::problems of the original.
   bool operator==(const CopySeal&) const = default;

@@ -39,8 +39,8 @@ std::string period_of(const Timestamp& time, const char* format) {
 }  // namespace
 
 const Timestamp& data_time(const VersionInfo& version) {
-  const bool counts = version.claimed_at != Timestamp{} && version.claimed_at <= version.sealed_at;
-  return counts ? version.claimed_at : version.sealed_at;
+  const bool counts = version.claimed_at && *version.claimed_at <= version.sealed_at;
+  return counts ? *version.claimed_at : version.sealed_at;
 }
 
 bool KeepRules::any() const {

@@ -95,7 +95,7 @@ std::vector<std::string> copy_request_seeds() {
       sample_batch(),
       copy::FillRequest{{"", "bytes", std::string(1000, 'y')}},
       copy::CheckRequest{SeriesId{1}, VersionNumber{2}, true, sample_batch()},
-      copy::CopySeal{"name", {5, 6}, false, 7},
+      copy::CopySeal{"name", Timestamp{5, 6}, false, 7},
       copy::FinishRequest(),
   };
   std::vector<std::string> seeds;

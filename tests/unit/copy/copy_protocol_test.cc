@@ -224,7 +224,7 @@ TEST(HostileTarget, OtherProgramsAreRecognised) {
   EXPECT_EQ(code_of_connecting([](int, int) {}), ErrorCode::kUnavailable);
   EXPECT_EQ(code_of_connecting([](int, int out) { say(out, "Welcome to this machine!\n"); }),
             ErrorCode::kUnavailable);
-  EXPECT_EQ(code_of_connecting([](int, int out) { say(out, "varve-copy 4\n"); }),
+  EXPECT_EQ(code_of_connecting([](int, int out) { say(out, "varve-copy 5\n"); }),
             ErrorCode::kUnsupported);
   EXPECT_EQ(code_of_connecting([](int, int out) { say(out, std::string(5000, 'x')); }),
             ErrorCode::kUnavailable);

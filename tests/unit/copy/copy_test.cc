@@ -73,6 +73,14 @@ TEST_F(CopyTest, CopyIsTheSameTreeWithTheSameTimes) {
   EXPECT_TRUE(must(target_->open_versions(series(*target_))).empty());
 }
 
+TEST_F(CopyTest, ClaimOfTheStartOf1970IsCopied) {
+  auto writer = open("one");
+  must(claim_time(*source_, writer->info(), {}));
+  seal();
+  copy();
+  EXPECT_EQ(must(target_->find_version(series(*target_), "one")).claimed_at, Timestamp{});
+}
+
 TEST_F(CopyTest, SecondCopySendsOnlyWhatChanged) {
   auto writer = open("one");
   const auto directory = must(writer->create(kRootIno, "d", test::folder())).ino;

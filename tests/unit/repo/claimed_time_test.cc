@@ -2,6 +2,7 @@
 // The claimed time of a version, and the names of series.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "catalog/claimed_time.h"
@@ -9,6 +10,7 @@
 #include "varve/backup.h"
 #include "varve/repair.h"
 #include "varve/repository.h"
+#include "varve/retention.h"
 
 namespace varve::test {
 namespace {
@@ -44,7 +46,7 @@ class ClaimedTime : public testing::Test {
 
 TEST_F(ClaimedTime, SurvivesARebuiltCatalogAndARename) {
   EXPECT_EQ(seal("1", &kClaimed).claimed_at, kClaimed);
-  EXPECT_EQ(seal("2", nullptr).claimed_at, Timestamp{});
+  EXPECT_EQ(seal("2", nullptr).claimed_at, std::nullopt);
   must(repository_->rename_version(series_, VersionNumber{1}, "one"));
   must(repository_->rename_series(series_, "renamed"));
   for (int round = 0; round < 2; ++round) {
@@ -54,9 +56,18 @@ TEST_F(ClaimedTime, SurvivesARebuiltCatalogAndARename) {
     EXPECT_EQ(one.claimed_at, kClaimed);
     EXPECT_EQ(one.series_name, "renamed");
     EXPECT_GT(one.sealed_at.seconds, 0);
-    EXPECT_EQ(must(repository_->find_version(series, "2")).claimed_at, Timestamp{});
+    EXPECT_EQ(must(repository_->find_version(series, "2")).claimed_at, std::nullopt);
     rebuild_catalog();
   }
+}
+
+TEST_F(ClaimedTime, StartOf1970IsATime) {
+  const Timestamp start{};
+  const auto sealed = seal("1", &start);
+  EXPECT_EQ(sealed.claimed_at, start);
+  EXPECT_EQ(data_time(sealed), start);
+  rebuild_catalog();
+  EXPECT_EQ(must(repository_->find_version(series_, "1")).claimed_at, start);
 }
 
 TEST_F(ClaimedTime, IsNoAttributeOfTheRootAndNotInherited) {
@@ -67,7 +78,7 @@ TEST_F(ClaimedTime, IsNoAttributeOfTheRootAndNotInherited) {
   const auto clone = must(repository_->clone_version(series_, one.number, "2"));
   const auto writer = must(repository_->writer(series_));
   EXPECT_TRUE(must(writer->xattrs(kRootIno)).empty());
-  EXPECT_EQ(must(repository_->seal(series_, clone.number, "")).info.claimed_at, Timestamp{});
+  EXPECT_EQ(must(repository_->seal(series_, clone.number, "")).info.claimed_at, std::nullopt);
   EXPECT_EQ(code_of(claim_time(*repository_, one, kClaimed)), ErrorCode::kNotFound);
 }
 
@@ -77,10 +88,10 @@ TEST_F(ClaimedTime, DamagedValuesMeanNone) {
                                  {{std::string(catalog::kClaimedAttribute), value}});
   };
   EXPECT_EQ(of(catalog::encode_claimed_time(VersionNumber{3}, kClaimed)), kClaimed);
-  EXPECT_EQ(of(catalog::encode_claimed_time(VersionNumber{4}, kClaimed)), Timestamp{});
+  EXPECT_EQ(of(catalog::encode_claimed_time(VersionNumber{4}, kClaimed)), std::nullopt);
   for (const char* bad : {"", "3", "3 4", "3 4 ", "3 4 1000000000", "3 4 5 6", "3  4 5", "x 4 5",
                           "3 99999999999999999999 5", "3 4 5\n"}) {
-    EXPECT_EQ(of(bad), Timestamp{}) << bad;
+    EXPECT_EQ(of(bad), std::nullopt) << bad;
   }
 }
 
