@@ -36,6 +36,15 @@ int change_mode(const FileRef& file, mode_t mode) {
   return ::fchmodat(file.directory_fd, file.name.c_str(), mode, AT_SYMLINK_NOFOLLOW);
 }
 
+/// Returns S_ISGID if the file has this bit, and otherwise 0.
+mode_t setgid_bit(const FileRef& file) {
+  struct stat status {};
+  const int failed =
+      file.fd >= 0 ? ::fstat(file.fd, &status)
+                   : ::fstatat(file.directory_fd, file.name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+  return failed == 0 ? status.st_mode & S_ISGID : 0;
+}
+
 int change_mtime(const FileRef& file, const Timestamp& mtime) {
   struct timespec times[2] = {};
   times[0].tv_nsec = UTIME_OMIT;
@@ -102,9 +111,12 @@ bool set_owner(const FileRef& file, const Attributes& wanted, const std::string&
 void apply_metadata(const FileRef& file, const Attributes& attributes, const Xattrs& xattrs,
                     const std::string& path, ProblemList& problems) {
   mode_t mode = attributes.mode & 07777;
+  const mode_t inherited = S_ISDIR(attributes.mode) ? setgid_bit(file) : 0;
   // Otherwise a setuid program would run as the user of the restore.
   if (!set_owner(file, attributes, path, problems)) {
     mode &= static_cast<mode_t>(~(S_ISUID | S_ISGID));
+    // The group stays that of the directory, so its new entries have to get this group as before.
+    mode |= inherited;
   }
   // After chown, which removes security.capability; before chmod, because setting an ACL may clear
   // the setgid bit.

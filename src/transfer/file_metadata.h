@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kNoOwner = 0xFFFFFFFF;
 /// Sets the owner, extended attributes, mode and mtime of a new file, in an order in which no step
 /// undoes another. Reports what the system refuses to `problems`, under `path`; that a user may not
 /// give files away is only noted. Leaves out the setuid and setgid bits of a file whose owner or
-/// group it did not set.
+/// group it did not set; a directory that has a setgid bit then keeps it.
 void apply_metadata(const FileRef& file, const Attributes& attributes, const Xattrs& xattrs,
                     const std::string& path, ProblemList& problems);
 

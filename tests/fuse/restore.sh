@@ -254,3 +254,18 @@ expect_status 0 as_user "$VARVE" -q restore --no-owner "$work/user/repo" s/v1 "$
 expect_status 0 as_user "$VARVE" restore -n --no-owner "$work/user/repo" s/v1 "$work/user/plain"
 [ "$(grep -c root "$work/stdout")" -eq 0 ] || fail "$(cat "$work/stdout")"
 ok "a user who cannot set owners restores the rest, and is told"
+
+# A setgid directory gives its group to all that is made in it.
+mkdir -p "$work/shared/d/new" "$work/share/d"
+echo x >"$work/shared/d/new/file"
+chmod 2755 "$work/shared/d"
+chgrp 777 "$work/share/d"
+chmod 2775 "$work/share/d"
+"$VARVE" -q store "$repo" shared/v "$work/shared"
+"$VARVE" -q restore --no-owner "$repo" shared/v "$work/share"
+stat -c '%n %a %g' "$work/share/d" "$work/share/d/new" "$work/share/d/new/file" |
+  diff - <(printf "%s\n" "$work/share/d 2755 777" "$work/share/d/new 2755 777" "$work/share/d/new/file 644 777")
+"$VARVE" -q restore "$repo" shared/v "$work/fresh"
+"$VARVE" -q restore --no-owner "$repo" shared/v "$work/fresh"
+[ "$(stat -c %a "$work/fresh/d") $(stat -c %a "$work/fresh/d/new")" = "2755 755" ] || fail "$(stat -c '%n %a' "$work"/fresh/d{,/new})"
+ok "--no-owner leaves a directory its setgid bit, and new directories below get it"
