@@ -6,12 +6,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/stop_signals.h"
 #include "control/terminal_prompt.h"
 
 namespace varve::cli {
@@ -54,7 +56,7 @@ SignalWatch::~SignalWatch() {
 }
 
 void SignalWatch::run() {
-  bool stopping = false;
+  StopSignals stops;
   while (true) {
     struct pollfd waits[] = {{signals_.get(), POLLIN, 0}, {quit_.get(), POLLIN, 0}};
     if (::poll(waits, 2, -1) < 0) continue;
@@ -64,11 +66,12 @@ void SignalWatch::run() {
         actions_.report();
         continue;
       }
-      if (std::exchange(stopping, true)) {
+      const auto meaning = stops.note(std::chrono::steady_clock::now());
+      if (meaning == StopSignals::Meaning::kEnd) {
         control::show_typed_text();
         std::_Exit(kExitInterrupted);
       }
-      actions_.stop();
+      if (meaning == StopSignals::Meaning::kStop) actions_.stop();
     }
     if ((waits[1].revents & POLLIN) != 0) return;
   }

@@ -16,7 +16,8 @@ namespace varve::cli {
 class SignalWatch {
  public:
   struct Actions {
-    std::function<void()> stop;  ///< For SIGINT, SIGTERM and SIGHUP. A second one ends the process.
+    /// For SIGINT, SIGTERM and SIGHUP. A second one ends the process; see StopSignals.
+    std::function<void()> stop;
     std::function<void()> report;  ///< For SIGUSR1.
   };
 

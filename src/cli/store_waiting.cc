@@ -3,12 +3,13 @@
 
 #include <unistd.h>
 
-#include <atomic>
+#include <chrono>
 #include <string>
 #include <utility>
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/stop_signals.h"
 
 namespace varve::cli {
 namespace {
@@ -17,13 +18,14 @@ namespace {
 constexpr std::chrono::seconds kQuietTime{3};
 
 /// The signals that came during a wait. A signal handler reaches nothing else.
-std::atomic<int>& interruptions() {
-  static std::atomic<int> count = 0;
-  return count;
+StopSignals& interruptions() {
+  static StopSignals signals;
+  return signals;
 }
 
 void on_signal(int /*signal*/) {
-  if (interruptions().fetch_add(1) != 0) ::_exit(kExitInterrupted);
+  const auto meaning = interruptions().note(std::chrono::steady_clock::now());
+  if (meaning == StopSignals::Meaning::kEnd) ::_exit(kExitInterrupted);
 }
 
 }  // namespace
@@ -51,7 +53,7 @@ void StoreWaiting::begin() {
 }
 
 bool StoreWaiting::stopped() const {
-  return waits_.stopped ? waits_.stopped() : interruptions() != 0;
+  return waits_.stopped ? waits_.stopped() : interruptions().any();
 }
 
 bool StoreWaiting::goes_on(const StoreWait& wait) {

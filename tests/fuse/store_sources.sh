@@ -155,6 +155,33 @@ message_says 'interrupted'
 [ "$("$VARVE" ls "$repo" db | tr '\n' ' ')" = "db/1 db/3 " ] || fail "$("$VARVE" ls "$repo" db)"
 "$VARVE" dump "$repo" db/3/db.sql | cmp - "$work/dump"
 ok "a stream comes back; after a kill, the next one starts again and nothing half is sealed"
+"$VARVE" -q store --time 1970-01-01T00:00:00Z --stdin db.sql "$repo" db/1970 <"$work/dump" >/dev/null
+expect_status 0 "$VARVE" stat --json "$repo" db/1970
+[ "$(json_of claimed_at)" = 1970-01-01T00:00:00.000000000Z ]
+TZ=UTC "$VARVE" ls -l "$repo" db | grep -q 'db/1970 .*claims 1970-01-01' || fail "$("$VARVE" ls -l "$repo" db)"
+"$VARVE" -q rm "$repo" db/1970
+mkdir "$work/epoch"
+touch -d @0 "$work/epoch/file"
+"$VARVE" -q store "$repo" epoch/1 "$work/epoch"
+TZ=UTC "$VARVE" ls -l "$repo" epoch/1 | grep -q "1970-01-01 00:00:00" || fail "$("$VARVE" ls -l "$repo" epoch/1)"
+ok "the start of 1970 is a time, of a version and of a file"
+# timeout(1) sends one request as two signals, of which the second one must not end the clean-up.
+is_open() { "$VARVE" ls "$repo" "$1" 2>/dev/null | grep -q open; }
+for n in 1 2 3; do
+  "$VARVE" -q store --stdin db.sql "$repo" signals/$n <"$work/fifo" >/dev/null 2>&1 &
+  job=$!
+  exec 9>"$work/fifo"
+  printf half >&9
+  wait_until "the version is open" is_open signals
+  kill -TERM $job
+  kill -HUP $job 2>/dev/null || true
+  code=0
+  wait $job || code=$?
+  exec 9>&-
+  [ $code -eq 130 ] || fail "status $code"
+  expect_status 1 "$VARVE" ls "$repo" signals
+done
+ok "two signals at once leave no version of a stream"
 
 # Archives.
 rm -rf "$src/etc" && umount "$src/mountpoint"
