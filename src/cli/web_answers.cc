@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -158,6 +159,31 @@ Result<Json> web_space(Repository& repository, const web::Request& request) {
   return object;
 }
 
+namespace {
+
+/// Adds the sealed versions before and after that of `place` as `previous` and `next`, and whether
+/// they have its path. A version that cannot be read counts as one that has the path: its own view
+/// reports the error.
+Result<void> put_neighbours(Repository& repository, const WebPlace& place, Json& object) {
+  const VersionInfo& own = place.reader->info();
+  VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository, own.series));
+  const auto put = [&](const char* key, const VersionInfo& version) {
+    const auto reader = repository.reader(version.series, version.number);
+    const auto entry = reader ? find_entry(**reader, place.path) : reader.error();
+    object[key] = {{"number", static_cast<std::uint32_t>(version.number)},
+                   {"name", printable(version.name)},
+                   {"has", entry || entry.error().code() != ErrorCode::kNotFound}};
+  };
+  // Newest first.
+  const auto at = std::ranges::find(versions, own.number, &VersionInfo::number);
+  if (at == versions.end()) return {};
+  if (at != versions.begin()) put("next", *std::prev(at));
+  if (std::next(at) != versions.end()) put("previous", *std::next(at));
+  return {};
+}
+
+}  // namespace
+
 Result<Json> web_tree(Repository& repository, const web::Request& request) {
   VARVE_TRY_ASSIGN(const WebPlace place, find_web_place(repository, request));
   std::uint64_t after = 0;
@@ -168,6 +194,7 @@ Result<Json> web_tree(Repository& repository, const web::Request& request) {
   Json object{{"self", entry_value(std::string_view(place.path).substr(slash), place.entry)},
               {"version", version_value(place.reader->info())},
               {"more", false}};
+  if (after == 0) VARVE_TRY(put_neighbours(repository, place, object));
   auto& list = object["entries"] = Json::array();
   if (!S_ISDIR(place.entry.attributes.mode)) return object;
   std::vector<std::pair<Json, SealedEntry>> found;

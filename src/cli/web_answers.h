@@ -17,7 +17,8 @@ namespace varve::cli {
                                                  const web::Request& request);
 /// The space of each version and category of `series`.
 [[nodiscard]] Result<control::Json> web_space(Repository& repository, const web::Request& request);
-/// The entries of a directory behind the position `after`.
+/// The entries of a directory behind the position `after`. The first answer has the versions before
+/// and after this one.
 [[nodiscard]] Result<control::Json> web_tree(Repository& repository, const web::Request& request);
 /// The versions of `series` that have `path`, newest first, and where it changed.
 [[nodiscard]] Result<control::Json> web_history(Repository& repository,

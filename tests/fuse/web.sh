@@ -216,6 +216,7 @@ get "$base/zip?$at&path=folder" >"$work/folder.zip"
 ok "a folder comes as tar with everything, and as zip"
 
 get "$base/api/tree?$at&path=" >"$work/tree.json"
+get "$base/api/tree?series=1&version=1&path=random" >"$work/first.json"
 get "$base/api/overview" >"$work/overview.json"
 get "$base/api/versions?series=1" >"$work/versions.json"
 get "$base/api/space?series=1" >"$work/space.json"
@@ -230,6 +231,9 @@ def load(name):
 entries = {entry["name"]: entry for entry in load("tree")["entries"]}
 assert entries["link"]["target"] == "javascript:alert(1)", entries
 assert all(ord(c) >= 32 for name in entries for c in name), entries
+assert load("tree")["previous"] == {"number": 1, "name": "one", "has": True}, load("tree")["previous"]
+assert "next" not in load("tree") and "previous" not in load("first")
+assert load("first")["next"] == {"number": 2, "name": "two", "has": True}, load("first")["next"]
 assert load("overview")["series"][0]["versions"] == 2 and load("overview")["health"]
 versions = load("versions")["versions"]
 assert [version["name"] for version in versions] == ["two", "one"], versions

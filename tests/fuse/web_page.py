@@ -128,8 +128,10 @@ def check(condition, text):
 VIEWS = (
     ("overview", "/", ("Find in all versions", "Backups in", "laptop", "Repository in all", "No check was recorded")),
     ("timeline", "/series/1", ("laptop", "find in this series", "+390.6 KiB", "newest first", "first", "second", "New data")),
-    ("space", "/space/1", ("What each version uses", "Categories", "still in use")),
-    ("folder", "/tree/1/2/", ("laptop/second", "<img src=x onerror=alert(1)>", "javascript:alert(1)")),
+    ("space", "/space/1", ("What each version uses", "Categories")),
+    ("folder", "/tree/1/2/", ("laptop/second", "← first", "<img src=x onerror=alert(1)>", "javascript:alert(1)")),
+    ("older", "/tree/1/1/folder", ("second →",)),
+    ("only-here", "/tree/1/2/folder/random", ("← first (without it)",)),
     ("changes", "/changes/1/1/2", ("From first to second", "\\x1b[31m", "removed", "<b>new", "added", "folder/random",
                                    "binary", "changed", "Compare", "History")),
     ("search", "/search//NEW", ("Find NEW", "<b>new", "laptop / second", "Download")),
@@ -208,6 +210,18 @@ def use_keyboard(browser, base):
     check("none is to be listed" in browser.value(drawn), "a version does not differ from itself")
     check(browser.value("location.hash") == "#/changes/1/2/2", "the list of versions opens nothing")
     print("ok - names are searched, and versions chosen")
+    browser.go(base + "/#/tree/1/1/text")
+    browser.value("document.querySelector('nav.neighbours a').click()")
+    check("laptop" in browser.value(drawn) and browser.value("location.hash") == "#/tree/1/2/text",
+          "the next version is not shown")
+    browser.go(base + "/#/tree/1/2/folder/random")
+    check(browser.value("document.querySelector('nav.neighbours a').getAttribute('href')") == "#/tree/1/1/",
+          "a version without the file is not opened at its top")
+    browser.go(base + "/#/space/1")
+    check("still in use" not in browser.value("document.getElementById('main').innerText"), "the categories are open")
+    browser.value("document.querySelector('summary').click()")
+    check("still in use" in browser.value(drawn), "the categories do not open")
+    print("ok - neighbours of a version open, and the categories unfold")
 
 
 class OtherPort(http.server.BaseHTTPRequestHandler):

@@ -113,11 +113,11 @@ async function space(id) {
     table("What each version uses, and what its deletion frees", [["Version", "head"], ["Uses", "number"],
       ["Frees", "number"], ["Shares", "number"], ["Locked"]], versions),
     data.more ? el("p", { class: "quiet" }, "Only the newest versions are listed; `varve du` lists all.") : null,
-    el("h2", {}, "Categories"),
-    el("p", { class: "quiet" }, "Chunks live from the version that first stored them to the last one that uses them. " +
-      "A category is all chunks with the same life."),
-    table(plural(categories.length, "category", "categories"), [["First stored by", "head"], ["Last used by"],
-      ["Stored", "number"], ["Data", "number"], ["Chunks", "number"]], categories)]];
+    el("details", {}, el("summary", {}, "Categories"),
+      el("p", { class: "quiet" }, "Chunks live from the version that first stored them to the last one that uses them. " +
+        "A category is all chunks with the same life."),
+      table(plural(categories.length, "category", "categories"), [["First stored by", "head"], ["Last used by"],
+        ["Stored", "number"], ["Data", "number"], ["Chunks", "number"]], categories))]];
 }
 
 function crumbs(id, seriesName, version, path) {
@@ -127,6 +127,18 @@ function crumbs(id, seriesName, version, path) {
   for (const part of path.split("/").filter(Boolean)) {
     raw += (raw && "/") + part;
     nav.append(" / ", link(treeHash(id, version.number, raw), name(decoded(part))));
+  }
+  return nav;
+}
+
+// Returns links to the same place in the versions before and after this one.
+function neighbours(id, path, data) {
+  const nav = el("nav", { class: "neighbours", "aria-label": "Versions" });
+  for (const [key, before, behind] of [["previous", "← ", ""], ["next", "", " →"]]) {
+    const version = data[key];
+    if (!version) continue;
+    nav.append(el("span", {}, before, link(treeHash(id, version.number, version.has ? path : ""), name(version.name)),
+      version.has ? "" : " (without it)", behind));
   }
   return nav;
 }
@@ -143,7 +155,7 @@ async function tree(id, number, path) {
   if (path) downloads.append(button("#" + historyHash(id, path), "History"));
   const head = [crumbs(id, series.name, data.version, path),
     el("h1", {}, name(path ? data.self.name : series.name + "/" + data.version.name)),
-    el("p", { class: "quiet" }, "As of " + date(data.version.time)), downloads];
+    el("p", { class: "quiet" }, "As of " + date(data.version.time)), neighbours(id, path, data), downloads];
   if (!isDirectory) {
     return [data.self.name, [...head, facts(["Type", data.self.type], ["Size", size(data.self.size)],
       ["Modified", date(data.self.mtime)], ["Mode", data.self.mode], ["Owner", data.self.uid + ":" + data.self.gid])]];
