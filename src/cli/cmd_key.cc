@@ -145,7 +145,8 @@ std::string label_of(const EncryptionInfo& info, std::uint32_t number) {
 /// Opens the slots, beside the daemon if one has the repository mounted.
 Result<std::unique_ptr<KeySlots>> open_slots(const std::string& path) {
   auto options = options_to_write(path);
-  auto opened = KeySlots::open(path, options);
+  auto opened =
+      control::open_when_unlocked(path, lock_wait(), [&] { return KeySlots::open(path, options); });
   if (opened || opened.error().code() != ErrorCode::kLocked) return opened;
   auto connected = control::Client::connect(path);
   if (!connected && connected.error().code() != ErrorCode::kNotFound) return connected.error();

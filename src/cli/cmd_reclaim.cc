@@ -29,7 +29,9 @@ int run_reclaim(ReclaimArguments options, const Context& context) {
   if (!after) return fail(after.error());
   auto how = options_to_write(options.repository);
   how.read_only = true;
-  const auto done = reclaim_store(options.repository, how, static_cast<std::int64_t>(*after));
+  const auto done = control::open_when_unlocked(options.repository, lock_wait(), [&] {
+    return reclaim_store(options.repository, how, static_cast<std::int64_t>(*after));
+  });
   if (!done) return fail(done.error());
   if (options.json) {
     print_json("reclaim_summary", {{"removed_objects", done->removed_objects},

@@ -188,8 +188,10 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     }
     // The quarantine must not keep chunks that only dropped versions needed.
     if (dropped) VARVE_TRY(open_once(options.repository));
-    VARVE_TRY_ASSIGN(const auto planned,
-                     Repair::plan(options.repository, how, options.dry_run, report_progress));
+    VARVE_TRY_ASSIGN(
+        const auto planned, control::open_when_unlocked(options.repository, lock_wait(), [&] {
+          return Repair::plan(options.repository, how, options.dry_run, report_progress);
+        }));
     progress.clear();
     // With -q, the steps are listed only where the user has to decide about them.
     const bool lists = options.json || !context.quiet || options.dry_run || !options.yes;

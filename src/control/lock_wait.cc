@@ -48,22 +48,22 @@ bool is_fence(const std::string& repository) {
   return info && *info && !(*info)->fenced.empty();
 }
 
-LockHolder::Kind kind_of_holder(const std::string& repository, bool shares_paths) {
-  using Kind = LockHolder::Kind;
-  if (is_fence(repository)) return Kind::kFence;
+LockHolder find_holder(const std::string& repository, bool shares_paths) {
+  if (is_fence(repository)) return LockHolder::kFence;
   const auto client = Client::connect(repository);
   if (client) {
-    if (client->identity().mount_device == 0) return Kind::kPassing;
-    return shares_paths && has_other_mounts(client->process()) ? Kind::kRefusing : Kind::kServing;
+    if (client->identity().mount_device == 0) return LockHolder::kPassing;
+    const bool refuses = shares_paths && has_other_mounts(client->process());
+    return refuses ? LockHolder::kRefusing : LockHolder::kServing;
   }
   switch (client.error().code()) {
     case ErrorCode::kNotFound:
     case ErrorCode::kIo:  // The daemon ended during the request.
-      return Kind::kPassing;
+      return LockHolder::kPassing;
     case ErrorCode::kNotPermitted:
-      return Kind::kRefusing;
+      return LockHolder::kRefusing;
     default:
-      return Kind::kServing;
+      return LockHolder::kServing;
   }
 }
 
@@ -100,11 +100,9 @@ std::optional<std::chrono::seconds> lock_wait_of_environment() {
 LockScene lock_scene(const std::string& repository, const LockWait& wait) {
   LockScene scene;
   scene.holder = [repository, shares_paths = wait.shares_paths] {
-    LockHolder holder;
-    holder.kind = kind_of_holder(repository, shares_paths);
-    holder.process = holder_of_lock(repository + "/lock");
-    return holder;
+    return find_holder(repository, shares_paths);
   };
+  scene.process = [repository] { return holder_of_lock(repository + "/lock"); };
   scene.now = [] { return std::chrono::steady_clock::now(); };
   scene.pause = [stop = wait.stop](std::chrono::milliseconds time) {
     return pause_unless(stop, time);
@@ -120,14 +118,14 @@ LockWaiting::LockWaiting(std::string repository, const LockWait& wait, LockScene
       start_(scene_.now()) {}
 
 Result<bool> LockWaiting::goes_on() {
-  const auto waited = scene_.now() - start_;
+  const Time now = scene_.now();
+  const auto waited = now - start_;
   if (waited >= wait_.most) return false;
-  const LockHolder holder = scene_.holder();
-  using Kind = LockHolder::Kind;
-  if (holder.kind == Kind::kServing || holder.kind == Kind::kFence) return false;
-  if (holder.kind == Kind::kRefusing && !wait_.for_mounts) return false;
+  const LockHolder found = holder(now);
+  if (found == LockHolder::kServing || found == LockHolder::kFence) return false;
+  if (found == LockHolder::kRefusing && !wait_.for_mounts) return false;
   if (waited >= kQuietWait && !std::exchange(is_announced_, true)) {
-    scene_.tell(announcement(holder));
+    scene_.tell(announcement(found));
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(wait_.most - waited);
   if (!scene_.pause(std::min(pause_, left))) {
@@ -138,11 +136,19 @@ Result<bool> LockWaiting::goes_on() {
   return true;
 }
 
-std::string LockWaiting::announcement(const LockHolder& holder) const {
-  const bool is_mount = holder.kind == LockHolder::Kind::kRefusing;
-  const std::string process = holder.process.empty() ? "a process that is not visible here, as of "
-                                                       "another container or machine"
-                                                     : holder.process;
+LockHolder LockWaiting::holder(Time now) {
+  if (refused_at_ && now - *refused_at_ < kAskAgain) return LockHolder::kRefusing;
+  const LockHolder found = scene_.holder();
+  refused_at_ = found == LockHolder::kRefusing ? std::optional(now) : std::nullopt;
+  return found;
+}
+
+std::string LockWaiting::announcement(LockHolder holder) const {
+  const bool is_mount = holder == LockHolder::kRefusing;
+  const std::string visible = scene_.process();
+  const std::string process = visible.empty() ? "a process that is not visible here, as of "
+                                                "another container or machine"
+                                              : visible;
   return fmt::format(
       "{} is {} {}; waiting for the end of {} for at most {} (--lock-wait). {}Ctrl-C ends the wait",
       repository_, is_mount ? "mounted by" : "in use by", process,

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ inline constexpr std::chrono::seconds kTurnMax{600};
 inline constexpr std::chrono::seconds kQuietWait{5};
 inline constexpr std::chrono::milliseconds kPauseMin{50};
 inline constexpr std::chrono::milliseconds kPauseMax{1000};
+/// A daemon that refuses connections logs each of them, so the wait asks it only after this time.
+inline constexpr std::chrono::seconds kAskAgain{30};
 
 /// The environment variable that stands for the option --lock-wait.
 inline constexpr const char* kLockWaitVariable = "VARVE_LOCK_WAIT";
@@ -47,22 +50,19 @@ struct LockWait {
   std::function<Result<void>()> prepare{};
 };
 
-/// The holder of a lock, as far as this process may know it.
-struct LockHolder {
-  enum class Kind {
-    kPassing,   ///< No mount: a command, or a daemon that starts or ends.
-    kServing,   ///< A daemon that does the command's work, or whose error says what to do.
-    kRefusing,  ///< The daemon of a mount that cannot do the command's work.
-    kFence,     ///< No process: another folder writes to the repository in the object store.
-  };
-  Kind kind = Kind::kPassing;
-  std::string process{};  ///< "process 42 (varve store /srv/backup a/1 /home)"; "" if unknown.
+/// The holder of a lock.
+enum class LockHolder : std::uint8_t {
+  kPassing,   ///< No mount: a command, or a daemon that starts or ends.
+  kServing,   ///< A daemon that does the command's work, or whose error says what to do.
+  kRefusing,  ///< The daemon of a mount that cannot do the command's work.
+  kFence,     ///< No process: another folder writes to the repository in the object store.
 };
 
 /// The surroundings of a wait: the clock, the holder of the lock and the terminal. Tests pass their
 /// own.
 struct LockScene {
   std::function<LockHolder()> holder;
+  std::function<std::string()> process;  ///< As holder_of_lock().
   std::function<std::chrono::steady_clock::time_point()> now;
   std::function<bool(std::chrono::milliseconds)> pause;  ///< False once the user asked to stop.
   std::function<void(const std::string&)> tell;          ///< Prints a line for the user.
@@ -81,12 +81,15 @@ class LockWaiting {
   [[nodiscard]] Result<bool> goes_on();
 
  private:
-  [[nodiscard]] std::string announcement(const LockHolder& holder) const;
+  using Time = std::chrono::steady_clock::time_point;
+  [[nodiscard]] LockHolder holder(Time now);
+  [[nodiscard]] std::string announcement(LockHolder holder) const;
 
   const std::string repository_;
   const LockWait wait_;
   const LockScene scene_;
-  const std::chrono::steady_clock::time_point start_;
+  const Time start_;
+  std::optional<Time> refused_at_{};  // The last time that a daemon refused the connection.
   std::chrono::milliseconds pause_ = kPauseMin;
   bool is_announced_ = false;
 };

@@ -64,6 +64,15 @@ wait $pruning
 [ "$(versions a) $(versions b)" = "a/2  b/1 " ] || fail "$(versions a) $(versions b)"
 ok "SIGTERM ends a wait and leaves nothing; prune waits for a store, and counts what it stored"
 
+store_slowly a/3
+expect_status 11 "$VARVE" repair --yes --lock-wait 0 "$repo"
+"$VARVE" repair --yes --lock-wait 10min "$repo" 2>"$work/waiting" 7>&- &
+repairing=$!
+wait_until "the repair says that it waits" says 'waiting for the end'
+end_slow_store
+wait $repairing
+ok "other commands wait as long as they are told to"
+
 if in_own_namespace; then
   # A daemon that sees other files cannot store for the command.
   unshare -m --propagation private "$VARVE" mount -f "$repo" "$mnt" 2>>"$work/daemon.log" &
