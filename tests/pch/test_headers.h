@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The precompiled header of the tests; see pch/standard_headers.h.
+#include "support/noise.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

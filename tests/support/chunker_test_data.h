@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/coding.h"
 #include "ingest/chunker.h"
+#include "support/noise.h"
 
 namespace varve::ingest::test {
 
@@ -19,10 +21,9 @@ inline constexpr ChunkSizes kAllSizes[] = {
     {1024, 4096, 32768}, {2048, 8192, 65536}, {4096, 16384, 131072}};
 
 inline Bytes random_bytes(std::size_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Bytes out(count);
-  for (auto& b : out) b = static_cast<std::byte>(random());
-  return out;
+  const std::string text = varve::test::noise(count, seed);
+  const auto bytes = base::as_bytes(text);
+  return {bytes.begin(), bytes.end()};
 }
 
 /// Words of a small vocabulary: low entropy, many near repeats.

@@ -21,6 +21,7 @@
 #include "base/checksum.h"
 #include "format/container.h"
 #include "restore/read_service.h"
+#include "support/noise.h"
 
 namespace varve::restore {
 

@@ -34,11 +34,20 @@ inline unsigned slow_row(std::uint64_t matrix, unsigned bit, unsigned column) {
 
 using SlowGear16Table = std::array<std::uint32_t, 256>;
 
+/// Returns the inverse of each byte, 0 for 0.
+inline std::array<unsigned, 256> slow_inverses() {
+  std::array<unsigned, 256> inverses{};
+  for (unsigned b = 1; b < 256; ++b) {
+    while (slow_product(b, inverses[b]) != 1) ++inverses[b];
+  }
+  return inverses;
+}
+
 inline SlowGear16Table slow_gear16_table(std::uint64_t low, std::uint64_t high) {
+  static const std::array<unsigned, 256> inverses = slow_inverses();
   SlowGear16Table table{};
   for (unsigned b = 0; b < 256; ++b) {
-    unsigned inverse = 0;
-    while (b != 0 && slow_product(b, inverse) != 1) ++inverse;
+    const unsigned inverse = inverses[b];
     unsigned entry = 0xb27a;
     for (unsigned bit = 0; bit < 8; ++bit) {
       entry ^= slow_row(low, bit, inverse) << bit;

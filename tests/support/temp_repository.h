@@ -8,13 +8,13 @@
 
 #include <filesystem>
 #include <memory>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/coding.h"
+#include "support/noise.h"
 #include "varve/backup.h"
 #include "varve/browse.h"
 #include "varve/repository.h"
@@ -54,14 +54,6 @@ template <typename T>
 ErrorCode code_of(const Result<T>& result) {
   if (result) throw std::runtime_error("an error was expected");
   return result.error().code();
-}
-
-/// Returns bytes that do not repeat and do not compress.
-inline std::string noise(std::size_t bytes, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::string out(bytes, '\0');
-  for (auto& c : out) c = static_cast<char>(random());
-  return out;
 }
 
 /// Returns the key that encrypted repositories of tests have, by a key file of 32 bytes.
