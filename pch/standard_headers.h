@@ -3,7 +3,7 @@
 //
 // It only saves time. Every source still includes what it uses: scripts/compile-alone does without
 // it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies inside the store: an upload in parts, with a range of another object as the only part.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <set>

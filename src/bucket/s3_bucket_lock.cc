@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Locks and versions of objects.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <utility>

@@ -2,7 +2,7 @@
 #include "bucket/s3_headers.h"
 
 #include <fmt/chrono.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <openssl/evp.h>
 
 #include <array>

@@ -2,7 +2,7 @@
 #include "bucket/signer.h"
 
 #include <fmt/chrono.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

@@ -2,7 +2,7 @@
 #include "bucket/xml_reader.h"
 
 #include <expat.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds names in all sealed versions. A directory that did not change between two versions has the
 // same content id in both: where it has no match, it is walked once only.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Imports the dated snapshots of a folder. All snapshots have one identity as a source: so a file
 // that two successive snapshots share by a hard link has the state of the earlier one, and is not
 // read. A name that is a version already is left out, so the same command continues.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 #include <memory>

@@ -2,7 +2,7 @@
 #include "cli/stream_input.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 // the missing versions, oldest first; locks; files beside versions; deletions last.
 #include "copy/copier.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

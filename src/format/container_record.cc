@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/container_record.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/coding.h"
 

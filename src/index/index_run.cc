@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "index/index_run.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/checksum.h"
 #include "base/coding.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leaves out the files of another history of the repository.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rebuilds the clock's record and the sequence numbers, and reports lost locks.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

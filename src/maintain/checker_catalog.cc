@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks what the records of the catalog say about each other.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <set>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads manifests and labels block by block; manifest_file.cc writes them.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds a new catalog, which replaces the old one.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replica/block_cache.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 #include <xxhash.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replica/head.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <openssl/sha.h>
 #include <xxhash.h>
 

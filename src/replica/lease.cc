@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replica/lease.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <pwd.h>
 #include <unistd.h>
 

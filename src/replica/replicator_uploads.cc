@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The objects uploaded by a replicator.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <xxhash.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The locks of an open repository's objects, and its lease.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/log.h"
 #include "replica/object_locks.h"

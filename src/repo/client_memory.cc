@@ -2,7 +2,7 @@
 // The file is text, one line: "varve-sequence 1 NUMBER". docs/decisions/85 gives its rules.
 #include "repo/client_memory.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "repo/evicted_arranging.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/log.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file `places` is text: lines "PLACE<TAB>FOLDER", the newest first. docs/decisions/97 gives
 // its rules: it only proposes folders, and the file `bucket` of a folder decides.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <filesystem>

@@ -2,7 +2,7 @@
 // The public entry points.
 #include "varve/repository.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps new data away from chunks that a check found damaged, and names the files that have them.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <mutex>
 #include <utility>

@@ -2,7 +2,7 @@
 // Opens and closes the repository, and keeps the list of its series.
 #include "repo/repository_impl.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

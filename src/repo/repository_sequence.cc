@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sequence number of an encrypted repository, and what this machine remembers of it.
 // docs/decisions/85 gives the order of writes.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/log.h"
 #include "catalog/sequence_record.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates a repository in an object store, and attaches folders to it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes objects that no head needs, with the key of a keeper.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <set>
 #include <string>

@@ -3,7 +3,7 @@
 // the index from containers.
 #include "series/lineage_index.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

@@ -2,7 +2,7 @@
 // Loads, ends and drops the open version of a series.
 #include "series/lineage_open.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

@@ -2,7 +2,7 @@
 // Keeps manifests and labels up to date with the catalog, as sources for rebuilding the catalog.
 #include "series/manifests.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <memory>

@@ -5,7 +5,7 @@
 // version.
 #include "series/seal.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 #include <optional>

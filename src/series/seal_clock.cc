@@ -2,7 +2,7 @@
 // Prevents a wrong clock from changing the order of seals and from ending locks.
 #include "series/seal_clock.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/archive_input.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>

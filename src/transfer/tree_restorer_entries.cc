@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Restores single entries: compares, keeps or replaces the entries of the target.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

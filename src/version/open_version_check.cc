@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version/open_version_check.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>
