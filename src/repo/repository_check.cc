@@ -2,8 +2,10 @@
 // Connects a check with the rooms that know indexes and open versions.
 #include <utility>
 
+#include "maintain/checker.h"
 #include "repo/derived_files.h"
 #include "repo/repository_impl.h"
+#include "series/pool.h"
 
 namespace varve::repo {
 

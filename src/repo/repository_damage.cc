@@ -14,6 +14,7 @@
 #include "maintain/known_damage.h"
 #include "maintain/lost_files.h"
 #include "repo/repository_impl.h"
+#include "series/pool.h"
 #include "series/version_records.h"
 
 namespace varve::repo {

@@ -25,20 +25,17 @@
 #include "ingest/chunker.h"
 #include "io/file_system.h"
 #include "maintain/check_record.h"
-#include "maintain/checker.h"
 #include "maintain/known_damage.h"
 #include "meta/lmdb.h"
 #include "meta/meta_metrics.h"
 #include "repo/bucket_side.h"
 #include "repo/client_memory.h"
-#include "repo/disk_costs.h"
 #include "repo/evicted_arranging.h"
 #include "repo/key_slots_editor.h"
 #include "repo/settled_mark.h"
 #include "repo/store_metrics.h"
 #include "repo/superblock_file.h"
 #include "restore/read_service.h"
-#include "series/pool.h"
 #include "series/series.h"
 #include "series/series_metrics.h"
 #include "series/series_parts.h"
@@ -52,7 +49,17 @@
 #include "varve/replication.h"
 #include "varve/repository.h"
 
+namespace varve::maintain {
+struct CheckHelpers;
+}  // namespace varve::maintain
+
+namespace varve::series {
+class Pool;
+}  // namespace varve::series
+
 namespace varve::repo {
+
+class DiskCosts;
 
 /// Implements Repository: the path, the lock, the catalog, the list of series, and the thread that
 /// arranges them. Thread-safe. Lock order: arrange_mutex_ and mutex_ are innermost; no series is

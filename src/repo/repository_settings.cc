@@ -16,6 +16,7 @@
 #include "meta/lmdb.h"
 #include "repo/object_lock_setting.h"
 #include "repo/repository_impl.h"
+#include "series/pool.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
 #include "store/repository_names.h"

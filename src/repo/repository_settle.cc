@@ -13,6 +13,7 @@
 #include "maintain/manifest_file.h"
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
+#include "series/pool.h"
 #include "store/repository_names.h"
 
 namespace varve::repo {
