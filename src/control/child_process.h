@@ -21,21 +21,21 @@ enum class ChildInput : std::uint8_t {
 /// A child process. Not thread-safe.
 class ChildProcess {
  public:
-  /// Runs a program with its arguments, without a shell. A name without a slash is looked up in
-  /// PATH. The standard output of the program is `output`; its messages go to the standard error of
-  /// this process, and signals have their default actions.
+  /// Runs a program with arguments, without a shell. A name without a slash is looked up in PATH.
+  /// `output` becomes the standard output of the program; messages of the program go to the
+  /// standard error of this process. Signals have their default actions.
   /// Errors: kIo or kNotFound if the program cannot be run.
   [[nodiscard]] static Result<ChildProcess> start(std::vector<std::string> words, int output,
                                                   ChildInput input);
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&&) = delete;
-  /// Ends the child with SIGTERM, after a second with SIGKILL, and waits for that.
+  /// Sends SIGTERM to the child and, after a second, SIGKILL. Waits for the end of the child.
   ~ChildProcess();
 
   /// Returns whether the child has ended.
   [[nodiscard]] bool has_ended();
-  /// Waits for the end. Returns the exit code, or 128 and the signal that ended the child; -1 if
-  /// the system does not tell.
+  /// Waits for the end. Returns the exit code, or 128 and the number of the fatal signal; -1 if the
+  /// system reports neither.
   int wait();
 
  private:

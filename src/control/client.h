@@ -26,14 +26,13 @@ struct ClientPatience {
 };
 
 /// A connection to the daemon that holds a repository. Not thread-safe.
-/// Errors: those that the daemon met, unchanged; kUnavailable with advice if the daemon does
-/// not answer.
+/// Errors: the daemon's errors, unchanged; kUnavailable with advice if the daemon does not answer.
 class Client {
  public:
-  /// Connects to the daemon. Verifies that it speaks this protocol, holds this repository, and runs
-  /// as the caller, the repository's owner or root.
+  /// Connects to the daemon. Verifies that the daemon speaks this protocol, holds this repository,
+  /// and runs as the caller, the repository's owner or root.
   /// Errors: kNotFound if no daemon has the repository mounted for writing; kUnsupported if the
-  /// daemon speaks another protocol; kNotPermitted if another check fails.
+  /// daemon speaks another protocol; kNotPermitted if any other check fails.
   [[nodiscard]] static Result<Client> connect(const std::string& repository,
                                               const ClientPatience& patience = {});
 
@@ -43,7 +42,7 @@ class Client {
   [[nodiscard]] pid_t process() const { return process_; }
 
   [[nodiscard]] Result<void> ping();
-  /// Makes all open versions durable. The error message names those for which that failed.
+  /// Makes all open versions durable. The error message names the versions that are not durable.
   [[nodiscard]] Result<void> sync();
   /// Errors: kInterrupted once `stop` (a descriptor, or -1) is readable; as for arrange().
   [[nodiscard]] Result<SealReply> seal(const SealRequest& request, int stop = -1);
@@ -51,17 +50,17 @@ class Client {
   [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request);
   [[nodiscard]] Result<RepositoryStats> stats();
   /// Returns the metrics of the daemon.
-  /// Errors: kUnsupported if it is of an older Varve, which has none.
+  /// Errors: kUnsupported if the daemon belongs to an older Varve without metrics.
   [[nodiscard]] Result<std::vector<MetricSample>> metrics();
-  /// Returns the open versions of the series of that name, with their present sizes.
+  /// Returns the open versions of the named series, with their present sizes.
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series);
   [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request);
   [[nodiscard]] Result<void> lock(const LockRequest& request);
-  /// Errors: kUnsupported if the daemon is of an older Varve, which does not know the request.
+  /// Errors: kUnsupported if the daemon belongs to an older Varve without this request.
   [[nodiscard]] Result<void> claim(const ClaimRequest& request);
   /// Errors: as claim().
   [[nodiscard]] Result<void> rename(const RenameRequest& request);
-  /// Has the daemon store a directory or a stream. Calls `progress` now and then.
+  /// Asks the daemon to store a directory or a stream. Calls `progress` now and then.
   /// Errors: as claim(); kInterrupted once `stop` (a descriptor) is readable. The daemon stops once
   /// this Client is destroyed.
   [[nodiscard]] Result<StoreTaskReply> store(
@@ -77,7 +76,7 @@ class Client {
   [[nodiscard]] Result<ArrangeSettings> arrange_settings(
       const std::optional<ArrangeSettings>& settings);
   /// Changes settings as the request says. Returns the present settings.
-  /// Errors: kUnsupported if the daemon is of an older Varve, which does not know the request.
+  /// Errors: kUnsupported if the daemon belongs to an older Varve without this request.
   [[nodiscard]] Result<SeriesSettings> series_settings(const SeriesSettingsRequest& request);
   /// Chooses the index of the pool, if the request says so. Returns the present choice.
   /// Errors: as series_settings().
@@ -96,16 +95,16 @@ class Client {
   /// Sends a request, with the descriptor `passed` unless it is -1.
   [[nodiscard]] Result<void> send(const Request& request, int passed = -1);
   [[nodiscard]] Result<Reply> ask(const Request& request);
-  /// Asks what a daemon of an older Varve may not know. `what` names it in the error.
+  /// Sends a request unknown to older Varves. `what` names the request in the error of older().
   [[nodiscard]] Result<Reply> ask_new(const Request& request, const char* what);
-  /// Returns the next reply that is more than a sign of life. It may be an error of the daemon.
+  /// Returns the next reply that is more than a heartbeat. The reply may be an error of the daemon.
   [[nodiscard]] Result<Reply> receive_any(int stop);
   [[nodiscard]] Error refuse_end(Error reason, int stop);
   /// As receive_any(), but returns an error of the daemon as an error.
   [[nodiscard]] Result<Reply> receive(int stop);
   [[nodiscard]] Result<std::string> receive_sign_of_life(int stop);
   [[nodiscard]] Error silent() const;
-  /// Returns the error of a daemon of an older Varve. `lack`: what it lacks.
+  /// Returns the error for a daemon of an older Varve. `lack`: the missing feature.
   [[nodiscard]] Error older(std::string_view lack) const;
   std::string repository_;
   ClientPatience patience_;

@@ -8,8 +8,8 @@
 
 namespace varve::control {
 
-/// Adds handlers that answer each request with the same function of `control`, which must be
-/// thread-safe. The handlers share its ownership.
+/// Adds a handler for each request, which calls the same function of `control`. `control` must be
+/// thread-safe. The handlers share ownership of `control`.
 void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& handlers);
 
 }  // namespace varve::control

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of error codes in replies. A code without a name of its own, which an older client
-// would not know, has the name of the nearest code; a reader takes the first code with a name.
+// The names of error codes in replies. A code unknown to older clients has the name of the nearest
+// known code. A reader takes the first code with a name.
 #pragma once
 
 #include <array>
@@ -42,7 +42,7 @@ inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 28> kCodes =
     {ErrorCode::kRefused, "refused"},
 }};
 
-/// Returns the exit code of a command that ends with such an error.
+/// Returns the exit code of a command that ends with an error of this code.
 inline int exit_code_of(ErrorCode code) {
   if (code == ErrorCode::kNoRepository) return 10;
   if (code == ErrorCode::kRefused) return 13;

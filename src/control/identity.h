@@ -9,12 +9,12 @@
 
 namespace varve::control {
 
-/// Number of the protocol. It grows with each change that older commands or daemons would
-/// misunderstand. Protocol 1 had neither this number nor kHello.
+/// Number of the protocol. The number grows with each change that older commands or daemons would
+/// misunderstand. Protocol 1 had neither the number nor kHello.
 inline constexpr std::uint32_t kProtocol = 2;
 
-/// A daemon's answer to kHello. Every later protocol keeps this request and answer, so that each
-/// side can name the other's protocol.
+/// A daemon's answer to kHello. Every later protocol keeps kHello and this answer, so that the
+/// command and the daemon can each name the protocol of the peer.
 struct Identity {
   std::uint32_t protocol = 0;  ///< Protocol of the daemon.
   std::int64_t process = 0;    ///< Process id of the daemon.
@@ -23,7 +23,7 @@ struct Identity {
   std::uint64_t inode = 0;     ///< Inode number of the repository's folder.
   /// Device number of the mount's file system, as st_dev; 0 while nothing is mounted.
   std::uint64_t mount_device = 0;
-  std::string mount_root;  ///< SERIES or SERIES/VERSION that the mount shows; "" for all.
+  std::string mount_root;  ///< SERIES or SERIES/VERSION visible in the mount; "" for all.
   bool operator==(const Identity&) const = default;
 };
 
@@ -31,7 +31,7 @@ struct Identity {
 [[nodiscard]] Error protocol_refused(std::uint32_t protocol_of_command);
 
 /// Returns the command's error for a daemon of another protocol (kUnsupported). Pass 1 for a daemon
-/// that reports no protocol.
+/// without a protocol number.
 [[nodiscard]] Error daemon_refused(std::uint32_t protocol_of_daemon, std::int64_t process);
 
 }  // namespace varve::control

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON values: built for output, or read from a text.
 //
-// json.cc is the only file that includes the JSON library, because its header takes longer to
+// json.cc is the only file to include the JSON library: the library's header takes longer to
 // compile than most of our files.
 #pragma once
 
@@ -43,27 +43,27 @@ class Json {
   [[nodiscard]] static Json array();
   [[nodiscard]] static Json object();
 
-  /// Returns the member of an object, which is added if it is missing. Null becomes an object
-  /// first.
+  /// Returns the member of an object. Adds a missing member. Turns null into an object first.
   Json& operator[](std::string_view name);
   /// Adds an element to an array.
   void push_back(Json element);
 
   [[nodiscard]] bool is_object() const;
-  /// Returns the member, or nullptr if it is missing or if this is not an object.
+  /// Returns the member, or nullptr if the member is missing or this value is not an object.
   [[nodiscard]] const Json* find(std::string_view name) const;
-  /// Returns the elements, or nullptr if this is not an array.
+  /// Returns the elements, or nullptr if this value is not an array.
   [[nodiscard]] const std::vector<Json>* elements() const;
-  /// Returns the text, or nullptr if this is not a string.
+  /// Returns the text, or nullptr if this value is not a string.
   [[nodiscard]] const std::string* text() const;
-  /// Each returns nothing if this has another type, or is outside the range of the result.
+  /// The next three functions return nullopt for a value of another type, or outside the range of
+  /// the result.
   [[nodiscard]] std::optional<bool> flag() const;
   [[nodiscard]] std::optional<std::int64_t> integer() const;
   [[nodiscard]] std::optional<std::uint64_t> count() const;
 
-  /// Returns the value on one line. Replaces bytes that are not UTF-8 by U+FFFD.
+  /// Returns the value as a single line. Replaces bytes that are not UTF-8 by U+FFFD.
   [[nodiscard]] std::string dump() const;
-  /// Returns the value that `text` describes; null if it is not JSON, or nested too deeply.
+  /// Returns the value that `text` describes; null if `text` is not JSON, or nested too deeply.
   [[nodiscard]] static Json parse(std::string_view text);
 
  private:

@@ -10,15 +10,15 @@
 
 namespace varve::control {
 
-/// Converts a name to JSON. Names are bytes, but JSON strings are Unicode. So this encodes plain
-/// ASCII as a string, and any other name as an array of byte values.
+/// Converts a name to JSON. Names are bytes, but JSON strings are Unicode. Therefore plain ASCII
+/// becomes a string, and any other name an array of byte values.
 [[nodiscard]] Json text_to_json(std::string_view text);
 
-/// Reads the members of one object. ok() returns false after a member was missing or of a wrong
+/// Reads the members of an object. ok() returns false after a member was missing or of a wrong
 /// type.
 class Fields {
  public:
-  /// Lifetime: `object` must outlive this.
+  /// Lifetime: `object` must outlive the Fields.
   explicit Fields(const Json& object) : object_(object), ok_(object.is_object()) {}
 
   std::string text(const char* name);

@@ -16,8 +16,8 @@
 
 namespace varve::control {
 
-/// Controls a repository that this process has opened. Thread-safe, except for close(). A daemon
-/// derives from it to notify the kernel of the changes.
+/// Controls a repository opened by the calling process. Thread-safe, except for close(). A daemon
+/// derives a class that also notifies the kernel of the changes.
 class LocalControl : public RepositoryControl {
  public:
   /// Lifetime: `repository` must outlive the control.
@@ -63,8 +63,8 @@ class LocalControl : public RepositoryControl {
   [[nodiscard]] Result<void> close() override { return repository_.close(); }
 
  protected:
-  /// Seals a version. The implementation here does not wait for writers, and returns no warning:
-  /// the repository has logged it to this process's standard error.
+  /// Seals a version. LocalControl does not wait for writers, and returns no warning: the
+  /// repository has logged the warning to the process's standard error.
   [[nodiscard]] virtual Result<SealOutcome> seal_version(const VersionInfo& version,
                                                          const SealRequest& request,
                                                          const StopRequest& stop);
@@ -91,10 +91,11 @@ class LocalControl : public RepositoryControl {
   [[nodiscard]] Result<StoreTaskReply> store_stream_alone(
       const StoreTask& task, const StopRequest& stop,
       const std::function<void(const TransferProgress&)>& progress);
-  /// Opens the version of a store, with the tree of `source` unless that is 0.
+  /// Opens the version of a store, with the tree of `source` unless `source` is 0.
   [[nodiscard]] Result<VersionInfo> open_to_store(const VersionName& name, SeriesId id,
                                                   VersionNumber source, const NewFile& root);
-  /// Ends a store as its task says. Returns `reply` with the version and the report.
+  /// Claims the time of a stored version, and seals or syncs the version, as the task says. Returns
+  /// `reply` with the version and the report.
   [[nodiscard]] Result<StoreTaskReply> end_store(const StoreTask& task, StoredVersion stored,
                                                  const StopRequest& stop, StoreTaskReply reply);
 

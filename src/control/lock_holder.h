@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names the process that holds a file lock. The kernel lists locks in /proc/locks.
+// Finds the holder of a file lock. The kernel lists locks in /proc/locks.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,7 @@ struct ListedLock {
 [[nodiscard]] std::vector<ListedLock> parse_locks(std::string_view text);
 
 /// Returns "process 42 (varve store /srv/backup a/1 /home)" for the process that has locked the
-/// file; "" if this process may not see the holder.
+/// file; "" if the holder is invisible to the calling process.
 [[nodiscard]] std::string holder_of_lock(const std::string& path);
 
 }  // namespace varve::control

@@ -6,7 +6,7 @@
 //   a command, or a daemon that is starting or ending    yes
 //   a daemon that serves a mount and takes requests      no: the daemon does the work
 //   a daemon of another user or mount namespace          with LockWait::for_mounts
-//   a daemon that hangs or speaks another protocol       no: connecting to it says what to do
+//   a daemon that hangs or speaks another protocol       no: the error of connecting gives advice
 #pragma once
 
 #include <chrono>
@@ -19,47 +19,47 @@
 
 namespace varve::control {
 
-/// Wait of a command without a choice of its own. umount(8) returns before the daemon has written
-/// everything and released the lock.
+/// Default wait of a command. umount(8) returns before the daemon has written everything and
+/// released the lock.
 inline constexpr std::chrono::seconds kEndingMax{10};
-/// Wait of a command that a timer starts beside other commands.
+/// Wait of a command started by a timer beside other commands.
 inline constexpr std::chrono::seconds kTurnMax{600};
 /// Time after which a wait is announced on stderr.
 inline constexpr std::chrono::seconds kQuietWait{5};
 inline constexpr std::chrono::milliseconds kPauseMin{50};
 inline constexpr std::chrono::milliseconds kPauseMax{1000};
-/// A daemon that refuses connections logs each of them, so the wait asks it only after this time.
+/// Pause between connections to a refusing daemon, because the daemon logs each refused connection.
 inline constexpr std::chrono::seconds kAskAgain{30};
 
-/// The environment variable that stands for the option --lock-wait.
+/// The environment variable for the option --lock-wait.
 inline constexpr const char* kLockWaitVariable = "VARVE_LOCK_WAIT";
 
 /// Parses "0", or a number with a unit: "30s", "10min", "2h" or "1d".
 /// Errors: kInvalid for another form, also for "10m", because `m` is a month elsewhere.
 [[nodiscard]] Result<std::chrono::seconds> parse_lock_wait(const std::string& text);
-/// Returns the wait that the environment asks for; nullopt without a valid value.
+/// Returns the wait set in the environment; nullopt without a valid value.
 [[nodiscard]] std::optional<std::chrono::seconds> lock_wait_of_environment();
 
 /// How a command waits for the lock.
 struct LockWait {
   std::chrono::seconds most = kEndingMax;
-  bool for_mounts = false;  ///< Also waits for the end of a mount whose daemon refuses the command.
+  bool for_mounts = false;    ///< Also waits for the end of a mount that refuses the command.
   bool shares_paths = false;  ///< A daemon of another mount namespace cannot do the command's work.
-  int stop = -1;              ///< A descriptor. Ends the wait once it is readable.
-  /// Called before each attempt to open the repository, for facts that a writer may change.
+  int stop = -1;              ///< A descriptor. Ends the wait once readable; -1 = none.
+  /// Called before each attempt to open the repository, to re-read facts that a writer may change.
   std::function<Result<void>()> prepare{};
 };
 
 /// The holder of a lock.
 enum class LockHolder : std::uint8_t {
   kPassing,   ///< No mount: a command, or a daemon that starts or ends.
-  kServing,   ///< A daemon that does the command's work, or whose error says what to do.
-  kRefusing,  ///< The daemon of a mount that cannot do the command's work.
+  kServing,   ///< A daemon able to do the command's work, or whose error gives advice.
+  kRefusing,  ///< The daemon of a mount, unable to do the command's work.
   kFence,     ///< No process: another folder writes to the repository in the object store.
 };
 
-/// The surroundings of a wait: the clock, the holder of the lock and the terminal. Tests pass their
-/// own.
+/// The environment of a wait: the clock, the holder of the lock and the terminal. Tests substitute
+/// a fake environment.
 struct LockScene {
   std::function<LockHolder()> holder;
   std::function<std::string()> process;  ///< As holder_of_lock().
@@ -75,8 +75,8 @@ class LockWaiting {
  public:
   LockWaiting(std::string repository, const LockWait& wait, LockScene scene);
 
-  /// Call it after an attempt that found the lock taken. Returns true after a pause, for another
-  /// attempt, and false if the wait is over. Announces a wait that lasts longer than kQuietWait.
+  /// Pauses after an attempt to open the repository failed with kLocked. Returns true for another
+  /// attempt, and false if the wait is over. Announces a wait longer than kQuietWait.
   /// Errors: kInterrupted once LockWait::stop is readable.
   [[nodiscard]] Result<bool> goes_on();
 
@@ -89,13 +89,13 @@ class LockWaiting {
   const LockWait wait_;
   const LockScene scene_;
   const Time start_;
-  std::optional<Time> refused_at_{};  // The last time that a daemon refused the connection.
+  std::optional<Time> refused_at_{};  // Time of the last refused connection.
   std::chrono::milliseconds pause_ = kPauseMin;
   bool is_announced_ = false;
 };
 
 /// Calls `open` until the result is no kLocked error or the wait is over. Returns the last result.
-/// Errors: also those of LockWait::prepare and LockWaiting::goes_on().
+/// Errors: also the errors of LockWait::prepare and LockWaiting::goes_on().
 template <typename Open>
 [[nodiscard]] auto open_when_unlocked(const std::string& repository, const LockWait& wait,
                                       const Open& open) -> decltype(open()) {

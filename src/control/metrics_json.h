@@ -10,8 +10,8 @@
 namespace varve::control {
 
 [[nodiscard]] Json metrics_to_json(const std::vector<MetricSample>& samples);
-/// Returns nothing unless `list` has samples of a registry: within its bounds, well-formed, in its
-/// order, and each once.
+/// Returns nullopt unless `list` has the samples of a registry: within the registry's bounds,
+/// well-formed, in the registry's order, and each once.
 [[nodiscard]] std::optional<std::vector<MetricSample>> metrics_from_json(const Json& list);
 
 /// Returns "counter", "gauge" or "histogram".

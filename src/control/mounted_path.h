@@ -14,7 +14,7 @@
 
 namespace varve::control {
 
-/// The use that a command makes of the place that a path names.
+/// The use that a command makes of a path.
 enum class Purpose {
   kLook,
   kChange,  ///< Accepts a path only if the repository's daemon confirms its mount.
@@ -32,7 +32,7 @@ struct MountedPath {
 /// of `latest`. Waits only a bounded time for a stopped daemon.
 /// Errors: kNotFound if `path` is not in a Varve mount; kNotPermitted if the mount belongs to
 /// another user than the caller and root, or, with kChange, if the repository's daemon does not own
-/// the mount; kStale if the daemon is dead; kBusy if it does not answer.
+/// the mount; kStale if the daemon is dead; kUnavailable if the daemon does not answer.
 [[nodiscard]] Result<MountedPath> find_mounted(const std::string& path, Purpose purpose);
 
 /// A Varve mount on a directory.
@@ -41,7 +41,7 @@ struct MountedThere {
   std::string repository;     ///< Path of the repository, as the mount claims.
   std::int64_t process = 0;   ///< Process of the daemon, 0 if unknown.
   bool dead = false;          ///< The daemon has ended; only the mount remains.
-  bool read_only = false;     ///< The daemon has opened the repository only to read it.
+  bool read_only = false;     ///< The daemon has opened the repository read-only.
   bool is_confirmed = false;  ///< The daemon at the repository's own socket has the mount.
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds series and versions by the names that a user gives.
+// Finds series and versions by names from the user.
 #pragma once
 
 #include <string>
@@ -16,19 +16,19 @@ struct VersionName {
 };
 
 /// Returns the parts of `text`.
-/// Errors: kInvalid if it has no slash.
+/// Errors: kInvalid if `text` has no slash.
 [[nodiscard]] Result<VersionName> split_version_name(const std::string& text);
 
 /// Returns the series with this name.
 /// Errors: kNotFound, with the unknown name.
 [[nodiscard]] Result<SeriesInfo> find_series(Repository& repository, const std::string& name);
 
-/// Returns the error for an open version where only a sealed one will do. `name`: SERIES/VERSION.
+/// Returns the error for an open version in place of a sealed version. `name`: SERIES/VERSION.
 [[nodiscard]] Error version_is_open(const std::string& name);
 
 /// Returns the version with this name, or the newest sealed version for "latest".
-/// Errors: kNotFound, with the name that is unknown; version_is_open() if the repository is open
-/// for reading, and so does not know open versions.
+/// Errors: kNotFound, with the unknown name; version_is_open() if the repository is open for
+/// reading, and so does not know open versions.
 [[nodiscard]] Result<VersionInfo> find_version(Repository& repository, const VersionName& name);
 
 }  // namespace varve::control

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether a command changes a repository itself or asks the daemon that has it mounted.
+// Decides whether a command changes a repository in its own process or through the daemon that has
+// the repository mounted.
 #pragma once
 
 #include <memory>
@@ -12,14 +13,15 @@
 
 namespace varve::control {
 
-/// Opens a repository to change it. Takes the lock and opens the repository here; if another
-/// process has the lock, waits as `wait` says, or connects to the daemon there.
-/// With OpenOptions::read_only it takes no lock: it connects to a daemon that answers, and
-/// otherwise only reads the repository here.
+/// Opens a repository for changes. Takes the lock and opens the repository in the calling process;
+/// if another process has the lock, waits as `wait` says, or connects to the daemon there.
+/// With OpenOptions::read_only, takes no lock: opens the repository for reading, and connects to
+/// the daemon if a daemon answers.
 /// Calls LockWait::prepare once with OpenOptions::read_only.
-/// A key that OpenOptions name must fit, also where the daemon needs none.
+/// With OpenOptions::encrypted_only, the key of the options must fit, even if a daemon makes the
+/// key unnecessary.
 /// Errors: kWrongKey; kLocked if the process with the lock takes no requests, such as another
-/// command; otherwise those of Repository::open() and Client::connect().
+/// command; otherwise the errors of Repository::open() and Client::connect().
 [[nodiscard]] Result<std::unique_ptr<RepositoryControl>> open_control(const std::string& path,
                                                                       const OpenOptions& options,
                                                                       const LockWait& wait = {});

@@ -12,16 +12,14 @@
 
 namespace varve::control {
 
-/// Lists the open versions of series. The catalog has their sizes at the last checkpoint, some
-/// seconds ago. If a daemon writes to the versions, it reports their present sizes. Not
-/// thread-safe.
+/// Lists the open versions of series. The catalog has the sizes of the last checkpoint, some
+/// seconds ago. A daemon that writes to the versions reports the present sizes. Not thread-safe.
 class OpenVersions {
  public:
-  /// Lifetime: `repository` must outlive this object.
+  /// Lifetime: `repository` must outlive the OpenVersions.
   explicit OpenVersions(Repository& repository) : repository_(repository) {}
 
-  /// Returns the open versions of the series. If no daemon answers, their sizes are those of the
-  /// catalog.
+  /// Returns the open versions of the series. Without a daemon, the sizes are the catalog's.
   [[nodiscard]] Result<std::vector<VersionInfo>> of(const SeriesInfo& series);
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a mount about itself, by the extended attributes user.varve.* of its root. A mount that
-// answers no requests for extended attributes answers the same to an ioctl(2) on its root.
+// Reads the extended attributes user.varve.* of a mount's root, by which the mount describes
+// itself. A mount without requests for extended attributes answers the same to an ioctl(2) on the
+// root.
 #pragma once
 
 #include <sys/ioctl.h>
@@ -21,7 +22,7 @@ struct OwnAttribute {
   std::string value;
   int error = 0;  ///< errno; 0 for success.
 };
-/// Asks the mount on `directory` for one of its attributes. May wait for its daemon.
+/// Returns an attribute of the mount on `directory`. May wait for the mount's daemon.
 [[nodiscard]] OwnAttribute own_attribute(const std::string& directory, const std::string& name);
 
 }  // namespace varve::control

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time limits for a daemon that may be stopped, and for a mount of such a daemon.
+// Time limits for a daemon that may be stopped, and for the mount of a stopped daemon.
 #pragma once
 
 #include <sys/types.h>
@@ -12,9 +12,9 @@
 
 namespace varve::control {
 
-/// A daemon that has sent nothing for this long counts as hanging.
+/// Time without data from a daemon, after which the daemon counts as hanging.
 inline constexpr std::chrono::milliseconds kSilenceMax{20'000};
-/// The caller gives up on a process that has been stopped for this long.
+/// Time after which the caller gives up on a stopped process.
 inline constexpr std::chrono::milliseconds kStoppedMax{2'000};
 
 /// Returns true if a signal or a debugger has stopped the process.
@@ -23,12 +23,12 @@ inline constexpr std::chrono::milliseconds kStoppedMax{2'000};
 /// Returns advice for the user about a daemon that does not answer.
 [[nodiscard]] std::string advice_for_silence(pid_t process);
 
-/// Runs `task` on another thread. Returns false if it has not ended after `patience`. The task then
-/// continues, so it must own everything that it uses. It must not throw.
+/// Runs `task` on a new thread. Returns false if the task has not ended after `patience`. The task
+/// then continues, so `task` must own all data in use. `task` must not throw.
 [[nodiscard]] bool ends_within(std::chrono::milliseconds patience, std::function<void()> task);
 
-/// Calls `ask`, which may wait for a file system that never answers. Returns nothing after
-/// `patience`. `ask` must own everything that it uses.
+/// Calls `ask` for an answer from a file system that may never answer. Returns nullopt after
+/// `patience`. `ask` must own all data in use.
 template <typename T>
 [[nodiscard]] std::optional<T> answer_within(std::chrono::milliseconds patience,
                                              std::function<T()> ask) {

@@ -17,12 +17,12 @@ namespace varve::control {
 /// Controls a repository through the daemon that has it mounted.
 class RemoteControl final : public RepositoryControl {
  public:
-  /// The folder of a repository, and the options for opening it to read.
+  /// The folder of a repository, and the options to open the repository for reading.
   struct Place {
     std::string path;
     OpenOptions options;
   };
-  /// `view`: the repository, opened to read; nullptr to open it when it is needed.
+  /// `view`: the repository, opened for reading; nullptr to open the repository on demand.
   RemoteControl(Place place, Client client, std::unique_ptr<Repository> view = nullptr);
 
   [[nodiscard]] Result<Repository*> view() override;
@@ -58,8 +58,8 @@ class RemoteControl final : public RepositoryControl {
   [[nodiscard]] Result<void> close() override;
 
  private:
-  /// Calls `operation` with the connection. After a stop, drops the connection, so that the daemon
-  /// stops too; the next call makes another one.
+  /// Calls `operation` with the connection. Drops the connection after a stop, to stop the daemon
+  /// too; the next call connects again.
   template <typename Operation>
   [[nodiscard]] auto call(const Operation& operation)
       -> decltype(operation(std::declval<Client&>()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The changes that a command makes to a repository, in its own process or in another one.
+// The changes of a command to a repository, in the command's process or in a daemon.
 #pragma once
 
 #include <functional>
@@ -17,23 +17,23 @@
 
 namespace varve::control {
 
-/// Controls a repository: LocalControl in this process, RemoteControl through the daemon that has
-/// it mounted. Both give the same results and error codes. open_control() chooses. Not thread-safe,
-/// unless an implementation says so.
+/// Controls a repository: LocalControl in the calling process, RemoteControl through the daemon
+/// that has the repository mounted. Both give the same results and error codes. open_control()
+/// chooses. Not thread-safe, unless an implementation says so.
 ///
-/// Errors of each function: those of the Repository function that it calls. A remote control also
-/// fails with kUnavailable if the daemon does not answer.
+/// Errors of each function: the errors of the Repository function called. RemoteControl also fails
+/// with kUnavailable if the daemon does not answer.
 class RepositoryControl {
  public:
   virtual ~RepositoryControl() = default;
   RepositoryControl(const RepositoryControl&) = delete;
   RepositoryControl& operator=(const RepositoryControl&) = delete;
 
-  /// Returns the repository for reading. A remote control opens it read-only on the first call, and
-  /// then lists only sealed versions.
-  /// Lifetime: until this object is destroyed.
+  /// Returns the repository for reading. A remote control opens the repository read-only on the
+  /// first call, and then lists only sealed versions.
+  /// Lifetime: until the RepositoryControl is destroyed.
   [[nodiscard]] virtual Result<Repository*> view() = 0;
-  /// Returns true if the process that makes the changes also arranges after them.
+  /// Returns true if the process that makes the changes also arranges after each change.
   [[nodiscard]] virtual bool arranges_by_itself() const = 0;
 
   /// Seals an open version. A stop ends the waiting for writers.
@@ -43,28 +43,30 @@ class RepositoryControl {
                                                const StopRequest& stop) = 0;
   /// Opens an empty version. Creates the series if needed.
   [[nodiscard]] virtual Result<VersionInfo> open(const OpenRequest& request) = 0;
-  /// Opens a version with the tree of a sealed one. A clone onto its own source reopens it.
-  /// Errors: kOtherVersion if the two are not in the same series; kInvalid if the source is open.
+  /// Opens a version with the tree of a sealed version. A clone onto the source's own name reopens
+  /// the source.
+  /// Errors: kOtherVersion if source and clone are not in the same series; kInvalid if the source
+  /// is open.
   [[nodiscard]] virtual Result<VersionInfo> clone(const OpenRequest& request) = 0;
-  /// Deletes versions, forecasts their deletion, or drops open versions, as the request says.
+  /// Deletes versions, forecasts a deletion, or drops open versions, as the request says.
   [[nodiscard]] virtual Result<DeletionForecast> remove(const DeleteRequest& request) = 0;
   [[nodiscard]] virtual Result<void> lock(const LockRequest& request) = 0;
   /// Gives an open version a claimed time.
   /// Errors: also kUnsupported if a daemon of an older Varve has the repository mounted.
   [[nodiscard]] virtual Result<void> claim(const ClaimRequest& request) = 0;
   /// Renames a sealed version or a series.
-  /// Errors: as claim(); kExists if the name is taken; kBusy for an open version, or a series that
-  /// has one.
+  /// Errors: as claim(); kExists if the name is taken; kBusy for an open version, or a series with
+  /// an open version.
   [[nodiscard]] virtual Result<void> rename(const RenameRequest& request) = 0;
   /// Stores a directory as a version, in the process that makes the changes; see
-  /// varve::store_version(). Seals it, if the task says so.
-  /// Errors: also kNotPermitted if that process may not read all that the command may, or sees
-  /// another directory; kInterrupted after a stop.
+  /// varve::store_version(). Seals the version, if the task says so.
+  /// Errors: also kNotPermitted if the storing process sees another directory than the command, or
+  /// may read less than the command; kInterrupted after a stop.
   [[nodiscard]] virtual Result<StoreTaskReply> store(
       const StoreTask& task, const StopRequest& stop,
       const std::function<void(const TransferProgress&)>& progress) = 0;
   /// Arranges a series. May call `progress` from another thread.
-  /// Errors: after a stop, kInterrupted or a report that is not finished.
+  /// Errors: after a stop, kInterrupted or an unfinished report.
   [[nodiscard]] virtual Result<ArrangeReport> arrange(
       const ArrangeRequest& request, const StopRequest& stop,
       const std::function<void(const ArrangeProgress&)>& progress) = 0;
@@ -102,17 +104,17 @@ class RepositoryControl {
       const std::string& series) = 0;
   [[nodiscard]] virtual Result<RepositoryStats> stats() = 0;
   /// Returns the metrics of the process that makes the changes.
-  /// Errors: kUnsupported if that is a daemon of an older Varve, which has none.
+  /// Errors: kUnsupported for a daemon of an older Varve without metrics.
   [[nodiscard]] virtual Result<std::vector<MetricSample>> metrics() = 0;
   /// Makes all open versions durable.
   [[nodiscard]] virtual Result<void> sync() = 0;
 
-  /// Closes what this process has opened, and compacts the catalog, as
-  /// Repository::compact_catalog(). Only close() may be called after it.
+  /// Closes all that the calling process has opened, and compacts the catalog, as
+  /// Repository::compact_catalog(). Afterwards, only close() may be called.
   /// Errors: also kBusy if a daemon has the repository mounted.
   [[nodiscard]] virtual Result<CatalogCompaction> compact_catalog() = 0;
-  /// Closes what this process has opened. Call it at the end to learn of errors. No other function
-  /// may be called after it.
+  /// Closes all that the calling process has opened. Call close() at the end to learn of errors.
+  /// Afterwards, no function may be called.
   [[nodiscard]] virtual Result<void> close() = 0;
 
  protected:

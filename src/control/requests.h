@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests that change a repository, and the result of a seal. Versions and series go by name,
-// because the process that carries out a request may be another one.
+// The requests that change a repository, and the results. Requests name versions and series,
+// because a daemon may carry out the request of a command.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace varve::control {
 
-/// The longest wait for writers that a request may ask for: a hundred years, in seconds.
+/// Maximum wait for writers in a request: a hundred years, in seconds.
 inline constexpr std::uint64_t kSealWaitSecondsMax = 100ULL * 365 * 24 * 60 * 60;
 
 /// A request to seal an open version.
@@ -45,8 +45,8 @@ struct OpenRequest {
   std::uint32_t gid = 0;
 };
 
-/// A deletion. It names versions by number, because another version may have taken a name since the
-/// command looked it up.
+/// A deletion. Versions are given by number, because another version may have taken a name since
+/// the command's lookup.
 struct DeleteRequest {
   std::string series;
   std::vector<VersionNumber> versions;
@@ -70,25 +70,25 @@ struct ClaimRequest {
 
 /// A stream to store as a version.
 struct StreamSource {
-  std::string file{};  ///< See varve::StreamRequest: the file that it becomes; "" for an archive.
-  /// The open stream. A request takes it to another process as a descriptor.
+  std::string file{};  ///< See varve::StreamRequest: the resulting file; "" for an archive.
+  /// The open stream. A request passes the stream to a daemon as a descriptor.
   std::shared_ptr<const base::UniqueFd> input{};
-  /// Called once the whole stream is stored. Returns false if the command is gone: then its stream
-  /// may have ended too early, and the version is dropped. Unset in the command's own process.
+  /// Called once the whole stream is stored. Returns false if the command is gone: the stream may
+  /// then have ended too early, and the version is dropped. Unset in the command's own process.
   std::function<bool()> confirm{};
-  /// Called in the command's process before it confirms the end of the stream. An error drops the
-  /// version, and ends the request. May be empty.
+  /// Called in the command's process before the command confirms the end of the stream. An error
+  /// drops the version, and ends the request. May be empty.
   std::function<Result<void>()> check_end{};
 };
 
-/// A directory or a stream to store as a version. The process that stores it reads the files.
+/// A directory or a stream to store as a version. The storing process reads the files.
 struct StoreTask {
   std::string version;                ///< SERIES/VERSION; see varve::StoreRequest.
   std::string directory;              ///< Absolute path without symlinks.
   DirectoryIdentity identity;         ///< The directory, as the command sees it.
   std::uint64_t mount_namespace = 0;  ///< Inode number of the command's mount namespace.
   std::uint32_t user = 0;             ///< User of the command.
-  /// See varve::StoreOptions, as the four members after it.
+  /// The next five members: see varve::StoreOptions.
   std::vector<DirectoryIdentity> without_entries{};
   std::vector<std::string> excludes{};
   std::optional<std::vector<std::string>> only{};
@@ -107,8 +107,8 @@ struct StoreTask {
 struct StoreTaskReply {
   VersionInfo version;
   TransferReport report;
-  std::vector<std::string> left_out{};  ///< Directories that were stored without entries.
-  /// Directories that were stored without entries because of `one_file_system`.
+  std::vector<std::string> left_out{};  ///< Directories stored without entries.
+  /// Directories stored without entries because of `one_file_system`.
   std::vector<std::string> other_devices{};
 };
 
@@ -126,18 +126,18 @@ struct ArrangeRequest {
   bool every_duplicate = false;        ///< See PostPassOptions::everything.
 };
 
-/// A request for the settings of a series, or for those of new series, and for changes of them.
+/// A request for the settings of a series or of new series, and for changes of the settings.
 struct SeriesSettingsRequest {
   std::string series{};  ///< "" for the settings of new series.
   SeriesOptions changes{};
 };
 
-/// A request for the index of the pool, and for a change of it.
+/// A request for the index of the pool, and for a change of the index.
 struct PoolIndexRequest {
   std::optional<PoolIndexChoice> choice{};
 };
 
-/// A request for the defaults of arranging and pruning, and for a change of them.
+/// A request for the defaults of arranging and pruning, and for a change of the defaults.
 struct UpkeepRequest {
   std::optional<UpkeepSettings> settings{};
 };
@@ -147,7 +147,7 @@ struct KeysRequest {
   std::string superblock{};
 };
 
-/// A request about chunks that are known to be damaged.
+/// A request about chunks known to be damaged.
 struct DamageRequest {
   bool settles = false;   ///< See Repository::settle_quarantine().
   std::string version{};  ///< SERIES/VERSION of a sealed version; "" for none.
@@ -155,12 +155,12 @@ struct DamageRequest {
 
 /// The answer to a DamageRequest.
 struct DamageReply {
-  std::uint64_t changed = 0;  ///< Chunks that the request added to the quarantine or released.
-  LostFiles lost{};           ///< Those of the version.
+  std::uint64_t changed = 0;  ///< Chunks added to the quarantine or released by the request.
+  LostFiles lost{};           ///< Lost files of the version.
 };
 
 /// The result of a seal: the sealed version and, with SealRequest::keep, the open version that
-/// continues it.
+/// continues the sealed version.
 struct SealReply {
   VersionInfo sealed;
   std::optional<VersionInfo> next;

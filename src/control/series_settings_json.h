@@ -8,9 +8,9 @@
 
 namespace varve::control {
 
-/// Converts the settings that have a value to JSON, by their names.
+/// Converts the settings with a value to JSON, by the settings' names.
 [[nodiscard]] Json changes_to_json(const SeriesOptions& changes);
-/// Returns nothing if `object` is no object, or has a value that this program does not know.
+/// Returns nullopt if `object` is no object, or has a value unknown to this program.
 [[nodiscard]] std::optional<SeriesOptions> changes_from_json(const Json& object);
 
 }  // namespace varve::control

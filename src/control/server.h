@@ -21,28 +21,28 @@
 
 namespace varve::control {
 
-/// The daemon's functions for the requests. Threads of the Server call them, several at once.
+/// The daemon's functions for the requests. Threads of the Server call the functions concurrently.
 struct Handlers {
   /// Fills in the mount's part of the identity. Must not wait. May be unset.
   std::function<void(Identity&)> identify{};
   /// Called every ten seconds. Must not wait. May be unset.
   std::function<void()> check_surroundings{};
-  /// Seals a version. While it waits for writers, it calls `cancelled` now and then. It gives up on
-  /// true: the daemon is ending, or the command has disconnected.
+  /// Seals a version. While the handler waits for writers, it calls `cancelled` now and then, and
+  /// gives up on true: the daemon is ending, or the command has disconnected.
   std::function<Result<SealReply>(const SealRequest&, const std::function<bool()>& cancelled)> seal;
   std::function<Result<VersionInfo>(const OpenRequest&)> open;
   std::function<Result<VersionInfo>(const OpenRequest&)> clone;
   std::function<Result<RepositoryStats>()> stats;
   std::function<Result<std::vector<MetricSample>>()> metrics;
-  /// Returns the open versions of the series of that name, with their present sizes.
+  /// Returns the open versions of the named series, with their present sizes.
   std::function<Result<std::vector<VersionInfo>>(const std::string& series)> open_versions;
   std::function<Result<void>()> sync;
   std::function<Result<DeletionForecast>(const DeleteRequest&)> remove;
   std::function<Result<void>(const LockRequest&)> lock;
   std::function<Result<void>(const ClaimRequest&)> claim;
   std::function<Result<void>(const RenameRequest&)> rename;
-  /// Arranges a series. Calls `cancelled` often, and stops on true. May call `progress` from its
-  /// own thread.
+  /// Arranges a series. Calls `cancelled` often, and stops on true. May call `progress` from
+  /// another thread.
   std::function<Result<ArrangeReport>(const ArrangeRequest&, const std::function<bool()>& cancelled,
                                       const std::function<void(const ArrangeProgress&)>& progress)>
       arrange;
@@ -70,9 +70,9 @@ struct ServerLimits {
   std::chrono::milliseconds heartbeat{2'000};
 };
 
-/// Answers requests on the repository's control socket until it is destroyed. One thread accepts
-/// connections, receives requests and sends heartbeats during long operations. Each request other
-/// than kHello and kPing runs on a worker thread. Only the daemon's user and root get answers. The
+/// Answers requests on the repository's control socket until destroyed. The loop's thread accepts
+/// connections, receives requests and sends heartbeats during long operations. Each request except
+/// kHello and kPing runs on a worker thread. Only the daemon's user and root get answers. The
 /// server disconnects clients that send or read nothing.
 class Server {
  public:
@@ -80,7 +80,8 @@ class Server {
   [[nodiscard]] static Result<std::unique_ptr<Server>> start(const std::string& repository,
                                                              Handlers handlers,
                                                              const ServerLimits& limits = {});
-  /// Asks running handlers to stop, waits for them and removes the socket. Waits for no client.
+  /// Asks running handlers to stop, waits for the handlers and removes the socket. Waits for no
+  /// client.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -91,7 +92,7 @@ class Server {
   struct Connection {
     base::UniqueFd socket;
     std::string received;   // Bytes after the last request.
-    base::UniqueFd passed;  // A descriptor that came with them.
+    base::UniqueFd passed;  // A descriptor received with the bytes.
     Clock::time_point deadline;
     Clock::time_point next_heartbeat;
     std::thread worker;
@@ -117,7 +118,7 @@ class Server {
   [[nodiscard]] Reply answer(const Request& request, Connection& connection);
   /// Answers requests to delete, lock, claim, rename, sync and arrange.
   [[nodiscard]] Reply answer_upkeep(const Request& request, Connection& connection);
-  /// Tells a client that all of its stream is stored. Returns whether it is there and goes on.
+  /// Reports to a client that the whole stream is stored. Returns whether the client confirms.
   [[nodiscard]] bool goes_on(Connection& connection);
   [[nodiscard]] Reply hello() const;
   [[nodiscard]] bool abandoned(int socket) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control socket of a repository, and lines of text over it.
+// The control socket of a repository, and its protocol's lines of text.
 #pragma once
 
 #include <sys/types.h>
@@ -20,11 +20,12 @@ namespace varve::control {
 inline constexpr std::string_view kSocketName = "control.sock";
 inline constexpr std::size_t kLineBytesMax = 1 << 20;
 
-/// A listening socket. The destructor removes its file. Not thread-safe.
+/// A listening socket. The destructor removes the socket's file. Not thread-safe.
 class Listener {
  public:
-  /// Listens on REPO/control.sock (mode 0600), or on another address of address.h if that fails.
-  /// Replaces the socket file of a dead daemon, so the caller must hold the repository's lock.
+  /// Listens on REPO/control.sock (mode 0600); after an error there, on another address of
+  /// address.h. Replaces the socket file of a dead daemon, so the caller must hold the repository's
+  /// lock.
   [[nodiscard]] static Result<Listener> open(const std::string& repository);
   Listener(Listener&&) noexcept = default;
   Listener& operator=(Listener&&) = delete;
@@ -44,28 +45,28 @@ class Listener {
   [[nodiscard]] Result<void> listen_at_abstract_name();
   Folder repository_;
   base::UniqueFd socket_;
-  base::UniqueFd folder_;  // Folder of the socket's file; unset if it is the repository.
-  std::string name_;       // Name of the socket's file; "" if it has none.
+  base::UniqueFd folder_;  // Folder of the socket's file; unset for the repository's folder.
+  std::string name_;       // Name of the socket's file; "" without a file.
   std::string place_;
 };
 
 /// A connection of a command to a daemon.
 struct Connected {
   base::UniqueFd socket;
-  pid_t process = 0;  ///< Process of the daemon; 0 if it is in another process namespace.
+  pid_t process = 0;  ///< Process of the daemon; 0 in another process namespace.
   uid_t user = 0;     ///< User of the daemon: root, the caller, or the owner of the repository.
   Folder repository;
 };
 
 /// Connects to the daemon of a repository.
 /// Errors: kNotFound if no process listens; kNotPermitted if the listening process belongs to
-/// another user; kBusy if it has not accepted within `patience`.
+/// another user; kBusy if no process has accepted within `patience`.
 [[nodiscard]] Result<Connected> connect_to(const std::string& repository,
                                            std::chrono::milliseconds patience);
 
 /// Sends `line` and a newline. Waits at most `patience` (negative = no limit) for the other end to
 /// read. `wake` is a descriptor; -1 = none.
-/// Errors: kBusy after `patience`; kInterrupted once `wake` is readable.
+/// Errors: kUnavailable after `patience`; kInterrupted once `wake` is readable.
 [[nodiscard]] Result<void> send_line(int socket, std::string_view line,
                                      std::chrono::milliseconds patience, int wake = -1);
 
@@ -73,9 +74,9 @@ struct Connected {
 [[nodiscard]] Result<void> send_line_with(int socket, std::string_view line, int passed,
                                           std::chrono::milliseconds patience);
 
-/// Receives what has come, without waiting, into `out`. Returns the number of bytes, 0 at the end;
-/// nullopt if nothing has come. Puts a descriptor that came with them into `passed`: the last one,
-/// if several came.
+/// Receives the available bytes, without waiting, into `out`. Returns the number of bytes, 0 at the
+/// end; nullopt if no bytes are available. Puts a descriptor received with the bytes into `passed`:
+/// the last one, if there are several.
 [[nodiscard]] Result<std::optional<std::size_t>> receive_with(int socket, std::span<char> out,
                                                               base::UniqueFd& passed);
 
@@ -83,9 +84,9 @@ struct Connected {
 /// sent, and the connection is unusable.
 [[nodiscard]] Result<void> send_line_now(int socket, std::string_view line);
 
-/// Receives a line and drops its newline.
+/// Receives a line and drops the newline.
 /// Errors: kInterrupted once `wake` is readable; kNotFound if the other end closed without a line;
-/// kTooLarge over kLineBytesMax; kBusy if no complete line arrives within `patience`.
+/// kTooLarge over kLineBytesMax; kUnavailable if no complete line arrives within `patience`.
 [[nodiscard]] Result<std::string> receive_line(int socket, std::chrono::milliseconds patience,
                                                int wake = -1);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a program takes the address and the credentials of an object store from.
+// Finds the address and the credentials of an object store.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace varve::control {
 
-/// A user's settings for a store. Others come from the environment and from the files of AWS.
+/// A user's settings for a store. Unset values come from the environment and from the files of AWS.
 struct StoreAccess {
   std::string endpoint{};  ///< As ObjectStoreOptions::endpoint.
   std::string region{};

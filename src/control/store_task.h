@@ -9,16 +9,18 @@
 
 namespace varve::control {
 
-/// Returns the task of storing a directory, with what this process is and sees.
+/// Returns the task of storing a directory, with the user, the mount namespace and the directory's
+/// identity as the calling process sees them.
 /// Errors: kIo if the directory cannot be found.
 [[nodiscard]] Result<StoreTask> store_task(const std::string& version, const StoreRequest& request);
 
-/// Checks that this process sees the directory of a task, and may read what the command may.
+/// Checks that the calling process sees the same directory as the command, and may read all files
+/// readable by the command.
 /// Errors: kNotPermitted.
 [[nodiscard]] Result<void> check_same_view(const StoreTask& task);
 
-/// Checks that a stream can be read without waiting for more than its writer.
-/// Errors: kInvalid unless it is a regular file or a pipe that is open for reading.
+/// Checks that only the stream's writer can delay a read of the stream.
+/// Errors: kInvalid unless the stream is a regular file or a pipe, open for reading.
 [[nodiscard]] Result<void> check_stream(const StreamSource& stream);
 
 }  // namespace varve::control

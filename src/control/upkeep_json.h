@@ -11,12 +11,13 @@
 namespace varve::control {
 
 [[nodiscard]] Json upkeep_to_json(const UpkeepSettings& settings);
-/// Returns nullopt if the object is not one of upkeep_to_json().
+/// Returns nullopt if `object` is no result of upkeep_to_json().
 [[nodiscard]] std::optional<UpkeepSettings> upkeep_from_json(const Json& object);
 
-/// Adds the member `pool_index`, `upkeep` or `superblock` to a request that has one of them.
+/// Adds the member `pool_index`, `upkeep` or `superblock` to a request with that setting.
 void put_repository_settings(const Request& request, Json& line);
-/// Reads what put_repository_settings() adds, if it is there. Returns false if it is not valid.
+/// Reads the member added by put_repository_settings(), if present. Returns false if the member is
+/// not valid.
 [[nodiscard]] bool take_repository_settings(const Json& object, Request& request);
 
 }  // namespace varve::control

@@ -16,14 +16,14 @@ namespace varve::control {
 [[nodiscard]] Json version_keys_to_json(const std::vector<VersionKey>& versions);
 [[nodiscard]] Json held_to_json(const std::vector<HeldVersion>& held);
 
-/// Reads the member `versions`, a list of numbers. Returns nullopt if it is missing or of a wrong
-/// type.
+/// Reads the member `versions`, a list of numbers. Returns nullopt if the member is missing or of a
+/// wrong type.
 [[nodiscard]] std::optional<std::vector<VersionNumber>> version_numbers_from(const Json& object);
-/// Reads a list of versions of any series. Returns nullopt if it is of a wrong type.
+/// Reads a list of versions of any series. Returns nullopt for a wrong type.
 [[nodiscard]] std::optional<std::vector<VersionKey>> version_keys_from(const Json& list);
-/// Reads a list of what version_to_json() returns. Returns nullopt if it is of a wrong type.
+/// Reads a list of results of version_to_json(). Returns nullopt for a wrong type.
 [[nodiscard]] std::optional<std::vector<VersionInfo>> versions_from(const Json& list);
-/// Reads the member `held`. Returns nullopt if it is missing or of a wrong type.
+/// Reads the member `held`. Returns nullopt if the member is missing or of a wrong type.
 [[nodiscard]] std::optional<std::vector<HeldVersion>> held_from(const Json& object);
 
 }  // namespace varve::control
