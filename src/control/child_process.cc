@@ -18,7 +18,7 @@ namespace varve::control {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{20};
-// A child that is ended has so long for that.
+// Number of polls, kLookEvery apart, between SIGTERM and SIGKILL.
 constexpr int kLooksAtEnd = 50;
 
 }  // namespace
@@ -34,7 +34,7 @@ Result<ChildProcess> ChildProcess::start(std::vector<std::string> words, int out
   if (input == ChildInput::kEmpty) {
     ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   }
-  // This process may block signals and ignore SIGPIPE, which the child would inherit.
+  // Blocked signals and an ignored SIGPIPE of this process would be inherited by the child.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -45,7 +45,7 @@ Result<ChildProcess> ChildProcess::start(std::vector<std::string> words, int out
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  // A process that ignores SIGCHLD does not learn how its children end.
+  // A process with SIGCHLD ignored gets no exit codes of children.
   ::signal(SIGCHLD, SIG_DFL);
   pid_t pid = 0;
   const int failed =

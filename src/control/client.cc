@@ -12,7 +12,7 @@ namespace varve::control {
 
 namespace {
 
-/// Time in which a signal that ended the writer of a stream reaches this process.
+/// Time in which a signal to the writer of a stream also reaches this process.
 constexpr int kStopPauseMs = 50;
 
 Error lacks(std::string_view what) {
@@ -36,7 +36,7 @@ Result<void> Client::connect() {
   VARVE_TRY_ASSIGN(Connected connected, connect_to(repository_, patience_.silence));
   socket_ = std::move(connected.socket);
   process_ = connected.process;
-  // A daemon that refuses the connection sends its reason and disconnects without reading this
+  // A daemon that refuses the connection sends the reason and disconnects without reading this
   // request.
   const auto sent =
       send_line(socket_.get(), encode(request_for(Operation::kHello)), patience_.silence);
@@ -52,7 +52,7 @@ Result<void> Client::connect() {
   if (identity_.protocol != kProtocol) return daemon_refused(identity_.protocol, process_);
   const struct stat& folder = connected.repository.status;
   if (identity_.device != folder.st_dev || identity_.inode != folder.st_ino) {
-    // Another repository's socket, or a link to it, has replaced this repository's socket.
+    // The socket of another repository, or a link, has replaced the repository's socket.
     return Error(
         ErrorCode::kNotPermitted,
         fmt::format(
@@ -170,7 +170,7 @@ Result<RepositoryStats> Client::stats() {
 Result<std::vector<MetricSample>> Client::metrics() {
   VARVE_TRY(send(request_for(Operation::kMetrics)));
   VARVE_TRY_ASSIGN(Reply reply, receive_any(-1));
-  // The request has no members that could be wrong, so the daemon does not know it.
+  // The request has no members to get wrong, so the error means an unknown request.
   if (reply.error && reply.error->code() == ErrorCode::kInvalid) {
     return older("metrics");
   }
@@ -241,7 +241,7 @@ Result<StoreTaskReply> Client::store(const StoreTask& task, int stop,
     began = true;
     if (reply.stored) return *std::move(reply.stored);
     if (reply.all_read) {
-      // A signal that ended the writer of the stream may have come to this process, too.
+      // A signal to the writer of the stream may have come to this process, too.
       pollfd stopped = {.fd = stop, .events = POLLIN, .revents = 0};
       if (::poll(&stopped, 1, kStopPauseMs) > 0)
         return Error(ErrorCode::kInterrupted, "interrupted");
@@ -327,7 +327,7 @@ Result<void> Client::adopt_keys(const KeysRequest& request) {
 Result<Reply> Client::ask_new(const Request& request, const char* what) {
   VARVE_TRY(send(request));
   VARVE_TRY_ASSIGN(Reply reply, receive_any(-1));
-  // The operation itself has no such error, so the daemon does not know the request.
+  // The operation itself never fails with kInvalid, so the daemon does not know the request.
   if (reply.error && reply.error->code() == ErrorCode::kInvalid) return older(what);
   if (reply.error) return *std::move(reply.error);
   return reply;

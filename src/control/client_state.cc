@@ -14,13 +14,13 @@ namespace {
 
 constexpr const char* kRootFolder = "/var/lib/varve";
 
-/// Returns the value of a variable that has an absolute path; otherwise "".
+/// Returns the value of an environment variable if the value is an absolute path; otherwise "".
 std::string path_variable(const char* name) {
   const char* const value = std::getenv(name);
   return value != nullptr && *value == '/' ? std::string(value) : std::string();
 }
 
-// Root has one folder for all: services have no home, and `sudo` may keep that of another user.
+// Root has a single folder: services have no home, and `sudo` may keep the home of another user.
 std::string state_folder() {
   if (const auto state = path_variable("XDG_STATE_HOME"); !state.empty()) return state + "/varve";
   if (::geteuid() == 0) return kRootFolder;

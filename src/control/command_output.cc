@@ -25,13 +25,13 @@ Error too_long(const std::string& name, std::size_t bytes) {
   return {ErrorCode::kInvalid, fmt::format("{}: a key has less than {} bytes", name, bytes)};
 }
 
-/// The time that a command may take.
+/// The time limit of a command.
 class Limit {
  public:
   Limit(std::string name, std::optional<std::chrono::milliseconds> limit)
       : name_(std::move(name)), limit_(limit), begun_(Clock::now()) {}
 
-  /// Errors: kUnavailable once the time is over.
+  /// Errors: kUnavailable after the limit.
   [[nodiscard]] Result<void> check() const {
     if (!limit_ || Clock::now() - begun_ < *limit_) return {};
     return Error(ErrorCode::kUnavailable,
@@ -45,8 +45,8 @@ class Limit {
   const Clock::time_point begun_;
 };
 
-/// Reads what the child writes, until it closes the pipe or ends. A process that the child left in
-/// the background may keep the pipe open for ever.
+/// Reads the output of the child, until the child closes the pipe or ends. A background process of
+/// the child may keep the pipe open forever.
 Result<std::size_t> read_while_runs(int fd, ChildProcess& child, const std::string& name,
                                     const Limit& limit, std::span<std::byte> out) {
   std::size_t have = 0;
@@ -56,7 +56,7 @@ Result<std::size_t> read_while_runs(int fd, ChildProcess& child, const std::stri
     if (ready < 0 && errno != EINTR) return base::system_error(name, errno);
     if (ready <= 0) {
       if (ended) return have;
-      // All that the child wrote before its end is in the pipe now.
+      // The pipe now has all output of the child.
       ended = child.has_ended();
       if (!ended) VARVE_TRY(limit.check());
       continue;
@@ -101,7 +101,7 @@ Result<Secret> output_of_command(const std::string& command, const std::string& 
   auto secret = Secret::fill_with(Secret::kBytesMax, [&](std::span<std::byte> out) {
     return read_while_runs(read_end.get(), child, name, time, out);
   });
-  if (!secret) return secret;  // A command that prints more than a key blocks on the pipe.
+  if (!secret) return secret;  // A command with more output than a key blocks on the pipe.
   while (!child.has_ended() && limit) {
     VARVE_TRY(time.check());
     std::this_thread::sleep_for(kLookEvery);

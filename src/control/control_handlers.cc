@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kCancelPoll{100};
 
-/// Stops an operation once the command no longer waits for it. An operation may sleep for long, so
-/// another thread checks.
+/// Stops an operation once the command no longer waits for the result. Checks on another thread,
+/// because an operation may sleep for long.
 class CancelWatch {
  public:
   explicit CancelWatch(const std::function<bool()>& cancelled)
@@ -39,7 +39,7 @@ class CancelWatch {
   }
 
   StopRequest stop_;
-  std::jthread thread_;  // Last: it uses the other member.
+  std::jthread thread_;  // Last: the thread uses `stop_`.
 };
 
 }  // namespace

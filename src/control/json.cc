@@ -11,13 +11,14 @@
 namespace varve::control {
 namespace {
 
-/// Bounds the stack that a hostile text can make us use. The protocol nests four levels.
+/// Bounds the stack used for a hostile text. The protocol nests four levels.
 constexpr std::size_t kDepthMax = 64;
 
 using Array = std::vector<Json>;
 using Object = std::map<std::string, Json, std::less<>>;
 
-/// Builds a Json from the events of the library's parser. Each function returns false to stop it.
+/// Builds a Json from the events of the library's parser. Each function returns false to stop the
+/// parser.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Builder(Json& root) : root_(root) {}
@@ -68,7 +69,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   struct OpenContainer {
-    std::string name;  ///< Name of the container in the object that contains it.
+    std::string name;  ///< Name of the container in the enclosing object.
     Json value;
   };
   Json& root_;

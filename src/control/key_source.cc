@@ -37,7 +37,7 @@ std::string variable(std::string_view name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-/// Returns the path of a credential of the unit, or "" if it has none of this name.
+/// Returns the path of the named credential of the systemd unit; "" without such a credential.
 std::string credential(const char* name) {
   const std::string folder = variable("CREDENTIALS_DIRECTORY");
   if (folder.empty()) return {};
@@ -45,7 +45,7 @@ std::string credential(const char* name) {
   return ::access(path.c_str(), R_OK) == 0 ? path : std::string();
 }
 
-/// Removes one newline from the end: editors and commands put it there.
+/// Removes a newline from the end, added by editors and commands.
 Result<Secret> without_newline(const Secret& secret) {
   auto bytes = secret.bytes();
   if (!bytes.empty() && bytes.back() == std::byte{'\n'}) bytes = bytes.first(bytes.size() - 1);
@@ -53,7 +53,7 @@ Result<Secret> without_newline(const Secret& secret) {
   return Secret::copy_of(bytes);
 }
 
-// Pipes and deleted files have no name by which others could open them.
+// Pipes and deleted files have no name, so no other user can open them.
 Result<void> check_private(const std::string& path, const struct stat& status) {
   if (!S_ISREG(status.st_mode) || status.st_nlink == 0) return {};
   if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
@@ -62,7 +62,7 @@ Result<void> check_private(const std::string& path, const struct stat& status) {
                              "and change it; run `chown {} {}`, then `chmod 600 {}`",
                              path, status.st_uid, ::geteuid(), path, path));
   }
-  // systemd gives the unit's user the right to read by an access list, which shows as the group's.
+  // systemd lets the unit's user read by an access list, visible as the group's right to read.
   const std::string folder = variable("CREDENTIALS_DIRECTORY");
   const bool is_credential = !folder.empty() && path.starts_with(folder + "/");
   const mode_t refused = is_credential ? 0037 : 0077;
@@ -86,7 +86,7 @@ Result<Secret> read_secret_file(const std::string& path) {
 
 /// Reads a key from a place that is not empty.
 Result<UserKey> read_from(const KeyPlace& place) {
-  // Other callers have checked what the command line names.
+  // Checks only the environment: the callers have checked the places of the command line.
   VARVE_TRY(check_one_place(place, kVariables));
   UserKey key;
   if (!place.key_file.empty()) {
@@ -105,7 +105,7 @@ Result<UserKey> read_from(const KeyPlace& place) {
   return key;
 }
 
-/// Returns the number of the only key slot to try; 0 without one.
+/// Returns the number of the only key slot to try; 0 for all slots.
 Result<std::uint32_t> slot_of_environment() {
   const std::string text = variable("VARVE_KEY_SLOT");
   if (text.empty()) return std::uint32_t{0};
@@ -184,7 +184,7 @@ Result<UserKey> read_key(const KeyPlace& place, const AskedRepository& repositor
     key.slot = slot;
     if (tries == kTriesMax) return key;
     const auto fits = check_key(repository.path, key, repository.trust_owner);
-    // The opening reports any other error.
+    // Opening the repository reports any error except kWrongKey.
     if (fits || fits.error().code() != ErrorCode::kWrongKey) return key;
   }
 }

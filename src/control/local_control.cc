@@ -41,7 +41,7 @@ Result<VersionInfo> LocalControl::clone(const OpenRequest& request) {
   if (info.state != VersionState::kSealed) {
     return version_is_open(request.source);
   }
-  // `latest` onto `latest` reopens the version that has another name.
+  // A clone of `latest` onto `latest` reopens the version, under the version's own name.
   const bool reopens = request.version == request.source;
   return clone_version(series, info.number, reopens ? info.name : target.version);
 }

@@ -62,7 +62,7 @@ Json to_json(const MetricSample& sample) {
   return object;
 }
 
-/// Returns false if a label is not one.
+/// Returns false for an invalid label.
 bool read_labels(const Json* list, MetricSample& sample) {
   if (list == nullptr) return true;
   if (list->elements() == nullptr) return false;
@@ -116,7 +116,7 @@ std::optional<std::vector<MetricSample>> metrics_from_json(const Json& list) {
     return std::nullopt;
   }
   std::vector<MetricSample> samples;
-  std::size_t family = 0;  // Index of its first sample.
+  std::size_t family = 0;  // Index of the family's first sample.
   for (const Json& object : *list.elements()) {
     auto sample = sample_from(object);
     if (!sample) return std::nullopt;

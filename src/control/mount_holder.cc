@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns "" for a file that cannot be read.
+/// Returns the text of a file; "" if the file cannot be read.
 std::string text_of(const fs::path& path) {
   const std::ifstream file(path);
   std::ostringstream text;
@@ -24,7 +24,7 @@ std::string text_of(const fs::path& path) {
   return std::move(text).str();
 }
 
-/// Returns the mount point of the file system in the table of a process; "" if it has none.
+/// Returns the mount point of the file system in the mount table of a process; "" without one.
 std::string mount_point_in(const fs::path& process, const MountEntry& mount) {
   const auto table = parse_mount_table(text_of(process / "mountinfo"));
   const auto entry = std::ranges::find_if(

@@ -62,8 +62,8 @@ Error not_in_a_mount(std::string_view path) {
   return {ErrorCode::kNotFound, fmt::format("{} is not inside a Varve mount", path)};
 }
 
-/// Rejects mounts of other users before any access: such a file system may answer anything, or
-/// never.
+/// Rejects mounts of other users before any access: another user's file system may give false
+/// answers, or never answer.
 Result<void> check_user(const MountEntry& mount, std::string_view path) {
   if (!mount.is_fuse()) return not_in_a_mount(path);
   if (mount.user && (*mount.user == 0 || *mount.user == ::geteuid())) return {};
@@ -92,8 +92,8 @@ bool is_dead(const OwnAttribute& answer) {
 
 bool is_silent(const Error& error) { return error.code() == ErrorCode::kUnavailable; }
 
-/// Returns the identity of the daemon at `repository`'s own socket, if that daemon owns `mount`.
-/// Errors: only those of a daemon that does not answer.
+/// Returns the identity of the daemon at `repository`'s own socket, if the daemon owns `mount`.
+/// Errors: kUnavailable if the daemon does not answer.
 Result<std::optional<Identity>> confirm(const MountEntry& mount, const std::string& repository) {
   if (!repository.starts_with('/')) return std::optional<Identity>();
   const auto client = Client::connect(repository);
@@ -109,7 +109,7 @@ Result<std::optional<Identity>> confirm(const MountEntry& mount, const std::stri
   return std::optional<Identity>(std::move(identity));
 }
 
-/// Returns the error for a change through a mount that no daemon confirms.
+/// Returns the error for a change through an unconfirmed mount.
 Error refuses_changes(const MountEntry& mount, const std::string& repository) {
   if (const auto access = attribute(mount, "user.varve.access");
       access && access->error == 0 && access->value == std::string_view("ro")) {
@@ -118,7 +118,7 @@ Error refuses_changes(const MountEntry& mount, const std::string& repository) {
                         "repository {} instead of a path, or mount it without the option ro",
                         mount.mount_point, repository)};
   }
-  // The daemon of root's mount does not answer other users.
+  // The daemon of root's mount answers root only.
   if (mount.user && *mount.user != ::geteuid() && ::geteuid() != 0) {
     return {ErrorCode::kNotPermitted,
             fmt::format("permission denied: user {} mounted {}, and only that user and root can "
@@ -137,7 +137,8 @@ struct Found {
   std::string path;  ///< Absolute, inside the mount.
 };
 
-/// Finds the mount of `path` and checks its user. The file system may be any FUSE file system.
+/// Finds the mount of `path` and checks the mount's user. The file system may be any FUSE file
+/// system.
 Result<Found> find_entry(const std::string& path) {
   const auto table = read_mount_table();
   const std::string by_name = absolute_by_name(path);
@@ -178,7 +179,8 @@ Error dead_daemon(const MountEntry& mount) {
 Result<std::string> claimed_repository(const MountEntry& mount, const std::string& path) {
   VARVE_TRY_ASSIGN(OwnAttribute claimed, attribute(mount, "user.varve.repository"));
   if (is_dead(claimed)) {
-    // The option subtype= gives Varve's mounts other types, but their source is the repository.
+    // The option subtype= changes the type of a Varve mount, but the source is still the
+    // repository.
     const bool ours = mount.type == kFileSystemType || is_repository(mount.source);
     return ours ? dead_daemon(mount) : not_in_a_mount(path);
   }
@@ -260,8 +262,7 @@ Result<MountedThere> find_mounted_on(const std::string& directory) {
 
 namespace {
 
-/// Returns whether a mount whose source is a place in an object store says that it shows a
-/// repository.
+/// Returns whether a mount with a place in an object store as source claims to show `repository`.
 bool claims(const MountEntry& mount, const std::string& repository) {
   if (mount.type != kFileSystemType || !names_store(mount.source)) return false;
   const auto claimed = attribute(mount, "user.varve.repository");

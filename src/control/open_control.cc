@@ -22,8 +22,8 @@ Result<Control> control_to_read(const std::string& path, const OpenOptions& opti
                                                  *std::move(client), std::move(repository)));
 }
 
-// A daemon needs no key. But a key that the user names must fit, and be of an encrypted repository:
-// otherwise this is another repository than the user means.
+// A daemon needs no key. But a key named by the user must fit, and the repository must be
+// encrypted: otherwise the user means another repository.
 Result<void> check_given_key(const std::string& path, const OpenOptions& options) {
   if (!options.encrypted_only) return {};
   VARVE_TRY_ASSIGN(const auto encryption, read_encryption(path, options.trust_owner));

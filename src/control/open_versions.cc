@@ -6,7 +6,7 @@
 namespace varve::control {
 
 namespace {
-// Better sizes are not worth a long wait for a daemon that is stopped.
+// Present sizes are not worth a long wait for a stopped daemon.
 constexpr ClientPatience kPatience{std::chrono::seconds(5), std::chrono::seconds(1)};
 }  // namespace
 

@@ -26,7 +26,7 @@ bool is_stopped(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string line;
   std::getline(file, line);
-  // proc(5): the state follows the name, which is in parentheses and may contain any byte.
+  // proc(5): the state follows the name in parentheses. The name may contain any byte.
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos || name_end + 2 >= line.size()) return false;
   const char state = line[name_end + 2];

@@ -55,7 +55,7 @@ Error no_folder(const std::string& place, const std::string& memory) {
                       place, place, place, base::nearest_name_hint(place, known_places(memory)))};
 }
 
-/// Returns the folder to use; "" if there is none.
+/// Returns the folder to use; "" if `known` is empty.
 Result<std::string> choose(const std::string& place, const std::vector<StoreFolder>& known) {
   if (known.empty()) return std::string();
   std::string names;
@@ -71,7 +71,7 @@ Result<std::string> choose(const std::string& place, const std::vector<StoreFold
                fmt::format("several folders belong to {}; name one of them: {}", place, names));
 }
 
-/// Returns the user's cache folder; "" if there is none.
+/// Returns the user's cache folder; "" if there is no cache folder.
 std::string cache_folder() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && *cache == '/') return cache;
@@ -80,7 +80,7 @@ std::string cache_folder() {
   return home.empty() ? home : home + "/.cache";
 }
 
-/// Returns a name that people recognize, and that no other place has.
+/// Returns a recognizable name, unique to the place.
 std::string name_for(const std::string& place) {
   std::string readable;
   for (const char c : place.substr(std::string_view("s3://").size())) {
@@ -119,7 +119,7 @@ Result<std::string> attach_in_cache(const std::string& place, const PlaceUse& us
     }
     const auto made = attach_to_store({.place = place}, folder, use.options(folder));
     if (made) return folder;
-    // Another process is attaching it.
+    // Another process is attaching the folder.
     const bool waits =
         made.error().code() == ErrorCode::kLocked || made.error().code() == ErrorCode::kExists;
     if (!waits || pauses == kAttachPausesMax) return made.error();

@@ -55,7 +55,7 @@ std::string_view name_in(const Table& table, Value value) {
   return place == table.end() ? std::string_view("?") : place->second;
 }
 
-/// The members of RepositoryStats and their JSON names, for both directions.
+/// The members of RepositoryStats with the JSON names, for encoding and decoding.
 constexpr std::array<std::pair<const char*, std::uint64_t RepositoryStats::*>, 13> kStats = {{
     {"series", &RepositoryStats::series},
     {"versions_sealed", &RepositoryStats::versions_sealed},
@@ -94,7 +94,7 @@ constexpr std::array<std::pair<const char*, std::uint32_t ArrangeSettings::*>, 5
     {"parity_percent", &ArrangeSettings::parity_percent},
 }};
 
-/// Converts a structure of numbers to JSON, by the table of its members.
+/// Converts a structure of numbers to JSON, by the table of the structure's members.
 template <typename Table, typename Structure>
 Json numbers_to_json(const Table& table, const Structure& values) {
   Json object = Json::object();
@@ -410,7 +410,7 @@ Result<Reply> decode_reply(std::string_view line) {
     const std::string message = fields.text("message");
     const auto code = std::ranges::find(kCodes, name, &decltype(kCodes)::value_type::second);
     if (!fields.ok()) return not_understood("reply");
-    // A newer daemon may have further codes; its message still says what happened.
+    // A newer daemon may send unknown codes, but the message still explains the error.
     reply.error = Error(code == kCodes.end() ? ErrorCode::kIo : code->first, message);
     return reply;
   }

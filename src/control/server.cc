@@ -203,8 +203,8 @@ void Server::admit(base::UniqueFd socket) {
   connection.deadline = Clock::now() + limits_.first_request;
 }
 
-/// Accepts and refuses waiting clients one at a time, with the reserve descriptor. Each client
-/// learns the reason; otherwise it would wait in the queue.
+/// Accepts and refuses waiting clients, one client at a time, with the reserve descriptor. A
+/// refused client learns the reason; otherwise the client would wait in the queue.
 void Server::refuse_for_descriptors() {
   for (int i = 0; i < 64; ++i) {
     reserve_.reset();
@@ -224,7 +224,7 @@ void Server::collect_answered() {
   for (Connection& connection : connections_) {
     if (!connection.worker.joinable()) continue;
     {
-      // A worker that holds the lock is sending, and nudges again afterwards.
+      // A worker with the lock is sending, and will nudge the loop again.
       const std::unique_lock lock(connection.sending, std::try_to_lock);
       if (!lock.owns_lock() || connection.state == State::kWorking) continue;
     }
@@ -250,7 +250,7 @@ void Server::receive(Connection& connection) {
 
 /// Serves each complete request in the buffer.
 void Server::serve_received(Connection& connection) {
-  // Only the worker may use `state` while it runs.
+  // A running worker has sole use of `state`.
   while (!connection.worker.joinable() && connection.state == State::kIdle) {
     const std::size_t end = connection.received.find('\n');
     if (end == std::string::npos) break;
@@ -264,10 +264,10 @@ void Server::serve_received(Connection& connection) {
   }
 }
 
-/// Answers simple requests at once; starts a worker for others.
+/// Answers simple requests at once; starts a worker for all others.
 void Server::serve(Connection& connection, const std::string& line) {
   connection.deadline = Clock::now() + limits_.idle;
-  // If the command has closed the connection, its request must not run.
+  // A request on a closed connection must not run.
   if (readable_or_closed(connection.socket.get(), POLLRDHUP)) {
     connection.state = State::kBroken;
     return;
@@ -337,7 +337,7 @@ void Server::send_heartbeats(Clock::time_point now) {
   for (Connection& connection : connections_) {
     if (!connection.worker.joinable() || now < connection.next_heartbeat) continue;
     connection.next_heartbeat = now + limits_.heartbeat;
-    // A worker that is sending holds the lock, and its data is a sign of life too.
+    // A worker with the lock is sending, and the data is a sign of life too.
     const std::unique_lock lock(connection.sending, std::try_to_lock);
     if (!lock.owns_lock() || connection.state != State::kWorking) continue;
     Reply reply;

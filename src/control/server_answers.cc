@@ -37,7 +37,7 @@ class Teller {
     const std::lock_guard lock(sending_);
     const auto sent = send_line_now(socket_, encode(so_far));
     // A client that reads too slowly may miss progress reports. A partly sent line ends the
-    // connection. `cancelled` detects that a client has disconnected.
+    // connection. `cancelled` detects a disconnected client.
     if (!sent && sent.error().code() != ErrorCode::kBusy) ::shutdown(socket_, SHUT_RDWR);
   }
 

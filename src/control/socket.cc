@@ -275,7 +275,7 @@ Result<void> send_line_with(int socket, std::string_view line, int passed,
 
 Result<std::optional<std::size_t>> receive_with(int socket, std::span<char> out,
                                                 base::UniqueFd& passed) {
-  constexpr std::size_t kPassedMax = 4;  // Others are closed by the kernel.
+  constexpr std::size_t kPassedMax = 4;  // The kernel closes any further descriptors.
   iovec part = {.iov_base = out.data(), .iov_len = out.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kPassedMax * sizeof(int))> control{};
   msghdr message{};

@@ -26,7 +26,7 @@ namespace varve::control {
 namespace {
 
 constexpr std::size_t kFileBytesMax = 1 << 20;
-// Less than a request waits for the store, so that the message is about the command.
+// Shorter than a request's wait for the store, so that the error message names the command.
 constexpr std::chrono::seconds kCommandLimit{45};
 
 /// The settings of one section.
@@ -51,7 +51,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-/// Returns the path of a file of AWS: of the environment, or in the home directory.
+/// Returns the path of a file of AWS: from the environment, or in the home directory.
 std::string aws_file(const char* variable, const char* name) {
   auto path = environment(variable);
   const auto home = environment("HOME");
@@ -59,7 +59,7 @@ std::string aws_file(const char* variable, const char* name) {
   return path;
 }
 
-/// Returns the file's bytes; nullopt if there is none.
+/// Returns the file's bytes; nullopt if the file does not exist.
 Result<std::optional<std::string>> read_aws_file(const std::string& path) {
   if (path.empty()) return std::optional<std::string>();
   const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
@@ -79,8 +79,8 @@ Result<std::optional<std::string>> read_aws_file(const std::string& path) {
   return std::optional(std::move(text));
 }
 
-/// Returns the settings below "[section]"; nullopt if there is no such line. Indented lines belong
-/// to nested settings, which Varve does not use.
+/// Returns the settings below "[section]"; nullopt without such a line. Indented lines belong to
+/// nested settings, unused by Varve.
 std::optional<Settings> section_of(std::string_view text, std::string_view section) {
   std::optional<Settings> found;
   bool is_inside = false;
@@ -105,7 +105,7 @@ std::optional<Settings> section_of(std::string_view text, std::string_view secti
   return found;
 }
 
-/// Returns the settings of a profile: those of the file with credentials, then those of the other.
+/// Returns the settings of a profile. The credentials file takes precedence over the config file.
 Result<Settings> profile_settings(const std::string& named) {
   const auto profile = first_of({named, environment("AWS_PROFILE"), "default"});
   VARVE_TRY_ASSIGN(const auto credentials,
@@ -132,7 +132,7 @@ std::string setting(const Settings& settings, const std::string& name) {
 
 Result<StoreCredentials> credentials_of(const std::string& id, const std::string& secret,
                                         std::string token) {
-  // The name and the token are sent in headers, which a line feed would end.
+  // The id and the token are sent in HTTP headers, and a line feed would end a header.
   const auto is_plain = [](char c) { return c > ' ' && c <= '~'; };
   if (!std::ranges::all_of(id, is_plain) || !std::ranges::all_of(token, is_plain)) {
     return Error(ErrorCode::kInvalid,

@@ -22,7 +22,7 @@ std::optional<DirectoryIdentity> directory_from(const Json& object) {
 
 Json texts_to_json(const std::vector<std::string>& texts) {
   Json list = Json::array();
-  // A text that is no plain string is an array, so each is in an object.
+  // text_to_json() returns a string or an array, so an object wraps each text.
   for (const std::string& text : texts) list.push_back({{"text", text_to_json(text)}});
   return list;
 }
@@ -38,7 +38,7 @@ std::optional<std::vector<std::string>> texts_from(const Json& list) {
   return texts;
 }
 
-/// Reads a list of texts that may be missing. Returns false if it is no such list.
+/// Reads an optional list of texts. Returns false if the member is no list of texts.
 bool take_texts(const Json& object, const char* name, std::vector<std::string>& texts) {
   const Json* const list = object.find(name);
   if (list == nullptr) return true;
@@ -48,8 +48,8 @@ bool take_texts(const Json& object, const char* name, std::vector<std::string>& 
   return true;
 }
 
-/// Reads the members that both kinds of stores may have. Returns false if one is not valid. Older
-/// clients know no guard.
+/// Reads the optional members of both kinds of stores. Returns false if a member is not valid.
+/// Older clients send no `guard`.
 bool take_choices(const Json& object, Fields& fields, StoreTask& task) {
   if (fields.has("guard")) task.guard = fields.flag("guard");
   if (object.find("time") != nullptr) {

@@ -30,7 +30,7 @@ std::uint64_t mount_namespace() {
   return ::stat("/proc/self/ns/mnt", &status) == 0 ? status.st_ino : 0;
 }
 
-/// Cuts a list of messages, and adds one that says so.
+/// Truncates a list of messages, and adds a message with the number of dropped messages.
 void shorten(std::vector<std::string>& messages) {
   std::size_t bytes = 0;
   std::size_t kept = 0;
@@ -119,8 +119,8 @@ class LocalControl::Storing {
   bool is_alone_ = false;
 };
 
-// A command that was interrupted leaves a store that takes a moment to end. Two stores at once
-// would change the same files.
+// The store of an interrupted command takes a moment to end. Two concurrent stores would change the
+// same files.
 Result<StoreTaskReply> LocalControl::store(
     const StoreTask& task, const StopRequest& stop,
     const std::function<void(const TransferProgress&)>& progress) {

@@ -21,17 +21,17 @@ namespace {
 
 constexpr std::size_t kLineBytesMax = 1024;
 
-// Signals that end a process unless it handles them.
+// Signals whose default action ends the process.
 constexpr std::array kEndings{SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,   SIGBUS,
                               SIGFPE,  SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM,   SIGTERM,
                               SIGXCPU, SIGXFSZ, SIGPROF, SIGPOLL, SIGSYS,  SIGVTALRM, SIGPWR};
 
 void print(const std::string& text) {
-  // A terminal that is gone shows as a failed read.
+  // A vanished terminal shows as a failed read.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
-/// The prompt that waits for input. A handler of a signal has no other way to find it.
+/// The prompt in progress, global because a signal handler has no other access.
 struct Prompt {
   int fd = -1;
   termios before{};
@@ -39,7 +39,7 @@ struct Prompt {
   const std::string* text = nullptr;
 };
 Prompt g_prompt;
-std::atomic<bool> g_waits{false};       // Guards g_prompt: it does not change while this is true.
+std::atomic<bool> g_waits{false};       // Guards g_prompt, which does not change while true.
 std::atomic<bool> g_asks_again{false};  // Set after a stop: the user types from the beginning.
 
 void on_stop(int signal);
@@ -52,8 +52,8 @@ void set_handler(int signal, void (*handler)(int)) {
   ::sigaction(signal, &action, nullptr);
 }
 
-// The handlers call only functions that are safe in one. The signal is blocked while its handler
-// runs, and has its default effect when the handler returns.
+// The handlers call only async-signal-safe functions. A signal is blocked while its handler runs,
+// and has the default effect when the handler returns.
 void on_ending(int signal) {
   show_typed_text();
   set_handler(signal, SIG_DFL);
@@ -77,8 +77,8 @@ void on_continue(int /*signal*/) {
   errno = error;
 }
 
-/// Handles signals while a prompt waits, and restores their former handlers. Leaves alone those
-/// that the process ignores or handles itself.
+/// Handles signals while a prompt waits, and restores the former handlers. Leaves alone signals
+/// ignored or handled by the process.
 class PromptSignals {
  public:
   PromptSignals() {
@@ -103,8 +103,8 @@ class PromptSignals {
   std::vector<std::pair<int, struct sigaction>> former_;
 };
 
-/// Turns off the echo, the editing of lines and the signals of a terminal until it is destroyed, or
-/// until a signal ends or stops the process.
+/// Turns off the echo, the line editing and the signals of a terminal until destroyed, or until a
+/// signal ends or stops the process.
 class HiddenInput {
  public:
   HiddenInput(int fd, const std::string& prompt) : fd_(fd) {
@@ -124,7 +124,7 @@ class HiddenInput {
   ~HiddenInput() {
     if (works_) ::tcsetattr(fd_, TCSAFLUSH, &before_);
     g_waits.store(false);
-    // on_continue() may have come between.
+    // on_continue() may have hidden the input in between.
     if (works_) ::tcsetattr(fd_, TCSANOW, &before_);
     signals_.reset();
   }
@@ -157,7 +157,7 @@ Result<std::size_t> read_line(int terminal, std::span<std::byte> out) {
       return Error(ErrorCode::kInterrupted, "no passphrase was given");
     }
     if (typed == kCtrlBackslash || typed == kCtrlZ) {
-      // As the terminal would do it. After a stop, on_continue() asks again.
+      // As the terminal would do. After a stop, on_continue() asks again.
       ::kill(0, typed == kCtrlZ ? SIGTSTP : SIGQUIT);
       continue;
     }
@@ -192,7 +192,7 @@ base::UniqueFd open_terminal() {
       (S_ISFIFO(input.st_mode) || S_ISREG(input.st_mode) || S_ISSOCK(input.st_mode));
   if (!has_data || ::isatty(STDERR_FILENO) == 0) return {};
   base::UniqueFd terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC));
-  // A process in the background would be stopped.
+  // Reading would stop a process in the background.
   if (terminal.valid() && ::tcgetpgrp(terminal.get()) != ::getpgrp()) return {};
   return terminal;
 }

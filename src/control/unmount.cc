@@ -41,11 +41,11 @@ using Clock = std::chrono::steady_clock;
 /// after the last close(2). A program that inspects each new mount may also hold it briefly.
 constexpr std::chrono::milliseconds kBusyPatience{1'500};
 constexpr std::chrono::milliseconds kBusyPause{50};
-/// Time after which the user is told about the wait for the daemon, and between two looks at its
+/// Time before the user is told about the wait for the daemon, and between two checks of the
 /// reason.
 constexpr std::chrono::milliseconds kLongWait{3'000};
 constexpr std::chrono::milliseconds kLookAgain{1'000};
-/// Bytes of what fusermount3 says that count.
+/// Bytes read of fusermount3's messages.
 constexpr std::size_t kTextMax = 1024;
 
 Error busy(const std::string& mount_point) {
@@ -55,7 +55,7 @@ Error busy(const std::string& mount_point) {
                       mount_point, mount_point)};
 }
 
-/// Reads the start of what a child process writes, until it closes the pipe.
+/// Reads the start of a child's output, until the child closes the pipe.
 std::string read_text(int pipe) {
   std::string text;
   char part[512];
@@ -144,7 +144,7 @@ Result<void> wait_for_end(const base::UniqueFd& fd, const MountedThere& there,
   while (::poll(&wait, 1, kLook_ms) <= 0) {
     const Clock::time_point now = Clock::now();
     if (!choices.waits_for_store && there.is_confirmed) {
-      // The first one may come while the daemon still serves, and only end that.
+      // The first signal may arrive while the daemon still serves, and then only ends the serving.
       ::syscall(SYS_pidfd_send_signal, fd.get(), SIGTERM, nullptr, 0);
     }
     if (now >= look_at && choices.takes_long) {
@@ -181,7 +181,7 @@ Result<std::string> mount_point_of(const std::string& path) {
   return mounts.front().mount_point;
 }
 
-/// Tells the user about a long wait before umount(2), unless the thread is stopped before.
+/// Tells the user about a long wait before umount(2), unless the thread is stopped early.
 std::jthread tell_later(const MountedThere& there, const UnmountChoices& choices) try {
   if (!choices.takes_long) return {};
   return std::jthread([&](const std::stop_token& stop) {
@@ -196,8 +196,8 @@ std::jthread tell_later(const MountedThere& there, const UnmountChoices& choices
   return {};  // No thread: nothing is told.
 }
 
-/// Asks the daemon to make open versions durable before umount(2): it cannot refuse umount(2), and
-/// no command sees its last error.
+/// Asks the daemon to make open versions durable before umount(2): the daemon cannot refuse
+/// umount(2), and no command sees the daemon's last error.
 Result<void> make_durable(const MountedThere& there, const UnmountChoices& choices) {
   if (there.read_only) return {};
   const auto telling = tell_later(there, choices);
@@ -209,7 +209,7 @@ Result<void> make_durable(const MountedThere& there, const UnmountChoices& choic
         "not unmounted, because the daemon did not confirm that open versions are durable; use "
         "--force to unmount without that");
   }
-  // This is a read-only mount, and another daemon writes.
+  // A read-only mount beside the mount of a writing daemon.
   if (client->identity().mount_device != there.mount.device) return {};
   auto synced = client->sync();
   // An older daemon does not know the request.
