@@ -10,16 +10,16 @@
 
 namespace varve::cli {
 
-/// An archive being written. A new file gets its name in finish(), so that an incomplete archive
-/// cannot be mistaken for a complete one, and a file that it replaces stays until then. Unless
+/// An archive being written. A new file gets the final name in finish(), so that an incomplete
+/// archive cannot pass for a complete archive. A replaced file stays until finish(). Unless
 /// finish() succeeds, the destructor removes the new file.
 class ArchiveFile {
  public:
-  /// Opens what `path` names:
-  /// - "-", /dev/stdout and /dev/fd/N: a descriptor that this process already has;
+  /// Opens the output named by `path`:
+  /// - "-", /dev/stdout and /dev/fd/N: an open descriptor of the calling process;
   /// - an existing FIFO or device;
-  /// - anything else: a new file with mode 0600. `force` replaces an existing file.
-  /// Never follows a symbolic link at the end of `path`. Makes no file in a repository, nor in
+  /// - any other path: a new file with mode 0600. `force` replaces an existing file.
+  /// Never follows a symbolic link at the end of `path`. Creates no file in a repository, nor in
   /// `own_folders`.
   /// Errors: kExists, kInvalid (a terminal or a repository), kIo.
   [[nodiscard]] static Result<ArchiveFile> open(const std::string& path, bool force,
@@ -32,7 +32,7 @@ class ArchiveFile {
   ~ArchiveFile();
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// Syncs the file to disk, closes it and gives it its name.
+  /// Syncs the file to disk, closes the file and gives the file the final name.
   /// Errors: kExists if another program has created a file of this name and `force` was not given.
   [[nodiscard]] Result<void> finish();
 

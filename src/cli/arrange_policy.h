@@ -10,10 +10,10 @@
 
 namespace varve::cli {
 
-/// Returns the help text of an option that takes a policy.
+/// Returns the help text of an option for a policy.
 [[nodiscard]] std::string policy_help();
 
-/// Returns the policy of this name.
+/// Returns the named policy.
 /// Errors: kInvalid, with the possible names.
 [[nodiscard]] Result<ArrangePolicyKind> parse_policy(std::string_view name);
 

@@ -15,7 +15,7 @@ enum class Checked : std::uint8_t {
   kFiles,     ///< Only files, as check_outer() does.
 };
 
-/// Prints the damaged places with the files that they affect, then the sums of this scope.
+/// Prints the damaged places with the affected files, then the sums of the scope.
 void print_check_report(const CheckReport& report, bool json, const Context& context,
                         Checked checked = Checked::kVersions);
 

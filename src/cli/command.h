@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that all commands of `varve` share: registration, exit codes, messages.
 //
-// A command lives in its own cmd_NAME.cc and offers add_NAME_command(). That function declares the
-// command, its options and the function that does its work. main() calls that function after
-// parsing the whole command line. Its result is the exit code of the process:
+// A command lives in a file cmd_NAME.cc and offers add_NAME_command(). add_NAME_command() declares
+// the command, the options and the function for the command's work. main() calls the function after
+// parsing the whole command line. The function returns the exit code of the process:
 //
 //   void add_mount_command(CommandLine& line, const Context& context) {
 //     auto options = std::make_shared<Options>();
@@ -40,8 +40,8 @@ inline constexpr int kExitUsage = 2;
 /// Done, but not completely: some files or versions are left.
 inline constexpr int kExitIncomplete = 3;
 inline constexpr int kExitNoRepository = 10;  ///< The folder is not a repository.
-inline constexpr int kExitLocked = 11;        ///< Another process writes to it.
-inline constexpr int kExitWrongKey = 12;  ///< No key, or a wrong one, of an encrypted repository.
+inline constexpr int kExitLocked = 11;        ///< Another process writes to the repository.
+inline constexpr int kExitWrongKey = 12;  ///< No key, or a wrong key, for an encrypted repository.
 /// The source of a store is empty, or has lost most of its content; nothing was stored.
 inline constexpr int kExitRefused = 13;
 inline constexpr int kExitInterrupted = 130;  ///< The user asked to stop.
@@ -51,7 +51,7 @@ struct Context {
   bool quiet = false;                         ///< -q: errors only.
   int verbosity = 0;                          ///< Number of -v options.
   bool has_key = false;                       ///< The command line names a key.
-  Instance instance{};                        ///< -R: what the file says; empty without it.
+  Instance instance{};                        ///< -R: the content of the file; empty without -R.
   std::vector<std::string> stored_command{};  ///< See take_stored_command().
 };
 
@@ -89,16 +89,17 @@ struct Positional {
 };
 
 /// Fills in VARVE_REPO where a command line leaves out the repository. `positionals` are the
-/// required arguments in order, REPO first. If the last one is missing and VARVE_REPO is set, moves
-/// all one place on and sets the first to VARVE_REPO. Then fills in Positional::otherwise.
-/// Errors: kInvalid if an argument is still missing, with its name.
+/// required arguments in order, REPO first. If the last argument is missing and VARVE_REPO is set,
+/// moves all arguments one place on and sets the first to VARVE_REPO. Then fills in
+/// Positional::otherwise.
+/// Errors: kInvalid if an argument is still missing, with the argument's name.
 [[nodiscard]] Result<void> take_words(std::initializer_list<Positional> positionals);
-/// Does as take_words(), and then replaces a place in an object store by its folder, as
+/// Does as take_words(), and then replaces a place in an object store by the place's folder, as
 /// use_folder_of_place() does.
 [[nodiscard]] Result<void> take_repository(std::initializer_list<Positional> positionals,
                                            control::Purpose purpose = control::Purpose::kChange);
 
-/// Returns the error for a command line that names no repository.
+/// Returns the error for a command line without a repository.
 [[nodiscard]] Error no_repository_named();
 
 void add_init_command(CommandLine& line, const Context& context);

@@ -19,25 +19,25 @@ struct DeletionFormat {
   bool dry_run = false;
   bool json = false;
   bool exact = false;
-  bool silent = false;  ///< -q: nothing about what was deleted.
+  bool silent = false;  ///< -q: no list of deleted versions.
 };
 
-/// Returns true if a deletion prints nothing about its success. A forecast is what was asked for.
+/// Returns true if a deletion prints nothing about success. A forecast is always printed.
 [[nodiscard]] inline bool is_silent(const Context& context, bool dry_run, bool json) {
   return context.quiet && !dry_run && !json;
 }
 
-/// Prints one version that was, or would be, deleted.
+/// Prints a deleted version; in a dry run, a version to delete.
 void print_deleted(const VersionInfo& version, const DeletionFormat& format);
 
-/// Prints an open version that was, or would be, dropped, with its size.
+/// Prints a dropped open version with its size; in a dry run, a version to drop.
 void print_discarded(const VersionInfo& version, const DeletionFormat& format);
 
-/// Prints the space that the deletion frees, or would free, in one series.
+/// Prints the space freed by the deletion, or in a dry run the forecast, in one series.
 void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
                     const DeletionFormat& format);
 
-/// Reports the versions that the deletion left in place, as JSON lines or on stderr.
+/// Reports the versions left in place by the deletion, as JSON lines or on stderr.
 void print_held(const SeriesInfo& series, const DeletionForecast& forecast,
                 const DeletionFormat& format);
 

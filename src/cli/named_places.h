@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the repository, and the things in it, that the words of a command line name.
+// Finds the repository, series and versions named by the words of a command line.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ namespace varve::cli {
 /// object store.
 [[nodiscard]] bool holds_repository(const std::string& path);
 
-/// Replaces a place in an object store by the folder of this machine that belongs to it. With
-/// kLook, attaches one if there is none. Errors: those of control::folder_of_place().
+/// Replaces a place in an object store by the local folder attached to the place. With kLook,
+/// attaches a new folder if needed. Errors: the errors of control::folder_of_place().
 [[nodiscard]] Result<void> use_folder_of_place(std::string& repository, control::Purpose purpose);
 
-/// Returns the error for a command line with the repository in another place than the first, if
-/// `first` is neither a repository nor a mount of one and one of the other words is a repository.
+/// Returns the error for a command line with the repository after the first word: `first` is
+/// neither a repository nor a mount of a repository, and another word is a repository.
 [[nodiscard]] std::optional<Error> swapped_words(const std::string& first,
                                                  const std::vector<std::string>& others);
 
@@ -36,7 +36,7 @@ struct NamedPlaces {
   std::vector<std::string> rest;  ///< Words after the places.
 };
 
-/// Finds the places that the words name. The words come as REPO PLACE…, as PLACE… of the repository
+/// Finds the places named by the words. The words come as REPO PLACE…, as PLACE… of the repository
 /// in VARVE_REPO, or as paths in a mount. REPO may be a place in an object store. At least `least`
 /// places are needed; words after the first `most` places are the rest. Errors: kInvalid if the
 /// places are in two repositories; otherwise as control::find_mounted().
@@ -57,11 +57,11 @@ void add_series_of(const Instance& instance, NamedPlaces& named);
 [[nodiscard]] Result<std::vector<SeriesInfo>> find_series(Repository& repository,
                                                           const std::vector<VersionPath>& places);
 
-/// Returns the one named version, sealed or open.
+/// Returns the named version, sealed or open.
 /// Errors: kInvalid unless `place` is SERIES/VERSION.
 [[nodiscard]] Result<VersionInfo> find_whole_version(Repository& repository,
                                                      const VersionPath& place);
-/// Returns the version as find_whole_version() does; an open one with its present sizes.
+/// Returns the version as find_whole_version() does; an open version with the present sizes.
 [[nodiscard]] Result<VersionInfo> find_any_version(Repository& repository,
                                                    control::OpenVersions& open_versions,
                                                    const VersionPath& place);

@@ -17,8 +17,7 @@ using control::Json;
 
 /// Writes to stdout; finish_output() reports any error.
 void print(std::string_view text);
-/// Prints one JSON line of a type that varve-json(5) describes. Replaces bytes that are not UTF-8
-/// by U+FFFD.
+/// Prints one JSON line of a type of varve-json(5). Replaces bytes that are not UTF-8 by U+FFFD.
 void print_json(const char* message_type, Json object);
 [[nodiscard]] Result<void> finish_output();
 
@@ -27,17 +26,17 @@ void print_json(const char* message_type, Json object);
 [[nodiscard]] std::string printable(std::string_view text);
 [[nodiscard]] bool is_utf8(std::string_view text);
 
-/// Sets `key` of `object` to a file name. If the name is not UTF-8, also sets KEY_hex to its bytes
-/// in hexadecimal.
+/// Sets `key` of `object` to a file name. For a name that is not UTF-8, also sets KEY_hex to the
+/// bytes of the name in hexadecimal.
 void put_name(Json& object, const std::string& key, const std::string& name);
 
-/// Sets `key` of `object` to a time as iso_time() writes it, and KEY_unix to its seconds.
+/// Sets `key` of `object` to a time in the form of iso_time(), and KEY_unix to the seconds.
 void put_time(Json& object, const std::string& key, const Timestamp& time);
 
 /// Returns the name for stdout: escaped for a terminal, unchanged for files and programs.
 [[nodiscard]] std::string name_text(const std::string& name);
 
-/// Returns what VersionInfo::problems, which must not be 0, tell of a version.
+/// Returns a description of a version's VersionInfo::problems, which must not be 0.
 [[nodiscard]] std::string problems_text(std::uint64_t problems);
 
 /// Returns "1.5 MiB", or the exact number.
@@ -48,7 +47,7 @@ void put_time(Json& object, const std::string& key, const Timestamp& time);
 [[nodiscard]] std::string time_text(const Timestamp& time);
 /// Returns the time in UTC with nanoseconds: "2026-03-01T12:30:00.000000001Z".
 [[nodiscard]] std::string iso_time(const Timestamp& time);
-/// Returns "drwxr-xr-x", as ls(1) writes it.
+/// Returns "drwxr-xr-x", as in ls(1).
 [[nodiscard]] std::string mode_text(std::uint32_t mode);
 
 /// Returns rows with columns padded to equal width. `alignment` has an 'l' or an 'r' for each
@@ -69,7 +68,7 @@ void put_version(Json& object, const VersionInfo& version);
 
 /// Returns "open since TIME, N entries".
 [[nodiscard]] std::string open_text(const VersionInfo& version);
-/// Returns one line on a version that was just sealed.
+/// Returns one line about a newly sealed version.
 [[nodiscard]] std::string version_summary(const VersionInfo& version);
 
 }  // namespace varve::cli

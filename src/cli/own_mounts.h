@@ -11,17 +11,18 @@
 
 namespace varve::cli {
 
-/// Returns the mount points of the repository in the directory: their entries are stored already.
+/// Returns the mount points of the repository in the directory. The repository already stores their
+/// entries.
 [[nodiscard]] std::vector<DirectoryIdentity> find_own_mounts(const std::string& repository,
                                                              const std::string& directory);
 
-/// Leaves out all directories in mounts of the repository, also where other mounts show a part of
-/// them: a version would be stored in itself.
-/// Errors: kInvalid if the directory is in such a mount.
+/// Leaves out all directories in mounts of the repository, even if visible through further mounts:
+/// a version would be stored in itself.
+/// Errors: kInvalid if the directory is in a mount of the repository.
 [[nodiscard]] Result<void> leave_mounts_out(const std::string& repository,
                                             control::StoreTask& task);
 
-/// Refuses an open file in a mount of the repository: its daemon would wait for itself.
+/// Refuses an open file in a mount of the repository: the daemon would wait for itself.
 /// Errors: kInvalid.
 [[nodiscard]] Result<void> check_outside_mounts(const std::string& repository, int descriptor);
 

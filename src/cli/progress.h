@@ -9,20 +9,20 @@
 
 namespace varve::cli {
 
-/// The state of a command that takes long.
+/// The state of a long command.
 struct ProgressState {
   std::uint64_t bytes_done = 0;
   std::uint64_t bytes_total = 0;  ///< 0 if unknown.
   std::uint64_t files = 0;        ///< 0 is not shown.
 };
 
-/// Returns one line about a command that has run for `seconds`, with the remaining time unless the
-/// command began less than two seconds ago: its speed is not known until then.
+/// Returns one line about a command running for `seconds`, with the remaining time unless the
+/// command began less than two seconds ago: the speed is unknown until then.
 [[nodiscard]] std::string progress_text(const std::string& verb, const ProgressState& state,
                                         double seconds);
 
-/// Shows the progress of a command on stderr: on a terminal as one line that it redraws, otherwise
-/// as one line each second. Thread-safe.
+/// Shows the progress of a command on stderr: on a terminal as a redrawn line, otherwise as a new
+/// line each second. Thread-safe.
 class Progress {
  public:
   /// With `shown` false, only print_line() writes.
@@ -35,7 +35,7 @@ class Progress {
   /// Sets the present state. `bytes_total` is 0 if unknown; a `files` of 0 is not shown. Draws at
   /// most ten times a second.
   void update(std::uint64_t bytes_done, std::uint64_t bytes_total, std::uint64_t files);
-  /// Prints the present state as a line that stays.
+  /// Prints the present state as a permanent line.
   void print_line();
   /// Removes the redrawn line, to make room for messages.
   void clear();

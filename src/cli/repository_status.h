@@ -24,65 +24,65 @@ enum class Health : std::uint8_t { kOk = 0, kWarning = 1, kCritical = 2 };
 /// Returns "OK", "WARNING" or "CRITICAL".
 [[nodiscard]] const char* name_of(Health health);
 
-/// One series, as `varve status` sees it.
+/// The state of a series for `varve status`.
 struct SeriesStatus {
   std::string name;
-  std::uint64_t versions = 0;         ///< Sealed ones.
+  std::uint64_t versions = 0;         ///< Sealed versions.
   std::optional<VersionInfo> newest;  ///< The newest sealed version.
   std::vector<VersionInfo> open;
   ArrangingDebt debt;
-  std::uint64_t unreplicated = 0;          ///< Sealed versions that the object store lacks.
+  std::uint64_t unreplicated = 0;          ///< Sealed versions absent from the object store.
   std::uint64_t versions_with_losses = 0;  ///< Sealed versions with lost files.
-  std::string lost_version{};              ///< The newest of them.
-  LostFiles lost{};                        ///< Its lost files.
-  std::optional<RefusedStore> refused{};   ///< As Repository::refused_store() returns it.
+  std::string lost_version{};              ///< The newest version with losses.
+  LostFiles lost{};                        ///< Lost files of `lost_version`.
+  std::optional<RefusedStore> refused{};   ///< Result of Repository::refused_store().
 };
 
-/// A repository, as `varve status` sees it.
+/// The state of a repository for `varve status`.
 struct RepositoryStatus {
   std::vector<SeriesStatus> series;
-  std::vector<EarlierCheck> checks;  ///< As Repository::earlier_checks() returns them.
+  std::vector<EarlierCheck> checks;  ///< Result of Repository::earlier_checks().
   bool has_older_catalog = false;    ///< See Repository::has_older_catalog().
   SpaceInfo space;
   std::optional<std::uint64_t> sequence{};  ///< See Repository::sequence().
   Timestamp now;
   std::optional<ReplicationInfo> replication{};  ///< nullopt without an object store.
   std::optional<StoreUsage> store_usage{};       ///< As `replication`.
-  UnreplicatedChanges changes{};                 ///< Changes that the object store lacks.
-  StagedData staged{};                           ///< As varve::staged_data() returns it.
+  UnreplicatedChanges changes{};                 ///< Changes absent from the object store.
+  StagedData staged{};                           ///< Result of varve::staged_data().
   std::optional<StoreLease> lease{};             ///< nullopt if no writer is known.
 };
 
-/// The limits that the user has set.
+/// The limits set by the user.
 struct StatusLimits {
   std::optional<std::uint64_t> age_s;        ///< Largest age of a series' newest version, seconds.
   std::optional<std::uint64_t> check_age_s;  ///< Largest age of a check of all data, seconds.
   std::uint64_t free_bytes = 0;              ///< Least free space.
 };
 
-/// One reason for attention.
+/// A reason for attention.
 struct Concern {
   Health health = Health::kOk;
-  std::string text;  ///< One line, and what to do.
+  std::string text;  ///< One line, with advice.
 };
 
-/// Returns the reasons for attention, the gravest first; none if all is well.
+/// Returns the reasons for attention, the gravest reason first; none if all is well.
 [[nodiscard]] std::vector<Concern> find_concerns(const RepositoryStatus& status,
                                                  const StatusLimits& limits);
 
-/// Sets what `status` has on lost files. SeriesStatus::newest must be set.
-/// Errors: the common ones.
+/// Sets the members of `status` about lost files. SeriesStatus::newest must be set.
+/// Errors: the common errors.
 [[nodiscard]] Result<void> look_at_losses(Repository& repository, SeriesId series,
                                           SeriesStatus& status);
 
 /// Returns the word for the reason in JSON and metrics: "empty" or "shrunk".
 [[nodiscard]] const char* name_of(RefusalReason reason);
 
-/// Returns how many seconds ago the time was; 0 if it is in the future.
+/// Returns the seconds from `time` to `now`; 0 if `time` is in the future.
 [[nodiscard]] std::uint64_t seconds_since(const Timestamp& time, const Timestamp& now);
-/// Returns "5 h", the largest unit of which there are at least two, rounded down.
+/// Returns the age in the largest unit with a count of at least two, rounded down, such as "5 h".
 [[nodiscard]] std::string age_text(std::uint64_t seconds);
-/// Returns the most thorough check of all data that ended last, or nullptr if there is none.
+/// Returns the most thorough check of all data that ended last, or nullptr without a check.
 [[nodiscard]] const EarlierCheck* newest_data_check(const std::vector<EarlierCheck>& checks);
 
 }  // namespace varve::cli

@@ -13,8 +13,8 @@
 
 namespace varve::cli {
 
-/// Removes the settings from the end of `words`, and returns them. A word is a setting if it has a
-/// `=` without a slash before it.
+/// Removes the settings from the end of `words`, and returns the settings. A word is a setting if
+/// the word has a `=` without a slash before the `=`.
 [[nodiscard]] std::vector<std::string> take_setting_words(std::vector<std::string>& words);
 
 /// The settings in the words.
@@ -28,8 +28,8 @@ struct SettingChanges {
 };
 
 /// Parses words of the form KEY=VALUE.
-/// Errors: kUsage for an unknown key or value, and for a key that is given twice; the message
-/// lists the valid ones.
+/// Errors: kUsage for an unknown key or value, and for a repeated key; the message lists the valid
+/// keys or values.
 [[nodiscard]] Result<SettingChanges> parse_setting_words(const std::vector<std::string>& words);
 
 }  // namespace varve::cli

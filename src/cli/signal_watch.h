@@ -10,19 +10,19 @@
 
 namespace varve::cli {
 
-/// Handles SIGINT, SIGTERM, SIGHUP and SIGUSR1 of the process, unless they are ignored. Blocks them
-/// while this object lives; a thread waits for them. Create it before any other thread, so that all
-/// threads inherit the mask.
+/// Handles SIGINT, SIGTERM, SIGHUP and SIGUSR1 of the process, except ignored signals. Blocks the
+/// signals during the SignalWatch's lifetime; a thread waits for the signals. Create the
+/// SignalWatch before any other thread, so that all threads inherit the mask.
 class SignalWatch {
  public:
   struct Actions {
-    /// For SIGINT, SIGTERM and SIGHUP. A second one ends the process; see StopSignals.
+    /// Called at SIGINT, SIGTERM or SIGHUP. A second signal ends the process; see StopSignals.
     std::function<void()> stop;
-    std::function<void()> report;  ///< For SIGUSR1.
+    std::function<void()> report;  ///< Called at SIGUSR1.
   };
 
   explicit SignalWatch(Actions actions);
-  /// Ends the process at the first signal, for work that may end anywhere.
+  /// Ends the process at the first signal, for work that may end at any point.
   explicit SignalWatch(Progress& progress);
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;

@@ -7,17 +7,17 @@
 
 namespace varve::cli {
 
-/// Tells the signals apart that ask a process to stop. timeout(1) and some shells signal a process
-/// and then its group, so one request may arrive as two signals. A user who asks again, because the
-/// end takes too long, does so later. Async-signal-safe.
+/// Distinguishes repeated signals from repeated requests to stop. timeout(1) and some shells signal
+/// a process and then the process group, so one request may arrive as two signals. An impatient
+/// user asks again later. Async-signal-safe.
 class StopSignals {
  public:
   enum class Meaning : std::uint8_t {
-    kStop,  ///< The first signal: complete or undo what is under way.
+    kStop,  ///< The first signal: complete or undo the work under way.
     kEcho,  ///< Another signal of the same request.
     kEnd,   ///< A later request: end at once.
   };
-  /// Signals that follow the first one within this time are echoes.
+  /// Longest time from the first signal to an echo.
   static constexpr std::chrono::milliseconds kEchoMax{500};
 
   /// Returns the meaning of a signal that arrived at `now`.

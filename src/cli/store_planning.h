@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The changes that a store would make: `varve store --dry-run`.
+// The output of `varve store --dry-run`.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace varve::cli {
 
-/// Prints the changes that a store into the repository would make; as JSON with `json`. Returns the
-/// sums of the plan.
-/// Errors: those of open_to_read() and plan_store().
+/// Prints the changes of a planned store into the repository; as JSON with `json`. Returns the sums
+/// of the plan.
+/// Errors: the errors of open_to_read() and plan_store().
 [[nodiscard]] Result<TransferReport> print_plan(const std::string& repository,
                                                 const StoreRequest& request, bool json,
                                                 Progress& progress,

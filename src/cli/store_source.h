@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of `varve store` that choose what it stores.
+// The options of `varve store` for the choice of entries.
 #pragma once
 
 #include <string>
@@ -28,18 +28,19 @@ void add_source_options(Command& command, SourceArguments& arguments);
 /// Returns whether an option was given.
 [[nodiscard]] bool chooses_entries(const SourceArguments& arguments);
 
-/// Returns what the options leave out of `directory`. Reads the files that they name. A pattern
-/// that begins with the absolute path of `directory` becomes relative to the directory, unless the
-/// directory has an entry with that whole path. A stop ends the wait for the writer of a FIFO.
-/// Errors: kInterrupted after a stop; those of opening and reading the files; kInvalid for an
-/// absolute path outside of `directory`, and those of check_store_options().
+/// Returns the options of a store that leave out entries of `directory`. Reads the files named by
+/// the arguments. A pattern that begins with the absolute path of `directory` becomes relative to
+/// the directory, unless the directory has an entry with the whole path. A stop ends the wait for
+/// the writer of a FIFO.
+/// Errors: kInterrupted after a stop; the errors of opening and reading the files; kInvalid for an
+/// absolute path outside of `directory`; the errors of check_store_options().
 [[nodiscard]] Result<StoreOptions> read_source_options(const SourceArguments& arguments,
                                                        const std::string& directory,
                                                        const control::StopRequest& stop);
 
-/// Returns the path of a list relative to `directory`, which may be relative itself, without empty
-/// and "." components; "" for the directory. Both must be in the same form, absolute or not
-/// symlinked: the function resolves no symlinks.
+/// Returns the path of a list relative to `directory`, which may itself be relative, without empty
+/// and "." components; "" for the directory. `path` and `directory` must be in the same form,
+/// absolute or not symlinked: the function resolves no symlinks.
 /// Errors: kInvalid if the path is absolute and not below the directory.
 [[nodiscard]] Result<std::string> listed_path(std::string_view path, const std::string& directory);
 

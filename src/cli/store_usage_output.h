@@ -14,20 +14,20 @@ namespace varve::cli {
 /// The prices of a store.
 struct StorePrices {
   std::string currency = "USD";
-  std::map<std::string, double> per_1000{};  ///< By the kind of the request.
+  std::map<std::string, double> per_1000{};  ///< By kind of request.
   double stored_gb_month = 0;                ///< For 10^9 bytes and a month.
-  double received_gb = 0;                    ///< For 10^9 bytes that leave the store.
+  double received_gb = 0;                    ///< For 10^9 bytes read from the store.
 };
 
 /// Parses the text of a price table: lines KEY = NUMBER. Keys are put, get, list, remove, head and
 /// copy for 1,000 requests, stored for a GB and month, received for a GB; and currency = WORD.
-/// Lines that begin with # are comments; what is missing costs nothing.
-/// Errors: kInvalid for other lines, with their number.
+/// Lines that begin with # are comments; a missing price is 0.
+/// Errors: kInvalid for any other line, with the line number.
 [[nodiscard]] Result<StorePrices> parse_prices(std::string_view text);
-/// Reads the file of a price table. Errors: those of the file and of parse_prices().
+/// Reads the file of a price table. Errors: the errors of reading the file and of parse_prices().
 [[nodiscard]] Result<StorePrices> read_prices(const std::string& path);
 
-/// Prints what a repository uses of its object store. `prices` may be null.
+/// Prints the usage of the object store by a repository. `prices` may be null.
 void print_store_usage(const StoreUsage& usage, const StorePrices* prices, bool exact);
 void print_store_usage_json(const StoreUsage& usage, const StorePrices* prices);
 

@@ -13,17 +13,17 @@
 
 namespace varve::cli {
 
-/// Whether and how a command waits until an object store has what it sealed.
+/// Whether and how a command waits until an object store has the sealed versions.
 struct StoreWaits {
   bool wanted = true;           ///< False for --no-wait.
-  bool shows_progress = false;  ///< Shows the bytes that were sent, on a terminal.
-  /// Returns whether the user asked to stop. Commands that handle signals set it.
+  bool shows_progress = false;  ///< Shows the bytes sent, on a terminal.
+  /// Returns whether the user asked to stop. Set by commands that handle signals.
   std::function<bool()> stopped{};
 };
 
-/// The wait of one command. Tells the user about it, and ends it on request. Without
-/// StoreWaits::stopped, it handles SIGINT, SIGTERM and SIGHUP from the first call of goes_on() on:
-/// the first one ends the wait, a second one the process. For one thread.
+/// The wait of a command. Tells the user about the wait, and ends the wait on request. Without
+/// StoreWaits::stopped, handles SIGINT, SIGTERM and SIGHUP from the first call of goes_on() on: the
+/// first signal ends the wait, a second signal the process. For one thread.
 class StoreWaiting {
  public:
   explicit StoreWaiting(StoreWaits waits) : waits_(std::move(waits)) {}
@@ -36,7 +36,7 @@ class StoreWaiting {
   /// Returns whether the user asked to stop.
   [[nodiscard]] bool stopped() const;
 
-  /// Returns the part of OpenOptions that makes the closing of a repository wait so.
+  /// Returns the part of OpenOptions that makes closing a repository wait as `waits` says.
   [[nodiscard]] static StoreUse use(const StoreWaits& waits, StoreAccess access);
 
  private:
@@ -46,11 +46,11 @@ class StoreWaiting {
   bool began_ = false;
   bool has_told_ = false;
   std::chrono::steady_clock::time_point start_{};
-  std::map<int, struct sigaction> former_;  // What the signals did before.
+  std::map<int, struct sigaction> former_;  // Former actions of the signals.
   std::unique_ptr<Progress> progress_;
 };
 
-/// Returns the error of a wait that the user ended. `folder` is the repository's.
+/// Returns the error of a wait ended by the user. `folder`: the repository's folder.
 [[nodiscard]] Error wait_interrupted(const std::string& folder, const std::string& place);
 
 }  // namespace varve::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Downloads of `varve web`. Every one is an attachment that no browser shows or runs.
+// Downloads of `varve web`. Every download is an attachment, so browsers neither show nor run a
+// file.
 #pragma once
 
 #include "varve/repository.h"
@@ -9,14 +10,14 @@
 
 namespace varve::cli {
 
-/// Sends a regular file, or the range of it that the request wants.
+/// Sends a regular file, or the requested range of the file.
 /// Errors: as find_web_place(); kInvalid for another type of file. After a part was sent, damage
 /// ends the connection, and the browser reports the download as failed.
 [[nodiscard]] Result<void> send_file(Repository& repository, const web::Request& request,
                                      web::Exchange& exchange);
 
-/// Sends a directory or file as a tar archive, or as a zip archive. The archive is made while it is
-/// sent. Damage fails the download.
+/// Sends a directory or file as a tar archive, or as a zip archive. Streams the archive while
+/// writing. Damage fails the download.
 [[nodiscard]] Result<void> send_archive(Repository& repository, const web::Request& request,
                                         bool is_tar, web::Exchange& exchange);
 

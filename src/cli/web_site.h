@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answers of `varve web`: the page, what it shows as JSON, and downloads.
+// The answers of `varve web`: the page, the page's data as JSON, and downloads.
 #pragma once
 
 #include <atomic>
@@ -13,17 +13,17 @@
 
 namespace varve::cli {
 
-/// Number of downloads at the same time. Further ones are refused, so that slow ones leave threads
-/// for the page.
+/// Limit of concurrent downloads. Further downloads are refused, so that slow downloads leave
+/// threads for the page.
 inline constexpr std::size_t kDownloadsMax = web::kServerThreads - 4;
 
 /// Answers requests from a repository that is open for reading. Thread-safe.
 ///
-/// Nothing of a version reaches the browser as a page, a script or a style: names and texts are
-/// values in JSON, which the page's script shows as text, and files are attachments.
+/// No data of a version reaches the browser as a page, a script or a style: names and texts are
+/// values in JSON, shown as text by the page's script, and files are attachments.
 class WebSite {
  public:
-  /// Lifetime: `repository` must outlive the object.
+  /// Lifetime: `repository` must outlive the WebSite.
   explicit WebSite(Repository& repository) : repository_(repository) {}
 
   void answer(const web::Request& request, web::Exchange& exchange);
@@ -35,7 +35,7 @@ class WebSite {
   std::atomic<std::size_t> downloads_ = 0;
 };
 
-/// Sends the error with the HTTP status that fits it, unless an answer has begun.
+/// Sends the error with the fitting HTTP status, unless an answer has begun.
 void send_error(web::Exchange& exchange, const Error& error);
 
 }  // namespace varve::cli

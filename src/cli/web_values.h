@@ -17,19 +17,20 @@
 namespace varve::cli {
 
 /// Returns a number of the query.
-/// Errors: kInvalid if it is missing, malformed or above `most`.
+/// Errors: kInvalid if the number is missing, malformed or above `most`.
 [[nodiscard]] Result<std::uint64_t> web_number(const web::Request& request, const std::string& name,
                                                std::uint64_t most);
-/// Returns the series that the query names by the number `series`.
+/// Returns the series with the query's number `series`.
 /// Errors: kInvalid, kNotFound.
 [[nodiscard]] Result<SeriesInfo> web_series(Repository& repository, const web::Request& request);
-/// Returns `path` of the query without slashes at its ends or in a row.
+/// Returns `path` of the query without slashes at the ends or in a row.
 [[nodiscard]] std::string web_path(const web::Request& request);
 
-/// The version that a request names by `series` and `version`, which are numbers, and `path`.
+/// The version and path named by a request: `series` and `version` are numbers, and `path` is a
+/// path.
 struct WebPlace {
   std::shared_ptr<VersionReader> reader;
-  std::string path;  ///< Without slashes at its ends.
+  std::string path;  ///< Without slashes at the ends.
   SealedEntry entry;
 };
 /// Errors: kInvalid if a part of the query is missing or no number; kNotFound.
@@ -41,14 +42,15 @@ struct WebPlace {
 [[nodiscard]] control::Json version_value(const VersionInfo& version);
 /// `name` is the last component of the entry's path.
 [[nodiscard]] control::Json entry_value(std::string_view name, const SealedEntry& entry);
-/// Returns an entry of a list of paths, which the page shows and links to.
+/// Returns an entry of a list of paths, shown and linked by the page.
 [[nodiscard]] control::Json found_value(const std::string& path, const SealedEntry& entry);
-/// Puts the path behind which a list goes on as `behind`. A path too long for a request sets `cut`.
+/// Sets `behind` to the path where the next request continues a list. A path too long for a request
+/// sets `cut`.
 void put_place_to_go_on(control::Json& object, const std::string& path);
 
-/// Number of names that one answer looks at, about.
+/// Approximate limit of names visited for an answer.
 inline constexpr std::uint64_t kWebNamesMax = 100'000;
-/// Number of bytes of paths in one answer, about.
+/// Approximate limit of bytes of paths in an answer.
 inline constexpr std::size_t kWebPathBytesMax = std::size_t{1} << 18;
 
 /// Returns a path with each component in the form of percent_encode().
