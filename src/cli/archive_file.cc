@@ -26,7 +26,7 @@ Error already_exists(const std::string& path) {
   return {ErrorCode::kExists, path + " exists; --force replaces it"};
 }
 
-/// Returns the descriptor of this process that `path` names, such as the shell's >(command).
+/// Returns this process's descriptor named by `path`, such as the shell's >(command).
 std::optional<int> named_descriptor(std::string_view path) {
   constexpr std::string_view kFolder = "/dev/fd/";
   if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;

@@ -35,7 +35,7 @@ Result<ScrubReport> scrub(const PartOptions& options, const Context& context) {
   Progress progress("checking", shown);
   std::stop_source source;
   how.stop = source.get_token();
-  // After a stop, scrub() records its position.
+  // After a stop, scrub() records the position.
   const SignalWatch signals(
       {.stop = [&] { source.request_stop(); }, .report = [&] { progress.print_line(); }});
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));

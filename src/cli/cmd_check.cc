@@ -51,7 +51,7 @@ Result<unsigned> parse_percent(const std::string& text) {
   return percent;
 }
 
-/// Compares the object store of the repository with a list of its objects, if it is in one.
+/// Compares the object store of the repository, if any, with a list of the store's objects.
 Result<StoreCheck> look_at_store(const CheckArguments& options) {
   VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kLook));
   const auto info = replication_info(path, is_trusted(path));
@@ -62,7 +62,7 @@ Result<StoreCheck> look_at_store(const CheckArguments& options) {
   return check_store(path, options_to_read(path), options.read_store);
 }
 
-/// Prints what the object store has. Returns false if something is wrong there.
+/// Prints the damages and figures of the object store. Returns false if something is wrong there.
 bool print_store(const StoreCheck& store, const CheckArguments& options, const Context& context) {
   if (store.place.empty()) return true;
   for (const StoreDamage& damage : store.damages) {
@@ -110,7 +110,7 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context,
                           StoreCheck& store) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("checking", shown);
-  // A check changes nothing, so it may end anywhere.
+  // A check changes nothing, so the check may end at any point.
   const SignalWatch signals(progress);
   const auto observe = [&](const CheckProgress& done) {
     progress.update(done.bytes_done, done.bytes_total, 0);
@@ -130,7 +130,7 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context,
     VARVE_TRY_ASSIGN(check_options.bytes_per_second, parse_bytes(options.rate));
   }
   check_options.expected_sequence = options.expect;
-  // First: a process opens the state of its store only once at a time.
+  // First: a process can open the state of its store only once at a time.
   VARVE_TRY_ASSIGN(store, look_at_store(options));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
   will_read_once(*repository);
@@ -142,7 +142,7 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context,
   return repository->check(check_options, observe);
 }
 
-// A check of a percentage does not record the containers that it read, so it cannot be resumed.
+// A check of a percentage does not record the containers read, so a later check cannot resume.
 int resume_check(const CheckArguments& options, const Context& context) {
   const auto percent = parse_percent(options.read_data);
   if (!percent) return fail(percent.error());

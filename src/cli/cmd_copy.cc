@@ -105,14 +105,14 @@ void print_event(const CopyEvent& event, const CopyArguments& options) {
   print(text + "\n");
 }
 
-/// The repository that is copied.
+/// The source repository of a copy.
 struct Source {
   std::unique_ptr<Repository> repository{};
   bool is_encrypted = false;
-  bool key_is_of_target = false;  ///< It is plain, and the key that the user named is that of DEST.
+  bool key_is_of_target = false;  ///< The source is plain; the user's key belongs to DEST.
 };
 
-/// Opens the source. A plain one needs no key: then the key is that of DEST on this machine.
+/// Opens the source. A plain source needs no key: then the user's key is the key of a local DEST.
 Result<Source> open_source(const CopyArguments& options, bool target_is_here) {
   base::raise_file_limit();
   VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kLook));
@@ -130,7 +130,7 @@ Result<Source> open_source(const CopyArguments& options, bool target_is_here) {
   return source;
 }
 
-/// The copy of one command, with what shows it and what stops it.
+/// The copy of a command, with the progress shown and the request to stop.
 class Copying {
  public:
   Copying(const CopyArguments& options, const Context& context, Repository& source,
@@ -148,7 +148,7 @@ class Copying {
   Repository& source_;
   Progress& progress_;
   control::StopRequest& stop_;
-  std::vector<std::string> changed_;  // Series that got a version.
+  std::vector<std::string> changed_;  // Series with a new version.
 };
 
 Result<CopyReport> Copying::run(copy::Target* target) {
@@ -164,7 +164,7 @@ Result<CopyReport> Copying::run(copy::Target* target) {
     if (event.action != CopyAction::kChecked) {
       changed_.push_back(renames_series ? event.new_name : event.series);
     }
-    // A program that reads the lines may wait for each of them.
+    // A program that reads the lines may wait for each line.
     static_cast<void>(finish_output());
   };
   auto report = copy_versions(source_, target, options_.copy, observer);
@@ -184,7 +184,7 @@ Result<CopyReport> Copying::to_folder(const TargetSetup& setup) {
                    find_copy_place(options_.target, options_.local, options_.store.place,
                                    control::Purpose::kLook));
   const std::string& path = place.folder;
-  // This process must not open the source a second time.
+  // A process must not open the source a second time.
   std::error_code absent;
   if (std::filesystem::equivalent(path, source_.present_path(), absent)) {
     return Error(ErrorCode::kInvalid,
@@ -216,7 +216,7 @@ Result<CopyReport> Copying::over_ssh(const SshPlace& place, const TargetSetup& s
       !options_.ssh.empty() ? options_.ssh : (given != nullptr ? given : "ssh");
   std::string command = options_.remote_program + " serve-copy";
   if (options_.no_arrange) command += " --no-arrange";
-  // A fixed command of the other machine does not see this option, and decides itself.
+  // A fixed command of the remote machine ignores the option, and decides by its own options.
   if (options_.copy.prune) command += " --may-prune";
   command += " -- " + shell_quoted(place.path);
   std::signal(SIGPIPE, SIG_IGN);
@@ -230,8 +230,8 @@ Result<CopyReport> Copying::over_ssh(const SshPlace& place, const TargetSetup& s
   return report;
 }
 
-/// Returns the kind of target to ask for. Encrypted data gets into the clear only if the user says
-/// so, and a key always asks for an encrypted target.
+/// Returns the kind of target to request. Only an option of the user allows a plain target for
+/// encrypted data. A key always requests an encrypted target.
 TargetKind kind_of(const CopyArguments& options, const Source& source) {
   if (options.plain) return TargetKind::kPlain;
   if (options.encrypt) return TargetKind::kEncrypted;

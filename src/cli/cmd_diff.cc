@@ -32,7 +32,7 @@ struct Letter {
 constexpr std::array<Letter, 4> kLetters = {
     {{'+', "added"}, {'-', "removed"}, {'M', "changed"}, {'m', "metadata"}}};
 
-/// Counts changes and prints them as they come.
+/// Counts changes, and prints each change at once.
 class Printer {
  public:
   explicit Printer(bool json) : json_(json) {}
@@ -65,10 +65,10 @@ class Printer {
 
 struct Side {
   std::shared_ptr<VersionReader> reader;
-  std::optional<SealedEntry> entry;  ///< Nothing if the version does not have the path.
+  std::optional<SealedEntry> entry;  ///< nullopt if the version lacks the path.
 };
 
-/// Without slashes at its ends or in a row.
+/// Returns a path without slashes at the ends or in a row.
 std::string plain_path(const std::string& text) {
   return parse_version_path("series/version/" + text).path;
 }

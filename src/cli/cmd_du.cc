@@ -30,11 +30,11 @@ struct Line {
 struct DuReport {
   std::vector<Line> lines;
   std::uint64_t logical_bytes = 0;
-  std::vector<VersionKey> taken;   ///< The versions that `unique_bytes` counts.
-  std::uint64_t unique_bytes = 0;  ///< Bytes that deleting all of them would free.
+  std::vector<VersionKey> taken;   ///< Versions counted by `unique_bytes`.
+  std::uint64_t unique_bytes = 0;  ///< Bytes freed by deleting all of `taken`.
 };
 
-/// The versions that are asked for, by series; an empty list stands for all of a series.
+/// Returns the requested versions, by series; an empty list stands for all versions of a series.
 Result<std::map<SeriesId, std::vector<VersionNumber>>> find_wanted(
     Repository& repository, const std::vector<VersionPath>& places) {
   std::map<SeriesId, std::vector<VersionNumber>> wanted;

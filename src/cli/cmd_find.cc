@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds names in all sealed versions. A directory that did not change between two versions has the
-// same content id in both: where it has no match, it is walked once only.
+// Finds names in all sealed versions. An unchanged directory has the same content id in two
+// versions. The search walks an unchanged directory without a match only once.
 #include <fmt/core.h>
 #include <sys/stat.h>
 
@@ -28,7 +28,7 @@ namespace varve::cli {
 namespace {
 
 constexpr std::size_t kFindBatch = 256;
-/// The most directories that are remembered, of about 64 bytes and a path each.
+/// Limit of remembered directories, of about 64 bytes and a path each.
 constexpr std::size_t kWithoutMatchMax = 1'000'000;
 
 struct FindArguments {
@@ -46,12 +46,12 @@ struct FoundName {
 
 struct FindLevel {
   SealedEntry directory;
-  std::size_t path_bytes = 0;  ///< Length of the path above it.
+  std::size_t path_bytes = 0;  ///< Length of the path above the directory.
   std::uint64_t after = 0;
   std::vector<FoundName> batch{};
   std::size_t next = 0;
   bool listed = false;
-  bool any = false;  ///< Something below matched.
+  bool any = false;  ///< An entry below matched.
 };
 
 class Finder {
@@ -61,7 +61,7 @@ class Finder {
     by_path_ = std::ranges::any_of(globs_, [](const auto& glob) { return !glob.of_name(); });
   }
 
-  /// Begins with another series: content ids are those of one series.
+  /// Begins with another series: content ids are valid in a single series.
   void start_series() { without_match_.clear(); }
 
   Result<void> search(VersionReader& reader) {
@@ -141,7 +141,7 @@ class Finder {
       return;
     }
     const std::string name = version.series_name + "/" + version.name;
-    // A name may have line breaks, and must not look like another line, also in a file.
+    // A name may have line breaks, but must not look like a second line, even in a file.
     print(fmt::format("{}  {:>10}  {}  {}\n", printable(name),
                       S_ISREG(a.mode) ? size_text(a.size, options_.exact) : "-", time_text(a.mtime),
                       printable(path)));
@@ -154,7 +154,7 @@ class Finder {
   std::uint64_t found_ = 0;
 };
 
-/// Removes the repository from the words, and returns it.
+/// Removes the repository from the words, and returns the repository.
 Result<std::string> take_repository_word(std::vector<std::string>& words) {
   const char* environment = std::getenv("VARVE_REPO");
   const bool set = environment != nullptr && *environment != '\0';
@@ -191,7 +191,7 @@ Result<std::uint64_t> find(FindArguments& options) {
     for (const VersionInfo& version : versions) {
       if (version.state != VersionState::kSealed) continue;
       const auto reader = repository->reader(series.id, version.number);
-      // A prune may go on beside this command.
+      // A concurrent prune may have deleted the version.
       if (!reader && reader.error().code() == ErrorCode::kNotFound) continue;
       if (!reader) return reader.error();
       auto searched = finder.search(**reader);

@@ -41,7 +41,7 @@ struct Occurrence {
   const char* change = "new";  ///< Change against the version before.
 };
 
-/// Finds the file that the words name. A path in a mount has the version between the series and the
+/// Finds the file named by the words. A path in a mount has the version between the series and the
 /// rest; SERIES/PATH has no version.
 Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
   VARVE_TRY_ASSIGN(const NamedPlaces named,
@@ -60,12 +60,12 @@ Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
   return file;
 }
 
-/// Returns what the sealed versions among `versions` have at a path.
+/// Returns the entries of a path in the sealed versions among `versions`.
 Result<std::vector<Occurrence>> occurrences_in(Repository& repository,
                                                const std::vector<VersionInfo>& versions,
                                                const std::string& path, DataCheck check) {
   std::vector<Occurrence> occurrences;
-  // Null if the version before did not have the path.
+  // Null if the version before lacks the path.
   std::shared_ptr<VersionReader> reader_before;
   for (const VersionInfo& version : versions) {
     if (version.state != VersionState::kSealed) continue;
@@ -94,8 +94,8 @@ Result<std::vector<Occurrence>> occurrences_in(Repository& repository,
   return occurrences;
 }
 
-/// Removes the name of a version before the path, as other commands take it. Returns whether the
-/// path had one.
+/// Removes the name of a version before the path, the form of other commands. Returns whether the
+/// path began with a version.
 Result<bool> drop_version(Repository& repository, const std::vector<VersionInfo>& sealed,
                           SeriesId series, std::string& path) {
   const auto end = path.find('/');

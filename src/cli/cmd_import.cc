@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports the dated snapshots of a folder. All snapshots have one identity as a source: so a file
-// that two successive snapshots share by a hard link has the state of the earlier one, and is not
-// read. A name that is a version already is left out, so the same command continues.
+// Imports the dated snapshots of a folder. All snapshots have a single identity as a source: so a
+// file shared by two successive snapshots through a hard link has the state of the earlier
+// snapshot, and is not read. A snapshot with an existing version is left out, so the same command
+// continues.
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -49,11 +50,10 @@ struct ImportOutcome {
 enum class Presence {
   kAbsent,
   kImported,
-  kOther,  // Another command sealed a version of this name, which may lack a part of the snapshot.
+  kOther,  // Another command sealed a version of this name, perhaps without parts of the snapshot.
 };
 
-/// Looks for a sealed version of the snapshot's name. Only an import that was finished claims a
-/// time.
+/// Returns whether a sealed version has the snapshot's name. Only a finished import claims a time.
 Result<Presence> find_imported(Repository& repository, const std::string& series,
                                const Snapshot& snapshot) {
   const auto found = repository.find_series(series);

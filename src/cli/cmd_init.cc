@@ -50,7 +50,7 @@ std::vector<std::string> chunker_names() {
   return names;
 }
 
-/// Returns the values of --compression, as the help and the error message say them.
+/// Returns the values of --compression, for the help and the error message.
 std::string compression_help() {
   std::string help;
   for (const auto& choice : compression_choices()) {
@@ -59,7 +59,7 @@ std::string compression_help() {
   return help;
 }
 
-/// Returns the choices for an encrypted repository, with its first key.
+/// Returns the choices for an encrypted repository, with the first key.
 Result<std::optional<Encryption>> choose_encryption(const InitArguments& options) {
   const auto place = control::key_place_of_environment();
   if (!options.encrypt && !place.empty()) {
@@ -78,7 +78,7 @@ Result<std::optional<Encryption>> choose_encryption(const InitArguments& options
   return std::optional(std::move(encryption));
 }
 
-/// Takes the place in an object store out of the arguments, if they name one.
+/// Takes a place in an object store out of the arguments, if the arguments name a place.
 Result<void> take_store(InitArguments& options) {
   if (!control::names_store(options.repository)) {
     if (options.local.empty() && options.store.cache_size.empty() &&

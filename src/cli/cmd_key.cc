@@ -38,7 +38,7 @@ std::string cost_text(const KeySlotInfo& slot) {
                      slot.cost.lanes);
 }
 
-/// `is_authentic`: a key has shown that a program with the keys of the repository wrote the slot.
+/// `is_authentic`: a key has proved that a program with the keys of the repository wrote the slot.
 void print_slot_json(const KeySlotInfo& slot, bool is_authentic) {
   Json object;
   object["number"] = slot.number;
@@ -72,7 +72,7 @@ void print_slots(const EncryptionInfo& info, bool json, bool is_authentic) {
   print(table(rows, "rllll"));
 }
 
-/// Prints the keys, and checks with a key, if the user names one, that they are authentic.
+/// Prints the keys. With a key of the user, checks that the listed keys are authentic.
 Result<void> list(const KeyArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kLook));
   VARVE_TRY_ASSIGN(const auto info, read_encryption(path, is_trusted(path)));
@@ -102,7 +102,8 @@ void tell(const KeyArguments& options, const Context& context, const KeySlotInfo
   }
 }
 
-/// Makes a recovery code, adds it, and prints it. It is stored nowhere.
+/// Makes a recovery code, adds the code as a key, and prints the code. Varve does not store the
+/// code.
 Result<void> add_recovery(KeySlots& keys, const KeyArguments& options, const Context& context) {
   NewKey key;
   key.label = options.label;
@@ -134,7 +135,7 @@ Result<std::uint32_t> number_of(const KeyArguments& options) {
   return usage_error("give the number of a key; `varve key list` shows them");
 }
 
-/// Returns the label of a present key, or "" if there is none of this number.
+/// Returns the label of the key with this number; "" if there is no such key.
 std::string label_of(const EncryptionInfo& info, std::uint32_t number) {
   for (const auto& slot : info.slots) {
     if (slot.number == number) return slot.label;
@@ -142,7 +143,7 @@ std::string label_of(const EncryptionInfo& info, std::uint32_t number) {
   return {};
 }
 
-/// Opens the slots, beside the daemon if one has the repository mounted.
+/// Opens the slots, beside the daemon if a daemon has the repository mounted.
 Result<std::unique_ptr<KeySlots>> open_slots(const std::string& path) {
   auto options = options_to_write(path);
   auto opened =
@@ -162,7 +163,7 @@ Result<std::unique_ptr<KeySlots>> open_slots(const std::string& path) {
   });
 }
 
-/// Changes the keys of the repository in the folder `path`, and returns them for closing.
+/// Changes the keys of the repository in the folder `path`, and returns the slots for closing.
 Result<std::unique_ptr<KeySlots>> change_keys(const KeyArguments& options, const Context& context,
                                               const std::string& path) {
   VARVE_TRY_ASSIGN(const auto cost, parse_key_cost(options.cost, options.new_key));
@@ -201,7 +202,7 @@ Result<void> change(const KeyArguments& options, const Context& context) {
   return {};
 }
 
-/// Checks that the action makes a key of the user's choice, if an option says something about it.
+/// Checks that the action makes a key of the user's choice, if an option describes a new key.
 Result<void> check_new_key(const KeyArguments& options) {
   VARVE_TRY(check_key_options(options.new_key, "new-"));
   const bool makes = options.action == "add" || options.action == "change";

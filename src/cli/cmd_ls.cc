@@ -36,7 +36,7 @@ struct Listed {
   SealedEntry entry;
 };
 
-/// Adds the versions of one series to `rows`, or prints them as JSON.
+/// Adds the versions of a series to `rows`, or prints the versions as JSON.
 Result<void> list_series(Repository& repository, control::OpenVersions& open_versions,
                          const SeriesInfo& series, const LsArguments& options,
                          std::vector<std::vector<std::string>>& rows) {

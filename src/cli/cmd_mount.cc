@@ -25,7 +25,7 @@ struct MountArguments {
   bool json = false;
 };
 
-// Creates a missing mount point. mount(8) and fstab do not use this function: for them a missing
+// Creates a missing mount point. mount(8) and fstab do not use this function: for both, a missing
 // folder is a mistake.
 Result<void> make_mount_point(const MountArguments& options) {
   std::error_code failed;

@@ -18,7 +18,7 @@ struct MvArguments {
   bool json = false;
 };
 
-/// Returns the new name without the series of a version, which the user may repeat.
+/// Returns the new name without the series of a version. The user may repeat the series.
 Result<std::string> new_name_of(const VersionPath& place, const std::string& word) {
   if (word.find('/') == std::string::npos) return word;
   const VersionPath target = parse_version_path(word);

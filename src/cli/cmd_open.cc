@@ -20,7 +20,7 @@ struct OpenArguments {
   bool json = false;
 };
 
-/// Requests a version whose root has the attributes that mkdir(1) would give it.
+/// Requests a version. The root gets the attributes of a directory made by mkdir(1).
 control::OpenRequest request_for(const VersionPath& version) {
   const mode_t mask = ::umask(0);
   ::umask(mask);

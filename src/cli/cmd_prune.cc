@@ -80,9 +80,9 @@ void print_future(const SeriesInfo& series, const std::vector<PruneDecision>& de
       name_text(series.name), count));
 }
 
-/// Decides which versions to keep. Versions that the repository's object store lacks stay, and
-/// count for no rule: what this disk alone has must not take the place of a copy in the store. So
-/// the first `unreplicated` decisions are about them.
+/// The versions to keep and to delete. Versions absent from the repository's object store stay, and
+/// count for no rule: a version only on the local disk must not take the place of a replicated
+/// version. The first `unreplicated` decisions are about the absent versions.
 struct Decisions {
   std::vector<PruneDecision> all{};
   std::size_t unreplicated = 0;
@@ -161,7 +161,7 @@ void print_decisions(const std::vector<PruneDecision>& decisions, const PruneArg
 
 struct Outcome {
   bool changed = false;  ///< Versions were deleted.
-  bool held = false;     ///< Versions were held although no rule keeps them.
+  bool held = false;     ///< Versions were held although no rule keeps the versions.
 };
 
 Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesInfo& series,
@@ -203,11 +203,11 @@ Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesIn
   return Outcome{!options.dry_run && !outcome.versions.empty(), !outcome.held.empty()};
 }
 
-/// Fills in what `varve config` has set where the command line has no rules.
+/// Fills in the rules of `varve config` if the command line has no rules.
 Result<void> add_stored_rules(control::RepositoryControl& control, PruneArguments& options,
                               const Context& context) {
   const auto stored = control.upkeep({});
-  // A daemon of an older Varve has no such settings.
+  // A daemon of an older Varve has no stored rules.
   if (!stored && stored.error().code() != ErrorCode::kUnsupported) return stored.error();
   const KeepRules rules = stored ? stored->keep : KeepRules();
   if (options.by.empty()) options.rules.by_claimed = rules.by_claimed;
@@ -224,7 +224,7 @@ Result<void> add_stored_rules(control::RepositoryControl& control, PruneArgument
   return {};
 }
 
-/// Returns true if every version that no rule keeps was deleted.
+/// Returns true if all versions without a rule to keep were deleted.
 Result<bool> prune(PruneArguments options, const Context& context) {
   if (!options.within.empty()) {
     VARVE_TRY_ASSIGN(options.rules.within_seconds, parse_duration(options.within));
@@ -236,8 +236,8 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   add_series_of(context.instance, named);
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
   VARVE_TRY_ASSIGN(const auto folder, repository_at(named.repository, control::Purpose::kLook));
-  // Before the repository is opened, because a process opens a catalog only once at a time.
-  // Versions that are replicated meanwhile stay, too.
+  // Before opening the repository, because a process can open a catalog only once at a time.
+  // Versions replicated meanwhile stay, too.
   std::vector<VersionId> missing;
   control::LockWait lock = lock_wait(control::kTurnMax);
   lock.prepare = [&]() -> Result<void> {
@@ -251,7 +251,7 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   VARVE_TRY(add_stored_rules(*control, options, context));
   VARVE_TRY_ASSIGN(Repository* const repository, control->view());
   VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));
-  // A series that cannot be pruned, because a file is open there, does not stop the others.
+  // A failure in one series, such as an open file, does not stop the prune of the next series.
   Result<void> first_failure;
   std::vector<std::string> changed;
   std::vector<VersionKey> deleted;

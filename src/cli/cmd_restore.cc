@@ -46,7 +46,7 @@ struct RestoreArguments {
 /// The parts of the command line.
 struct Request {
   std::string repository;
-  VersionPath version;  ///< Its path is unused; see `paths`.
+  VersionPath version;  ///< The path is unused; see `paths`.
   std::vector<std::string> paths;
   std::string directory;
 };
@@ -84,7 +84,7 @@ Result<Request> read_words(const RestoreArguments& options) {
     }
     if (!place.path.empty()) request.paths.push_back(place.path);
   }
-  // A place that names the whole version includes all its parts.
+  // A place for the whole version includes all parts.
   if (request.paths.size() < named.places.size()) request.paths.clear();
   return request;
 }
@@ -105,7 +105,7 @@ void print_kept_json(const std::string& path, const std::string& message) {
   print_json("kept", std::move(object));
 }
 
-/// Returns whether it is certain that the restore reads all files, because it begins with an empty
+/// Returns whether the restore certainly reads all files, because the restore begins with an empty
 /// directory.
 bool reads_all(const Request& request, const RestoreArguments& options) {
   if (!options.tar.empty() || !request.paths.empty() || options.restore.dry_run ||
@@ -118,7 +118,7 @@ bool reads_all(const Request& request, const RestoreArguments& options) {
   return std::filesystem::is_empty(request.directory, error) && !error;
 }
 
-/// Has the version's first files requested, if the repository has it.
+/// Requests the version's first files, if the repository has the version.
 void announce(Repository& repository, const VersionPath& version) {
   will_read_once(repository);
   const auto info = find_version(repository, version);

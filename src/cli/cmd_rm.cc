@@ -28,7 +28,7 @@ struct RmArguments {
   bool exact = false;
 };
 
-/// The versions of one series to remove, in one step.
+/// The versions of a series to remove, in a single step.
 struct Removal {
   SeriesInfo series;
   std::vector<VersionInfo> versions;  ///< Sealed versions.
@@ -75,7 +75,7 @@ Result<void> drop(control::RepositoryControl& control, const SeriesInfo& series,
   return {};
 }
 
-/// Returns true if every version was removed. Sets `any` if at least one was.
+/// Returns true if every version was removed. Sets `any` if at least one version was removed.
 Result<bool> remove(const RmArguments& options, const Context& context, bool& any) {
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a copy on the machine of the target. `varve copy` runs it through ssh.
+// The end of a copy on the target's machine, started by `varve copy` through ssh.
 #include <unistd.h>
 #include <csignal>
 #include <memory>
@@ -43,7 +43,7 @@ void arrange_all(Repository& repository, const Context& context) {
   arrange_owed(control, names, stop, progress, context);
 }
 
-/// Returns the rights that the options give.
+/// Returns the rights given by the options.
 Result<SourceRights> rights_of(const ServeArguments& options) {
   SourceRights rights = options.rights;
   VARVE_TRY_ASSIGN(rights.lock_seconds_max, parse_duration(options.lock_max));

@@ -27,7 +27,7 @@ struct StatArguments {
 struct StatReport {
   VersionInfo version;
   std::optional<VersionUsage> usage;  ///< Set for a sealed version.
-  bool newest = false;                ///< True for the version that `latest` names.
+  bool newest = false;                ///< True for the target of `latest`.
 };
 
 Result<StatReport> look(const StatArguments& options) {

@@ -220,7 +220,7 @@ Result<std::vector<MetricSample>> ask_daemon(const std::string& repository) {
   return daemon.metrics();
 }
 
-/// Returns the error of a daemon that did not answer.
+/// Returns the error of a silent daemon.
 Error no_answer(const std::string& repository, const Error& error) {
   const auto opened = open_to_read(repository);  // The path may be no repository.
   if (!opened) return opened.error();
@@ -333,7 +333,7 @@ Result<void> print_stats(const StatsArguments& options) {
   if (!options.prices.empty()) {
     VARVE_TRY_ASSIGN(prices, read_prices(options.prices));
   }
-  // Before the repository is opened: a process opens the state of its store only once at a time.
+  // Before opening the repository: a process can open the state of its store only once at a time.
   VARVE_TRY_ASSIGN(const auto folder, repository_at(options.repository, control::Purpose::kLook));
   VARVE_TRY_ASSIGN(auto store, store_usage(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));

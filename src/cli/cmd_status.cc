@@ -22,7 +22,7 @@
 namespace varve::cli {
 namespace {
 
-/// The exit code of monitoring plug-ins for a state that they cannot find out.
+/// The exit code of monitoring plug-ins for an unknown state.
 constexpr int kExitUnknown = 3;
 
 struct StatusArguments {
@@ -73,7 +73,7 @@ Result<RepositoryStatus> look(const std::vector<std::string>& words, const Insta
   VARVE_TRY_ASSIGN(NamedPlaces named, find_places(words, {}));
   add_series_of(instance, named);
   RepositoryStatus status;
-  // Before the repository is opened: a process opens a catalog only once at a time.
+  // Before opening the repository: a process can open a catalog only once at a time.
   VARVE_TRY_ASSIGN(const auto folder, repository_at(named.repository, control::Purpose::kLook));
   VARVE_TRY_ASSIGN(status.replication, replication_info(folder, is_trusted(folder)));
   VARVE_TRY_ASSIGN(status.staged, staged_data(folder, is_trusted(folder)));
@@ -118,7 +118,7 @@ std::string open_names(const SeriesStatus& series) {
   return text.empty() ? "-" : text;
 }
 
-// Monitoring programs show the first line alone, so it has the gravest concern.
+// Monitoring programs show only the first line, so the first line has the gravest concern.
 void print_as_text(const RepositoryStatus& status, const std::vector<Concern>& concerns,
                    Health health) {
   std::string first = fmt::format("{} - ", name_of(health));
@@ -204,7 +204,8 @@ void print_as_json(const RepositoryStatus& status, const std::vector<Concern>& c
   print_json("status_summary", std::move(summary));
 }
 
-/// Prints a state without figures where a monitoring program looks for it. Returns its exit code.
+/// Prints a state without figures at the place read by monitoring programs. Returns the exit code
+/// of the state.
 int print_failure(const StatusArguments& options, const char* state, int code, const Error& error) {
   const auto text = printable(error.message());
   if (options.json) {
@@ -224,7 +225,7 @@ int run_status(const StatusArguments& options, const Context& context) {
     if (status.error().code() == ErrorCode::kUsage) {
       return print_failure(options, "UNKNOWN", kExitUnknown, status.error());
     }
-    // A backup that cannot be looked at is the worst state.
+    // A backup that cannot be read is the worst state.
     return print_failure(options, name_of(Health::kCritical), static_cast<int>(Health::kCritical),
                          status.error());
   }

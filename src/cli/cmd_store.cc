@@ -58,7 +58,7 @@ struct StoreArguments {
   bool json = false;
 };
 
-/// Prints the version, with the sizes that it has now.
+/// Prints the version, with the present sizes.
 void print_stored(const VersionInfo& version, const TransferReport& report,
                   const StoreArguments& options, const Context& context) {
   if (options.json) {
@@ -86,7 +86,7 @@ void note_other_device(const Context& context, const std::string& folder) {
   note(context, folder + " is another file system or subvolume; stored as an empty directory (-x)");
 }
 
-/// Returns the request for a directory. Reads the lists that the options name.
+/// Returns the request for a directory. Reads the lists named by the options.
 Result<StoreRequest> directory_request(const VersionPath& path, const StoreArguments& options,
                                        const Context& context, Progress& progress,
                                        const control::StopRequest& stop) {
@@ -113,7 +113,7 @@ Result<StoreRequest> directory_request(const VersionPath& path, const StoreArgum
 }
 
 using OnProgress = std::function<bool(const TransferProgress&)>;
-/// Stores the source that the options name.
+/// Stores the source named by the options.
 using Storing = std::function<Result<StoredVersion>(Repository&, const OnProgress&)>;
 
 /// Lifetime: `stream` and `stop` outlive the result.
@@ -172,15 +172,15 @@ StoreWaits waits_of(const StoreArguments& options, const Context& context,
           }};
 }
 
-/// Has the daemon that holds the repository do the task. Sets `begun` to false once the version
-// is complete.
+/// Asks the daemon that has the repository mounted to do the task. Sets `begun` to false once the
+/// version is complete.
 Result<TransferReport> store_in_daemon(const StoreArguments& options, control::StoreTask task,
                                        const Context& context, Progress& progress,
                                        const control::StopRequest& stop, bool& begun) {
   if (!options.time.empty()) {
     VARVE_TRY_ASSIGN(task.time, parse_time(options.time));
   }
-  // The wait for the lock is over, unless the daemon ends at this moment.
+  // The wait for the lock is over, unless the daemon is just ending.
   const auto most = std::min(lock_wait().most, control::kEndingMax);
   VARVE_TRY_ASSIGN(auto daemon,
                    open_control(options.repository, control::Purpose::kChange, {}, {.most = most}));
@@ -197,7 +197,7 @@ Result<TransferReport> store_in_daemon(const StoreArguments& options, control::S
                       options.json);
   }
   VARVE_TRY_ASSIGN(auto reply, close_after(*daemon, std::move(stored)));
-  daemon.reset();  // A process opens the catalog only once at a time.
+  daemon.reset();  // A process can open the catalog only once at a time.
   begun = false;
   VARVE_TRY(
       wait_for_replication(options.repository, reply.version, waits_of(options, context, stop)));
@@ -228,8 +228,8 @@ Result<control::StoreTask> stream_task(const StoreArguments& options, const Vers
   return task;
 }
 
-/// Returns how a store waits for its turn. The daemon of a mount reads a directory by its path, but
-/// a stream by the descriptor.
+/// Returns how a store waits for the lock. A daemon reads a directory by the path, but a stream by
+/// the descriptor.
 control::LockWait turn_of(const std::optional<StreamInput>& stream,
                           const control::StopRequest& stop) {
   control::LockWait wait = lock_wait(control::kTurnMax);
@@ -283,7 +283,7 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
   auto closed = (*repository)->close();
   if (closed) return report;
   if (report) {
-    begun = false;  // The version is complete here; only its upload is not.
+    begun = false;  // The version is complete locally; only the upload is not.
     return std::move(closed).error();
   }
   return std::move(report).error().with_context(closed.error().message());

@@ -23,7 +23,7 @@ struct UmountArguments {
   bool no_wait = false;
 };
 
-/// Returns what keeps the file system mounted elsewhere.
+/// Returns a description of the file system's other mount.
 std::string text_of_holder(const control::LongWait& wait) {
   const auto& holder = *wait.holder;
   const std::string end =
@@ -39,7 +39,7 @@ std::string text_of_holder(const control::LongWait& wait) {
       holder.process, holder.name, holder.mount_point, end);
 }
 
-/// Says what an unmount waits for, each reason once.
+/// Prints the reasons for the wait of an unmount, each reason once.
 class Explainer {
  public:
   Explainer(const Context& context, bool waits_for_store)
@@ -93,11 +93,11 @@ class Explainer {
   std::set<std::string> told_;
 };
 
-/// Fails if the object store lacks something that is sealed here. The daemon has ended.
+/// Fails if the object store lacks a sealed version of the repository. The daemon has ended.
 Result<void> check_replicated(const std::string& repository) {
   const bool trusted = is_trusted(repository);
   const auto folder = replication_info(repository, trusted);
-  // An error: perhaps only its mount trusts the folder.
+  // In case of an error, perhaps only the ended mount trusted the folder.
   if (!folder || !*folder || (*folder)->reads_only) return {};
   const auto& info = *folder;
   VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(repository, trusted));

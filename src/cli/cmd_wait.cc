@@ -20,7 +20,7 @@ struct WaitArguments {
   bool json = false;
 };
 
-/// Returns the versions that the words name; all sealed ones if they name none.
+/// Returns the versions named by the words; without names, all sealed versions.
 Result<std::vector<VersionInfo>> find_versions(const NamedPlaces& named) {
   std::vector<VersionInfo> versions;
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));

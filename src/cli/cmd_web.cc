@@ -26,8 +26,8 @@ int run_web(WebArguments options, const Context& context) {
       !given) {
     return fail(given.error());
   }
-  // A browser that closes a download must not end the program, and zip archives need a character
-  // set for their names.
+  // A browser that closes a download must not end the program. Zip archives need a character set
+  // for names.
   std::signal(SIGPIPE, SIG_IGN);
   std::setlocale(LC_CTYPE, "C.UTF-8");
   const auto server = web::Server::listen(static_cast<std::uint16_t>(options.port));

@@ -16,7 +16,7 @@
 namespace varve::cli {
 namespace {
 
-/// Checks that a repository is what the source wants of its target.
+/// Checks that a repository is of the kind requested for the target.
 Result<void> check_kind(const std::string& path, TargetKind kind, bool is_encrypted) {
   if (kind == TargetKind::kPlain && is_encrypted) {
     return Error(ErrorCode::kWrongKey, path + " is encrypted, and --plain asks for a plain copy");
@@ -35,7 +35,7 @@ CreateOptions options_to_create(const CopyPlace& place) {
   return options;
 }
 
-/// Creates the target, or completes one whose creation in its store was interrupted.
+/// Creates the target, or completes a target after an interrupted creation in the object store.
 Result<void> make_target(const CopyPlace& place, const TargetSetup& setup,
                          const CreateOptions& options) {
   if (!place.store) return create_target(place.folder, setup, options);
@@ -45,7 +45,7 @@ Result<void> make_target(const CopyPlace& place, const TargetSetup& setup,
   return {};
 }
 
-/// Creates the target. Returns its key, or nullopt for a plain one.
+/// Creates the target. Returns the target's key, or nullopt for a plain target.
 Result<std::optional<UserKey>> create(const CopyPlace& place, const TargetSetup& setup,
                                       const std::string& key_options) {
   auto options = options_to_create(place);
@@ -59,7 +59,7 @@ Result<std::optional<UserKey>> create(const CopyPlace& place, const TargetSetup&
   return key;
 }
 
-/// Completes a repository whose creation in the store was interrupted.
+/// Completes a repository after an interrupted creation in the object store.
 Result<void> complete(const CopyPlace& place, const TargetSetup& setup) {
   if (!place.store) return {};
   VARVE_TRY_ASSIGN(const auto connected, store_folder_at(place.folder, is_trusted(place.folder)));
@@ -120,7 +120,7 @@ Result<std::unique_ptr<Repository>> open_copy_place(const CopyPlace& place,
   OpenOptions options = options_to_write(path, waits);
   options.read_only = dry_run;
   if (setup.kind == TargetKind::kPlain) {
-    options.key = {};  // The one in the environment is that of the source.
+    options.key = {};  // The key in the environment belongs to the source.
     options.encrypted_only = false;
   } else if (setup.kind != TargetKind::kAny) {
     options.encrypted_only = true;

@@ -43,12 +43,12 @@ constexpr std::array<std::string_view, 14> kKeys = {"VARVE_REPO",
 constexpr std::array<std::string_view, 6> kPaths = {"VARVE_PRICES",          "VARVE_REPO",
                                                     "VARVE_SOURCE",          "VARVE_MOUNT",
                                                     "VARVE_PASSPHRASE_FILE", "VARVE_KEY_FILE"};
-/// Keys that go into the environment, where all that opens the repository looks.
+/// Keys copied into the environment, for all code that opens the repository.
 constexpr std::array<const char*, 5> kVariables = {"VARVE_REPO", "VARVE_PASSPHRASE_FILE",
                                                    "VARVE_CREDENTIALS_COMMAND", "VARVE_KEY_FILE",
                                                    "VARVE_KEY_COMMAND"};
 
-/// Keys with this beginning go into the environment, too: how to reach an object store.
+/// Prefix of further keys copied into the environment: the access to an object store.
 constexpr std::string_view kStoreKeys = "AWS_";
 
 struct OptionsOfCommand {
@@ -86,8 +86,8 @@ bool is_name(std::string_view name) {
          name.find_first_not_of(kLetters) == std::string_view::npos;
 }
 
-/// Checks that only root and the caller can change a file or folder: the file decides what is
-/// stored and what is deleted.
+/// Checks that only root and the caller can change a file or folder, because the file decides about
+/// stored and deleted data.
 Result<void> check_owner(const std::string& path, const struct stat& status) {
   if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
     return Error(ErrorCode::kNotPermitted,
@@ -125,7 +125,7 @@ Result<std::string> read_text(const std::string& path, int fd) {
   return text;
 }
 
-/// Reads the file of an instance in a folder. Returns nothing if there is none.
+/// Reads the file of an instance in a folder. Returns nullopt without a file.
 Result<std::optional<Instance>> read_in(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name + ".conf";
   // A FIFO must not block.
@@ -203,7 +203,7 @@ Result<std::map<std::string, std::string>> parse_instance(std::string_view text)
     if (line.ends_with('\\')) return refuse("a value must be on one line");
     const std::string key(trimmed(line.substr(0, equals)));
     if (std::ranges::find(kKeys, key) == kKeys.end() && !key.starts_with(kStoreKeys)) {
-      if (!key.starts_with("VARVE_")) continue;  // For other programs that read the file.
+      if (!key.starts_with("VARVE_")) continue;  // For other programs.
       const std::vector<std::string> known(kKeys.begin(), kKeys.end());
       return refuse(fmt::format("unknown key {}{}", key, base::nearest_name_hint(key, known)));
     }

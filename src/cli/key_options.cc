@@ -23,7 +23,7 @@ void put_variable(const char* name, const std::string& value) {
   }
 }
 
-/// Reads a number of at most 32 bits, and nothing behind it.
+/// Reads a number of at most 32 bits. Returns false for any text behind the number.
 bool read_number(std::string_view text, std::uint32_t& value) {
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && stop == text.data() + text.size();
@@ -44,7 +44,7 @@ Result<PassphraseCost> parse_cost(const std::string& text) {
       !read_number(std::string_view(text).substr(second + 1), cost.lanes)) {
     return wrong;
   }
-  // More than this is refused, whatever it is.
+  // check_passphrase_cost() refuses a larger memory in any case.
   constexpr std::uint64_t kKibMax = std::numeric_limits<std::uint32_t>::max();
   cost.memory_kib = static_cast<std::uint32_t>(std::min(*bytes / 1024, kKibMax));
   VARVE_TRY(as_usage(check_passphrase_cost(cost)));

@@ -21,7 +21,7 @@ void quarantine_damage(const std::string& repository, CheckReport& report, const
   if (!report.quarantine_is_due) return;
   const auto done = [&]() -> Result<control::DamageReply> {
     VARVE_TRY_ASSIGN(const auto path, repository_at(repository, control::Purpose::kLook));
-    // A command that only reads changes nothing in a trusted repository.
+    // A reading command changes nothing in a trusted repository.
     if (is_trusted(path)) return Error(ErrorCode::kReadOnly, "VARVE_TRUST names " + path);
     VARVE_TRY_ASSIGN(const auto control,
                      open_control(repository, control::Purpose::kChange, {.wanted = false}));
@@ -60,7 +60,7 @@ Json lost_files_json(const LostFiles& lost) {
 
 void report_lost_files(control::RepositoryControl& control, const std::string& version, bool json) {
   const auto known = control.known_damage({.version = version});
-  // The command itself reports a version that does not exist.
+  // The command itself reports an unknown version.
   if (!known || known->lost.files == 0) return;
   if (json) {
     Json object = lost_files_json(known->lost);

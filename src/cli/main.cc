@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `varve` program. Each command has its own file; see command.h.
+// The `varve` program. Each command has a separate file; see command.h.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -93,7 +93,8 @@ base::LogLevel log_level(const Context& context) {
   return context.verbosity == 1 ? base::LogLevel::kInfo : base::LogLevel::kDebug;
 }
 
-/// Checks the option --lock-wait, or the variable that stands for it, and sets the variable.
+/// Checks the option --lock-wait, or the environment variable for the option, and sets the
+/// variable.
 Result<void> take_lock_wait(const std::string& option) {
   const char* const variable = std::getenv(control::kLockWaitVariable);
   const std::string value = option.empty() && variable != nullptr ? variable : option;
@@ -153,8 +154,8 @@ int run(int argc, char** argv) {
   return finished ? code : fail(finished.error());
 }
 
-/// Opens the standard descriptors that the caller has closed. Otherwise, a file of the repository
-/// could get such a number, and a message would be written into it.
+/// Opens standard descriptors closed by the caller. Otherwise, a file of the repository could get a
+/// standard number, and a message would be written into the file.
 void open_standard_descriptors() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);
@@ -172,7 +173,7 @@ int main(int argc, char** argv) {
   varve::cli::open_standard_descriptors();
   varve::base::bound_free_memory();
   try {
-    // mount(8) calls this program by these names, with its own order of arguments.
+    // mount(8) calls the program by the names below, with the arguments in a different order.
     const std::string_view name = varve::cli::base_name(argc > 0 ? argv[0] : "varve");
     if (name == "mount.fuse.varve" || name == "mount.varve") {
       return varve::fs::mount_main(argc, argv);

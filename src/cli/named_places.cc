@@ -20,7 +20,7 @@ std::string from_environment() {
   return repository == nullptr ? std::string() : std::string(repository);
 }
 
-/// Returns true if `word` is a path in a mount, and then adds its place to `named`.
+/// Returns true if `word` is a path in a mount, and then adds the path's place to `named`.
 Result<bool> take_mounted(const std::string& word, control::Purpose purpose, NamedPlaces& named) {
   const auto mounted = control::find_mounted(word, purpose);
   if (!mounted) {
@@ -51,7 +51,7 @@ Result<void> use_folder_of_place(std::string& repository, control::Purpose purpo
 
 std::optional<Error> swapped_words(const std::string& first,
                                    const std::vector<std::string>& others) {
-  // Not in a mount: below one whose daemon is stopped, any access hangs.
+  // Not in a mount: any access below the mount of a stopped daemon hangs.
   const auto is_elsewhere = [](const std::string& word) {
     if (control::names_store(word)) return true;
     const auto mounted = control::find_mounted(word, control::Purpose::kLook);
@@ -75,7 +75,7 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
   };
   const std::string environment = from_environment();
   bool& mounted = named.in_mount;
-  // This check comes first: below a mount whose daemon is stopped, any other access hangs.
+  // Checks for a mount first: any other access below the mount of a stopped daemon hangs.
   if (!left.empty() && !control::names_store(left.front())) {
     VARVE_TRY_ASSIGN(mounted, take_mounted(left.front(), count.purpose, named));
   }
@@ -89,7 +89,7 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
              swapped) {
     return *swapped;
   } else if (left.size() > count.least || (left.size() == 1 && count.least == 0)) {
-    named.repository = next();  // Opening it will report the error.
+    named.repository = next();  // Opening the repository reports the error.
   } else {
     return no_repository_named();
   }

@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kRepositoryHelp = "Folder of the repository (default: $VARVE_REPO)";
 
-/// CLI11 lists excluded options in the order of their addresses, which differs between runs.
+/// CLI11 lists excluded options in the order of addresses, an order that differs between runs.
 class HelpFormatter final : public CLI::Formatter {
  public:
   [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
@@ -46,7 +46,7 @@ class HelpFormatter final : public CLI::Formatter {
 void print_usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string reason = error.what();
   constexpr std::string_view kNoNumber = "Could not convert: ";
-  if (reason.starts_with(kNoNumber)) {  // Only options with numbers convert their values.
+  if (reason.starts_with(kNoNumber)) {  // Only options with numbers convert values.
     reason = reason.substr(kNoNumber.size()) + ": the option takes a whole number";
   }
   if (app.get_subcommands().empty() && !app.remaining().empty()) {
@@ -82,8 +82,8 @@ struct NumberOf<std::optional<Value>> {
 template <typename Value>
 using NumberIn = typename NumberOf<Value>::Type;
 
-// Returns what is wrong with a number that has a sign or too many digits: the conversion would make
-// another number of it. The conversion reports any other text.
+// Returns the error text for a number with a sign or too many digits, because the conversion would
+// return a different number. The conversion reports any other text.
 template <typename Number>
 std::string fault_of_number(const std::string& text) {
   Number number{};
@@ -227,8 +227,8 @@ Option CommandLine::add_flag(const std::string& names, Value& value, const std::
 }
 template Option CommandLine::add_flag(const std::string&, bool&, const std::string&);
 
-// By a function, because CLI11 2.4 gives an integer flag that is absent its default as a result,
-// and then finds that the flag excludes others.
+// Uses add_flag_function(), because CLI11 2.4 gives an absent integer flag the default as a result,
+// and then applies the exclusions of the flag.
 template <>
 Option CommandLine::add_flag(const std::string& names, int& value, const std::string& help) {
   const auto count = [&value](std::int64_t times) { value = static_cast<int>(times); };
@@ -257,7 +257,7 @@ std::optional<int> CommandLine::parse(const std::vector<std::string>& words) {
     // The library takes the words from the end.
     app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
-    // A request for help does not make a wrong word a command.
+    // A request for help does not excuse an unknown command.
     const bool is_unknown = app_->get_subcommands().empty() && !app_->remaining().empty();
     if (error.get_exit_code() != 0 || is_unknown) {
       print_usage_error(*app_, error);

@@ -16,7 +16,7 @@ namespace varve::cli {
 namespace {
 
 constexpr auto kRedrawInterval = std::chrono::milliseconds(100);
-// The first data comes from caches or waits for the disk, so its speed says nothing.
+// The first data comes from caches or waits for the disk, so the speed is not typical.
 constexpr double kSecondsToKnowSpeed = 2;
 constexpr auto kLineInterval = std::chrono::milliseconds(1000);
 

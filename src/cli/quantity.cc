@@ -28,7 +28,7 @@ Error no_time(std::string_view text) {
                      "\" is not a time; write 2027-01-01 or 2027-01-01T18:30");
 }
 
-/// Takes exactly so many digits, and `before` in front of them if that is not 0.
+/// Takes exactly `digits` digits, preceded by `before` unless `before` is 0.
 bool take_digits(std::string_view& text, char before, std::size_t digits, int& value) {
   if (before != 0) {
     if (!text.starts_with(before)) return false;

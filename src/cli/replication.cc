@@ -69,7 +69,7 @@ void add_no_wait_flag(Command& command, bool& value) {
 
 namespace {
 
-/// Replicates, or waits until another process did, until `done` returns true.
+/// Replicates, or waits for the replication by another process, until `done` returns true.
 Result<void> wait_until(const std::string& folder, const StoreWaits& waits,
                         const std::function<Result<bool>()>& done) {
   const bool trusted = is_trusted(folder);
@@ -84,7 +84,7 @@ Result<void> wait_until(const std::string& folder, const StoreWaits& waits,
     if (!waiting.goes_on({place, 0})) return wait_interrupted(folder, place);
     const auto opened = Repository::open(folder, options_to_write(folder, closing));
     if (opened) {
-      VARVE_TRY((*opened)->close());  // Replicates what is sealed.
+      VARVE_TRY((*opened)->close());  // Replicates the sealed versions.
       continue;
     }
     if (opened.error().code() != ErrorCode::kLocked) return opened.error();
@@ -94,7 +94,7 @@ Result<void> wait_until(const std::string& folder, const StoreWaits& waits,
   }
 }
 
-/// Returns the folder of a repository, if it brings data into an object store.
+/// Returns the folder of a repository; nullopt unless the folder uploads to an object store.
 Result<std::optional<std::string>> writing_folder(const std::string& named) {
   VARVE_TRY_ASSIGN(auto folder, repository_at(named, control::Purpose::kLook));
   VARVE_TRY_ASSIGN(const auto info, replication_info(folder, is_trusted(folder)));

@@ -55,7 +55,7 @@ Result<std::uint32_t> parse_number(std::string_view key, std::string_view value,
   return number;
 }
 
-// Returns the percentage in thousandths, of which it may have one.
+// Parses a percentage with at most one decimal. Returns thousandths.
 Result<std::uint32_t> parse_dead(std::string_view value) {
   const std::size_t point = value.find('.');
   const auto whole = parse_number("dead", value.substr(0, point), 0, 100);
@@ -69,7 +69,7 @@ Result<std::uint32_t> parse_dead(std::string_view value) {
       fmt::format("dead={}: give a percentage from 1 to 100, with at most one decimal", value));
 }
 
-/// Returns the duration as parse_duration() reads it; in hours if it is no number of days.
+/// Returns the duration in a form for parse_duration(): in days, or in hours for a part of a day.
 std::string duration_text(std::uint64_t seconds) {
   return seconds % kSecondsOfDay == 0 ? fmt::format("{}d", seconds / kSecondsOfDay)
                                       : fmt::format("{}h", seconds / kSecondsOfHour);

@@ -13,7 +13,7 @@
 namespace varve::cli {
 namespace {
 
-// A disk that is fuller is a warning, or critical.
+// Less free space is a warning, or critical.
 constexpr std::uint64_t kWarnBelowPercent = 5;
 constexpr std::uint64_t kCriticalBelowPercent = 1;
 // Clocks of two machines may differ by this much.
@@ -128,7 +128,7 @@ const char* name_of(RefusalReason reason) {
 }
 
 std::uint64_t seconds_since(const Timestamp& time, const Timestamp& now) {
-  // Both come from clocks, and one of them from a file: the difference may be out of range.
+  // `now` comes from a clock, and `time` may come from a file: the difference may be out of range.
   std::int64_t seconds = 0;
   if (__builtin_sub_overflow(now.seconds, time.seconds, &seconds)) seconds = 0;
   return static_cast<std::uint64_t>(std::max<std::int64_t>(seconds, 0));
@@ -157,7 +157,7 @@ const EarlierCheck* newest_data_check(const std::vector<EarlierCheck>& checks) {
 
 namespace {
 
-// Locks are extended when less than half of their length is left, so an eighth is late.
+// Varve extends locks when less than half of their length is left, so an eighth is late.
 void add_store_concerns(const ReplicationInfo& store, const Timestamp& now,
                         std::vector<Concern>& concerns) {
   for (const auto& ability : store.abilities) {
@@ -177,7 +177,7 @@ void add_store_concerns(const ReplicationInfo& store, const Timestamp& now,
                          time_text(store.locks_end))});
 }
 
-// Machines that attach see the former state until then. A removed key is the gravest part of it.
+// Attached machines see the former state until the upload. A removed key is the gravest change.
 void add_change_concerns(const UnreplicatedChanges& changes, const ReplicationInfo& store,
                          std::vector<Concern>& concerns) {
   const bool fenced = !store.fenced.empty();
@@ -205,7 +205,7 @@ void add_change_concerns(const UnreplicatedChanges& changes, const ReplicationIn
   }
 }
 
-// Another writer is the worst state: nothing more reaches the store.
+// Another writer is the worst state: no later data reaches the store.
 void add_replication_concern(const RepositoryStatus& status, std::vector<Concern>& concerns) {
   if (!status.replication) return;
   if (!status.replication->fenced.empty()) {
@@ -239,7 +239,7 @@ void add_incomplete_concern(const SeriesStatus& series, std::vector<Concern>& co
                    printable(series.newest->name), problems_text(series.newest->problems))});
 }
 
-// Data that the next store does not bring back by itself is the worst in the newest version.
+// Losses in the newest version are the worst, because the next store does not bring the data back.
 void add_loss_concern(const SeriesStatus& series, std::vector<Concern>& concerns) {
   if (series.versions_with_losses == 0) return;
   const bool in_newest = series.newest && series.newest->name == series.lost_version;
@@ -263,7 +263,7 @@ Result<void> look_at_losses(Repository& repository, SeriesId series, SeriesStatu
   for (const VersionInfo& version : versions) {
     if (version.number == affected.back()) status.lost_version = version.name;
   }
-  // Of a tree that cannot be read, the check of the structure tells.
+  // The check of the structure reports a damaged tree.
   auto lost = repository.lost_files(series, affected.back());
   if (lost) status.lost = *std::move(lost);
   return {};

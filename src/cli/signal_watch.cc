@@ -22,7 +22,7 @@ SignalWatch::SignalWatch(Actions actions) : actions_(std::move(actions)) {
   sigset_t mask;
   ::sigemptyset(&mask);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
-    // A signal that the caller ignores (nohup, a background job) would arrive once it is blocked.
+    // A signal ignored by the caller (nohup, a background job) would arrive after blocking.
     struct sigaction present {};
     const bool ignored =
         ::sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
@@ -30,7 +30,7 @@ SignalWatch::SignalWatch(Actions actions) : actions_(std::move(actions)) {
   }
   signals_ = base::UniqueFd(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   quit_ = base::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  // Without descriptors the signals keep their default effect, which ends the process.
+  // Without descriptors, the signals keep the default effect and end the process.
   if (!signals_.valid() || !quit_.valid()) return;
   ::pthread_sigmask(SIG_BLOCK, &mask, &old_mask_);
   thread_ = std::thread([this] { run(); });

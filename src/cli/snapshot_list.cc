@@ -22,10 +22,10 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The numbers of a date: year to seconds, and their digits.
+/// Digits of the numbers of a date, from year to seconds.
 constexpr std::array<std::size_t, 6> kDigits = {4, 2, 2, 2, 2, 2};
 
-/// Returns the reason why a directory is no complete snapshot; "" if it may be one.
+/// Returns the reason why a directory is no complete snapshot; "" for a possible snapshot.
 std::string_view incomplete(std::string_view name) {
   if (name.starts_with('.')) return "a hidden directory";
   if (name.starts_with("_delete.")) return "a snapshot that rsnapshot is deleting";

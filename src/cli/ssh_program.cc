@@ -82,7 +82,7 @@ Result<SshProgram> SshProgram::start(const std::string& program, const std::stri
   posix_spawn_file_actions_adddup2(&actions, from.write.get(), STDOUT_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // This process blocks signals and ignores SIGPIPE, which a new process would inherit.
+  // Blocked signals and an ignored SIGPIPE would be inherited by the new process.
   sigset_t none;
   sigset_t defaults;
   ::sigemptyset(&none);

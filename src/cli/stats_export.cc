@@ -28,7 +28,7 @@ const VersionInfo* newest_sealed(const SeriesFigures& figures) {
 struct SeriesGauge {
   const char* name;
   const char* help;
-  /// Returns the value for a series with a sealed version. `newest` is its newest one.
+  /// Returns the value for a series with a sealed version. `newest`: the newest sealed version.
   std::function<std::string(const SeriesFigures&, const VersionInfo& newest)> value;
 };
 

@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t kListBytesMax = std::size_t{1} << 30;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// Removes from a line the characters that editors of other systems add: the byte order mark of a
+/// Removes from a line the characters added by editors of other systems: the byte order mark of a
 /// file, and the carriage return before each newline.
 std::string without_marks(std::string line, bool is_first) {
   if (is_first && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
@@ -56,8 +56,8 @@ Result<void> wait_for_data(int fd, const control::StopRequest& stop) {
   return Error(ErrorCode::kInterrupted, "interrupted");
 }
 
-/// Calls `take` with each item of a file, or of standard input for "-". The last item may lack its
-/// end. Items that end in NUL bytes keep all their bytes; lines go through without_marks().
+/// Calls `take` with each item of a file, or of standard input for "-". The last item may lack the
+/// end mark. NUL-terminated items keep all bytes; lines go through without_marks().
 Result<void> read_items(const std::string& path, char end, const control::StopRequest& stop,
                         const std::function<Result<void>(const std::string& item)>& take) {
   const base::UniqueFd fd = open_list(path);
@@ -92,7 +92,7 @@ Result<void> read_items(const std::string& path, char end, const control::StopRe
   return item.empty() ? Result<void>() : take_item();
 }
 
-/// Returns the components of a path, without empty ones and ".".
+/// Returns the components of a path, without empty components and ".".
 std::vector<std::string> components_of(std::string_view path) {
   std::vector<std::string> components;
   while (!path.empty()) {
@@ -124,7 +124,7 @@ Result<std::vector<std::string>> read_paths(const SourceArguments& arguments,
   return paths;
 }
 
-/// Returns the path of `directory` from the root, without a slash at its end; "" for the root.
+/// Returns the path of `directory` from the root, without a slash at the end; "" for the root.
 std::string joined_path(const std::filesystem::path& directory) {
   std::string path;
   for (const std::string& component : components_of(directory.lexically_normal().native())) {
@@ -134,8 +134,8 @@ std::string joined_path(const std::filesystem::path& directory) {
 }
 
 /// Returns the pattern relative to `directory` if the pattern begins with the absolute path of the
-/// directory, as for restic, borg and tar. A pattern that can match below the directory as it is
-/// keeps its meaning: there the directory has an entry with that whole path.
+/// directory, as for restic, borg and tar. If the directory has an entry with the whole path, the
+/// pattern can match below the directory and stays unchanged.
 std::string relative_pattern(const std::string& pattern, const std::string& directory) {
   const std::size_t sign = pattern.starts_with('!') ? 1 : 0;
   const std::string_view rest = std::string_view(pattern).substr(sign);
@@ -203,7 +203,7 @@ Result<StoreOptions> read_source_options(const SourceArguments& arguments,
       return {};
     }));
   }
-  // Patterns of the command line come last, so that they decide.
+  // Patterns of the command line come last, to take precedence.
   options.excludes.insert(options.excludes.end(), of_the_line.excludes.begin(),
                           of_the_line.excludes.end());
   if (!arguments.files_from.empty()) {

@@ -28,7 +28,7 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-/// Sets one price. Returns false for a key that there is not.
+/// Sets a price. Returns false for an unknown key.
 bool set_price(StorePrices& prices, const std::string& key, double value) {
   if (key == "stored") {
     prices.stored_gb_month = value;

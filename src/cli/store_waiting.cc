@@ -14,10 +14,10 @@
 namespace varve::cli {
 namespace {
 
-/// A wait that is shorter is not worth a message.
+/// A shorter wait is not worth a message.
 constexpr std::chrono::seconds kQuietTime{3};
 
-/// The signals that came during a wait. A signal handler reaches nothing else.
+/// The signals received during a wait, global because a signal handler has no other access.
 StopSignals& interruptions() {
   static StopSignals signals;
   return signals;
@@ -45,7 +45,7 @@ void StoreWaiting::begin() {
   action.sa_handler = on_signal;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction present {};
-    // A signal that the caller ignores (nohup, a background job) stays ignored.
+    // A signal ignored by the caller (nohup, a background job) stays ignored.
     const bool is_default =
         ::sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_DFL;
     if (is_default && ::sigaction(signal, &action, nullptr) == 0) former_[signal] = present;

@@ -118,7 +118,7 @@ Result<void> StreamInput::start() {
   return {};
 }
 
-// A command may close its output long before it fails.
+// A command may close the output long before failing.
 Result<void> StreamInput::finish(const control::StopRequest& stop) {
   if (!child_) return {};
   while (!child_->has_ended() && !stop.stopped()) {

@@ -22,13 +22,14 @@ Lines split(std::string_view text) {
   return lines;
 }
 
-/// Returns for each step of the shortest edit script from its end whether it is kSame, kRemoved or
-/// kAdded; nullopt if it has more than kEditsMax edits.
+/// Returns the steps of the shortest edit script, last step first, each kSame, kRemoved or kAdded;
+/// nullopt for a script of more than kEditsMax edits.
 std::optional<std::vector<Kind>> shortest_script(const Lines& a, const Lines& b) {
   const auto n = static_cast<std::int32_t>(a.size());
   const auto m = static_cast<std::int32_t>(b.size());
   const std::int32_t most = std::min<std::int32_t>(n + m, kEditsMax);
-  // furthest[k + most] is the furthest x on diagonal k; rounds keeps its state before each round.
+  // furthest[k + most]: the furthest x on diagonal k. rounds: the state of furthest before each
+  // round.
   std::vector<std::int32_t> furthest(static_cast<std::size_t>(2 * most + 2), 0);
   std::vector<std::vector<std::int32_t>> rounds;
   const auto at = [most](std::int32_t k) { return static_cast<std::size_t>(k + most); };
@@ -36,7 +37,7 @@ std::optional<std::vector<Kind>> shortest_script(const Lines& a, const Lines& b)
     return k == -d || (k != d && v(k - 1) < v(k + 1));
   };
   for (std::int32_t d = 0; d <= most; ++d) {
-    // Only the diagonals -d … d matter, so that all rounds together take most² numbers.
+    // Only the diagonals -d … d matter, so all rounds together take most² numbers.
     rounds.emplace_back(furthest.begin() + (most - std::min(d, most)),
                         furthest.begin() + (most + std::min(d, most) + 1));
     const auto v = [&](std::int32_t k) { return furthest[at(k)]; };
@@ -92,7 +93,7 @@ std::vector<DiffLine> apply(const std::vector<Kind>& script, const Lines& a, con
   return lines;
 }
 
-/// Returns the changes with their surroundings.
+/// Returns the changes with the surrounding lines.
 std::vector<DiffLine> without_far_lines(const std::vector<DiffLine>& all) {
   std::vector<bool> wanted(all.size(), false);
   for (std::size_t i = 0; i < all.size(); ++i) {

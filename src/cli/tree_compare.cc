@@ -22,7 +22,7 @@ bool of_one_series(const EntryAt& before, const EntryAt& after) {
   return before.reader.info().series == after.reader.info().series;
 }
 
-/// Returns true if one series stores both directories as the same, with all below them.
+/// Returns true if one series stores both directories as the same, including all entries below.
 bool same_below(const EntryAt& before, const EntryAt& after) {
   return before.entry.content_id != 0 && before.entry.content_id == after.entry.content_id &&
          of_one_series(before, after);
@@ -50,7 +50,7 @@ Result<bool> same_bytes(const EntryAt& before, const EntryAt& after) {
   }
 }
 
-/// Compares two files of one series by their chunks. False tells nothing.
+/// Compares two files of one series by chunks. False does not mean different bytes.
 Result<bool> same_chunks(const EntryAt& before, const EntryAt& after) {
   bool same = true;
   const auto listed = after.reader.list_changes(after.entry.rank, &before.reader, before.entry.rank,
@@ -92,7 +92,7 @@ class DirectoryCursor {
   DirectoryCursor(VersionReader& reader, Rank directory) : reader_(&reader), rank_(directory) {}
 
   [[nodiscard]] VersionReader& reader() const { return *reader_; }
-  /// Null behind the last one. Good until next().
+  /// Returns the next entry; null behind the last entry. Lifetime: until next().
   [[nodiscard]] Result<Item*> peek() {
     if (next_ == batch_.size() && !at_end_) VARVE_TRY(fill());
     return next_ == batch_.size() ? nullptr : &batch_[next_];
@@ -122,12 +122,12 @@ class DirectoryCursor {
   bool at_end_ = false;
 };
 
-/// Two directories of one name; one of them may be missing.
+/// Two directories of one name; one directory may be missing.
 struct Level {
   std::optional<DirectoryCursor> before;
   std::optional<DirectoryCursor> after;
   std::size_t path_length = 0;
-  std::string behind{};  ///< Path below it of the last name to skip; empty if nothing is skipped.
+  std::string behind{};  ///< Path of the last name to skip, below the directory; "" = skip none.
 };
 
 class Walk {
@@ -178,7 +178,8 @@ class Walk {
         pair, [this](const EntryAt* before, const EntryAt* after) { return visit(before, after); });
   }
 
-  /// Takes the name that comes first, and appends it to path_. The other side waits for its turn.
+  /// Takes the first name of both sides, and appends the name to path_. A side without the name
+  /// waits.
   Result<Pair> take(Level& level) {
     DirectoryCursor::Item* left = nullptr;
     DirectoryCursor::Item* right = nullptr;
@@ -206,8 +207,8 @@ class Walk {
     return pair;
   }
 
-  /// Passes the names of a directory up to the first component of `behind`, and goes into the entry
-  /// of that name.
+  /// Skips the names of a directory before the first component of `behind`, and enters the entry
+  /// with the component's name.
   Result<void> skip(Level& level, std::string_view behind) {
     const std::string_view name = behind.substr(0, behind.find('/'));
     for (auto* side : {&level.before, &level.after}) {
@@ -231,7 +232,7 @@ class Walk {
     return {};
   }
 
-  /// Tells of the entry at path_, and goes into it.
+  /// Reports the entry at path_, and enters the entry.
   Result<void> visit(const EntryAt* before, const EntryAt* after) {
     ++compared_.names;
     if (before != nullptr && after != nullptr && same_type(before->entry, after->entry)) {
@@ -251,7 +252,7 @@ class Walk {
     return {};
   }
 
-  /// Goes into the directories at path_, to the names behind `behind`.
+  /// Enters the directories at path_, at the names behind `behind`.
   void enter(const EntryAt* before, const EntryAt* after, std::string_view behind) {
     if (before != nullptr && after != nullptr && same_below(*before, *after)) return;
     if (after == nullptr && comparison_.added_only) return;
@@ -267,7 +268,7 @@ class Walk {
     if (level.before || level.after) levels_.push_back(std::move(level));
   }
 
-  // An entry whose type changed is told twice: a stop at its first half waits for the second.
+  // An entry of changed type is reported twice: a stop after the first report waits for the second.
   void tell(TreeChange::Kind kind, const SealedEntry& entry) {
     if (!sink_({kind, path_, entry})) goes_on_ = false;
   }

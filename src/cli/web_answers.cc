@@ -115,7 +115,7 @@ Result<Json> web_versions(Repository& repository, const web::Request& request) {
     }
     Json one = version_value(versions[i]);
     if (i + 1 < versions.size()) {
-      // The change that a user sees: entries and bytes against the version before.
+      // The change visible to a user: entries and bytes against the version before.
       const VersionInfo& before = versions[i + 1];
       one["before"] = static_cast<std::uint32_t>(before.number);
       one["entries_change"] = static_cast<std::int64_t>(versions[i].entries - before.entries);
@@ -161,9 +161,9 @@ Result<Json> web_space(Repository& repository, const web::Request& request) {
 
 namespace {
 
-/// Adds the sealed versions before and after that of `place` as `previous` and `next`, and whether
-/// they have its path. A version that cannot be read counts as one that has the path: its own view
-/// reports the error.
+/// Adds the sealed versions before and after the version of `place` as `previous` and `next`, with
+/// whether each version has the path. An unreadable version counts as having the path: the
+/// version's own view reports the error.
 Result<void> put_neighbours(Repository& repository, const WebPlace& place, Json& object) {
   const VersionInfo& own = place.reader->info();
   VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository, own.series));
@@ -228,7 +228,7 @@ Result<Json> web_history(Repository& repository, const web::Request& request) {
               {"path", printable(path)},
               {"more", versions.size() > kOccurrencesMax}};
   auto& list = object["versions"] = Json::array();
-  // Each version is compared with the one before it, which the next turn shows.
+  // Each version is compared with the version before, read in the next iteration.
   std::shared_ptr<VersionReader> newer_reader;
   std::optional<SealedEntry> newer;
   Json shown;

@@ -27,7 +27,7 @@ struct TextSide {
   std::string version;  ///< Name of the version.
   bool exists = false;
   std::string text;
-  std::string reason;  ///< The reason why there is no text to compare, or empty.
+  std::string reason;  ///< Reason for a missing text; "" for none.
 };
 
 Result<TextSide> read_side(Repository& repository, web::Request request, const std::string& name) {
@@ -59,8 +59,8 @@ Result<TextSide> read_side(Repository& repository, web::Request request, const s
   return side;
 }
 
-/// Returns a line for the page: at most kLineBytesMax bytes of it. Bytes that are no text become
-/// \xNN; a backslash stays one.
+/// Returns a line for the page: at most the first kLineBytesMax bytes. Bytes that are no text
+/// become \xNN; a backslash stays single.
 std::string line_text(std::string_view line) {
   const bool is_long = line.size() > kLineBytesMax;
   line = line.substr(0, kLineBytesMax);

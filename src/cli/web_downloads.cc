@@ -36,7 +36,7 @@ struct ByteSpan {
   std::uint64_t end = 0;
 };
 
-/// Returns the part of a file that a request wants; nullopt if the file has no byte of it.
+/// Returns the requested part of a file; nullopt if the file has no byte of the range.
 std::optional<ByteSpan> part_of(const web::WantedRange& range, std::uint64_t size) {
   if (!range.first) {
     const std::uint64_t bytes = std::min(range.last.value_or(0), size);
@@ -62,7 +62,7 @@ Result<void> send_bytes(FileReader& file, ByteSpan part, web::Exchange& exchange
   return exchange.end();
 }
 
-/// Returns the name that a download has on the user's disk.
+/// Returns the name of a download on the user's disk.
 std::string download_name(const WebPlace& place) {
   const std::string name = place.path.substr(place.path.rfind('/') + 1);
   return name.empty() ? place.reader->info().series_name + "-" + place.reader->info().name : name;
@@ -72,8 +72,8 @@ void log_failure(const std::string& what, const Error& error) {
   base::log(base::LogLevel::kError, printable(what + ": the download failed: " + error.message()));
 }
 
-/// Returns the first problem that makes an archive incomplete; nothing if only entries are left out
-/// for which the archive has no form.
+/// Returns the first problem of an incomplete archive; nullopt if the archive lacks only entries
+/// without a form in the archive's format.
 std::optional<Error> loss_in(const TransferReport& report) {
   for (const std::string& problem : report.problems) {
     if (problem.ends_with(kSocketLeftOut) || problem.ends_with(kSpecialLeftOut)) continue;
@@ -124,7 +124,7 @@ Result<void> send_archive(Repository& repository, const web::Request& request, b
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return base::io_error("cannot make a pipe", errno);
   base::UniqueFd from(ends[0]);
   base::UniqueFd to(ends[1]);
-  ::fcntl(to.get(), F_SETPIPE_SZ, static_cast<int>(kPieceBytes));  // Larger is only faster.
+  ::fcntl(to.get(), F_SETPIPE_SZ, static_cast<int>(kPieceBytes));  // A larger pipe is only faster.
   const std::string name = download_name(place) + (is_tar ? ".tar" : ".zip");
   VARVE_TRY(exchange.begin(200, is_tar ? "application/x-tar" : "application/zip", std::nullopt,
                            {{"Content-Disposition", web::attachment(name)}}));
@@ -147,7 +147,7 @@ Result<void> send_archive(Repository& repository, const web::Request& request, b
     if (got > 0) sent = exchange.write(std::span(buffer).first(static_cast<std::size_t>(got)));
     if (got <= 0 || !sent) break;
   }
-  from.reset();  // A writer that goes on fails now.
+  from.reset();  // Makes a continuing writer fail.
   writer.join();
   if (!sent) return sent;
   if (failure) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search for names in all sealed versions, for the page of `varve web`.
 //
-// Each version is compared with the next newer one, and only names that the newer one does not have
-// are matched. So the search looks at the whole newest version, and then at changed directories
-// only; and it needs no memory of what it found.
+// The search compares each version with the next newer version, and matches only names absent from
+// the newer version. So the search visits the whole newest version, and then only changed
+// directories, and needs no memory of earlier matches.
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
@@ -29,7 +29,7 @@ constexpr std::size_t kPatternBytesMax = 256;
 constexpr std::uint64_t kVersionNames = 100;
 
 /// Returns the pattern for names that contain `text`, with letters of either case. A text with a
-/// slash is a part of a path; one that begins with a slash, the beginning of a path.
+/// slash is a part of a path; a text that begins with a slash is the beginning of a path.
 std::string pattern_of(std::string_view text) {
   if (text.find_first_of("*?[") != std::string_view::npos) return std::string(text);
   std::string pattern = text.find('/') == std::string_view::npos ? "*" : "**/*";
@@ -65,8 +65,8 @@ class Search {
   Search(Repository& repository, base::PathGlob glob)
       : repository_(repository), glob_(std::move(glob)) {}
 
-  /// Searches the versions of a series from number `from` on down to older ones. `behind` counts in
-  /// the version `from` only.
+  /// Searches the versions of a series from number `from` on down to older versions. `behind`
+  /// counts in the version `from` only.
   Result<void> search(const SeriesInfo& series, std::uint64_t from,
                       const std::optional<std::string>& behind) {
     VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository_, series.id));
@@ -74,10 +74,10 @@ class Search {
     for (const VersionInfo& version : versions) {
       const auto number = static_cast<std::uint64_t>(version.number);
       const bool is_next = number <= from;
-      // Of the versions that were searched before, only the oldest is needed.
+      // Of the versions searched before, only the oldest version is needed.
       if (!is_next && !is_oldest_above(versions, version, from)) continue;
       auto reader = repository_.reader(series.id, version.number);
-      // A prune may go on beside this command.
+      // A concurrent prune may have deleted the version.
       if (!reader && reader.error().code() == ErrorCode::kNotFound) continue;
       if (!reader) return reader.error();
       if (is_next) {
@@ -98,7 +98,7 @@ class Search {
     return names_ >= kWebNamesMax || count_ >= kFoundMax || bytes_ >= kWebPathBytesMax;
   }
   [[nodiscard]] bool stopped() const { return stopped_; }
-  /// Notes that the search goes on with a series.
+  /// Records that the next request continues with a series.
   void put_end(const SeriesInfo& series, std::uint64_t version) {
     end_["from_series"] = static_cast<std::uint32_t>(series.id);
     end_["from_version"] = version;
@@ -162,7 +162,7 @@ class Search {
   Repository& repository_;
   const base::PathGlob glob_;
   Json found_ = Json::array();
-  Json end_ = Json::object();  // The place where the search goes on.
+  Json end_ = Json::object();  // The place where the next request continues.
   bool stopped_ = false;
   std::uint64_t names_ = 0;
   std::size_t count_ = 0;

@@ -96,7 +96,7 @@ Json found_value(const std::string& path, const SealedEntry& entry) {
 
 void put_place_to_go_on(Json& object, const std::string& path) {
   std::string raw = raw_path(path);
-  // The rest of a request's line and its headers take the other bytes.
+  // Reserves 8192 bytes for the rest of the request's line and the headers.
   if (raw.size() > web::kRequestBytesMax - 8192) {
     object["cut"] = true;
   } else {
