@@ -2,7 +2,6 @@
 #include "replica/catalog_reads.h"
 
 #include <fmt/core.h>
-#include <xxhash.h>
 
 #include <condition_variable>
 #include <cstddef>
@@ -11,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/checksum.h"
+#include "base/coding.h"
 #include "replica/head_objects.h"
 
 namespace varve::replica {
@@ -65,7 +66,7 @@ Result<std::vector<std::string>> read_extents(bucket::Bucket& bucket,
     const bool is_whole = extents[i].bytes == extents[i].object_bytes;
     const bool is_copy = extents[i].checksum == 0;  // The store made it.
     if (!is_whole || is_copy || extents[i].bytes == 0) continue;
-    if (XXH3_64bits(texts[i].data(), texts[i].size()) != extents[i].checksum) {
+    if (base::checksum64(base::as_bytes(texts[i])) != extents[i].checksum) {
       return Error(ErrorCode::kCorrupt, extents[i].object + " has other bytes than were uploaded");
     }
   }

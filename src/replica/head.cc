@@ -3,13 +3,13 @@
 
 #include <fmt/core.h>
 #include <openssl/sha.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <charconv>
 #include <system_error>
 
 #include "base/assert.h"
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "crypto/authentic.h"
 #include "crypto/hmac.h"
@@ -81,7 +81,7 @@ std::string encode_head(const Head& head, const crypto::KeyRing* keys) {
     writer.bytes(object.digest);
   }
   writer.bytes(mac_of(out, keys));
-  writer.u64(XXH3_64bits(out.data(), out.size()));
+  writer.u64(base::checksum64(base::as_bytes(out)));
   return out;
 }
 
@@ -90,7 +90,7 @@ Result<Head> decode_head(std::string_view text) {
     return head_damaged("its length is wrong");
   }
   base::ByteReader sum(text.substr(text.size() - kHeadSumBytes));
-  if (sum.u64() != XXH3_64bits(text.data(), text.size() - kHeadSumBytes)) {
+  if (sum.u64() != base::checksum64(base::as_bytes(text.substr(0, text.size() - kHeadSumBytes)))) {
     return head_damaged("its checksum is wrong");
   }
   base::ByteReader reader(text.substr(0, text.size() - kMacBytes - kHeadSumBytes));

@@ -3,12 +3,12 @@
 
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <ctime>
 #include <utility>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
@@ -94,7 +94,7 @@ Result<std::optional<ReplicaFile>> read_mark(io::FileSystem& files, const std::s
     VARVE_TRY(add(bytes - kSampleBytes, kSampleBytes));
   }
   ++looking.files_read;
-  const auto mark = XXH3_64bits(sample.data(), sample.size());
+  const auto mark = base::checksum64(base::as_bytes(sample));
   return std::optional(ReplicaFile{path, bytes, std::max<std::uint64_t>(mark, 1)});
 }
 

@@ -2,11 +2,11 @@
 #include "replica/replicator.h"
 
 #include <fmt/core.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "base/log.h"
 #include "base/random_bytes.h"
@@ -276,7 +276,7 @@ Result<void> Replicator::keep_equal_front(const ReplicaFile& file, std::vector<E
     std::vector<std::byte> bytes(extent->bytes);
     VARVE_TRY_ASSIGN(const auto got, (*opened)->read_at(at, bytes));
     const bool equal = got == bytes.size() && extent->bytes == extent->object_bytes &&
-                       XXH3_64bits(bytes.data(), bytes.size()) == extent->checksum;
+                       base::checksum64(bytes) == extent->checksum;
     if (!equal) {
       extents.erase(extent, extents.end());
       return {};

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks of text and of file names find what they look for, and nothing else."""
 
+import check_header_lines
 import check_headers
 import check_includes
 import check_metrics
@@ -52,6 +53,8 @@ PROSE = [("// Returns the size of the file, in bytes.\n" * 6, False),
          ("// Returns what it is that this one has.\n" * 6, True),
          ("// Returns what it is that this one has.\n" * 4, False),
          ("int it;  // Number of bytes of the file, as the header says.\n" * 6, False)]
+# (includes of a.h, lines that b.cc pulls in through a.h), where c.h has 10 lines and a.h has 2
+HEADER_LINES = [("", 2), ("c.h", 12), ("a.h", 2), ("unknown.h", 2)]
 # (numbers of the rules in a page's order, is it a problem)
 ORDERS = [([1, 2, 3], False), ([1, 3, 2], True), ([1, 2, 4], True)]
 # (path, text of a file, is it a problem) where only src/a/ and src/b/c_ may name Hidden and hidden_value()
@@ -123,6 +126,15 @@ METRIC_RULES = [
 ]
 
 
+def header_lines(included):
+    texts = {"a.h": "\n\n", "b.cc": "", "c.h": "\n" * 10}
+    includes = {"a.h": [included] if included else [], "b.cc": ["a.h"], "c.h": ["a.h"]}
+    headers = check_header_lines.Headers(
+        texts.get, lambda path: ((1, True, name) for name in includes[path]),
+        lambda name, quoted, source: name if name in texts else None)
+    return headers.lines_of("b.cc")
+
+
 def metric_page_problems(text):
     rows = [["`varve_a_b_total{operation}`", "counter", "Things that were made."]]
     yield from check_metrics.source_problems("src/a/b.h", text)
@@ -133,6 +145,7 @@ def metric_page_problems(text):
 def main():
     cases = [(text, list(check_text.problems_of(path, SPDX + text)), wrong)
              for path, text, wrong in TEXTS]
+    cases += [(name, [1] * (header_lines(name) != lines), False) for name, lines in HEADER_LINES]
     cases += [(text, list(check_text.rule_problems("src/a/b.cc", text, [1, 2, 3])), wrong)
               for text, wrong in CITATIONS]
     cases += [(text, list(check_text.link_problems(
