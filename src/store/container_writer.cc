@@ -155,6 +155,7 @@ Result<void> ContainerWriter::flush() {
   work_ready_.notify_all();
   progress_.wait(lock, [&] { return frames_written_ >= target || error_; });
   if (error_) return *error_;
+  if (!running_ && thread_.joinable()) thread_.join();  // It would keep its stack.
   return {};
 }
 
@@ -200,8 +201,7 @@ Result<void> ContainerWriter::retry(std::unique_lock<std::mutex>& lock) {
   retry_wanted_ = true;
   work_ready_.notify_all();
   progress_.wait(lock, [&] { return attempts_ != seen || !error_; });
-  if (error_) return *error_;
-  return {};
+  return error_ ? Result<void>(*error_) : Result<void>();
 }
 
 void ContainerWriter::work() {
@@ -212,6 +212,7 @@ void ContainerWriter::work() {
     };
     if (is_idle()) {
       buffers_.reset();
+      header_.chunks = {};
       spare_ = {};
       running_ = false;
       return;
