@@ -237,6 +237,13 @@ void IngestPipeline::give_back(IngestStream::Buffer buffer) {
   if (buffers_.size() < kBuffersKept) buffers_.push_back(std::move(buffer));
 }
 
+bool IngestPipeline::drop_spare_buffers() {
+  std::vector<IngestStream::Buffer> spare;
+  const std::lock_guard lock(buffers_mutex_);
+  spare.swap(buffers_);
+  return !spare.empty();
+}
+
 void IngestPipeline::list_idle(const StreamPtr& stream) {
   if (stream->buffer_.capacity == 0) return;
   stream->idle_place_ = idle_.insert(idle_.end(), stream);

@@ -140,6 +140,9 @@ class IngestPipeline {
 
   /// Waits until everything appended before the call, apart from tails, has its place.
   [[nodiscard]] Result<void> drain();
+  /// Frees the buffers that are kept for batches to come, because an idle version needs none.
+  /// Returns whether there were any.
+  [[nodiscard]] bool drop_spare_buffers();
   /// Returns for each fingerprint the id of a stored chunk to which the version may refer, or
   /// nullopt. Waits while another thread commits.
   [[nodiscard]] std::vector<std::optional<ChunkId>> find_stored(

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/free_memory.h"
 #include "base/log.h"
 
 namespace varve::version {
@@ -232,6 +233,7 @@ Result<void> Checkpointer::checkpoint_in_turn() {
     VARVE_TRY(streams_.finish_tails(Urgency::kIfAdmitted));
   }
   VARVE_TRY(checkpoint(Extent::kAtRest));
+  if (state_.pipeline.drop_spare_buffers()) base::return_free_memory();
   if (space != nullptr) space->keep_reserve();
   return {};
 }
