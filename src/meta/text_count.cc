@@ -66,6 +66,11 @@ Result<std::uint64_t> TextCount::stored(const Txn& txn) const {
   return number_of(txn, record);
 }
 
+std::uint64_t TextCount::uncovered(const Txn& txn) const {
+  const auto record = raw(txn.raw(), kTextsKey);
+  return record && *record == record_ ? pending_ : pending_ + unsure_;
+}
+
 Result<bool> TextCount::is_half_used(const Txn& txn) const {
   VARVE_TRY_ASSIGN(const auto number, stored(txn));
   return number >= texts_max_ / 2;

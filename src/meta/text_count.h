@@ -39,8 +39,8 @@ class TextCount {
             std::uint64_t texts_max)
       : table_(table), seal_(std::move(seal)), purpose_(purpose), texts_max_(texts_max) {}
 
-  /// Counts a text of the present transaction, whether the transaction commits or not.
-  void add() { ++pending_; }
+  /// Counts texts of the present transaction, whether the transaction commits or not.
+  void add(std::uint64_t texts = 1) { pending_ += texts; }
   /// Stores the number of a new environment.
   [[nodiscard]] Result<void> start(MDB_txn* txn);
   /// Makes the number that commits with `txn` cover all counted texts. `txn` has sealed texts.
@@ -51,7 +51,10 @@ class TextCount {
 
   /// Returns the number stored by the environment or, without a number, an estimate.
   [[nodiscard]] Result<std::uint64_t> stored(const Txn& txn) const;
-  /// Returns whether the key has sealed half of the limit of texts.
+  /// Returns the number of texts that the number in the environment does not cover. The process
+  /// must count them again if it opens the environment later.
+  [[nodiscard]] std::uint64_t uncovered(const Txn& txn) const;
+  /// Returns whether the key has sealed half as many texts as it may.
   [[nodiscard]] Result<bool> is_half_used(const Txn& txn) const;
   /// Returns an error unless the environment has the salt of the seal. Errors: kStale.
   [[nodiscard]] Result<void> check_salt(MDB_txn* txn) const;

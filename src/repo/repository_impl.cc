@@ -103,6 +103,8 @@ Result<void> RepositoryImpl::start() {
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
   checkpoint_tasks_ =
       std::make_unique<base::RecurringTasks>(kCheckpointThreadsMax, "varve-checkpt");
+  overlays_ = std::make_shared<meta::EnvCache>(
+      base::descriptors_for(kOverlaysShare, kOverlaysMin, kOverlaysMax));
 
   VARVE_TRY(read_note());
   // Before anything is removed: an older catalog would mistake new data for leftovers.
@@ -275,6 +277,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.compressors = compressors_.get();
   parts.fingerprint_pool = fingerprint_pool_.get();
   parts.checkpoint_tasks = checkpoint_tasks_.get();
+  parts.overlays = overlays_;
   parts.pool = [this] { return pool(); };
   parts.opened_pool = [this] { return opened_pool(); };
   parts.require_aliases = [this] { return require_aliases(); };

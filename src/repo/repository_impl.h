@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/file_limit.h"
 #include "base/metrics.h"
 #include "base/recurring_tasks.h"
 #include "base/thread_pool.h"
@@ -26,6 +27,7 @@
 #include "io/file_system.h"
 #include "maintain/check_record.h"
 #include "maintain/known_damage.h"
+#include "meta/env_cache.h"
 #include "meta/lmdb.h"
 #include "meta/meta_metrics.h"
 #include "repo/bucket_side.h"
@@ -280,6 +282,10 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   // Enough for a restore that reads many segments at once, and far from the usual hard limits.
   static constexpr std::size_t kOpenFilesMax = 512;
   static constexpr std::size_t kCheckpointThreadsMax = 8;
+  // The overlays that are open though no thread uses them.
+  static constexpr std::size_t kOverlaysMax = 64;
+  static constexpr std::size_t kOverlaysMin = 2;
+  static constexpr std::size_t kOverlaysShare = 64;
 
   base::Metrics metrics_;
   const meta::MetaMetrics catalog_metrics_{metrics_};
@@ -306,6 +312,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   std::unique_ptr<base::ThreadPool> compressors_;
   std::unique_ptr<base::ThreadPool> fingerprint_pool_;
   std::unique_ptr<base::RecurringTasks> checkpoint_tasks_;
+  std::shared_ptr<meta::EnvCache> overlays_;
   std::unique_ptr<restore::ReadService> read_service_;
   std::unique_ptr<DiskCosts> disk_costs_;
   std::unique_ptr<EvictedArranging> evicted_;  // Null where all data is on the disk.

@@ -114,8 +114,9 @@ Result<VersionSeal::Built> VersionSeal::build(const catalog::VersionRecord& reco
   VARVE_TRY_ASSIGN(const auto parent, records_.newest_sealed());
   catalog::ObjectWriter objects(*parts_.catalog, *store_.objects, parts_.id, record.number);
   const auto* base = open_.version()->base();
-  version::Sealer sealer(open_.version()->overlay(), *store_.objects, objects,
-                         parent ? &parent->root : nullptr, base, count_changes);
+  VARVE_TRY_ASSIGN(const auto overlay, open_.version()->overlay());
+  version::Sealer sealer(*overlay, *store_.objects, objects, parent ? &parent->root : nullptr, base,
+                         count_changes);
   Built built;
   VARVE_TRY_ASSIGN(built.tree, sealer.seal());
   built.objects = objects.new_objects();

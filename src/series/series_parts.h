@@ -14,6 +14,7 @@
 #include "format/data_codecs.h"
 #include "ingest/chunker.h"
 #include "io/file_system.h"
+#include "meta/env_cache.h"
 #include "meta/lmdb.h"
 #include "restore/read_service.h"
 #include "series/eviction_rules.h"
@@ -67,7 +68,8 @@ struct SeriesParts {
   base::ThreadPool* compressors = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;
   base::RecurringTasks* checkpoint_tasks = nullptr;
-  /// Returns the repository's pool. The first call opens the pool. Thread-safe.
+  std::shared_ptr<meta::EnvCache> overlays{};
+  /// Returns the repository's pool. The first call opens it. Thread-safe.
   std::function<Result<Pool*>()> pool{};
   /// Returns the pool if pool() has opened the pool; else null.
   std::function<Pool*()> opened_pool{};

@@ -330,9 +330,7 @@ Result<void> Checkpointer::come_to_rest() {
   {
     const std::lock_guard lock(state_.mutex);
     VARVE_TRY(wake_up());
-    if (state_.overlay && state_.overlay->texts() != nullptr) {
-      state_.overlay->texts()->permit_spare_texts(true);
-    }
+    if (state_.overlay) state_.overlay->permit_spare_texts();
   }
   VARVE_TRY(ingest_.ingest_all());
   {

@@ -77,6 +77,7 @@ Result<base::IdRuns> stored_references(io::FileSystem& files, const std::string&
 Result<base::IdRuns> collect_references(OpenState& state, CloneSources& clones,
                                         const std::function<void()>& retire) {
   std::vector<base::IdRun> runs;
+  Overlay::Use env;
   std::optional<meta::ReadTxn> overlay;
   {
     // A checkpoint under way holds records of inodes that may change or go before it commits them.
@@ -96,7 +97,8 @@ Result<base::IdRuns> collect_references(OpenState& state, CloneSources& clones,
     }));
     // This snapshot holds everything that is not in memory, because no checkpoint is under way.
     if (state.overlay) {
-      VARVE_TRY_ASSIGN(auto txn, meta::ReadTxn::begin(*state.overlay));
+      VARVE_TRY_ASSIGN(env, state.overlay->use());
+      VARVE_TRY_ASSIGN(auto txn, meta::ReadTxn::begin(*env));
       overlay.emplace(std::move(txn));
     }
   }

@@ -10,8 +10,7 @@
 namespace varve::version {
 
 namespace {
-constexpr std::size_t kOverlayMapBytes = std::size_t{64} << 30;
-constexpr std::size_t kSmallMapBytes = std::size_t{4} << 30;
+constexpr std::size_t kNewMapBytes = std::size_t{1} << 30;  // Of an overlay without records.
 constexpr std::size_t kSpillSlotBytes = 128U << 10;
 constexpr std::uint64_t kLookBytes = 16U << 20;
 constexpr std::uint64_t kRecordBytes = 1024;  // A usual inode and its name, with LMDB's slack.
@@ -29,21 +28,14 @@ OpenState::OpenState(const OpenVersionParts& version_parts, VersionInfo version_
       tree(parts.base.get()) {}
 
 Result<void> OpenState::open_overlay() {
-  const std::string directory = parts.staging_directory + "/overlay";
-  meta::EnvOptions options;
-  options.tables = meta::overlay::kTables;
-  options.keys = meta::overlay_keys(parts.keys, info.series, info.number);
-  options.map_bytes = kOverlayMapBytes;
-  options.map_bytes_min = kSmallMapBytes;  // Thousands of versions share the address space.
-  auto& files = *parts.files;
-  if (const auto checked = meta::check_pages(files, directory, options.tables); !checked) {
-    return Error(checked.error().code(),
-                 directory + "/data.mdb is damaged (" + checked.error().message() +
-                     "), so the open version cannot be read; `varve repair` drops it");
+  VARVE_TRY(parts.files->make_directory(parts.staging_directory + "/files"));
+  overlay.emplace(Overlay::Parts{parts.files, parts.staging_directory + "/overlay",
+                                 meta::overlay_keys(parts.keys, info.series, info.number),
+                                 parts.overlays});
+  if (auto used = overlay->use(); !used) {
+    overlay.reset();
+    return std::move(used).error();
   }
-  VARVE_TRY(files.make_directory(parts.staging_directory + "/files"));
-  VARVE_TRY_ASSIGN(auto env, meta::Env::open(files, directory, options));
-  overlay.emplace(std::move(env));
   tree.attach(*overlay);
   return {};
 }
@@ -60,7 +52,7 @@ Result<void> OpenState::make_overlay() {
   meta::EnvOptions options;
   options.tables = meta::overlay::kTables;
   options.keys = meta::overlay_keys(parts.keys, info.series, info.number);
-  options.map_bytes = kSmallMapBytes;
+  options.map_bytes = kNewMapBytes;
   VARVE_TRY(meta::Env::open(files, fresh, options));
   VARVE_TRY(files.sync_directory(fresh));
   VARVE_TRY(files.rename(fresh, directory));
@@ -108,7 +100,7 @@ std::optional<std::uint64_t> stored_entries(io::FileSystem& files,
   if (!meta::check_pages(files, overlay, meta::overlay::kTables)) return std::nullopt;
   meta::EnvOptions options;
   options.tables = meta::overlay::kTables;
-  options.map_bytes = kOverlayMapBytes;
+  options.map_bytes = Overlay::kMapBytes;
   options.read_only = true;
   options.must_exist = true;
   options.keys = keys;

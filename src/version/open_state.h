@@ -25,6 +25,7 @@
 #include "ingest/tail_spill.h"
 #include "io/file_system.h"
 #include "layout/layout.h"
+#include "meta/env_cache.h"
 #include "meta/lmdb.h"
 #include "restore/read_service.h"
 #include "store/space_guard.h"
@@ -32,6 +33,7 @@
 #include "version/clone_base.h"
 #include "version/content_reader.h"
 #include "version/open_tree.h"
+#include "version/overlay.h"
 
 namespace varve::version {
 
@@ -53,6 +55,7 @@ struct OpenVersionParts {
   restore::ReadService* read_service = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;
   base::RecurringTasks* checkpoint_tasks = nullptr;  ///< Makes the checkpoints of all versions.
+  std::shared_ptr<meta::EnvCache> overlays{};        ///< Shared by the overlays of all versions.
   const ingest::IngestMetrics* ingest_metrics = nullptr;
   std::uint32_t checkpoint_interval_ms = 4000;
   /// New containers of so many bytes are followed by a checkpoint before the interval has passed;
@@ -87,8 +90,8 @@ struct OpenVersionParts {
 /// 2. `references_mutex`: see the member.
 /// 3. `mutex`: guards the names and inodes, and every member of the parts that is neither constant
 ///    nor atomic. Inodes are reached through the tree, so the same lock guards them.
-/// 4. The locks of the ingest pipeline, and RemovedInodes::mutex_. No thread takes another lock of
-///    the version while it holds one of these.
+/// 4. The locks of the ingest pipeline and of the Overlay, and RemovedInodes::mutex_. No thread
+///    takes another lock of the version while it holds one of these.
 ///
 /// No thread holds `mutex` while it cuts staged content, syncs staging files or commits a
 /// checkpoint. After a thread has released `mutex`, it must look its inodes up again.
@@ -123,7 +126,7 @@ struct OpenState {
   [[nodiscard]] Result<void> has_room(std::uint64_t bytes) const;
 
   const OpenVersionParts parts;
-  std::optional<meta::Env> overlay;  ///< None until the first change; set with `mutex` held.
+  std::optional<Overlay> overlay;  ///< None until the first change; set with `mutex` held.
   ingest::TailSpill spill;
   ingest::IngestPipeline pipeline;
   ContentReader reader;

@@ -45,7 +45,8 @@ Result<void> OpenTree::load() {
     overlay_end_ = 0;  // The overlay that it may get later is a new one.
     return {};
   }
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
+  VARVE_TRY_ASSIGN(const auto env, overlay_->use());
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
   // An overlay without a format is new, or of the first format.
   VARVE_TRY_ASSIGN(const auto format, txn.get(meta::overlay::kState, kFormatKey));
   if (format && *format != base::be64(kOverlayFormat)) {
@@ -105,7 +106,8 @@ Result<OpenInode*> OpenTree::get(Ino ino) {
   if (dirty_.contains(ino) || removing_.contains(ino)) return removed;
   std::unique_ptr<OpenInode> inode;
   if (overlay_ != nullptr) {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
+    VARVE_TRY_ASSIGN(const auto env, overlay_->use());
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
     VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kInodes, meta::ino_key(ino)));
     if (value && value->empty()) return removed;
     if (value) {
@@ -128,7 +130,8 @@ Result<std::optional<Ino>> OpenTree::find(Ino directory, std::string_view name) 
   }
   // A name that a program creates is looked up before, and a new directory has no name there.
   if (overlay_ != nullptr && directory < overlay_end_) {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
+    VARVE_TRY_ASSIGN(const auto env, overlay_->use());
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
     VARVE_TRY_ASSIGN(const auto ino, find_name(txn, directory, name));
     if (ino) return *ino == 0 ? std::optional<Ino>() : ino;
   }
@@ -217,9 +220,11 @@ Result<void> OpenTree::list(
       VARVE_TRY_ASSIGN(kept, sealed->next());
     }
   }
+  Overlay::Use env;
   std::optional<meta::ReadTxn> txn;
   if (overlay_ != nullptr) {
-    VARVE_TRY_ASSIGN(auto begun, meta::ReadTxn::begin(*overlay_));
+    VARVE_TRY_ASSIGN(env, overlay_->use());
+    VARVE_TRY_ASSIGN(auto begun, meta::ReadTxn::begin(*env));
     txn.emplace(std::move(begun));
   }
   VARVE_TRY_ASSIGN(auto names, Names::open(*this, txn ? &*txn : nullptr, directory, after));
@@ -336,9 +341,9 @@ Result<void> OpenTree::commit_names(meta::WriteTxn& txn, const Changes& changes)
       const auto had = base_->had_name(directory, name);
       stored = !had || *had;
     }
-    const auto key = name_key(*overlay_, directory, name);
+    const auto key = name_key(txn.env(), directory, name);
     if (stored) {
-      VARVE_TRY(txn.put(meta::overlay::kDirents, key, encode_name(*overlay_, name, change.ino)));
+      VARVE_TRY(txn.put(meta::overlay::kDirents, key, encode_name(txn.env(), name, change.ino)));
     } else {
       VARVE_TRY(txn.erase(meta::overlay::kDirents, key));
     }
@@ -347,7 +352,8 @@ Result<void> OpenTree::commit_names(meta::WriteTxn& txn, const Changes& changes)
 }
 
 Result<void> OpenTree::commit(const Changes& changes) const {
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*overlay_));
+  VARVE_TRY_ASSIGN(const auto env, overlay_->use());
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env));
   VARVE_TRY(commit_names(txn, changes));
   for (const auto& record : changes.records) {
     const auto key = meta::ino_key(record.ino);
@@ -407,7 +413,8 @@ void OpenTree::restore(const Changes& changes) {
 Result<void> OpenTree::for_each_tail(
     const std::function<Result<void>(Ino, std::string_view)>& visit) const {
   if (overlay_ == nullptr) return {};
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
+  VARVE_TRY_ASSIGN(const auto env, overlay_->use());
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
   return meta::for_each_prefix(txn, meta::overlay::kTails, "",
                                [&](std::string_view key, std::string_view value) -> Result<bool> {
                                  VARVE_TRY(visit(ino_of(key), value));

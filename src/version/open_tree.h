@@ -21,6 +21,7 @@
 #include "varve/rewrite.h"
 #include "version/clone_base.h"
 #include "version/open_inode.h"
+#include "version/overlay.h"
 #include "version/overlay_names.h"
 
 namespace varve::version {
@@ -44,7 +45,7 @@ class OpenTree {
   /// Gives the tree an overlay. Before this call, the tree consists of the base and the inodes in
   /// memory, and commit() must not be called.
   /// Lifetime: the overlay must outlive the tree.
-  void attach(const meta::Env& overlay) { overlay_ = &overlay; }
+  void attach(Overlay& overlay) { overlay_ = &overlay; }
   /// Reads the counters. The caller must call this function once, before any other.
   /// Errors: kCorrupt if the counter of inodes could give a number a second time.
   [[nodiscard]] Result<void> load();
@@ -149,7 +150,7 @@ class OpenTree {
   [[nodiscard]] Result<std::optional<Ino>> find_in_base(Ino directory, std::string_view name);
   [[nodiscard]] Result<void> commit_names(meta::WriteTxn& txn, const Changes& changes) const;
 
-  const meta::Env* overlay_ = nullptr;
+  Overlay* overlay_ = nullptr;
   const CloneBase* const base_;
   std::unordered_map<Ino, std::unique_ptr<OpenInode>> inodes_;
   std::unordered_map<Ino, bool> dirty_;  // True: the record is to be removed.

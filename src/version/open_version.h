@@ -141,8 +141,9 @@ class OpenVersion final : public VersionWriter,
   /// Ends background work; the version must not be used afterwards, only destroyed. The repository
   /// may end before the version is destroyed.
   void stop();
-  /// Returns the overlay. The version must be frozen.
-  [[nodiscard]] const meta::Env& overlay() const { return *state_.overlay; }
+  /// Returns the overlay's environment. The version must be frozen. Errors: those of
+  /// Overlay::use().
+  [[nodiscard]] Result<Overlay::Use> overlay() { return state_.overlay->use(); }
 
   // ---- For the repository. ----
 
