@@ -277,6 +277,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.compressors = compressors_.get();
   parts.fingerprint_pool = fingerprint_pool_.get();
   parts.checkpoint_tasks = checkpoint_tasks_.get();
+  parts.descriptors = &descriptors_;
   parts.overlays = overlays_;
   parts.pool = [this] { return pool(); };
   parts.opened_pool = [this] { return opened_pool(); };

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/descriptor_budget.h"
 #include "base/file_limit.h"
 #include "base/metrics.h"
 #include "base/recurring_tasks.h"
@@ -281,6 +282,8 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
 
   // Enough for a restore that reads many segments at once, and far from the usual hard limits.
   static constexpr std::size_t kOpenFilesMax = 512;
+  static constexpr std::size_t kOpenFilesMin = 16;
+  static constexpr std::size_t kOpenFilesShare = 8;  // Of the descriptors.
   static constexpr std::size_t kCheckpointThreadsMax = 8;
   // The overlays that are open though no thread uses them.
   static constexpr std::size_t kOverlaysMax = 64;
@@ -306,12 +309,15 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   meta::Env catalog_;
   base::SystemClock clock_;
   store::SpaceGuard space_;
-  store::OpenFiles open_files_{kOpenFilesMax};  // Outlives the series.
-  catalog::PageCache pages_;                    // Outlives the series.
+  // Outlives the series.
+  store::OpenFiles open_files_{
+      base::descriptors_for(kOpenFilesShare, kOpenFilesMin, kOpenFilesMax)};
+  catalog::PageCache pages_;  // Outlives the series.
   std::unique_ptr<ingest::Chunker> chunker_;
   std::unique_ptr<base::ThreadPool> compressors_;
   std::unique_ptr<base::ThreadPool> fingerprint_pool_;
   std::unique_ptr<base::RecurringTasks> checkpoint_tasks_;
+  base::DescriptorBudget descriptors_{base::DescriptorBudget::of_process()};
   std::shared_ptr<meta::EnvCache> overlays_;
   std::unique_ptr<restore::ReadService> read_service_;
   std::unique_ptr<DiskCosts> disk_costs_;

@@ -181,6 +181,7 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   parts.read_service = parts_.read_service;
   parts.fingerprint_pool = parts_.fingerprint_pool;
   parts.checkpoint_tasks = parts_.checkpoint_tasks;
+  parts.descriptors = parts_.descriptors;
   parts.overlays = parts_.overlays;
   parts.ingest_metrics = &parts_.metrics->ingest;
   parts.space = parts_.space;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/descriptor_budget.h"
 #include "base/ids.h"
 #include "base/recurring_tasks.h"
 #include "base/thread_pool.h"
@@ -68,6 +69,7 @@ struct SeriesParts {
   base::ThreadPool* compressors = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;
   base::RecurringTasks* checkpoint_tasks = nullptr;
+  base::DescriptorBudget* descriptors = nullptr;
   std::shared_ptr<meta::EnvCache> overlays{};
   /// Returns the repository's pool. The first call opens it. Thread-safe.
   std::function<Result<Pool*>()> pool{};

@@ -35,6 +35,10 @@ Checkpointer::Checkpointer(OpenState& state, ContentStreams& streams, StagingAre
 
 Result<void> Checkpointer::check_writable() {
   VARVE_TRY(state_.check_not_frozen());
+  if (!state_.descriptor && !state_.stopping) {  // For the segment that the version writes to.
+    VARVE_TRY_ASSIGN(auto share, state_.parts.descriptors->take("cannot change this open version"));
+    state_.descriptor.emplace(std::move(share));
+  }
   return wake_up();
 }
 
@@ -281,6 +285,8 @@ void Checkpointer::stop() {
   if (task) state_.parts.checkpoint_tasks->remove(*task);
   // A handle may keep this object while the next version places its chunks.
   state_.pipeline.give_up();
+  const std::lock_guard lock(state_.mutex);
+  state_.descriptor.reset();
 }
 
 // ---- Freezing. ----

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/system_error.h"
 
 namespace varve::version {
 
@@ -81,6 +82,16 @@ Result<void> OpenContents::stage(OpenInode& inode) {
   VARVE_TRY_ASSIGN(auto staged, staging_.create(inode, content));
   drop(inode);
   staging_.adopt(inode, std::move(staged));
+  return {};
+}
+
+// A program that reads a file while writing it will do so again: staging serves both. A version
+// that is being sealed takes no more staged files. Without a descriptor for a staging file, each
+// read waits until the content has its place.
+Result<void> OpenContents::stage_for_reading(OpenInode& inode) {
+  if (!inode.stream || inode.writers == 0 || state_.frozen) return {};
+  auto staged = stage(inode);
+  if (!staged && !base::lacks_resources(staged.error())) return staged;
   return {};
 }
 
@@ -228,9 +239,7 @@ Result<std::size_t> OpenContents::read(Ino ino, std::uint64_t offset, std::span<
     if (offset >= inode->size) return std::size_t{0};
     const auto part = out.first(std::min<std::uint64_t>(out.size(), inode->size - offset));
     streams_.absorb(*inode);
-    // A program that reads a file while writing it will do so again: staging serves both. A version
-    // that is being sealed takes no more staged files.
-    if (inode->stream && inode->writers != 0 && !state_.frozen) VARVE_TRY(stage(*inode));
+    VARVE_TRY(stage_for_reading(*inode));
     if (inode->stream && !inode->stream_finished) {
       VARVE_TRY_ASSIGN(const auto content, state_.pipeline.snapshot(inode->stream));
       if (content.bytes() == inode->size) {
@@ -271,7 +280,7 @@ Result<std::uint64_t> OpenContents::seek(Ino ino, std::uint64_t offset, SeekFor 
     return Error(ErrorCode::kPastEnd, "past the end of the file");
   }
   streams_.absorb(*inode);
-  if (inode->stream && inode->writers != 0 && !state_.frozen) VARVE_TRY(stage(*inode));
+  VARVE_TRY(stage_for_reading(*inode));
   if (inode->staging != 0) return inode->staged->seek(offset, wanted);
   VARVE_TRY(streams_.come_to_rest(*inode));
   return at_rest(*inode)->seek_blocks(offset, wanted);

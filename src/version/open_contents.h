@@ -90,6 +90,7 @@ class OpenContents {
  private:
   [[nodiscard]] Result<void> resize(OpenInode& inode, std::uint64_t bytes);
   [[nodiscard]] Result<void> stage(OpenInode& inode);
+  [[nodiscard]] Result<void> stage_for_reading(OpenInode& inode);
   [[nodiscard]] std::shared_ptr<OpenRecipe> at_rest(const OpenInode& inode);
   // These two need no lock.
   [[nodiscard]] Result<std::size_t> read_content(const ingest::Content& content,

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/descriptor_budget.h"
 #include "base/recurring_tasks.h"
 #include "base/thread_pool.h"
 #include "crypto/key_ring.h"
@@ -55,6 +56,7 @@ struct OpenVersionParts {
   restore::ReadService* read_service = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;
   base::RecurringTasks* checkpoint_tasks = nullptr;  ///< Makes the checkpoints of all versions.
+  base::DescriptorBudget* descriptors = nullptr;     ///< Budget of all versions.
   std::shared_ptr<meta::EnvCache> overlays{};        ///< Shared by the overlays of all versions.
   const ingest::IngestMetrics* ingest_metrics = nullptr;
   std::uint32_t checkpoint_interval_ms = 4000;
@@ -144,6 +146,7 @@ struct OpenState {
 
   VersionInfo info;
   OpenTree tree;
+  std::optional<base::DescriptorBudget::Share> descriptor;  ///< From the first change on.
   bool frozen = false;              ///< True while a seal or a deletion keeps changes out.
   bool stopping = false;            ///< True once the background task must end.
   std::uint64_t written_bytes = 0;  ///< Bytes that programs wrote.

@@ -6,11 +6,20 @@
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 namespace varve::version {
 
 namespace {
 constexpr std::uint64_t kGenerationsEnd = std::uint64_t{1} << 62;  // Counting never reaches it.
+
+// Returns the file, which has the share as long as it is open.
+std::shared_ptr<StagingFile> with_share(std::shared_ptr<StagingFile> file,
+                                        base::DescriptorBudget::Share share) {
+  auto* const raw = file.get();
+  using Shared = std::pair<base::DescriptorBudget::Share, std::shared_ptr<StagingFile>>;
+  return {std::make_shared<Shared>(std::move(share), std::move(file)), raw};
+}
 }  // namespace
 
 StagingArea::StagingArea(OpenState& state)
@@ -30,6 +39,8 @@ std::uint64_t StagingArea::bytes_for(std::uint64_t written) const {
 
 Result<StagingArea::NewContent> StagingArea::create(const OpenInode& inode,
                                                     const ingest::Content& content) {
+  VARVE_TRY_ASSIGN(auto share,
+                   state_.parts.descriptors->take("cannot write to this file out of order"));
   auto staged = std::make_unique<StagedContent>(
       std::make_shared<OpenRecipe>(std::make_shared<const format::Recipe>(content.recipe)));
   const std::uint64_t generation = ++last_generation_;
@@ -44,7 +55,7 @@ Result<StagingArea::NewContent> StagingArea::create(const OpenInode& inode,
   }
   staged->write(at, at + content.tail.size(), *copied);
   staged->resize(inode.size);
-  return NewContent{generation, std::move(staged), std::move(*file)};
+  return NewContent{generation, std::move(staged), with_share(*std::move(file), std::move(share))};
 }
 
 void StagingArea::adopt(OpenInode& inode, NewContent content) {
