@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds the descriptors that stay open as long as a user wants.
+// Bounds the descriptors whose use only a user ends.
 #pragma once
 
 #include <atomic>
@@ -12,17 +12,16 @@
 
 namespace varve::base {
 
-/// Counts the descriptors that are in use until a user ends the use, such as those of open
-/// versions. The process needs others for work that ends by itself: reads, checkpoints and seals.
-/// The budget leaves descriptors for such work, so that a user can still end what takes up the
-/// budget.
+/// Counts the descriptors in use until a user ends the use, such as the descriptors of open
+/// versions. The budget leaves descriptors for work with a near end: reads, checkpoints and
+/// seals. So a user can still seal or drop open versions when the budget is used up.
 ///
 /// Thread-safe.
 class DescriptorBudget {
   using Count = std::atomic<std::size_t>;
 
  public:
-  /// The right to one descriptor. Lifetime: may outlive the budget.
+  /// The right to a descriptor. Lifetime: may outlive the budget.
   class Share {
    public:
     Share(Share&& other) noexcept = default;
@@ -40,10 +39,10 @@ class DescriptorBudget {
   };
 
   explicit DescriptorBudget(std::size_t max) : max_(max) {}
-  /// Returns the budget of a process, by its limit on open files.
+  /// Returns the budget of a process, by the limit on open files.
   [[nodiscard]] static std::size_t of_process();
 
-  /// Takes a descriptor from the budget. `what` names the work that is impossible without.
+  /// Takes a descriptor from the budget. `what` names the work that needs the descriptor.
   /// Errors: kIo with EMFILE if the budget is used up.
   [[nodiscard]] Result<Share> take(const std::string& what);
 

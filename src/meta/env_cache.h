@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the environments open that were used last.
+// Keeps the environments of the last uses open.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace varve::meta {
 
-/// Keeps a bounded number of environments open. An environment that is open takes 6 descriptors,
-/// the address space of its map, and memory for LMDB's tables.
+/// Keeps a bounded number of environments open. An open environment takes 6 descriptors, the
+/// address space of a map, and memory for LMDB's tables.
 ///
 /// Thread-safe. The cache closes an environment without holding mutex_.
 class EnvCache {
  public:
   explicit EnvCache(std::size_t open_max) : open_max_(open_max) {}
 
-  /// Keeps an environment open, and drops the one that was used least recently. A dropped
-  /// environment closes once no caller uses it.
+  /// Keeps an environment open, and drops the least recently used environment. A dropped
+  /// environment closes when its last user releases it.
   void keep(const std::shared_ptr<const Env>& env);
   /// Drops an environment.
   void drop(const Env* env);
@@ -30,7 +30,7 @@ class EnvCache {
  private:
   const std::size_t open_max_;
   std::mutex mutex_;
-  std::list<std::shared_ptr<const Env>> envs_;  // The last used one first.
+  std::list<std::shared_ptr<const Env>> envs_;  // The most recently used first.
 };
 
 }  // namespace varve::meta
