@@ -198,6 +198,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   drop_repeated_numbers(scan, store);
   const auto runs = runs_by_birth(scan);
   VARVE_TRY(drop_other_history(series, {store, catalog::store_of(series), runs, births}));
+  VARVE_TRY(keep_whole_versions(series, scan));
   VARVE_TRY(choose_versions(series));
   tell_replaced_name(*owner_);
   while (!series_names_.insert(owner_->name).second) {
@@ -332,7 +333,8 @@ Result<void> CatalogRebuilder::choose_versions(SeriesId series) {
     const auto next = static_cast<std::uint32_t>(number) + 1;
     const bool newer = next > owner_->next_number;
     owner_->next_number = std::max(owner_->next_number, next);
-    const bool alive = version.record && (version.labelled || !labelled_ || newer);
+    const bool listed = version.labelled || !labelled_ || version.is_kept;
+    const bool alive = version.record && (listed || newer);
     if (!alive) {
       version.labelled ? report_lost_lock(number, version) : note_deleted(number, version);
       it = versions_.erase(it);

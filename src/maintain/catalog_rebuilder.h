@@ -18,6 +18,7 @@
 #include "io/file_system.h"
 #include "maintain/birth_check.h"
 #include "maintain/container_scan.h"
+#include "maintain/history_check.h"
 #include "maintain/manifest_file.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
@@ -47,6 +48,9 @@ struct RebuildChoices {
   /// True to leave out what does not belong to the history of most data; false: run() fails if
   /// there is such a thing.
   bool skip_mixed = false;
+  /// Versions of the catalog in place, if it can be read. A sealed one whose data is whole stays,
+  /// also where the labels do not list it.
+  std::vector<ListedVersion> listed{};
 };
 
 /// Reads the repository's files and fills an empty catalog. Does not change the repository. For one
@@ -79,6 +83,7 @@ class CatalogRebuilder {
     std::optional<format::Births> births;  ///< Those that the manifest names.
     bool damaged = false;                  ///< Its manifest is damaged or missing.
     bool labelled = false;                 ///< The labels list it.
+    bool is_kept = false;                  ///< The labels do not list it, but it is whole.
     /// The manifest's record, if it is of another seal than the labels list.
     std::optional<catalog::VersionRecord> of_other_seal;
   };
@@ -104,6 +109,14 @@ class CatalogRebuilder {
   void note_deleted(VersionNumber number, const Version& version);
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
+  /// Marks the versions to keep that the labels do not list.
+  [[nodiscard]] Result<void> keep_whole_versions(SeriesId series, const ContainerScan& scan);
+  /// Returns whether the folder has the tree and all chunks of a version. `own`: the chunks of the
+  /// series' containers.
+  [[nodiscard]] Result<bool> is_whole(SeriesId series, const Version& version,
+                                      const base::IdRuns& own);
+  /// Returns the chunks that the pool has, under their own ids or as aliases.
+  [[nodiscard]] Result<base::IdRuns> chunks_of_pool();
   /// Returns how a version differs from the history of most data; "" if it does not. Its manifest
   /// prevails over labels of another seal, if its births are those of the containers.
   [[nodiscard]] Result<std::string> history_fault(SeriesId series, VersionNumber number,

@@ -66,8 +66,7 @@ class SeriesComparison {
 
   /// Files of another history.
   [[nodiscard]] const std::vector<MixedFile>& other() const { return other_; }
-  /// Files that may be of a later state than the catalog. If any file is of another history, the
-  /// catalog is not just an older one, so these files belong to the other history, too.
+  /// Files that may be of a later state than the catalog.
   [[nodiscard]] const std::vector<MixedFile>& later() const { return later_; }
 
  private:
@@ -96,7 +95,7 @@ class SeriesComparison {
     if (is_same_catalog && (is_later ? of_labels < next : of_labels > next)) {
       note(other_, static_cast<VersionNumber>(std::min(of_labels, next)), path, missing,
            "the labels are of another state than the catalog, and neither state is the later one");
-    } else if (is_later) {
+    } else if (is_later || of_labels > next) {
       note(later_, next_, path, missing, "the labels are of a later state than the catalog");
     }
     return {};
@@ -207,20 +206,17 @@ Error mixed_histories(const std::string& where, const std::string& fault) {
                   where, fault)};
 }
 
-Result<std::vector<MixedFile>> find_mixed_files(io::FileSystem& files,
-                                                const format::FrameCodec& codec,
-                                                const std::string& repository_path,
-                                                const meta::Env& catalog) {
-  std::vector<MixedFile> found;
-  std::vector<MixedFile> later;
+Result<HistoryComparison> compare_with_files(io::FileSystem& files, const format::FrameCodec& codec,
+                                             const std::string& repository_path,
+                                             const meta::Env& catalog) {
+  HistoryComparison found;
   VARVE_TRY_ASSIGN(const auto folders, series_folders(files, repository_path));
   for (const auto series : folders) {
     SeriesComparison one(files, codec, repository_path, catalog, series);
     VARVE_TRY(one.run());
-    found.insert(found.end(), one.other().begin(), one.other().end());
-    later.insert(later.end(), one.later().begin(), one.later().end());
+    found.other.insert(found.other.end(), one.other().begin(), one.other().end());
+    found.later.insert(found.later.end(), one.later().begin(), one.later().end());
   }
-  if (!found.empty()) found.insert(found.end(), later.begin(), later.end());
   return found;
 }
 
@@ -260,7 +256,7 @@ Result<std::vector<ListedVersion>> list_versions_of(const meta::Env& catalog) {
     VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
     for (const auto& record : records) {
       if (record.unfinished) continue;
-      versions.push_back({series.name + "/" + record.name, series.id, record.number,
+      versions.push_back({series.name + "/" + record.name, record.name, series.id, record.number,
                           record.state == VersionState::kSealed, record.sealed_at});
     }
   }

@@ -25,16 +25,24 @@ struct MixedFile {
   std::string fault;
 };
 
+/// The labels and manifests that differ from a catalog.
+struct HistoryComparison {
+  std::vector<MixedFile> other;  ///< Files of another history.
+  /// Files that may be of a later state than the catalog, in the same history. If `other` is not
+  /// empty, these files belong to the other history, too.
+  std::vector<MixedFile> later;
+};
+
 /// Returns the error of a repair that stops because of files of two histories.
 [[nodiscard]] Error mixed_histories(const std::string& where, const std::string& fault);
 
-/// Finds the labels and manifests that belong to another history than the catalog, as far as the
-/// seals and the births of versions tell.
+/// Finds the labels and manifests that belong to another history than the catalog, or to a later
+/// state, as far as the stamps, the seals and the births of versions tell.
 /// Errors: kUnsupported for files of a newer format; those of the catalog.
-[[nodiscard]] Result<std::vector<MixedFile>> find_mixed_files(io::FileSystem& files,
-                                                              const format::FrameCodec& codec,
-                                                              const std::string& repository_path,
-                                                              const meta::Env& catalog);
+[[nodiscard]] Result<HistoryComparison> compare_with_files(io::FileSystem& files,
+                                                           const format::FrameCodec& codec,
+                                                           const std::string& repository_path,
+                                                           const meta::Env& catalog);
 
 /// Returns the store of a series or of the pool.
 using StoreOf = std::function<store::SegmentStore&(SeriesId owner)>;
@@ -48,7 +56,8 @@ using StoreOf = std::function<store::SegmentStore&(SeriesId owner)>;
 
 /// A version that a catalog lists.
 struct ListedVersion {
-  std::string name;  ///< With its series.
+  std::string name;      ///< With its series.
+  std::string own_name;  ///< Without its series.
   SeriesId series{};
   VersionNumber number{};
   bool sealed = false;

@@ -348,7 +348,7 @@ Result<void> Repairer::repair(const Progress& progress, RepairReport& report) {
     VARVE_TRY(repair_data(report));
     VARVE_TRY(put_beside_away(report));
     if (aliases_lost_) VARVE_TRY(write_aliases());
-    VARVE_TRY(put_mixed_files_away(report));
+    VARVE_TRY(put_files_away(mixed_, "another history", report));
     VARVE_TRY(remove_files(manifests_));
     VARVE_TRY(remove_files(derived_));
   }

@@ -81,8 +81,14 @@ class Repairer final : public Repair {
   [[nodiscard]] bool is_mixed(const std::string& path) const;
   /// Finds the files that earlier repairs have left out.
   [[nodiscard]] Result<void> scan_left_out();
-  /// Keeps the labels and manifests of another history than the catalog under other names.
-  [[nodiscard]] Result<void> put_mixed_files_away(RepairReport& report);
+  /// Keeps labels and manifests that do not fit the catalog under other names. `of`: the state to
+  /// which the files belong.
+  [[nodiscard]] Result<void> put_files_away(const std::vector<MixedFile>& files, const char* of,
+                                            RepairReport& report);
+  /// Returns whether the catalog stays although labels or manifests are of a later state, because
+  /// the folder lacks most of what that state needs. `rebuilt`: the new catalog.
+  /// Errors: kInvalid if the folder lacks something of it, and the caller did not choose.
+  [[nodiscard]] Result<bool> lacks_later_state(const meta::Env& rebuilt, bool with_data) const;
   /// Builds the new catalog on trial, if other steps come first: none is done if it has to stop.
   [[nodiscard]] Result<void> try_rebuild(const Progress& progress);
   /// Reports the versions of the old catalog that the new one lacks.
@@ -152,6 +158,7 @@ class Repairer final : public Repair {
   std::vector<std::unique_ptr<ParityRepairer>> parity_repairers_;
   std::uint64_t lost_chunks_ = 0;
   std::vector<MixedFile> mixed_;
+  std::vector<MixedFile> later_;       // Files of a later state, if `mixed_` is empty.
   std::vector<ListedVersion> listed_;  // Of the catalog, if it can be read.
   std::vector<std::string> left_out_;
   bool catalog_is_older_ = false;  // Than labels or manifests, which have the same history.

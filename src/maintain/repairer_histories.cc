@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "maintain/later_state.h"
 #include "maintain/manifest_file.h"
 #include "maintain/repairer.h"
 #include "store/repository_names.h"
@@ -48,9 +49,14 @@ Result<void> Repairer::scan_left_out() {
 
 // A catalog with faults may be unreadable in part. Its faults then tell what to do.
 Result<void> Repairer::compare_histories(const meta::Env& catalog) {
-  auto found = find_mixed_files(*files_, codecs_->frames(), path_, catalog);
+  auto found = compare_with_files(*files_, codecs_->frames(), path_, catalog);
   VARVE_TRY(refuse_unsupported(found));
-  if (found) mixed_ = *std::move(found);
+  if (found) {
+    mixed_ = std::move(found->other);
+    // The catalog is then not just an older one.
+    auto& later = mixed_.empty() ? later_ : mixed_;
+    later.insert(later.end(), found->later.begin(), found->later.end());
+  }
   auto listed = list_versions_of(catalog);
   if (listed) listed_ = *std::move(listed);
   if (mixed_.empty() || options_.skip_mixed) return {};
@@ -63,14 +69,28 @@ bool Repairer::is_mixed(const std::string& path) const {
 }
 
 // The next opening writes the files again from the catalog.
-Result<void> Repairer::put_mixed_files_away(RepairReport& report) {
-  for (const auto& file : mixed_) {
+Result<void> Repairer::put_files_away(const std::vector<MixedFile>& files, const char* of,
+                                      RepairReport& report) {
+  for (const auto& file : files) {
     VARVE_TRY_ASSIGN(const auto name, rename_to_free_name(file.path));
     VARVE_TRY(files_->sync_directory(file.path.substr(0, file.path.rfind('/'))));
-    report.problems.push_back(fmt::format("{} of another history ({}): {}; the file is kept as {}",
-                                          file.versions, file.path, file.fault, name));
+    report.problems.push_back(fmt::format("{} of {} ({}): {}; the file is kept as {}",
+                                          file.versions, of, file.path, file.fault, name));
   }
   return {};
+}
+
+// A copy that was interrupted early leaves newer labels beside an older catalog and its data. The
+// newer labels may count versions as deleted whose data is all that the folder has.
+Result<bool> Repairer::lacks_later_state(const meta::Env& rebuilt, bool with_data) const {
+  if (!catalog_is_older_) return false;
+  VARVE_TRY_ASSIGN(const auto state, judge_later_state(rebuilt, listed_, with_data));
+  if (state.hollow.empty()) return false;
+  if (options_.skip_mixed) return !state.any_usable;
+  return mixed_histories(state.hollow,
+                         "labels or manifests of a later state than the catalog "
+                         "name this version, but " +
+                             state.fault);
 }
 
 Result<void> Repairer::name_missing(const meta::Env& fresh, RepairReport& report) const {

@@ -47,6 +47,7 @@ Result<void> Repairer::try_rebuild(const Progress& progress) {
   {
     VARVE_TRY_ASSIGN(const auto env, meta::Env::open(*files_, fresh, catalog_options(false)));
     RebuildChoices choices;
+    choices.listed = listed_;
     choices.found = FoundBySearch::kLeave;  // Parity may restore the damaged headers.
     CheckProgress done;
     CatalogRebuilder trial(*codecs_, *files_, path_, env, choices, [&](std::uint64_t bytes) {
@@ -54,7 +55,8 @@ Result<void> Repairer::try_rebuild(const Progress& progress) {
       if (progress) progress(done);
     });
     const auto built = trial.run();
-    if (!built && built.error().code() == ErrorCode::kInvalid) tried = built.error();
+    const auto judged = built ? lacks_later_state(env, parity_repairers_.empty()) : built.error();
+    if (!judged && judged.error().code() == ErrorCode::kInvalid) tried = judged.error();
   }
   VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
   return tried;
@@ -75,6 +77,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     VARVE_TRY_ASSIGN(const auto env, meta::Env::open(*files_, fresh, catalog_options(false)));
     RebuildChoices choices;
     choices.skip_mixed = options_.skip_mixed;
+    choices.listed = listed_;
     if (options_.take_found) {
       choices.found = *options_.take_found ? FoundBySearch::kTake : FoundBySearch::kLeave;
     }
@@ -83,10 +86,11 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
       if (progress) progress(done);
     });
     auto built = rebuilder.run();
-    if (!built) {
-      // The repair stops, and leaves the folder as it was.
+    const auto stays = built ? lacks_later_state(env, true) : built.error();
+    if (!stays || *stays) {
       VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
-      return std::move(built).error();
+      if (!stays) return stays.error();  // The repair stops, and leaves the folder as it was.
+      return put_files_away(later_, "a later state", report);
     }
     report.versions = built->versions;
     report.bytes_read += built->bytes_read;

@@ -114,6 +114,73 @@ TEST_P(HistoryRepairTest, OlderLabelsWithMoreVersionsStopARepair) {
   expect_whole({"v1", "v2", "v3", "v4"});
 }
 
+// A copy of a newer state over an older one was interrupted after its labels.
+TEST_P(HistoryRepairTest, LabelsOfALaterStateWithoutItsManifestsStopARepair) {
+  const auto other = fork();
+  must(reopen(other)->delete_versions(series_, {VersionNumber{2}}));
+  add_small(other, "v5", 1);
+  take(other, "labels");
+  const auto before = bytes();
+  const auto stopped = must(plan(false))->execute({});
+  ASSERT_EQ(code_of(stopped), ErrorCode::kInvalid);
+  EXPECT_NE(stopped.error().message().find("s/v5"), std::string::npos);
+  EXPECT_NE(stopped.error().message().find("Complete that copy"), std::string::npos);
+  EXPECT_EQ(bytes(), before);
+
+  const auto skipped = must(must(plan(true))->execute({}));
+  EXPECT_TRUE(names(skipped.problems, "s/v5 of a later state"));
+  EXPECT_TRUE(fs::exists(in_series("labels.damaged-1")));
+  EXPECT_EQ(skipped.old_catalog, "");
+  expect_whole({"v1", "v2", "v3", "v4"});
+  repository_.reset();
+  const auto again = must(plan(false));
+  EXPECT_TRUE(again->steps().empty());
+  EXPECT_TRUE(names(again->left_out(), "labels.damaged-1"));
+}
+
+TEST_P(HistoryRepairTest, ManifestsOfALaterStateWithoutItsDataStopARepair) {
+  const auto other = fork();
+  add_small(other, "v5", 1);
+  for (const auto* const name : {"labels", "manifests"}) take(other, name);
+  const auto before = bytes();
+  const auto stopped = must(plan(false))->execute({});
+  ASSERT_EQ(code_of(stopped), ErrorCode::kInvalid);
+  EXPECT_NE(stopped.error().message().find("new chunks are missing"), std::string::npos);
+  EXPECT_EQ(bytes(), before);
+}
+
+// The labels need no file that is missing, so they may be right.
+TEST_P(HistoryRepairTest, WholeVersionOfTheCatalogStaysWhereLaterLabelsDoNotListIt) {
+  const auto other = fork();
+  must(reopen(other)->delete_versions(series_, {VersionNumber{2}}));
+  take(other, "labels");
+  const auto report = must(must(plan(false))->execute({}));
+  EXPECT_TRUE(report.problems.empty());
+  EXPECT_TRUE(names(report.notes, "s/v2: the labels of the series do not list this version"));
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(HistoryRepairTest, OlderCatalogBesideALaterStateIsReplaced) {
+  const auto other = fork();
+  add_small(other, "v5", 1);
+  const auto old = directory_.path() + "/old";
+  fs::copy(path_ + "/catalog", old, fs::copy_options::recursive);
+  fs::remove_all(path_);
+  fs::rename(other, path_);
+  // The oldest version alone has some of its chunks, so the deletion frees data.
+  must(reopen(path_)->delete_versions(series_, {VersionNumber{1}}));
+  fs::remove_all(path_ + "/catalog");
+  fs::rename(old, path_ + "/catalog");
+  const auto report = must(must(plan(false))->execute({}));
+  EXPECT_TRUE(report.problems.empty());
+  EXPECT_TRUE(names(report.notes, "s/v1 "));
+  const auto repository = reopen(path_);
+  EXPECT_EQ(code_of(repository->find_version(series_, "v1")), ErrorCode::kNotFound);
+  const auto info = must(repository->find_version(series_, "v5"));
+  EXPECT_TRUE(read_sealed(*must(repository->reader(series_, info.number)), "new") ==
+              noise(1500, 1));
+}
+
 // The superblock is written only if the rebuild of the catalog does not stop.
 TEST_P(HistoryRepairTest, StoppedRebuildLeavesTheFolderAsItWas) {
   const auto other = fork();

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps versions of the catalog in place that the labels do not list.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "catalog/pool_records.h"
+#include "maintain/catalog_rebuilder.h"
+#include "maintain/owners.h"
+#include "maintain/pool_aliases.h"
+#include "maintain/tree_chunks.h"
+#include "store/folder_store.h"
+
+namespace varve::maintain {
+
+namespace {
+
+base::IdRuns chunks_in(const ContainerScan& scan) {
+  std::vector<base::IdRun> runs;
+  for (const auto& found : scan.containers) {
+    for (const auto& run : found.runs) runs.push_back({run.first, run.count});
+  }
+  return base::IdRuns::from(std::move(runs));
+}
+
+}  // namespace
+
+// A deletion frees what only the deleted version needs. So a version whose data is whole may be
+// deleted only in another state of the repository, and nothing else has its content.
+Result<void> CatalogRebuilder::keep_whole_versions(SeriesId series, const ContainerScan& scan) {
+  if (!labelled_ || choices_.listed.empty()) return {};
+  const auto own = chunks_in(scan);
+  for (const auto& one : choices_.listed) {
+    const auto its = versions_.find(one.number);
+    if (one.series != series || !one.sealed || its == versions_.end()) continue;
+    auto& version = its->second;
+    const bool is_same = version.record && version.record->state == VersionState::kSealed &&
+                         version.record->sealed_at == one.sealed_at;
+    const bool is_deleted = static_cast<std::uint32_t>(one.number) < owner_->next_number;
+    if (version.labelled || version.damaged || !is_same || !is_deleted) continue;
+    VARVE_TRY_ASSIGN(version.is_kept, is_whole(series, version, own));
+    if (!version.is_kept) continue;
+    version.record->name = one.own_name;
+    const bool is_taken = std::ranges::any_of(versions_, [&](const auto& other) {
+      return other.first != one.number && other.second.record &&
+             other.second.record->name == one.own_name;
+    });
+    if (is_taken)
+      version.record->name += fmt::format(".{}", static_cast<std::uint32_t>(one.number));
+    report_.notes.push_back(name_of(one.number) +
+                            ": the labels of the series do not list this version, but all its "
+                            "data is here, so the repair keeps it; `varve rm` deletes it");
+  }
+  return {};
+}
+
+Result<bool> CatalogRebuilder::is_whole(SeriesId series, const Version& version,
+                                        const base::IdRuns& own) {
+  if (!version.chunks) return false;
+  const auto recorded = base::IdRuns::decode(*version.chunks);
+  bool readable = true;
+  const auto used = tree_chunks(catalog_, series, version.record->root, readable);
+  if (!recorded || !readable) return false;
+  const auto all = recorded->unite(used);
+  if (catalog::own_part(all).subtract(own).size() != 0) return false;
+  const auto shared = catalog::pool_part(all);
+  if (shared.size() == 0) return true;
+  VARVE_TRY_ASSIGN(const auto pool, chunks_of_pool());
+  return shared.subtract(pool).size() == 0;
+}
+
+Result<base::IdRuns> CatalogRebuilder::chunks_of_pool() {
+  const store::FolderPath folder{&files_, series_directory(kPoolOwner)};
+  VARVE_TRY_ASSIGN(const auto aliases, find_aliases(folder, pool_.scan, pool_.births));
+  std::vector<base::IdRun> runs;
+  for (const auto& record : aliases.records) runs.push_back({record.run.first, record.run.count});
+  return chunks_in(pool_.scan).unite(base::IdRuns::from(std::move(runs)));
+}
+
+}  // namespace varve::maintain
