@@ -104,9 +104,14 @@ class Repair {
   /// Includes chunks quarantined by an earlier repair or a check, although such chunks are no
   /// steps.
   [[nodiscard]] virtual std::uint64_t lost_chunks() const = 0;
-  /// Returns the data of another history of the repository left out by earlier repairs. Each text
-  /// names a file kept by an earlier repair. The texts are no steps.
+  /// Returns what earlier repairs have left out because it belongs to another history of the
+  /// repository, or to a later state. Each text names a file that such a repair kept. These are no
+  /// steps.
   [[nodiscard]] virtual const std::vector<std::string>& left_out() const = 0;
+  /// Returns the parts of versions' trees that neither the catalog nor a manifest has. Each text
+  /// names the version. No repair brings these parts back, so they are no steps. Empty if the plan
+  /// rebuilds the catalog, or does not check it (RepairOptions::trust_catalog).
+  [[nodiscard]] virtual const std::vector<std::string>& lost_parts() const = 0;
   /// Executes the steps. After a crash during execution, the repository can be repaired again.
   /// Errors: kNoSpace; kIo; kCorrupt if a step meets new damage.
   [[nodiscard]] virtual Result<RepairReport> execute(

@@ -146,6 +146,36 @@ void print_lost_chunks(std::uint64_t chunks, const RepairArguments& options,
   }
 }
 
+/// The parts that stay lost or left out after a repair.
+struct Rest {
+  std::size_t left_out = 0;    ///< Files of another history that are kept.
+  std::size_t lost_parts = 0;  ///< Parts of versions' trees.
+  std::uint64_t chunks = 0;
+  bool problems = false;  ///< Losses that this command has listed.
+
+  [[nodiscard]] bool any() const { return problems || left_out + lost_parts + chunks != 0; }
+};
+
+std::string describe_rest(const Rest& rest) {
+  std::string text;
+  const auto add = [&](std::uint64_t count, std::string_view what, std::string_view end) {
+    if (count == 0) return;
+    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", count, what, end);
+  };
+  add(rest.left_out, "kept files of another state", "until they are removed");
+  add(rest.lost_parts, "lost parts of versions", "until `varve rm` deletes these versions");
+  add(rest.chunks, "lost chunks", "until their content is stored again, or no version needs it");
+  if (text.empty()) text = "the losses that the lines above name";
+  return "nothing else can be repaired; this is left: " + text + "\n";
+}
+
+// Prints what is lost or left out already.
+Rest print_rest(const Repair& planned, const RepairArguments& options) {
+  print_problems(planned.left_out(), options.json);
+  print_problems(planned.lost_parts(), options.json);
+  return {.left_out = planned.left_out().size(), .lost_parts = planned.lost_parts().size()};
+}
+
 bool has_step(const Repair& repair, std::initializer_list<RepairStep::Kind> kinds) {
   return std::ranges::any_of(repair.steps(), [&](const RepairStep& step) {
     return std::ranges::find(kinds, step.kind) != kinds.end();
@@ -178,7 +208,7 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
   how.memory_folder = writing.memory_folder;
   how.store_access = control::store_access_of_environment();
   how.accept_older = writing.accept_older;
-  bool lost = false;
+  Rest rest;
   bool dropped = false;
   int rounds = 0;
   for (bool again = true; again;) {
@@ -197,16 +227,14 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     const bool lists = options.json || !context.quiet || options.dry_run || !options.yes;
     if (lists) print_steps(planned->steps(), options.json);
     // A later plan also finds what this command leaves out.
-    if (rounds == 1) {
-      print_problems(planned->left_out(), options.json);
-      lost = !planned->left_out().empty();
-    }
+    if (rounds == 1) rest = print_rest(*planned, options);
+    rest.chunks = planned->lost_chunks();
     if (planned->steps().empty() || options.dry_run) {
-      print_lost_chunks(planned->lost_chunks(), options, context);
-      lost = lost || planned->lost_chunks() != 0;
+      print_lost_chunks(rest.chunks, options, context);
     }
     if (planned->steps().empty()) {
-      if (!options.json && !context.quiet) print("nothing more to repair\n");
+      if (options.json || context.quiet) break;
+      print(rest.any() ? describe_rest(rest) : "nothing more to repair\n");
       break;
     }
     if (options.dry_run) return kExitIncomplete;
@@ -217,9 +245,9 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     VARVE_TRY_ASSIGN(const auto report, planned->execute(report_progress));
     progress.clear();
     print_report(report, options, context);
-    const auto chunks = std::max(report.chunks_quarantined, planned->lost_chunks());
-    print_lost_chunks(chunks, options, context);
-    lost = lost || !report.problems.empty() || chunks != 0;
+    rest.chunks = std::max(report.chunks_quarantined, planned->lost_chunks());
+    print_lost_chunks(rest.chunks, options, context);
+    rest.problems = rest.problems || !report.problems.empty() || rest.chunks != 0;
     // These steps must be done before a plan can find all damage to the data.
     again = has_step(*planned, {RepairStep::Kind::kCatalog, RepairStep::Kind::kHeader,
                                 RepairStep::Kind::kParity});
@@ -228,9 +256,8 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     how.trust_catalog = true;
     how.rebuild_catalog = false;
   }
-  if (options.dry_run) return lost ? kExitIncomplete : kExitOk;
-  VARVE_TRY(open_once(options.repository));
-  return lost ? kExitIncomplete : kExitOk;
+  if (!options.dry_run) VARVE_TRY(open_once(options.repository));
+  return rest.any() ? kExitIncomplete : kExitOk;
 }
 
 int run_repair(RepairArguments options, const Context& context) {

@@ -16,7 +16,6 @@
 #include "catalog/stored_name.h"
 #include "catalog/version_origin.h"
 #include "maintain/owners.h"
-#include "maintain/place_chooser.h"
 #include "maintain/tree_chunks.h"
 #include "maintain/write_batch.h"
 #include "meta/schema.h"
@@ -411,40 +410,6 @@ Result<void> CatalogRebuilder::put_versions(SeriesId series) {
   }
   VARVE_TRY(catalog::put_series(txn, *owner_));
   return txn.commit();
-}
-
-Result<void> CatalogRebuilder::put_locations(SeriesId series, store::SegmentStore& store,
-                                             const ContainerScan& scan) {
-  report_.bytes_read += scan.bytes_read;
-  report_.containers += scan.containers.size();
-  for (const auto& range : scan.unread) {
-    whole_ = false;
-    problem(fmt::format("{}: no readable container in the {} bytes at offset {}", range.path,
-                        range.bytes, range.offset));
-  }
-  const auto places = choose_places(codecs_, store, catalog::store_of(series), scan.containers);
-  base::IdRuns wanted;
-  for (const auto& [number, chunks] : chunks_of_) wanted = wanted.unite(chunks);
-  // A deletion has dropped the chunks of a series that no version refers to, so their space counts
-  // as free. Where a version may need more than is known, arranging drops them later. Containers
-  // of the pool keep them.
-  const bool cuts = whole_ && open_.empty() && series != kPoolOwner;
-  PlaceCutter cutter(store, codecs_.frames().keys(), catalog::store_of(series), scan);
-  std::map<ContainerNumber, std::uint64_t> live_of;
-  WriteBatch batch(catalog_);
-  for (const auto& place : places) {
-    const auto used = base::IdRuns::from({{place.first, place.count}}).intersect(wanted);
-    if (whole_ && !open_.contains(place.first.birth()) && used.size() == 0) continue;
-    const bool is_cut = cuts && used.size() < place.count;
-    for (const auto& part : is_cut ? cutter.cut(place, used) : std::vector{place}) {
-      constexpr std::size_t kRecordBytes = 64;
-      VARVE_TRY_ASSIGN(auto* txn, batch.txn(kRecordBytes));
-      VARVE_TRY(catalog::put_location(*txn, catalog::store_of(series), part));
-      live_of[part.container] += part.raw_bytes;
-    }
-  }
-  VARVE_TRY(batch.commit());
-  return put_files(series, scan, live_of);
 }
 
 }  // namespace varve::maintain

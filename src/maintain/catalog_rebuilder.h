@@ -130,6 +130,8 @@ class CatalogRebuilder {
   [[nodiscard]] Result<void> put_versions(SeriesId series);
   [[nodiscard]] Result<void> put_locations(SeriesId series, store::SegmentStore& store,
                                            const ContainerScan& scan);
+  /// Reports the containers whose number another one has. `wanted`: the chunks of all versions.
+  void report_repeated(const ContainerScan& scan, const base::IdRuns& wanted);
   [[nodiscard]] Result<void> put_files(SeriesId series, const ContainerScan& scan,
                                        const std::map<ContainerNumber, std::uint64_t>& live_of);
   [[nodiscard]] Result<void> drop_unreachable(SeriesId series);

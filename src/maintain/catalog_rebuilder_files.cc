@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rebuilds the records of files and containers, and drops unreachable objects.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,9 +11,72 @@
 #include "catalog/object_store.h"
 #include "layout/window.h"
 #include "maintain/catalog_rebuilder.h"
+#include "maintain/owners.h"
+#include "maintain/place_chooser.h"
+#include "maintain/write_batch.h"
 #include "meta/schema.h"
 
 namespace varve::maintain {
+
+// The numbers of containers are given once. Files of another state that an interrupted copy left
+// may have some of them again.
+void CatalogRebuilder::report_repeated(const ContainerScan& scan, const base::IdRuns& wanted) {
+  std::vector<base::IdRun> runs;
+  for (const auto& found : scan.containers) {
+    for (const auto& run : found.runs) runs.push_back({run.first, run.count});
+  }
+  const auto needed = wanted.subtract(base::IdRuns::from(std::move(runs)));
+  for (const auto& [path, found] : scan.repeated) {
+    whole_ = false;
+    std::vector<base::IdRun> own;
+    for (const auto& run : found.runs) own.push_back({run.first, run.count});
+    const auto lost = base::IdRuns::from(std::move(own)).intersect(needed);
+    const auto text = fmt::format(
+        "{}: the container at offset {} has the number of another container and is "
+        "left out",
+        path, found.record.offset);
+    if (lost.size() == 0) {
+      report_.notes.push_back(text + "; no version needs it");
+    } else {
+      problem(fmt::format("{}; it has {} chunks of versions", text, lost.size()));
+    }
+  }
+}
+
+Result<void> CatalogRebuilder::put_locations(SeriesId series, store::SegmentStore& store,
+                                             const ContainerScan& scan) {
+  report_.bytes_read += scan.bytes_read;
+  report_.containers += scan.containers.size();
+  for (const auto& range : scan.unread) {
+    whole_ = false;
+    problem(fmt::format("{}: no readable container in the {} bytes at offset {}", range.path,
+                        range.bytes, range.offset));
+  }
+  const auto places = choose_places(codecs_, store, catalog::store_of(series), scan.containers);
+  base::IdRuns wanted;
+  for (const auto& [number, chunks] : chunks_of_) wanted = wanted.unite(chunks);
+  report_repeated(scan, wanted);
+  // A deletion has dropped the chunks of a series that no version refers to, so their space counts
+  // as free. Where a version may need more than is known, arranging drops them later. Containers
+  // of the pool keep them.
+  const bool cuts = whole_ && open_.empty() && series != kPoolOwner;
+  PlaceCutter cutter(store, codecs_.frames().keys(), catalog::store_of(series), scan);
+  std::map<ContainerNumber, std::uint64_t> live_of;
+  WriteBatch batch(catalog_);
+  for (const auto& place : places) {
+    const auto used = base::IdRuns::from({{place.first, place.count}}).intersect(wanted);
+    if (whole_ && !open_.contains(place.first.birth()) && used.size() == 0) continue;
+    const bool is_cut = cuts && used.size() < place.count;
+    for (const auto& part : is_cut ? cutter.cut(place, used) : std::vector{place}) {
+      constexpr std::size_t kRecordBytes = 64;
+      VARVE_TRY_ASSIGN(auto* txn, batch.txn(kRecordBytes));
+      VARVE_TRY(catalog::put_location(*txn, catalog::store_of(series), part));
+      live_of[part.container] += part.raw_bytes;
+    }
+  }
+  VARVE_TRY(batch.commit());
+  return put_files(series, scan, live_of);
+}
 
 // Stores the records of container files. The role of a file follows from its chunks and from the
 // versions that use them.

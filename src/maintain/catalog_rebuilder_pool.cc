@@ -31,7 +31,7 @@ Result<void> CatalogRebuilder::scan_pool() {
   }
   drop_repeated_numbers(pool_.scan, store);
   pool_.runs = runs_by_birth(pool_.scan);
-  pool_.whole = pool_.scan.unread.empty() && whole_;
+  pool_.whole = pool_.scan.unread.empty() && pool_.scan.repeated.empty() && whole_;
   for (const auto& found : pool_.scan.containers) {
     for (const auto& run : found.runs) {
       pool_.last_birth = std::max(pool_.last_birth, std::optional(run.first.birth()));

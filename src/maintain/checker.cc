@@ -179,6 +179,8 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   for (const auto& version : versions) {
     if (version.state == VersionState::kSealed) trees.check(version);
   }
+  const auto broken = trees.broken();
+  broken_.insert(broken_.end(), broken.begin(), broken.end());
   if (report_.finished) VARVE_TRY(check_newest_record(series, versions));
   return {};
 }

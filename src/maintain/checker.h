@@ -72,6 +72,8 @@ class Checker {
   [[nodiscard]] Result<CheckReport> run();
   /// Returns the chunks that run() found damaged, and that a second read found damaged, too.
   [[nodiscard]] LostChunks lost_chunks() const;
+  /// Returns the pages and recipes that run() could not read, in no order.
+  [[nodiscard]] const std::vector<BrokenObject>& broken_objects() const { return broken_; }
 
  private:
   /// The findings about the store of a series, or about the pool.
@@ -167,6 +169,7 @@ class Checker {
   // Random seed for the choice of containers with CheckOptions::percent.
   const std::uint64_t choice_;
   CheckReport report_;
+  std::vector<BrokenObject> broken_;
   CheckProgress done_;
 
   std::map<StoreId, std::vector<base::IdRun>> lost_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/coding.h"
 #include "maintain/owners.h"
@@ -211,14 +212,15 @@ Result<ContainerScan> scan_containers(store::SegmentStore& store, const format::
 
 void drop_repeated_numbers(ContainerScan& scan, const store::SegmentStore& store) {
   std::set<ContainerNumber> numbers;
-  std::erase_if(scan.containers, [&](const FoundContainer& one) {
-    const bool again = !numbers.insert(one.record.number).second;
-    if (again) {
-      scan.unread.push_back({store.describe(one.record.segment), one.record.offset,
-                             one.record.end() - one.record.offset});
+  std::vector<FoundContainer> kept;
+  for (auto& one : scan.containers) {
+    if (numbers.insert(one.record.number).second) {
+      kept.push_back(std::move(one));
+    } else {
+      scan.repeated.push_back({store.describe(one.record.segment), std::move(one)});
     }
-    return again;
-  });
+  }
+  scan.containers = std::move(kept);
 }
 
 }  // namespace varve::maintain

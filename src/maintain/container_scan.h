@@ -37,9 +37,17 @@ struct UnreadRange {
 /// as one of another repository, and nothing tells them from the repository's own.
 enum class FoundBySearch : std::uint8_t { kTake, kLeave };
 
+/// A container that is left out, with the path of its file.
+struct RepeatedContainer {
+  std::string path;
+  FoundContainer found;
+};
+
 struct ContainerScan {
   std::vector<FoundContainer> containers;  ///< By file, then by offset.
   std::vector<UnreadRange> unread;
+  /// The containers whose number an earlier one has.
+  std::vector<RepeatedContainer> repeated;
   /// The parts behind damage in which a search found containers, whether they were taken or left.
   std::vector<UnreadRange> searched;
   std::uint64_t bytes_read = 0;
@@ -57,8 +65,9 @@ struct ContainerScan {
     store::SegmentStore& store, const format::ContainerKeys* keys, StoreId store_id,
     FoundBySearch found, const std::function<void(std::uint64_t bytes)>& progress);
 
-/// Drops the containers whose number an earlier one has. A mixture of two histories may have
-/// several of a number, so the caller takes out those of another history first.
+/// Moves the containers whose number an earlier one has to ContainerScan::repeated. A mixture of
+/// two histories may have several of a number, so the caller takes out those of another history
+/// first.
 void drop_repeated_numbers(ContainerScan& scan, const store::SegmentStore& store);
 
 }  // namespace varve::maintain

@@ -14,6 +14,7 @@
 #include "io/posix_file_system.h"
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/checker.h"
+#include "maintain/lost_objects.h"
 #include "maintain/manifest_file.h"
 #include "maintain/open_version_fault.h"
 #include "maintain/owners.h"
@@ -156,22 +157,30 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   auto faults = faults_in(*env);
   VARVE_TRY(refuse_unsupported(faults));
   if (!faults) return fault_of(faults.error());
-  faults_ = std::move(*faults);
+  faults_ = std::move(faults->faults);
+  if (faults_.empty()) lost_parts_ = std::move(faults->lost_parts);
   return faults_.empty() ? fault : std::optional(faults_.front());
 }
 
-Result<std::vector<std::string>> Repairer::faults_in(const meta::Env& catalog) {
+Result<Repairer::CatalogFaults> Repairer::faults_in(const meta::Env& catalog) {
   CheckOptions how;
   how.read_data = false;
   Checker checker(*codecs_, catalog, *files_, path_, how, {}, {});  // An index is not the catalog.
   VARVE_TRY_ASSIGN(const auto report, checker.run());
-  std::vector<std::string> faults;
-  for (const auto& damage : report.damages) {
+  VARVE_TRY_ASSIGN(const auto lost, find_lost_objects(*files_, codecs_->frames(), path_, catalog,
+                                                      checker.broken_objects()));
+  CatalogFaults found;
+  for (std::size_t i = 0; i < report.damages.size(); ++i) {
+    const auto& damage = report.damages[i];
     if (damage.where != path_ + "/catalog") continue;
-    faults.push_back(damage.what);
-    for (const auto& name : damage.affected) faults.back() += "; " + name;
+    if (std::ranges::find(lost, i, &BrokenObject::report_index) != lost.end()) {
+      found.lost_parts.push_back(describe_lost_object(damage));
+      continue;
+    }
+    found.faults.push_back(damage.what);
+    for (const auto& name : damage.affected) found.faults.back() += "; " + name;
   }
-  return faults;
+  return found;
 }
 
 Result<void> Repairer::scan_catalog() {

@@ -42,6 +42,7 @@ class Repairer final : public Repair {
   [[nodiscard]] const std::vector<RepairStep>& steps() const override { return steps_; }
   [[nodiscard]] std::uint64_t lost_chunks() const override { return lost_chunks_; }
   [[nodiscard]] const std::vector<std::string>& left_out() const override { return left_out_; }
+  [[nodiscard]] const std::vector<std::string>& lost_parts() const override { return lost_parts_; }
   [[nodiscard]] Result<RepairReport> execute(const Progress& progress) override;
 
  private:
@@ -73,8 +74,12 @@ class Repairer final : public Repair {
   [[nodiscard]] Result<void> scan_catalog();
   /// Returns the reason why the catalog cannot be used; nullopt if it can.
   [[nodiscard]] Result<std::optional<std::string>> fault_of_catalog();
-  /// Returns the faults of a readable catalog, with the files that they affect.
-  [[nodiscard]] Result<std::vector<std::string>> faults_in(const meta::Env& catalog);
+  /// The faults of a readable catalog, with the files that they affect.
+  struct CatalogFaults {
+    std::vector<std::string> faults;      ///< Faults that a rebuild may repair.
+    std::vector<std::string> lost_parts;  ///< Parts of versions that no manifest has either.
+  };
+  [[nodiscard]] Result<CatalogFaults> faults_in(const meta::Env& catalog);
   /// Compares a readable catalog with labels and manifests.
   /// Errors: kInvalid if they are of two histories, and the caller did not choose.
   [[nodiscard]] Result<void> compare_histories(const meta::Env& catalog);
@@ -161,6 +166,7 @@ class Repairer final : public Repair {
   std::vector<MixedFile> later_;       // Files of a later state, if `mixed_` is empty.
   std::vector<ListedVersion> listed_;  // Of the catalog, if it can be read.
   std::vector<std::string> left_out_;
+  std::vector<std::string> lost_parts_;
   bool catalog_is_older_ = false;  // Than labels or manifests, which have the same history.
 };
 

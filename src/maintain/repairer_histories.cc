@@ -26,7 +26,7 @@ Result<void> add_kept(io::FileSystem& files, const std::string& folder, std::str
     const bool is_kept = name.find(stem) != std::string::npos && store::known_name(kind, name);
     if (!is_kept) continue;
     found.push_back(fmt::format(
-        "{}/{} is of another history of the repository; an earlier repair left it out and kept it: "
+        "{}/{} is of another state of the repository; an earlier repair left it out and kept it: "
         "remove it if nothing of it is needed",
         folder, name));
   }

@@ -18,6 +18,10 @@ namespace {
 
 constexpr const char* kNewCatalog = "/catalog.new";
 
+void add_all(const std::vector<std::string>& texts, std::vector<std::string>& to) {
+  to.insert(to.end(), texts.begin(), texts.end());
+}
+
 }  // namespace
 
 meta::EnvOptions Repairer::catalog_options(bool read_only) const {
@@ -102,12 +106,14 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     const auto faults = faults_in(env);
     // A rebuild that could not read everything lacks more than what is lost.
     VARVE_TRY(watch_.conclusive());
-    const bool is_same = !faults_.empty() && faults && *faults == faults_;
+    const bool is_same = !faults_.empty() && faults && faults->faults == faults_;
     if (!options_.rebuild_catalog && mixed_.empty() && is_same) {
       report.versions = 0;
       if (report.problems.empty()) report.problems = faults_;
+      add_all(faults->lost_parts, report.problems);
       return store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment);
     }
+    if (faults) add_all(faults->lost_parts, report.problems);
     VARVE_TRY(name_missing(env, report));
     for (const auto series : built->other_labels) VARVE_TRY(copy_labels(series, report));
     VARVE_TRY_ASSIGN(const auto labels, rebuilder.labels(superblock_));

@@ -261,6 +261,13 @@ void TreeChecker::check_links(const catalog::VersionRecord& version) {
   static_cast<void>(damage(version.name + ": the record of hard links does not fit the tree"));
 }
 
+std::vector<BrokenObject> TreeChecker::broken() const {
+  std::vector<BrokenObject> all;
+  for (const auto& [id, index] : broken_pages_) all.push_back({series_.id, {id}, false, index});
+  for (const auto& [id, index] : broken_recipes_) all.push_back({series_.id, {id}, true, index});
+  return all;
+}
+
 void TreeChecker::check(const catalog::VersionRecord& version) {
   const auto root = version.root.child;
   const auto span = version.root.subtree_entries;

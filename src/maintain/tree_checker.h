@@ -24,6 +24,14 @@ struct DamagedChunks {
   base::IdRuns ids;
 };
 
+/// A page or recipe that cannot be read.
+struct BrokenObject {
+  SeriesId series{};
+  format::NodeId id{};
+  bool is_recipe = false;
+  std::size_t report_index = 0;  ///< Index of its damage in the report.
+};
+
 /// Checks the versions of one series. Reads each page and recipe once, even if several
 /// versions or places contain it. The time therefore does not depend on the sizes that a tree
 /// claims. Memory: about 40 bytes per page. Not thread-safe.
@@ -37,6 +45,8 @@ class TreeChecker {
   /// Adds the defects of the version's tree and record of hard links to the report. Lists the
   /// version's files that damaged chunks and pages affect, each by all its names, up to a bound.
   void check(const catalog::VersionRecord& version);
+  /// Returns the objects that the checks so far could not read.
+  [[nodiscard]] std::vector<BrokenObject> broken() const;
 
  private:
   /// The facts about a page and everything below it.

@@ -114,6 +114,9 @@ class StoreRepairer final : public Repair {
   [[nodiscard]] const std::vector<std::string>& left_out() const override {
     return inner_->left_out();
   }
+  [[nodiscard]] const std::vector<std::string>& lost_parts() const override {
+    return inner_->lost_parts();
+  }
 
   [[nodiscard]] Result<RepairReport> execute(
       const std::function<void(const CheckProgress&)>& progress) override {

@@ -181,6 +181,88 @@ TEST_P(HistoryRepairTest, OlderCatalogBesideALaterStateIsReplaced) {
               noise(1500, 1));
 }
 
+TEST_P(HistoryRepairTest, LostManifestWithoutACatalogIsNamedByEachRepairAndRebuiltOnce) {
+  repository_.reset();
+  const auto manifest = in_series("manifests/00000002.man");
+  fs::rename(manifest, directory_.path() + "/kept");
+  lose_catalog();
+  EXPECT_TRUE(names(repair().problems, "s/v2: the tree after entry 0: lost"));
+  reopen(path_);
+  const auto before = bytes();
+  {
+    const auto again = must(plan(false));
+    EXPECT_TRUE(again->steps().empty());
+    ASSERT_FALSE(again->lost_parts().empty());
+    EXPECT_TRUE(names(again->lost_parts(), "s/v2: the tree after entry 0: lost"));
+    EXPECT_TRUE(names(again->lost_parts(), "`varve rm`"));
+  }
+  EXPECT_EQ(bytes(), before);
+
+  // The manifest has it all.
+  fs::remove(manifest);
+  fs::rename(directory_.path() + "/kept", manifest);
+  {
+    const auto planned = must(plan(false));
+    ASSERT_EQ(planned->steps().size(), 1U);
+    EXPECT_EQ(planned->steps()[0].kind, RepairStep::Kind::kCatalog);
+    EXPECT_TRUE(planned->lost_parts().empty());
+    EXPECT_TRUE(must(planned->execute({})).problems.empty());
+  }
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(HistoryRepairTest, DeletionOfAVersionEndsItsLostParts) {
+  repository_.reset();
+  add_small(path_, "v5", 1);
+  fs::remove(in_series("manifests/00000005.man"));
+  lose_catalog();
+  EXPECT_TRUE(names(repair().problems, "s/v5: the tree after entry 0: lost"));
+  EXPECT_FALSE(must(plan(false))->lost_parts().empty());
+  must(reopen(path_)->delete_versions(series_, {VersionNumber{5}}));
+  const auto planned = must(plan(false));
+  EXPECT_TRUE(planned->steps().empty() && planned->lost_parts().empty());
+}
+
+// A catalog that lacks a manifest's pages has lost them. The containers of the other history, which
+// an earlier repair left out, do not matter then.
+TEST_P(HistoryRepairTest, LostPartsAfterAMixtureStopNoRepair) {
+  const auto other = fork();
+  add_small(path_, "v5", 1);
+  add_small(other, "v5", 2);
+  add_small(other, "v6", 3);
+  for (const auto& entry : fs::directory_iterator(other + "/series/00000001/active")) {
+    const auto target = in_series("active/" + entry.path().filename().string());
+    if (!fs::exists(target)) fs::copy(entry.path(), target);
+  }
+  take(other, "labels");
+  fs::remove(in_series("manifests/00000002.man"));
+  lose_catalog();
+  EXPECT_EQ(code_of(must(plan(false))->execute({})), ErrorCode::kInvalid);
+  must(must(plan(true))->execute({}));
+  reopen(path_);
+  for (int i = 0; i < 2; ++i) {
+    const auto again = must(plan(false));
+    EXPECT_TRUE(again->steps().empty());
+    EXPECT_TRUE(names(again->lost_parts(), "s/v2: the tree after entry 0: lost"));
+    EXPECT_TRUE(names(again->left_out(), "labels.damaged-1"));
+  }
+}
+
+TEST_P(HistoryRepairTest, ContainerWhoseNumberAnotherOneHasIsNamed) {
+  repository_.reset();
+  for (const auto& entry : fs::directory_iterator(in_series("active"))) {
+    fs::copy(entry.path(), in_series("active/000000ff.seg"));
+    break;
+  }
+  lose_catalog();
+  const auto report = must(must(plan(false))->execute({}));
+  EXPECT_TRUE(report.problems.empty());
+  EXPECT_TRUE(names(report.notes,
+                    "000000ff.seg: the container at offset 0 has the number of "
+                    "another container and is left out; no version needs it"));
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
 // The superblock is written only if the rebuild of the catalog does not stop.
 TEST_P(HistoryRepairTest, StoppedRebuildLeavesTheFolderAsItWas) {
   const auto other = fork();
