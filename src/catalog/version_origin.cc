@@ -101,6 +101,13 @@ std::uint64_t problems_of(VersionNumber number, const Xattrs& of_root) {
   return sound ? problems : 0;
 }
 
+void inherit_incomplete(Xattrs& of_root, VersionNumber base, VersionNumber number) {
+  const auto problems = problems_of(base, of_root);
+  if (problems == 0) return;
+  const auto mark = std::ranges::find(of_root, kIncompleteAttribute, &Xattr::name);
+  mark->value = encode_incomplete(number, problems);
+}
+
 void mark_incomplete(Xattrs& of_root, VersionNumber number) {
   if (problems_of(number, of_root) != 0) return;
   std::erase_if(of_root, [](const Xattr& one) { return one.name == kIncompleteAttribute; });

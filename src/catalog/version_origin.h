@@ -48,6 +48,9 @@ struct CopyMark {
 /// Marks a version whose root has these attributes as incomplete, if it has no mark yet.
 void mark_incomplete(Xattrs& of_root, VersionNumber number);
 
+/// Gives a version the mark that its root inherited from the version `base`, if there is one.
+void inherit_incomplete(Xattrs& of_root, VersionNumber base, VersionNumber number);
+
 /// Returns whether only Varve sees this attribute of a version's root.
 [[nodiscard]] bool is_hidden_attribute(std::string_view name);
 /// Removes the attributes that only Varve sees.

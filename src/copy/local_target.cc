@@ -30,6 +30,14 @@ TargetVersion version_of(const VersionInfo& info) {
   return version;
 }
 
+// A copy starts as a clone of the copy before, which may be incomplete.
+Result<void> remove_mark_of_base(VersionWriter& writer) {
+  VARVE_TRY_ASSIGN(const auto own, writer.own_attributes());
+  const bool is_marked =
+      std::ranges::find(own, catalog::kIncompleteAttribute, &Xattr::name) != own.end();
+  return is_marked ? writer.remove_xattr(kRootIno, catalog::kIncompleteAttribute) : Result<void>();
+}
+
 }  // namespace
 
 Result<std::vector<TargetSeries>> LocalTarget::series() {
@@ -283,6 +291,8 @@ Result<TargetVersion> LocalTarget::seal(const CopySeal& copy) {
     VARVE_TRY(to->writer->set_xattr(kRootIno, catalog::kIncompleteAttribute,
                                     catalog::encode_incomplete(to->info.number, copy.problems),
                                     XattrMode::kAny));
+  } else {
+    VARVE_TRY(remove_mark_of_base(*to->writer));
   }
   // Only from here on does a seal make it a copy: the source has compared the content.
   to->origin.whole = copy.whole;

@@ -13,7 +13,7 @@ Result<void> mark_problems(VersionWriter& writer, std::uint64_t problems) {
                             catalog::encode_incomplete(writer.info().number, problems),
                             XattrMode::kAny);
   }
-  VARVE_TRY_ASSIGN(const Xattrs present, writer.xattrs(kRootIno));
+  VARVE_TRY_ASSIGN(const Xattrs present, writer.own_attributes());
   const bool is_marked =
       std::ranges::find(present, catalog::kIncompleteAttribute, &Xattr::name) != present.end();
   return is_marked ? writer.remove_xattr(kRootIno, catalog::kIncompleteAttribute) : Result<void>();

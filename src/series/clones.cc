@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "catalog/version_origin.h"
 #include "series/seal_clock.h"
 #include "varve/backup.h"
 #include "varve/browse.h"
@@ -160,6 +161,11 @@ Result<VersionInfo> VersionClones::copy(const catalog::VersionRecord& source,
   const auto copy = [&]() -> Result<void> {
     VARVE_TRY(open_.resume(record));
     VARVE_TRY(TreeCopier(*reader, *open_.version()).run());
+    if (const auto problems = catalog::problems_of(source.number, source.root.xattrs)) {
+      VARVE_TRY(open_.version()->set_xattr(kRootIno, catalog::kIncompleteAttribute,
+                                           catalog::encode_incomplete(record.number, problems),
+                                           XattrMode::kAny));
+    }
     VARVE_TRY(open_.version()->sync());
     record.unfinished = false;
     VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));

@@ -16,6 +16,7 @@
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/pool_records.h"
+#include "catalog/version_origin.h"
 #include "series/pool.h"
 #include "series/pool_seal.h"
 #include "series/seal_births.h"
@@ -146,6 +147,7 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   VARVE_TRY(store_.all->on_seal(record.number, chunks));
   VARVE_TRY_ASSIGN(const auto births, SealBirths::begin(parts_, *store_.all, record, chunks));
   VARVE_TRY_ASSIGN(const bool side, open_.index().save_window(record, chunks));
+  catalog::inherit_incomplete(tree.root.xattrs, record.base, record.number);
   record.state = VersionState::kSealed;
   record.base = VersionNumber{};
   record.replaces = false;

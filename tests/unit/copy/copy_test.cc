@@ -81,6 +81,27 @@ TEST_F(CopyTest, ClaimOfTheStartOf1970IsCopied) {
   EXPECT_EQ(must(target_->find_version(series(*target_), "one")).claimed_at, Timestamp{});
 }
 
+// The copy of a version starts as a clone of the copy before.
+TEST_F(CopyTest, WholeVersionAfterAnIncompleteOneHasNoMark) {
+  auto writer = open("one");
+  must(writer->set_xattr(kRootIno, catalog::kIncompleteAttribute,
+                         catalog::encode_incomplete(writer->info().number, 3), XattrMode::kAny));
+  seal();
+  open("two");
+  EXPECT_EQ(seal().problems, 3U);
+  writer = open("three", false);
+  test::write_file(*writer, kRootIno, "file", noise(20000, 1));
+  EXPECT_EQ(seal().problems, 0U);
+  EXPECT_EQ(copy().copied, 3U);
+  const auto problems = [&](const std::string& name) {
+    return must(target_->find_version(series(*target_), name)).problems;
+  };
+  EXPECT_EQ(problems("one"), 3U);
+  EXPECT_EQ(problems("two"), 3U);
+  EXPECT_EQ(problems("three"), 0U);
+  expect_equal("three");
+}
+
 TEST_F(CopyTest, SecondCopySendsOnlyWhatChanged) {
   auto writer = open("one");
   const auto directory = must(writer->create(kRootIno, "d", test::folder())).ino;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/temp_repository.h"
@@ -83,6 +84,33 @@ TEST_F(StoreVersionTest, AMissingSourceLeavesNoSeries) {
   missing.directory = source_ + "/a";
   EXPECT_EQ(code_of(store_version(*repository_, missing, {})), ErrorCode::kNotDirectory);
   EXPECT_TRUE(must(repository_->series()).empty());
+}
+
+// A clone has what its base has, and lacks what its base lacks.
+TEST_F(StoreVersionTest, CloneOfAnIncompleteVersionIsIncompleteUntilAStoreCompletesIt) {
+  StoreRequest lacking = request();
+  lacking.options.only = std::vector<std::string>{"a", "missing"};
+  const auto first = must(store_version(*repository_, lacking, {}));
+  EXPECT_EQ(seal(first)->info().problems, 1U);
+  const auto series = first.info.series;
+  const auto clone = [&](VersionNumber source, const std::string& name) {
+    return must(repository_->clone_version(series, source, name));
+  };
+  // A clone of the newest version, and copies of an older one.
+  const auto newest = clone(first.info.number, "two");
+  write_file(*must(repository_->writer(series)), kRootIno, "more", "new");
+  EXPECT_EQ(must(repository_->seal(series, newest.number, "")).info.problems, 1U);
+  const auto older = clone(first.info.number, "three");
+  EXPECT_EQ(must(repository_->seal(series, older.number, "")).info.problems, 1U);
+  const auto reopened = clone(older.number, "three");
+  EXPECT_EQ(must(repository_->seal(series, reopened.number, "three")).info.problems, 1U);
+
+  for (const auto& [source, name] : {std::pair(reopened.number, "four"), {newest.number, "five"}}) {
+    clone(source, name);
+    auto whole = request();
+    whole.version = name;
+    EXPECT_EQ(seal(must(store_version(*repository_, whole, {})))->info().problems, 0U);
+  }
 }
 
 }  // namespace
