@@ -52,7 +52,10 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
                                          }));
     VARVE_TRY_ASSIGN(wanted, needed_chunks(txn, store_id_));
   }
-  unknown_ = wanted.subtract(base::IdRuns::from(std::move(present))).runs();
+  const auto stored = base::IdRuns::from(std::move(present));
+  unknown_ = wanted.subtract(stored).runs();
+  // An opening frees chunks that nothing refers to. The next change of the record drops them.
+  recorded_ = recorded_.intersect(stored.unite(wanted));
   std::sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
     return std::pair(a.record.segment, a.record.offset) <
            std::pair(b.record.segment, b.record.offset);

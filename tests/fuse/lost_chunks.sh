@@ -101,3 +101,21 @@ for placement in lineage pool; do
   sha256sum --quiet -c "$work/before" || fail "a second repair changes the repository"
   ok "$placement: a repair that drops an open version leaves nothing to a second one"
 done
+
+# The opening at the end of a repair frees a container of the pool to which nothing refers any more.
+rm -rf "$repo"
+"$VARVE" -q init --placement pool --compression none "$repo"
+mount_repo
+mkdir -p "$mnt/s/tue.partial"
+for round in 1 2; do
+  head -c 300000 /dev/urandom >"$mnt/s/tue.partial/file"
+  sync "$mnt/s/tue.partial/file"
+done
+unmount_repo
+rm "$repo"/pool/active/*.seg
+expect_status 3 "$VARVE" repair --yes "$repo"
+sha256sum "$repo/catalog/data.mdb" "$repo"/series/*/labels >"$work/before"
+expect_status 3 "$VARVE" repair --yes "$repo"
+! grep -q '^quarantine' "$work/stdout" || fail "a second repair does $(cat "$work/stdout")"
+sha256sum --quiet -c "$work/before" || fail "a second repair changes the repository"
+ok "pool: a lost chunk that an opening frees leaves nothing to a second repair"
