@@ -164,14 +164,19 @@ Result<RetentionRecord> decode_retention(std::string_view bytes) {
   return record;
 }
 
-Result<void> put_retention(meta::WriteTxn& txn, SeriesId series, VersionNumber number,
-                           const RetentionRecord& record) {
+std::string encode_retention(const RetentionRecord& record) {
   std::string out;
   base::ByteWriter w(out);
   w.u8(record.side ? 1 : 0);
   base::put_time(w, record.locked_until);
+  return out;
+}
+
+Result<void> put_retention(meta::WriteTxn& txn, SeriesId series, VersionNumber number,
+                           const RetentionRecord& record) {
   VARVE_TRY(note_series_change(txn, series));
-  return txn.put(meta::catalog::kRetention, meta::version_key(series, number), out);
+  return txn.put(meta::catalog::kRetention, meta::version_key(series, number),
+                 encode_retention(record));
 }
 
 Result<void> erase_retention(meta::WriteTxn& txn, SeriesId series, VersionNumber number) {

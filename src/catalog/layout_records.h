@@ -78,6 +78,7 @@ struct RetentionRecord {
 /// Returns a version's record. A version without a record is a main one and not locked.
 [[nodiscard]] Result<RetentionRecord> find_retention(const meta::Txn& txn, SeriesId series,
                                                      VersionNumber number);
+[[nodiscard]] std::string encode_retention(const RetentionRecord& record);
 /// Decodes a retention record. Errors: kCorrupt on malformed bytes.
 [[nodiscard]] Result<RetentionRecord> decode_retention(std::string_view bytes);
 /// Calls `visit` for each version that has a record, ascending, until `visit` returns false.

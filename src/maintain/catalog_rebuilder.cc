@@ -197,6 +197,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   drop_repeated_numbers(scan, store);
   const auto runs = runs_by_birth(scan);
   VARVE_TRY(drop_other_history(series, {store, catalog::store_of(series), runs, births}));
+  keep_locks(series);
   VARVE_TRY(keep_whole_versions(series, scan));
   VARVE_TRY(choose_versions(series));
   tell_replaced_name(*owner_);

@@ -109,6 +109,8 @@ class CatalogRebuilder {
   void note_deleted(VersionNumber number, const Version& version);
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
+  /// Takes over the locks of the catalog in place, where these are the later ones.
+  void keep_locks(SeriesId series);
   /// Marks the versions to keep that the labels do not list.
   [[nodiscard]] Result<void> keep_whole_versions(SeriesId series, const ContainerScan& scan);
   /// Returns whether the folder has the tree and all chunks of a version. `own`: the chunks of the

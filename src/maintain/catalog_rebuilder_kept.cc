@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "catalog/layout_records.h"
 #include "catalog/pool_records.h"
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/owners.h"
@@ -24,7 +25,30 @@ base::IdRuns chunks_in(const ContainerScan& scan) {
   return base::IdRuns::from(std::move(runs));
 }
 
+bool is_same_sealed(const std::optional<catalog::VersionRecord>& record, const ListedVersion& one) {
+  return one.sealed && record && record->state == VersionState::kSealed &&
+         record->sealed_at == one.sealed_at;
+}
+
 }  // namespace
+
+// No lock is ever made shorter.
+void CatalogRebuilder::keep_locks(SeriesId series) {
+  for (const auto& one : choices_.listed) {
+    const auto its = versions_.find(one.number);
+    if (one.series != series || its == versions_.end()) continue;
+    auto& version = its->second;
+    if (!is_same_sealed(version.record, one) || one.locked_until == Timestamp{}) continue;
+    catalog::RetentionRecord retention;
+    if (version.retention) {
+      const auto known = catalog::decode_retention(*version.retention);
+      if (known) retention = *known;
+    }
+    if (retention.locked_until >= one.locked_until) continue;
+    retention.locked_until = one.locked_until;
+    version.retention = catalog::encode_retention(retention);
+  }
+}
 
 // A deletion frees what only the deleted version needs. So a version whose data is whole may be
 // deleted only in another state of the repository, and nothing else has its content.
@@ -33,10 +57,9 @@ Result<void> CatalogRebuilder::keep_whole_versions(SeriesId series, const Contai
   const auto own = chunks_in(scan);
   for (const auto& one : choices_.listed) {
     const auto its = versions_.find(one.number);
-    if (one.series != series || !one.sealed || its == versions_.end()) continue;
+    if (one.series != series || its == versions_.end()) continue;
     auto& version = its->second;
-    const bool is_same = version.record && version.record->state == VersionState::kSealed &&
-                         version.record->sealed_at == one.sealed_at;
+    const bool is_same = is_same_sealed(version.record, one);
     const bool is_deleted = static_cast<std::uint32_t>(one.number) < owner_->next_number;
     if (version.labelled || version.damaged || !is_same || !is_deleted) continue;
     VARVE_TRY_ASSIGN(version.is_kept, is_whole(series, version, own));

@@ -256,8 +256,11 @@ Result<std::vector<ListedVersion>> list_versions_of(const meta::Env& catalog) {
     VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
     for (const auto& record : records) {
       if (record.unfinished) continue;
+      VARVE_TRY_ASSIGN(const auto retention,
+                       catalog::find_retention(txn, series.id, record.number));
       versions.push_back({series.name + "/" + record.name, record.name, series.id, record.number,
-                          record.state == VersionState::kSealed, record.sealed_at});
+                          record.state == VersionState::kSealed, record.sealed_at,
+                          retention.locked_until});
     }
   }
   return versions;

@@ -62,6 +62,7 @@ struct ListedVersion {
   VersionNumber number{};
   bool sealed = false;
   Timestamp sealed_at{};
+  Timestamp locked_until{};  ///< End of the lock; zero if not locked.
 };
 [[nodiscard]] Result<std::vector<ListedVersion>> list_versions_of(const meta::Env& catalog);
 /// Returns those of the versions that the catalog does not have, or has with another seal. The open

@@ -96,8 +96,11 @@ class Repairer final : public Repair {
   [[nodiscard]] Result<bool> lacks_later_state(const meta::Env& rebuilt, bool with_data) const;
   /// Builds the new catalog on trial, if other steps come first: none is done if it has to stop.
   [[nodiscard]] Result<void> try_rebuild(const Progress& progress);
-  /// Reports the versions of the old catalog that the new one lacks.
+  /// Reports the versions of the old catalog that the new one lacks, or has under other names.
   [[nodiscard]] Result<void> name_missing(const meta::Env& fresh, RepairReport& report) const;
+  /// Keeps the files of a later state under other names. Reports the names and locks that the
+  /// versions of the catalog have in that state. `rebuilt`: the new catalog.
+  [[nodiscard]] Result<void> put_later_state_away(const meta::Env& rebuilt, RepairReport& report);
   /// Keeps a copy of the labels of another history than the new catalog.
   [[nodiscard]] Result<void> copy_labels(SeriesId series, RepairReport& report);
   [[nodiscard]] Result<void> scan_manifests();

@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
+#include "base/clock.h"
 #include "maintain/later_state.h"
 #include "maintain/manifest_file.h"
 #include "maintain/repairer.h"
@@ -31,6 +33,24 @@ Result<void> add_kept(io::FileSystem& files, const std::string& folder, std::str
         folder, name));
   }
   return {};
+}
+
+using VersionPair = std::pair<ListedVersion, ListedVersion>;
+
+// Returns the sealed versions that a catalog has in common with the versions `known`, behind them.
+Result<std::vector<VersionPair>> same_versions(const std::vector<ListedVersion>& known,
+                                               const meta::Env& catalog) {
+  VARVE_TRY_ASSIGN(const auto all, list_versions_of(catalog));
+  std::map<std::pair<SeriesId, VersionNumber>, const ListedVersion*> by_number;
+  for (const auto& version : all) by_number[{version.series, version.number}] = &version;
+  std::vector<VersionPair> pairs;
+  for (const auto& version : known) {
+    const auto its = by_number.find({version.series, version.number});
+    if (!version.sealed || its == by_number.end()) continue;
+    const auto& other = *its->second;
+    if (other.sealed && other.sealed_at == version.sealed_at) pairs.emplace_back(version, other);
+  }
+  return pairs;
 }
 
 }  // namespace
@@ -93,7 +113,28 @@ Result<bool> Repairer::lacks_later_state(const meta::Env& rebuilt, bool with_dat
                              state.fault);
 }
 
+Result<void> Repairer::put_later_state_away(const meta::Env& rebuilt, RepairReport& report) {
+  VARVE_TRY_ASSIGN(const auto pairs, same_versions(listed_, rebuilt));
+  for (const auto& [own, later] : pairs) {
+    if (own.name != later.name) {
+      report.notes.push_back(own.name + " of the catalog has the name " + later.name +
+                             " in the later state");
+    }
+    if (own.locked_until >= later.locked_until) continue;
+    report.problems.push_back(
+        fmt::format("{}: in the later state, it is locked until {}; the "
+                    "catalog lacks this lock, so lock it again",
+                    own.name, base::local_time_text(later.locked_until)));
+  }
+  return put_files_away(later_, "a later state", report);
+}
+
 Result<void> Repairer::name_missing(const meta::Env& fresh, RepairReport& report) const {
+  VARVE_TRY_ASSIGN(const auto pairs, same_versions(listed_, fresh));
+  for (const auto& [old, now] : pairs) {
+    if (old.name == now.name) continue;
+    report.notes.push_back(old.name + " of the old catalog has the name " + now.name + " now");
+  }
   VARVE_TRY_ASSIGN(const auto missing, missing_in(fresh, listed_));
   for (const auto& version : missing) {
     const auto is_about = [&](const std::string& text) {

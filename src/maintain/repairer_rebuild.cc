@@ -92,9 +92,10 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     auto built = rebuilder.run();
     const auto stays = built ? lacks_later_state(env, true) : built.error();
     if (!stays || *stays) {
+      if (stays) VARVE_TRY(put_later_state_away(env, report));
       VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
-      if (!stays) return stays.error();  // The repair stops, and leaves the folder as it was.
-      return put_files_away(later_, "a later state", report);
+      // If the repair stops, it leaves the folder as it was.
+      return stays ? Result<void>() : stays.error();
     }
     report.versions = built->versions;
     report.bytes_read += built->bytes_read;
@@ -123,6 +124,9 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
   }
   VARVE_TRY(files_->sync_directory(fresh));
   VARVE_TRY_ASSIGN(report.old_catalog, put_old_catalog_away());
+  if (!mixed_.empty()) {
+    report.problems.push_back("the catalog of another history is kept as " + report.old_catalog);
+  }
   VARVE_TRY(files_->rename(fresh, path_ + "/catalog"));
   VARVE_TRY(files_->sync_directory(path_));
   for (const auto& path : left_out) {

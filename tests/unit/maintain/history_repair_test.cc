@@ -138,6 +138,39 @@ TEST_P(HistoryRepairTest, LabelsOfALaterStateWithoutItsManifestsStopARepair) {
   EXPECT_TRUE(names(again->left_out(), "labels.damaged-1"));
 }
 
+TEST_P(HistoryRepairTest, NamesAndLocksOfALaterStateThatIsLeftOutAreTold) {
+  const auto other = fork();
+  {
+    const auto repository = reopen(other);
+    must(repository->rename_version(series_, VersionNumber{1}, "first"));
+    must(repository->lock_version(series_, VersionNumber{3}, {4'000'000'000, 0}));
+  }
+  add_small(other, "v5", 1);
+  take(other, "labels");
+  const auto report = must(must(plan(true))->execute({}));
+  EXPECT_TRUE(names(report.notes, "s/v1 of the catalog has the name s/first in the later state"));
+  EXPECT_TRUE(names(report.problems, "s/v3: in the later state, it is locked until "));
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(HistoryRepairTest, RebuildFromOlderFilesKeepsLocksAndNamesRenamedVersions) {
+  const auto older = fork();
+  {
+    const auto repository = reopen(path_);
+    must(repository->rename_version(series_, VersionNumber{1}, "first"));
+    must(repository->lock_version(series_, VersionNumber{3}, {4'000'000'000, 0}));
+  }
+  for (const auto* const name : {"labels", "manifests"}) take(older, name);
+  RepairOptions options;
+  options.rebuild_catalog = true;
+  const auto report = repair(options);
+  EXPECT_TRUE(names(report.notes, "s/first of the old catalog has the name s/v1 now"));
+  const auto locks = must(reopen(path_)->version_locks(series_));
+  ASSERT_EQ(locks.size(), 1U);
+  EXPECT_EQ(locks[0].number, VersionNumber{3});
+  EXPECT_EQ(locks[0].locked_until, (Timestamp{4'000'000'000, 0}));
+}
+
 TEST_P(HistoryRepairTest, ManifestsOfALaterStateWithoutItsDataStopARepair) {
   const auto other = fork();
   add_small(other, "v5", 1);
