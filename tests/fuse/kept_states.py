@@ -142,6 +142,7 @@ class History:
         self.open = None
         self.log = []
         self.count = 0
+        self.copied = [0]  # Both histories copy from one repository: they share the number of its versions.
         self.source = Source(folder + "/source", rand)
         self.other = Source(folder + "/other", rand)
         os.mkdir(folder + "/files")
@@ -306,12 +307,15 @@ class History:
         second = self.folder + "/second"
         if not os.path.exists(second):
             must("init", *self.arguments, second)
-        name = self.fresh("c")
-        tree = self.other.change()
+        self.copied[0] += 1
+        name = f"c/w{self.copied[0]}"
+        self.other.change()
         must("store", second, name, self.other.folder)
         must("copy", second, self.repository)
+        here = versions_of(self.repository)  # A copy that was renamed here has its first name again.
+        self.versions = {name: tree for name, tree in self.versions.items() if name in here}
         for name in versions_of(second):
-            if name not in self.versions:
+            if name in here and name not in self.versions:
                 out = self.folder + "/of-copy"
                 shutil.rmtree(out, ignore_errors=True)
                 must("restore", second, name, out)
