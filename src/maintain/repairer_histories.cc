@@ -126,6 +126,9 @@ Result<void> Repairer::put_later_state_away(const meta::Env& rebuilt, RepairRepo
                     "catalog lacks this lock, so lock it again",
                     own.name, base::local_time_text(later.locked_until)));
   }
+  report.notes.push_back(path_ +
+                         "/catalog stays, because the folder lacks most of what the later state "
+                         "needs");
   return put_files_away(later_, "a later state", report);
 }
 

@@ -129,6 +129,7 @@ TEST_P(HistoryRepairTest, LabelsOfALaterStateWithoutItsManifestsStopARepair) {
 
   const auto skipped = must(must(plan(true))->execute({}));
   EXPECT_TRUE(names(skipped.problems, "s/v5 of a later state"));
+  EXPECT_TRUE(names(skipped.notes, "catalog stays"));
   EXPECT_TRUE(fs::exists(in_series("labels.damaged-1")));
   EXPECT_EQ(skipped.old_catalog, "");
   expect_whole({"v1", "v2", "v3", "v4"});
@@ -169,6 +170,22 @@ TEST_P(HistoryRepairTest, RebuildFromOlderFilesKeepsLocksAndNamesRenamedVersions
   ASSERT_EQ(locks.size(), 1U);
   EXPECT_EQ(locks[0].number, VersionNumber{3});
   EXPECT_EQ(locks[0].locked_until, (Timestamp{4'000'000'000, 0}));
+}
+
+TEST_P(HistoryRepairTest, LaterStateWithAWholeVersionReplacesTheCatalogIfMixedFilesAreSkipped) {
+  const auto other = fork();
+  add_small(other, "v5", 1);
+  add_small(other, "v6", 2);
+  for (const auto* const name : {"active", "volumes", "labels", "manifests"}) take(other, name);
+  fs::remove(in_series("manifests/00000005.man"));
+  EXPECT_EQ(code_of(must(plan(false))->execute({})), ErrorCode::kInvalid);
+  const auto report = must(must(plan(true))->execute({}));
+  EXPECT_EQ(report.old_catalog, path_ + "/catalog.damaged-1");
+  EXPECT_TRUE(names(report.problems, "s/v5: the tree after entry 0: lost"));
+  const auto repository = reopen(path_);
+  const auto info = must(repository->find_version(series_, "v6"));
+  EXPECT_TRUE(read_sealed(*must(repository->reader(series_, info.number)), "new") ==
+              noise(1500, 2));
 }
 
 TEST_P(HistoryRepairTest, ManifestsOfALaterStateWithoutItsDataStopARepair) {
