@@ -160,7 +160,7 @@ std::string describe_rest(const Rest& rest) {
   std::string text;
   const auto add = [&](std::uint64_t count, std::string_view what, std::string_view end) {
     if (count == 0) return;
-    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", count, what, end);
+    text += fmt::format("{}{}: {} ({})", text.empty() ? "" : "; ", what, count, end);
   };
   add(rest.left_out, "kept files of another state", "until they are removed");
   add(rest.lost_parts, "lost parts of versions", "until `varve rm` deletes these versions");
