@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores the members of an archive in the order of the archive. Names that a version cannot have,
-// or that lead out of it, end the import: an archive with such names is hostile or damaged, and
-// half of it would be no backup. The version's tree resolves no symlinks, so no member can leave
-// it.
+// Stores the members of an archive in the order of the archive. A member name that is invalid in a
+// version, or leads out of the version, ends the import: the archive is hostile or damaged, and
+// half an archive would be no backup. The version's tree resolves no symlinks, so no member can
+// leave the tree.
 #include "transfer/archive_importer.h"
 
 #include <locale.h>
@@ -33,9 +33,10 @@ namespace {
 constexpr std::size_t kStreamBytes = std::size_t{1} << 20;
 constexpr std::string_view kOwnXattrs = "user.varve.";
 
-/// Sets the C locale in this thread, whatever the user's is. In a UTF-8 locale libarchive composes
-/// the characters of pax names, so that two names may become one. In the C locale it cannot convert
-/// a name with bytes above 0x7f, and passes the bytes of the archive on.
+/// Sets the C locale in the calling thread, regardless of the user's locale. In a UTF-8 locale,
+/// libarchive composes the characters of pax names, so that two names may become equal. In the C
+/// locale, libarchive cannot convert a name with bytes above 0x7f, and passes the bytes of the
+/// archive on.
 class CLocale {
  public:
   CLocale()
@@ -53,8 +54,8 @@ class CLocale {
   locale_t before_;
 };
 
-/// Returns the components of a member's name, without empty ones and ".".
-/// Errors: kInvalid for ".." and for names that no file can have.
+/// Returns the components of a member's name, without empty components and ".".
+/// Errors: kInvalid for ".." and for impossible file names.
 Result<std::vector<std::string>> components_of(std::string_view path) {
   std::vector<std::string> components;
   while (!path.empty()) {
@@ -153,8 +154,8 @@ class ArchiveImporter {
     return set_metadata(made.ino, member, xattrs);
   }
 
-  /// Returns the directory of a path's last component. Creates those that the archive does not
-  /// have.
+  /// Returns the directory of a path's last component. Creates directories missing from the
+  /// archive.
   Result<Ino> parent_of(const std::vector<std::string>& components) {
     Ino directory = kRootIno;
     for (std::size_t i = 0; i + 1 < components.size(); ++i) {
@@ -178,8 +179,8 @@ class ArchiveImporter {
     return directory;
   }
 
-  /// Creates `name`, in place of an earlier member of this name. A directory that is not empty
-  /// stays, as with tar(1), and is an error.
+  /// Creates `name`, in place of an earlier member of the same name. A non-empty directory stays,
+  /// as with tar(1), and is an error.
   Result<OpenEntry> make(Ino directory, const std::string& name, const NewFile& file) {
     auto made = version_.create(directory, name, file);
     if (!made && made.error().code() == ErrorCode::kExists) {
@@ -213,7 +214,8 @@ class ArchiveImporter {
     return set_directory(made.ino, member);
   }
 
-  /// Sets the metadata of a directory. Its mtime comes last, because new members change it.
+  /// Sets the metadata of a directory. finish_directories() sets the mtime again, because new
+  /// members change the mtime.
   Result<void> set_directory(Ino ino, const MemberMetadata& member) {
     directories_[ino] = member.mtime;
     return set_metadata(ino, member, member.file.xattrs);
@@ -309,7 +311,7 @@ class ArchiveImporter {
       ++entries_;
     }
     if (!linked) return std::move(linked).error();
-    // A cpio archive may have the data at the last of a file's names, or at each of them.
+    // A cpio archive may have the data at the last of a file's names, or at each name.
     const bool has_data = S_ISREG(file.attributes.mode) &&
                           libarchive().archive_entry_size_is_set(entry) != 0 &&
                           libarchive().archive_entry_size(entry) > 0;

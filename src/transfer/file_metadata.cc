@@ -20,7 +20,7 @@ namespace varve::transfer {
 namespace {
 
 /// Returns a path for calls on extended attributes, because Linux has setxattrat(2) only since
-/// 6.13. The kernel follows the directory's link in /proc, but not a link of that name in the
+/// 6.13. The kernel follows the directory's link in /proc, but not a symlink `file.name` in the
 /// directory.
 std::string proc_path(const FileRef& file) {
   return "/proc/self/fd/" + std::to_string(file.directory_fd) + "/" + file.name;
@@ -36,7 +36,7 @@ int change_mode(const FileRef& file, mode_t mode) {
   return ::fchmodat(file.directory_fd, file.name.c_str(), mode, AT_SYMLINK_NOFOLLOW);
 }
 
-/// Returns S_ISGID if the file has this bit, and otherwise 0.
+/// Returns S_ISGID if the file has the setgid bit, and otherwise 0.
 mode_t setgid_bit(const FileRef& file) {
   struct stat status {};
   const int failed =
@@ -70,8 +70,8 @@ ssize_t get_xattr(const FileRef& file, const std::string& name, char* out, std::
   return ::lgetxattr(proc_path(file).c_str(), name.c_str(), out, size);
 }
 
-/// Calls `fill(buffer, size)` with the size that it requests. Repeats if the value grows in
-/// between.
+/// Calls `fill(nullptr, 0)` for the size, then `fill(buffer, size)`. Repeats if the value grows
+/// between the calls.
 template <typename Fill>
 Result<std::string> fill_buffer(const Fill& fill) {
   while (true) {
@@ -95,7 +95,7 @@ bool set_owner(const FileRef& file, const Attributes& wanted, const std::string&
   if (change_owner(file, wanted.uid, wanted.gid) == 0) return true;
   const int error = errno;
   if (error == EPERM && ::geteuid() != 0) {
-    // The group may be another one of the user's.
+    // The user may be a member of the wanted group.
     (void)change_owner(file, kNoOwner, wanted.gid);
     problems.note(
         "owners are not restored, nor groups of which the user is no member: only root may "
@@ -115,11 +115,11 @@ void apply_metadata(const FileRef& file, const Attributes& attributes, const Xat
   // Otherwise a setuid program would run as the user of the restore.
   if (!set_owner(file, attributes, path, problems)) {
     mode &= static_cast<mode_t>(~(S_ISUID | S_ISGID));
-    // The group stays that of the directory, so its new entries have to get this group as before.
+    // The directory's group stays unchanged, so new entries must inherit the group as before.
     mode |= inherited;
   }
-  // After chown, which removes security.capability; before chmod, because setting an ACL may clear
-  // the setgid bit.
+  // After chown, because chown removes security.capability; before chmod, because setting an ACL
+  // may clear the setgid bit.
   for (const Xattr& xattr : xattrs) {
     if (set_xattr(file, xattr) == 0) continue;
     const bool is_foreign =
@@ -147,7 +147,7 @@ void remove_other_xattrs(const FileRef& file, const Xattrs& wanted) {
     if (std::ranges::any_of(wanted, [&](const Xattr& one) { return one.name == xattr.name; })) {
       continue;
     }
-    // Attributes that the system refuses to remove, such as an SELinux label, remain.
+    // Attributes remain if the system refuses to remove them, like an SELinux label.
     const char* name = xattr.name.c_str();
     if (file.fd >= 0) {
       (void)::fremovexattr(file.fd, name);

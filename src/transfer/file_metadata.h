@@ -12,9 +12,8 @@
 
 namespace varve::transfer {
 
-/// A file of the user's tree. Names it by descriptor or, if it cannot be opened, by its name in an
-/// open directory. (Symlinks, devices, FIFOs and sockets cannot be opened.) Never follows a
-/// symlink.
+/// A file of the user's tree: a descriptor or, for a file that cannot be opened, a name in an open
+/// directory. (Symlinks, devices, FIFOs and sockets cannot be opened.) Never follows a symlink.
 struct FileRef {
   int fd = -1;
   int directory_fd = -1;
@@ -26,20 +25,20 @@ struct FileRef {
   }
 };
 
-/// As `uid` and `gid`, leaves the owner or the group as it is.
+/// As `uid` or `gid`: the owner or the group stays unchanged.
 inline constexpr std::uint32_t kNoOwner = 0xFFFFFFFF;
 
 /// Sets the owner, extended attributes, mode and mtime of a new file, in an order in which no step
-/// undoes another. Reports what the system refuses to `problems`, under `path`; that a user may not
-/// give files away is only noted. Leaves out the setuid and setgid bits of a file whose owner or
-/// group it did not set; a directory that has a setgid bit then keeps it.
+/// undoes another. Adds steps refused by the system to `problems`, under `path`; a refusal to give
+/// files away is only noted. Leaves out the setuid and setgid bits of a file whose owner or group
+/// was not set; a directory keeps its own setgid bit then.
 void apply_metadata(const FileRef& file, const Attributes& attributes, const Xattrs& xattrs,
                     const std::string& path, ProblemList& problems);
 
-/// Removes all extended attributes but the wanted ones.
+/// Removes all extended attributes except `wanted`.
 void remove_other_xattrs(const FileRef& file, const Xattrs& wanted);
 
-/// Returns all extended attributes, sorted by name; empty if the file system does not support them.
+/// Returns all extended attributes, sorted by name; empty if the file system supports none.
 [[nodiscard]] Result<Xattrs> read_xattrs(const FileRef& file);
 
 }  // namespace varve::transfer

@@ -34,7 +34,7 @@ bool is_cache(int directory_fd) {
          std::string_view(head.data(), head.size()) == kCacheSignature;
 }
 
-/// Returns whether the entry is a directory lost+found without names that this user may see.
+/// Returns whether the entry is a directory lost+found without names visible to the user.
 bool is_empty_lost_and_found(int directory_fd, const std::string& name) {
   if (name != "lost+found") return false;
   const base::UniqueFd fd(
@@ -93,7 +93,7 @@ Result<void> check_source(const std::string& directory, const StoreOptions& opti
 
 Result<bool> is_empty_source(const std::string& directory, const StoreOptions& options) {
   StoreOptions quiet = options;
-  quiet.left_out = {};  // The store itself reports these directories.
+  quiet.left_out = {};  // The store itself reports the directories.
   quiet.other_device = {};
   VARVE_TRY_ASSIGN(SourceFilter filter, SourceFilter::create(quiet));
   const base::UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -143,7 +143,7 @@ Result<std::vector<std::string>> SourceFilter::list(int directory_fd, const stru
     if (options_->left_out) options_->left_out(path);
     return std::vector<std::string>();
   }
-  // Files are not compared: overlayfs gives them the device of the file system below it.
+  // Only directories are compared: overlayfs gives a file the device of its lower file system.
   if (options_->one_file_system && status.st_dev != *device_) {
     if (options_->other_device) options_->other_device(path);
     return std::vector<std::string>();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // store_tree(): stores the files below a directory in an open version.
 //
-// The importer walks the tree in the order in which a sealed version is read: depth first, names in
-// byte order. Neighbours in the tree therefore become neighbours in the store. The tree may change
+// The importer walks the tree in the read order of a sealed version: depth first, names in byte
+// order. Neighbours in the tree therefore become neighbours in the store. The tree may change
 // during the walk. The importer opens each file by name in an open directory, without following
-// symlinks. It uses the attributes of the opened file, not those of an earlier look.
+// symlinks, and uses the attributes of the opened file, not the result of an earlier stat(2).
 //
-// With SourceTracking, the version starts as a clone of an earlier one, and the importer makes it
-// equal to the source. A file stays as it is if the clone did not change it, and if the source has
-// the inode and the ctime with which it was stored. The importer counts the entries as it makes
-// them: their numbers are the ranks in the sealed version.
+// With SourceTracking, the version starts as a clone of an earlier version, and the importer makes
+// the clone equal to the source. A file stays unchanged if the clone did not change the file, and
+// if the source file still has the recorded inode and ctime. The importer counts the entries during
+// the walk: an entry's number is its rank in the sealed version.
 #include "transfer/tree_importer.h"
 
 #include <fcntl.h>
@@ -61,7 +61,7 @@ struct Frame {
   VersionNames stored;  // Names in the version. Only used with SourceTracking.
 };
 
-/// A hard-linked file already stored under its first name.
+/// A hard-linked file already stored under the first name.
 struct StoredLink {
   Ino ino = 0;
   std::uint64_t names_left = 0;
@@ -115,12 +115,12 @@ class TreeImporter {
   DataImporter data_;
   ProblemList problems_;
   MetadataImporter metadata_;
-  bool counted_ = false;               // True once the present entry has its rank.
+  bool counted_ = false;               // True once the present entry has a rank.
   std::optional<OpenEntry> existing_;  // The version's entry with the present entry's name.
   TransferProgress done_;
   TransferReport report_;
   DirectoryStack directories_;
-  std::vector<Frame> frames_;  // One for each directory of the stack.
+  std::vector<Frame> frames_;  // A frame for each directory of the stack.
   std::string path_;           // Path of the entry being stored, for messages.
   std::map<std::pair<dev_t, ino_t>, StoredLink> links_;
 };
@@ -171,8 +171,8 @@ Result<void> TreeImporter::store_children() {
   return {};
 }
 
-/// Returns false if the entry is excluded. A version that becomes equal to the source loses an
-/// excluded entry.
+/// Returns false if the entry is excluded. With SourceTracking, the version loses an excluded
+/// entry.
 Result<bool> TreeImporter::store_named(const std::string& name) {
   counted_ = false;
   VARVE_TRY(find_stored(&name));
@@ -191,8 +191,8 @@ Result<bool> TreeImporter::store_named(const std::string& name) {
   return true;
 }
 
-/// Sets `existing_` for a name of the present directory. Removes the version's names before it,
-/// which the source does not have; with null, all that are left.
+/// Sets `existing_` for a name of the present directory. Removes the version's earlier names,
+/// because the source lacks these names; null removes all remaining names.
 Result<void> TreeImporter::find_stored(const std::string* name) {
   existing_.reset();
   if (tracking_ == nullptr) return {};
@@ -210,8 +210,9 @@ Result<void> TreeImporter::find_stored(const std::string* name) {
   }
 }
 
-/// Removes what the version has of an entry that could not be stored, so that it never has the
-/// state of an earlier version. A directory that could not be listed stays, without entries.
+/// Removes the version's part of an entry that could not be stored, so that the version never has
+/// the entry's state in an earlier version. A directory that could not be listed stays, without
+/// entries.
 Result<void> TreeImporter::drop_incomplete(const std::string& name) {
   if (tracking_ == nullptr) return {};
   const Ino directory = frames_.back().ino;
@@ -220,7 +221,8 @@ Result<void> TreeImporter::drop_incomplete(const std::string& name) {
   return checked(clear_directory(version_, entry.ino));
 }
 
-/// Returns the state by which the next store finds the file unchanged; nullopt if it must read it.
+/// Returns the state by which the next store finds the file unchanged; nullopt if the next store
+/// must read the file.
 std::optional<SourceState> TreeImporter::state_of(const struct stat& status) {
   if (tracking_ == nullptr) return std::nullopt;
   const Timestamp mtime = time_of(status.st_mtim);
@@ -237,7 +239,7 @@ void TreeImporter::count(const std::optional<SourceState>& state) {
   if (tracking_ != nullptr) tracking_->next->add(state);
 }
 
-/// Returns whether the version already has the file in its present state.
+/// Returns whether the version already has the file's present state.
 bool TreeImporter::is_unchanged(const struct stat& status) {
   if (!existing_ || !existing_->as_in_base || tracking_->previous == nullptr) return false;
   const Attributes& stored = existing_->attributes;
@@ -255,7 +257,7 @@ Result<void> TreeImporter::store_entry(const std::string& name, const struct sta
   if (S_ISDIR(status.st_mode)) return store_directory(name);
   VARVE_TRY_ASSIGN(const bool linked, store_link(status, name));
   if (linked) {
-    count(std::nullopt);  // The file's state belongs to its first name.
+    count(std::nullopt);  // The file's state belongs to the first name.
     return {};
   }
   if (is_unchanged(status)) {
@@ -271,7 +273,7 @@ Result<void> TreeImporter::store_entry(const std::string& name, const struct sta
   return S_ISREG(status.st_mode) ? store_file(name) : store_other(name, status);
 }
 
-/// Links `name` to the file if the version already has it. Returns false if it does not.
+/// Links `name` to the file if the version already has the file; otherwise returns false.
 Result<bool> TreeImporter::store_link(const struct stat& status, const std::string& name) {
   const auto found = links_.find({status.st_dev, status.st_ino});
   if (found == links_.end()) return false;
@@ -305,7 +307,7 @@ Result<void> TreeImporter::enter_directory(UniqueFd fd, Ino ino, bool is_new) {
   return {};
 }
 
-/// Sets a directory's metadata last, because new files in it change its mtime.
+/// Sets a directory's metadata last, because new files change the directory's mtime.
 Result<void> TreeImporter::leave_directory() {
   VARVE_TRY_ASSIGN(const SharedFd fd, directories_.pop());
   const Frame frame = std::move(frames_.back());
@@ -360,9 +362,8 @@ Result<OpenEntry> TreeImporter::make(const std::string& name, const struct stat&
   return checked(version_.create(directory, name, file));
 }
 
-/// Checks that the disk has room for new data, before an earlier run's file of that name is
-/// dropped. The amount of new data is not known yet, because most of a large file may be stored
-/// already.
+/// Checks that the disk has room for new data, before an earlier run's file `name` is dropped. The
+/// amount of new data is not known yet, because most of a large file may be stored already.
 Result<void> TreeImporter::ask_for_room(const std::string& name, const struct stat& status) {
   const auto present = checked(version_.lookup(frames_.back().ino, name));
   if (!present || !S_ISREG(present->attributes.mode) || status.st_size == 0) return {};
@@ -371,8 +372,8 @@ Result<void> TreeImporter::ask_for_room(const std::string& name, const struct st
   return checked(file->allocate(0, bytes, AllocateMode::kKeepSize));
 }
 
-/// Stores a file, and again if another program changed it meanwhile: its parts would be of
-/// different times.
+/// Stores a file, and again if another program changed the file meanwhile: the stored parts would
+/// be of different times.
 Result<void> TreeImporter::store_file(const std::string& name) {
   for (int reads = 1;; ++reads) {
     VARVE_TRY_ASSIGN(const bool is_done, store_file_once(name, reads == kReadsMax));
@@ -380,7 +381,7 @@ Result<void> TreeImporter::store_file(const std::string& name) {
   }
 }
 
-/// Returns false if the file changed meanwhile, and this is not its last time.
+/// Returns false if the file changed meanwhile, unless `is_last`.
 Result<bool> TreeImporter::store_file_once(const std::string& name, bool is_last) {
   struct stat status {};
   VARVE_TRY_ASSIGN(const UniqueFd fd, open_source_file(directories_.top(), name, status));

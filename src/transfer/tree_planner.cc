@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a source and a sealed version in step, in tree order, as the importer walks them, and opens
-// only directories.
+// Walks a source and a sealed version in step, in the importer's tree order. Opens only
+// directories.
 #include "transfer/tree_planner.h"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ struct PlanFrame {
   std::vector<std::string> names;
   std::size_t next = 0;
   std::size_t path_bytes = 0;
-  std::optional<EntryLister> stored;  // Nothing if the version has no such directory.
+  std::optional<EntryLister> stored;  // Nullopt if the version lacks the directory.
   const ListedEntry* peeked = nullptr;
 };
 
@@ -83,8 +83,8 @@ class TreePlanner {
     return {};
   }
 
-  /// Returns the version's entry with this name. Reports the names before it, which the source does
-  /// not have, as removed; with null, all that are left.
+  /// Returns the version's entry `name`. Reports each earlier name of the version as removed,
+  /// because the source lacks that name; null reports all remaining names.
   Result<std::optional<SealedEntry>> find_stored(const std::string* name) {
     PlanFrame& frame = frames_.back();
     while (frame.stored) {
@@ -100,7 +100,7 @@ class TreePlanner {
     }
     return std::optional<SealedEntry>();
   }
-  /// Returns the path of the present directory; path_ may already name an entry of it.
+  /// Returns the path of the present directory; path_ may already name an entry below.
   std::string directory_path() const { return path_.substr(0, directory_bytes_); }
 
   Result<void> plan_named(const std::string& name) {
@@ -186,7 +186,7 @@ class TreePlanner {
   StorePlan plan_;
   TransferProgress done_;
   DirectoryStack directories_;
-  std::vector<PlanFrame> frames_;  // One for each directory of the stack.
+  std::vector<PlanFrame> frames_;  // A frame for each directory of the stack.
   std::string path_;
   std::size_t directory_bytes_ = 0;
   std::set<std::pair<dev_t, ino_t>> links_;

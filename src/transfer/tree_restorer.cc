@@ -29,8 +29,8 @@ using base::UniqueFd;
 constexpr std::uint64_t kBytesWithoutLog = 16U << 20;
 constexpr std::uint64_t kChangesWithoutLog = 1000;
 constexpr std::uint32_t kWritersMax = 8;
-// Directories of files under way. The pool queues fewer files than kHeldMax, so that the walk waits
-// only where few files may be open.
+// Limits for directories held open for files in flight. The pool queues fewer files than kHeldMax,
+// so that the walk waits only if few files may be open.
 constexpr std::size_t kHeldMin = 4;
 constexpr std::size_t kHeldMax = 1024;
 
@@ -39,7 +39,7 @@ std::size_t writers(const RestoreOptions& options) {
   return std::clamp(std::thread::hardware_concurrency(), 2U, kWritersMax);
 }
 
-/// Removes a directory's default ACL, which all new entries would inherit.
+/// Removes a directory's default ACL, because all new entries would inherit the ACL.
 void remove_default_acl(int fd) { (void)::fremovexattr(fd, "system.posix_acl_default"); }
 
 }  // namespace
@@ -84,7 +84,7 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
     if (!frames_.back().absent) VARVE_TRY(prepare_existing(frames_.back()));
   } else {
     frames_.back().lister = EntryLister(ListedEntry{1, name, top});
-    // The ranks below a directory are larger than its own.
+    // All ranks below a directory are larger than the directory's rank.
     frames_.back().entry.rank = 0;
   }
   auto walked = walk();
@@ -93,7 +93,7 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
   }
   scatter_.reset();
   late_links_.clear();
-  // Keeps the incomplete file if the log has a point inside it.
+  // Keeps the incomplete file if the log has a point inside the file.
   if (large_ && large_offset_ > 0) large_->keep_partial();
   large_.reset();
   pool_.drain();
@@ -106,8 +106,8 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
   return std::move(report_);
 }
 
-/// Opens the target directory. Creates it if needed. The version has no metadata for a new
-/// directory around one file, so the umask or a default ACL decides about it.
+/// Opens the target directory, and creates the directory if needed. The version has no metadata for
+/// a new directory around a single file, so the umask or a default ACL decides the mode.
 Result<void> TreeRestorer::open_target(const std::string& directory, Frame& root) {
   const bool has_metadata = S_ISDIR(root.entry.attributes.mode);
   VARVE_TRY(check_outside_repositories(directory, PlaceKind::kRepository, options_.own_folders,
@@ -133,7 +133,7 @@ Result<void> TreeRestorer::open_target(const std::string& directory, Frame& root
   return directories_.push(std::move(fd));
 }
 
-/// Opens the log, under a name that the version does not use.
+/// Opens the log, under a name that is free in the version.
 Result<void> TreeRestorer::open_log(const SealedEntry& top) {
   const VersionInfo& info = version_.info();
   std::string identity =
@@ -152,8 +152,8 @@ Result<void> TreeRestorer::open_log(const SealedEntry& top) {
   return {};
 }
 
-/// Announces that every file is read, if that is certain: files that exist may be kept, a restore
-/// that goes on skips files, and one by pieces reads in another order.
+/// Announces that every file is read, if certain: existing files may be kept, a resumed restore
+/// skips files, and a restore by pieces reads in a different order.
 void TreeRestorer::announce_reads(const Frame& root) {
   if (!options_.paths.empty() || options_.dry_run || scatter_ || log_->resumes()) return;
   if (!root.fresh) {
@@ -163,11 +163,11 @@ void TreeRestorer::announce_reads(const Frame& root) {
   if (auto* const ahead = dynamic_cast<ReadAhead*>(&version_)) ahead->will_read_all();
 }
 
-/// Prepares an existing directory: removes its default ACL, other entries if so requested, and
-/// left-over temporary files.
+/// Prepares an existing directory: removes the default ACL, entries missing from the version (with
+/// `delete_others`), and left-over temporary files.
 Result<void> TreeRestorer::prepare_existing(const Frame& frame) {
   const int fd = directories_.top();
-  // A directory that is only on the way keeps its ACL.
+  // A directory only on the way to a selected path keeps the ACL.
   if (!options_.dry_run && !frame.keep_metadata) remove_default_acl(fd);
   if (frame.fresh) return {};
   if (options_.delete_others && !frame.keep_metadata) VARVE_TRY(remove_others(frame));
@@ -207,7 +207,7 @@ Result<void> TreeRestorer::walk() {
         if (scatter_->is_full() || late_links_.size() >= scatter_->files_max()) {
           VARVE_TRY(run_scatter());
         }
-        continue;  // A point of the log cannot describe which files of a batch are complete.
+        continue;  // A point of the log cannot list the complete files of a batch.
       }
       if (is_point_due(0)) due = RestorePoint{item.entry.rank + 1, 0};
     } else {
@@ -217,8 +217,8 @@ Result<void> TreeRestorer::walk() {
   return {};
 }
 
-/// Restores one entry. Reports its failure as a problem; returns an error only if the restore
-/// cannot continue.
+/// Restores an entry. Reports a failure of the entry as a problem; returns an error only if the
+/// restore cannot continue.
 Result<void> TreeRestorer::restore_entry(const std::string& name, const SealedEntry& entry) {
   if (selection_.match(path_) == PathSelection::Match::kNone) return {};
   only_large_since_point_ = false;
@@ -233,10 +233,10 @@ Result<void> TreeRestorer::restore_entry(const std::string& name, const SealedEn
   return {};
 }
 
-/// Restores the collected batch of files, then makes the deferred links to them.
+/// Restores the collected batch of files, then makes the deferred links to the batch's files.
 Result<void> TreeRestorer::run_scatter() {
   VARVE_TRY(scatter_->run());
-  pool_.drain();  // A link needs the result of its first name's file.
+  pool_.drain();  // A link needs the result of the first name's file.
   if (shared_.failed()) return shared_.outcome();
   for (const LateLink& link : std::exchange(late_links_, {})) {
     auto made = make_late_link(link);
@@ -248,8 +248,8 @@ Result<void> TreeRestorer::run_scatter() {
 }
 
 Result<void> TreeRestorer::enter_directory(const std::string& name, const SealedEntry& entry) {
-  // In a valid tree, ranks ascend from each directory to its entries. This check thus ends loops in
-  // a forged tree.
+  // In a valid tree, ranks ascend from each directory to the entries. The check of the ranks thus
+  // ends loops in a forged tree.
   if (entry.rank <= frames_.back().entry.rank || frames_.size() >= kDepthMax) {
     return Error(ErrorCode::kCorrupt, "left out: directories nested too deeply or in a circle");
   }
@@ -280,7 +280,7 @@ Result<void> TreeRestorer::enter_directory(const std::string& name, const Sealed
     UniqueFd fd(open_beneath(directories_.top(), name.c_str(), kDirectoryFlags));
     if (!fd.valid()) return system_error("open", errno);
     if (is_there) VARVE_TRY(check_existing(frame, fd.get()));
-    // Entries in it must not inherit the ACL again.
+    // Entries of the new directory must not inherit the ACL again.
     if (frames_.back().keep_metadata && !is_there) {
       remove_default_acl(fd.get());
       frame.inherits = true;
@@ -293,8 +293,8 @@ Result<void> TreeRestorer::enter_directory(const std::string& name, const Sealed
   return {};
 }
 
-/// Leaves a directory, and sets its metadata after its last entry is complete. The mode may forbid
-/// new files, and new files change the mtime.
+/// Leaves a directory, and sets the directory's metadata after the last entry is complete. The mode
+/// may forbid new files, and new files change the mtime.
 Result<void> TreeRestorer::leave_directory() {
   Frame& frame = frames_.back();
   if (!frame.absent) {
@@ -328,13 +328,12 @@ Result<void> TreeRestorer::finish_run(const SealedEntry& top) {
 }
 
 bool TreeRestorer::is_point_due(std::uint64_t next_bytes) const {
-  // A log of buffers bounds the bytes that are restored twice; a segment may be a little longer.
+  // A log of buffers limits the bytes restored twice; a segment may be a little longer.
   return since_point_ + (logs_buffers() ? next_bytes : 0) >= segment_bytes_;
 }
 
-/// Adds a point to the log after everything before it is synced. Between segments, another thread
-/// does so in the background, and a point is skipped if the sync of the previous one is still under
-/// way.
+/// Adds a point to the log after all earlier data is synced. Between segments, another thread syncs
+/// in the background, and a point is skipped while the previous point's sync is in flight.
 Result<void> TreeRestorer::add_point(const RestorePoint& point) {
   if (options_.dry_run || syncing_) return {};
   since_point_ = 0;
