@@ -37,10 +37,10 @@ struct TargetVersion {
 /// The start of a copy.
 struct CopyBegin {
   SeriesId series{};
-  VersionNumber base{};  ///< The version to start as a clone of; 0: an empty one.
+  VersionNumber base{};  ///< The version to start as a clone of; 0: an empty version.
   VersionOrigin origin;
   bool continues = true;                  ///< Continues an interrupted copy. False drops it.
-  KnownChunks known = KnownChunks::kAll;  ///< Chunks that Target::wanted() may refuse. Not sent.
+  KnownChunks known = KnownChunks::kAll;  ///< Chunks Target::wanted() may refuse. Not sent.
   bool operator==(const CopyBegin&) const = default;
 };
 
@@ -53,7 +53,7 @@ struct CopySeal {
   bool operator==(const CopySeal&) const = default;
 };
 
-/// A file beside the versions of a series, with its directory before it.
+/// A file beside the versions of a series; listed after its directory.
 struct BesideFile {
   std::string folder;  ///< "" is the series.
   std::string name;
@@ -65,15 +65,15 @@ struct BesideFile {
   bool operator==(const BesideFile&) const = default;
 };
 
-/// Names a change of a batch that the checked version does not have.
+/// Names a change of a batch that is missing from the checked version.
 struct Difference {
   std::uint32_t change = 0;
   std::string reason;
   bool operator==(const Difference&) const = default;
 };
 
-/// Receives copies. Not thread-safe. Common errors, of each function: those of the repository;
-/// kUnavailable if the other end of a stream is gone; kCorrupt if it breaks the protocol.
+/// Receives copies. Not thread-safe. Common errors, of each function: the repository's errors;
+/// kUnavailable if the peer of a stream is gone; kCorrupt if the peer breaks the protocol.
 class Target {
  public:
   virtual ~Target() = default;
@@ -90,34 +90,35 @@ class Target {
                                                     const std::string& name) = 0;
   [[nodiscard]] virtual Result<void> lock_version(SeriesId series, VersionNumber number,
                                                   const Timestamp& until) = 0;
-  /// Deletes sealed versions. Returns the reasons for those that cannot be deleted now.
+  /// Deletes sealed versions. Returns a reason for each version that cannot be deleted now.
   [[nodiscard]] virtual Result<std::vector<std::string>> delete_versions(
       SeriesId series, const std::vector<VersionNumber>& numbers) = 0;
   /// Replaces the files beside the versions of a series.
   [[nodiscard]] virtual Result<void> set_beside(SeriesId series,
                                                 const std::vector<BesideFile>& files) = 0;
 
-  /// Opens a version for a copy, or continues one. Returns the number of its changes that are
-  /// durable.
+  /// Opens a version for a copy, or continues an interrupted copy. Returns the copy's number of
+  /// durable changes.
   /// Errors: kBusy if the series has an open version that is no copy.
   [[nodiscard]] virtual Result<std::uint64_t> begin(const CopyBegin& copy) = 0;
-  /// Sends the next changes of the version that begin() opened. May return before they arrive.
+  /// Sends the next changes of the version opened by begin(). May return before the changes arrive.
   [[nodiscard]] virtual Result<void> offer(ChangeBatch batch) = 0;
-  /// Returns, for the oldest batch without an answer, whether the target needs each chunk's bytes,
-  /// in the order of the chunks.
+  /// Returns, for the oldest unanswered batch, whether the target needs each chunk's bytes, in the
+  /// order of the chunks.
   [[nodiscard]] virtual Result<std::vector<bool>> wanted() = 0;
-  /// Sends the needed bytes of that batch, in order; "" for a chunk that cannot be read. The target
-  /// then makes the batch's changes.
+  /// Sends the needed bytes of the batch answered by wanted(), in order; "" for an unreadable
+  /// chunk. The target then makes the batch's changes.
   [[nodiscard]] virtual Result<void> fill(std::vector<std::string> chunks) = 0;
   /// Makes all changes so far durable.
   [[nodiscard]] virtual Result<void> settle() = 0;
-  /// Compares the result of changes with a version: the open copy, or a sealed one. Reads all data.
-  /// A batch continues in the directory in which the one before ended; `first` begins at the root.
+  /// Compares the result of changes with a version: the open copy, or a sealed version. Reads all
+  /// data. A batch continues in the directory where the previous batch ended; `first` begins at the
+  /// root.
   [[nodiscard]] virtual Result<std::vector<Difference>> check(SeriesId series,
                                                               std::optional<VersionNumber> sealed,
                                                               bool first,
                                                               const ChangeBatch& batch) = 0;
-  /// Seals the copy with the time of its origin.
+  /// Seals the copy with the origin's time.
   [[nodiscard]] virtual Result<TargetVersion> seal(const CopySeal& copy) = 0;
   /// Drops the copy.
   [[nodiscard]] virtual Result<void> drop() = 0;
