@@ -69,9 +69,9 @@ Result<void> check_not_mounted(const std::string& directory) {
                            directory, there->repository, directory));
 }
 
-/// Returns the mount point as an absolute path, after checking that it can be mounted on.
+/// Returns the absolute path of a directory that can be a mount point.
 Result<std::string> check_mount_point(const std::string& directory) {
-  // This check comes first: on a mount whose daemon is stopped, stat(2) hangs; if it is dead, the
+  // Before stat(2): on a mount whose daemon is stopped, stat(2) hangs; if the daemon is dead, the
   // error of stat(2) says little.
   VARVE_TRY(check_not_mounted(directory));
   struct stat values {};
@@ -123,10 +123,10 @@ Error no_thread(const std::system_error& error) {
 /// A folder whose object store has another writer.
 struct FencedFolder {
   ReplicationInfo info;
-  std::vector<VersionId> kept;  // Versions that the store lacks.
+  std::vector<VersionId> kept;  // Versions missing from the object store.
 };
 
-/// Returns nothing unless the folder is fenced. No part of the process may have it open.
+/// Returns nullopt unless the folder is fenced. No part of the process may have the folder open.
 Result<std::optional<FencedFolder>> find_fence(const std::string& repository, bool trusted) {
   VARVE_TRY_ASSIGN(auto info, replication_info(repository, trusted));
   if (!info || info->reads_only || info->fenced.empty()) return std::optional<FencedFolder>();
@@ -158,13 +158,13 @@ void tell_fence(Repository& repository, const FencedFolder& fence) {
 /// not in the calling process.
 Result<void> open_and_serve(const std::string& repository_path, const std::string& directory,
                             MountOptions options, const std::function<void()>& ready) try {
-  base::raise_file_limit();  // Each open version that is written has files open.
+  base::raise_file_limit();  // Each version being written has files open.
   block_ending_signals();
   auto& how = options.open;
   how.trust_owner = how.trust_owner || base::is_listed_path("VARVE_TRUST", repository_path);
   std::optional<FencedFolder> fence;
   if (!how.read_only) {
-    // The opening reports what is wrong with the repository.
+    // Repository::open() reports faults of the repository.
     if (auto found = find_fence(repository_path, how.trust_owner)) fence = *std::move(found);
     how.read_only = fence.has_value();
   }
@@ -183,16 +183,17 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
   return no_thread(error);
 }
 
-/// Reads the key of an encrypted repository into the options, here where a terminal may ask for it
-/// and relative names count. The source gives the key once, so that the daemon keeps no passphrase.
-/// `attached` is the source that attached the folder, which knows the key; empty if none did.
+/// Reads the key of an encrypted repository into the options. Runs in the calling process, which
+/// has the terminal for a passphrase and the current directory for relative names. The source gives
+/// the key once, so that the daemon keeps no passphrase. `attached` is the key source that attached
+/// the folder and knows the key; empty if the folder was not attached now.
 Result<void> read_key_once(const std::string& repository, MountOptions& options,
                            const KeySource& attached) {
   const auto place = options.key.empty() ? control::key_place_of_environment() : options.key;
   options.open.encrypted_only = !place.empty();
   const bool trusted = options.open.trust_owner || base::is_listed_path("VARVE_TRUST", repository);
   const auto encryption = read_encryption(repository, trusted);
-  // The opening reports what is wrong with the repository.
+  // Repository::open() reports faults of the repository.
   if (!encryption || !*encryption) return {};
   options.open.encrypted_only = true;
   VARVE_TRY_ASSIGN(auto key, attached
@@ -228,12 +229,12 @@ Result<void> mount(const std::string& repository, const std::string& directory,
                    control::folder_of_place(
                        repository, {.purpose = purpose, .options = [&](const std::string& cached) {
                                       auto how = options_to_attach(cached, options);
-                                      // One question for the folder and for the mount.
+                                      // The user is asked once for the folder and the mount.
                                       if (!attached) attached = how.key;
                                       how.key = attached;
                                       return how;
                                     }}));
-  // fstab names the place, and mount(8) compares it with the mount table.
+  // mount(8) compares the place named in fstab with the mount table.
   if (folder != repository && options.source.empty()) options.source = repository;
   // The daemon changes its current directory, and the mount table shows the path to all users.
   auto repository_path = absolute_path(folder);
@@ -268,7 +269,7 @@ int mount_main(int argc, char** argv) {
   bool fake = false;
   std::string lists;
   int option = 0;
-  // mount(8) puts the options after the names; getopt(3) of glibc finds them there.
+  // mount(8) puts the options after the names; getopt(3) of glibc permutes the arguments.
   while ((option = ::getopt(argc, argv, "sfnvN:t:o:h")) != -1) {
     switch (option) {
       case 's':
