@@ -11,14 +11,14 @@
 
 namespace varve::repo {
 
-/// The file that an attach leaves in its folder until it has ended.
+/// The marker file of an unfinished attach, in the attached folder.
 inline constexpr const char* kUnfinishedAttach = "attaching.tmp";
 
-/// Succeeds if a folder that is a repository is attached as `wanted` says, and ends what an attach
-/// left that was killed after its last change of the store. `newest`: the text of the store's
-/// newest head. Keeps the folder's settings.
-/// Errors: kExists if the folder is another repository, or has the other role; kLocked if another
-/// folder has taken over from it.
+/// Succeeds if the repository in a folder is attached as in `wanted`. Completes an attach that was
+/// killed after the last change of the store. `newest`: the text of the store's newest head. Keeps
+/// the folder's settings.
+/// Errors: kExists if the folder is another repository, or has a different role; kLocked if another
+/// folder has taken over the writing.
 [[nodiscard]] Result<void> attach_again(bucket::Bucket& bucket, io::FileSystem& files,
                                         const std::string& folder,
                                         const replica::BucketConfig& wanted,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files beside the versions of one series, in the file series/ID/beside.
+// The files beside the versions of a series, in the file series/ID/beside.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@
 
 namespace varve::repo {
 
-/// Implements BesideFiles. Keeps all entries in memory, and writes the whole file at each change,
-/// which the limits allow.
+/// Implements BesideFiles. Keeps all entries in memory, and writes the whole file at each change;
+/// the limits bound the size of the file.
 class BesideTable final : public BesideFiles, public std::enable_shared_from_this<BesideTable> {
  public:
   struct Place {
@@ -53,7 +53,7 @@ class BesideTable final : public BesideFiles, public std::enable_shared_from_thi
  private:
   class File;
   using Record = format::BesideRecord;
-  /// An entry. A removed file has no name, and stays as long as it is open.
+  /// An entry. A removed file has no name, and stays while open.
   struct Entry {
     Record record;
     bool removed = false;
@@ -61,7 +61,7 @@ class BesideTable final : public BesideFiles, public std::enable_shared_from_thi
   using Entries = std::map<Ino, Entry>;
 
   // The caller holds the mutex.
-  /// Reads the file on disk, if that is due. A damaged file counts as empty.
+  /// Reads the file on disk, if due. A damaged file counts as empty.
   void load();
   /// Errors: kReadOnly; kCorrupt or kUnsupported if the file on disk cannot be read.
   [[nodiscard]] Result<void> allow_change();
@@ -70,7 +70,7 @@ class BesideTable final : public BesideFiles, public std::enable_shared_from_thi
   [[nodiscard]] Result<Entry*> find(Ino ino);
   [[nodiscard]] bool has_names(Ino folder) const;
   [[nodiscard]] OpenEntry entry_of(const Entry& entry) const;
-  /// Writes the present entries to disk. If that fails, restores `before`.
+  /// Writes the present entries to disk. Restores `before` on failure.
   [[nodiscard]] Result<void> commit(const Entries& before);
   [[nodiscard]] Result<void> write();
   /// Removes the name of an entry.
@@ -87,7 +87,7 @@ class BesideTable final : public BesideFiles, public std::enable_shared_from_thi
   Ino next_ = kRootIno + 1;
   Entries entries_;
   std::map<Ino, std::size_t> opened_;
-  bool dirty_ = false;  // Bytes were written that are not on disk.
+  bool dirty_ = false;  // Written bytes are not on disk yet.
 };
 
 }  // namespace varve::repo

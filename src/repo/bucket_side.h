@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of an open repository that has to do with its object store.
+// The object store of an open repository.
 #pragma once
 
 #include <atomic>
@@ -45,13 +45,13 @@ struct SeriesParts;
 
 namespace varve::repo {
 
-/// How repositories in object stores are opened. Tests put others here.
+/// How repositories in object stores are opened. Tests replace the defaults.
 struct BucketHooks {
   replica::BucketOpener open{};        ///< Empty for S3-compatible stores.
   const base::Clock* clock = nullptr;  ///< Null for the system's clock.
   /// True to replicate in a thread after each seal and deletion, false at closing only.
   bool in_background = true;
-  /// How long a writer waits for a store that takes nothing.
+  /// How long a writer waits for a store without progress.
   std::chrono::milliseconds patience = std::chrono::minutes(10);
   /// False to return kUnavailable from close() at once when the store does not answer.
   bool waits_for_store = true;
@@ -59,20 +59,20 @@ struct BucketHooks {
   std::uint64_t delta_bytes_min = std::uint64_t{4} << 20;
   replica::UploadLimits uploads{};
   replica::HeadRetention heads{};
-  /// Receives what each replication has done.
+  /// Receives the report of each replication.
   std::function<void(const replica::ReplicateReport&)> replicated{};
-  /// After so many bytes of new data, what of an open version will not change any more is uploaded;
-  /// 0: nothing is uploaded before a seal.
+  /// Bytes of new data after which the final parts of an open version are uploaded; 0: nothing is
+  /// uploaded before a seal.
   std::uint64_t early_bytes = std::uint64_t{64} << 20;
   std::size_t locks_at_once = replica::kLocksAtOnce;
-  /// Receives what each extension of locks has done.
+  /// Receives the report of each extension of locks.
   std::function<void(const replica::LockReport&)> locks_extended{};
 };
-/// Returns how to open a repository's store: that of the hooks, otherwise with `access`.
+/// Returns how to open a repository's store: the opener of the hooks, otherwise with `access`.
 [[nodiscard]] replica::BucketOpener bucket_opener(const BucketHooks& hooks,
                                                   const StoreAccess& access);
 
-/// The object store of an open repository. Thread-safe once it is started.
+/// The object store of an open repository. Thread-safe after start().
 class BucketSide {
  public:
   /// Returns null for a local repository. Errors: kReadOnly to write in an attached folder.
@@ -83,105 +83,103 @@ class BucketSide {
 
   /// A newer head than the folder has.
   struct NewerHead {
-    std::string known{};   ///< The text of the head that the folder has.
-    std::string newest{};  ///< The text of the newest one.
+    std::string known{};   ///< The text of the folder's head.
+    std::string newest{};  ///< The text of the newest head.
   };
-  /// Brings an attached folder to the newest head, if the store answers and no other process does
-  /// so. `newer`: the outcome of a look, which then need not be asked for again. Learns which data
-  /// of the writer's folder is in the store. Call it after the folder was locked, and before the
+  /// Brings an attached folder to the newest head, if the store answers and no other process is
+  /// refreshing the folder. `newer`: the result of end_look(), which saves a request. In a writer's
+  /// folder, learns the data that the store has. Call after the folder was locked, and before the
   /// catalog is opened.
   [[nodiscard]] Result<void> refresh(const crypto::KeyRing* keys,
                                      const std::optional<NewerHead>& newer = {});
   /// Begins to ask the store for the newest head, in a thread. Returns false, and does nothing, for
-  /// folders without a head and for those of writers: they need refresh(). bucket_side_look.cc.
+  /// folders without a head and for writers' folders: both need refresh(). bucket_side_look.cc.
   [[nodiscard]] Result<bool> begin_look();
   /// Waits for the answer. Returns nullopt if the folder has the newest head, or if the store does
-  /// not answer. Otherwise the folder needs refresh(). Errors: those of refresh().
+  /// not answer. Otherwise the folder needs refresh(). Errors: as for refresh().
   [[nodiscard]] Result<std::optional<NewerHead>> end_look(const crypto::KeyRing* keys);
   /// Ends all requests. The object is of no further use.
   void end_requests() { bucket_->stop(); }
-  /// Returns the file system of the repository. It reads segments and volumes from the store: all
-  /// those of an attached folder, and the evicted ones of the writer's folder.
+  /// Returns the file system of the repository. Segments and volumes are read from the store: all
+  /// files of an attached folder, and the evicted files of the writer's folder.
   /// Lifetime: `side` lives as long as the file system, or longer.
   [[nodiscard]] std::unique_ptr<io::FileSystem> wrap(std::unique_ptr<io::FileSystem> files);
   [[nodiscard]] static std::unique_ptr<io::FileSystem> wrap(std::shared_ptr<BucketSide> side,
                                                             std::unique_ptr<io::FileSystem> files);
-  /// Returns the segment store in a folder; null if it is an ordinary one.
+  /// Returns the segment store in a folder; null for an ordinary local store.
   [[nodiscard]] std::unique_ptr<store::SegmentStore> segments(io::FileSystem& files,
                                                               const std::string& directory);
-  /// Returns the folder as it is on the disk.
+  /// Returns the folder on the disk, without the data in the store.
   [[nodiscard]] io::FileSystem& disk() { return *files_; }
 
-  /// Begins to replicate a repository that is open for writing.
+  /// Begins to replicate a repository open for writing.
   /// Lifetime: `catalog` outlives stop().
   [[nodiscard]] Result<void> start(const meta::Env& catalog, const std::string& repository_id,
                                    std::shared_ptr<const crypto::KeyRing> keys);
-  /// Keeps the catalog's present snapshot open, so that the first head costs only what changes from
-  /// now on. Call it before this process writes to the catalog.
-  /// Lifetime: `catalog` outlives stop().
+  /// Keeps the catalog's present snapshot open, so that the first head costs only the later
+  /// changes. Call before the process writes to the catalog. Lifetime: `catalog` outlives stop().
   void hold(const meta::Env& catalog);
-  /// Call it before each write to the catalog.
+  /// Call before each write to the catalog.
   void before_write(const meta::Env& catalog) { kept_.before_write(catalog); }
-  /// Tries whether the store has locks. Errors: those of require_locks().
+  /// Tries whether the store has locks. Errors: as for require_locks().
   [[nodiscard]] Result<void> allow_lock(const ObjectLock& lock);
-  /// `labelled` returns a sequence number that the labels have; `remember` receives it once the
-  /// store has the state before it. Call it before start().
+  /// `labelled` returns the labels' sequence number; `remember` receives the number once the store
+  /// has the state before the number. Call before start().
   void watch_sequence(std::function<std::uint64_t()> labelled,
                       std::function<void(std::uint64_t)> remember) {
     labelled_ = std::move(labelled);
     remember_ = std::move(remember);
   }
-  /// Sets the lock of objects that are written from now on.
+  /// Sets the lock of objects written from now on.
   void set_lock(const ObjectLock& lock) { bucket_->set_rule(lock); }
   /// Asks for a replication in the background.
   void notify();
   /// Returns whether a data file of the writer's folder, by its path, is only in the store.
   [[nodiscard]] Result<bool> is_evicted(const std::string& path);
-  /// Return the bytes that the folder keeps: of files, and of blocks of evicted files.
+  /// Return the limits of cached bytes in the folder: of files, and of blocks of evicted files.
   [[nodiscard]] std::uint64_t cached_file_bytes() const;
   [[nodiscard]] std::uint64_t cached_block_bytes() const;
-  /// Numbers that the folder's state keeps, as ReplicaState::number(). Only after start().
+  /// Numbers in the folder's state, as ReplicaState::number(). Only after start().
   [[nodiscard]] Result<std::uint64_t> number(std::string_view purpose);
   [[nodiscard]] Result<void> set_number(std::string_view purpose, std::uint64_t value);
-  /// Has what a series writes uploaded before its seal: after so many bytes of new data as the
-  /// hooks say. Lifetime: this object must outlive the series.
+  /// Has a series' new data uploaded before the seal: each time BucketHooks::early_bytes were
+  /// written. Lifetime: the BucketSide must outlive the series.
   void add_early_uploads(series::SeriesParts& parts);
-  /// Drops the cache of what was read from the store, because some of it may be wrong.
+  /// Drops the cache of data read from the store, because the cache may hold wrong data.
   void drop_cached() { data_->drop_cached(); }
-  /// Adds nothing more to that cache but what readers leave.
+  /// From now on caches only bytes left unread, as DistantData::will_read_once().
   void will_read_once() { data_->will_read_once(); }
-  /// Ends the reads that wait for the store with kUnavailable, and all later reads of segments and
-  /// volumes. The replication repeats its own. Thread-safe; may be called again.
+  /// Ends reads waiting for the store with kUnavailable, and all later reads of segments and
+  /// volumes. The replication repeats its own reads. Thread-safe; may be called again.
   void end_reads() {
     data_->end_reads();
     bucket_->interrupt_reads();
   }
-  /// Removes data from the disk that the store has, if there is too much, or if the disk is nearly
-  /// full for `wanted` more bytes. Returns whether it removed any. Logs errors. Only after start().
-  /// Thread-safe.
+  /// Removes replicated data from the disk if the data exceeds the limit, or if the disk is nearly
+  /// full for `wanted` more bytes. Returns whether any data was removed. Logs errors. Only after
+  /// start(). Thread-safe.
   bool evict(std::uint64_t wanted = 0);
-  /// Call it before start(). Lifetime: `guard` outlives stop().
+  /// Call before start(). Lifetime: `guard` outlives stop().
   void watch_disk(const store::SpaceGuard& guard) { guard_ = &guard; }
   /// Returns how many bytes the folder's disk may still take before writers should wait for the
-  /// store. First removes data from a disk that has no room for `wanted` bytes. Returns 0 if a
-  /// replication may make room for them, and nullopt if nothing can. Only after start().
-  /// Thread-safe.
+  /// store. First removes data from a disk without room for `wanted` bytes. Returns 0 if a
+  /// replication may make room, and nullopt if nothing can. Only after start(). Thread-safe.
   [[nodiscard]] std::optional<std::uint64_t> disk_room(std::uint64_t wanted);
-  /// Returns the bound on data that is stored here, but not replicated; null where nothing is
-  /// replicated in the background. Lifetime: as this object.
+  /// Returns the bound on stored but unreplicated data; null without replication in the background.
+  /// Lifetime: as the BucketSide.
   [[nodiscard]] StagingBound* bound() { return bound_.get(); }
-  /// Ends the thread, then replicates what is sealed, and waits for it. Errors: those of
+  /// Ends the thread, then replicates the sealed versions, and waits for the end. Errors: as for
   /// Replicator::replicate(); kInterrupted after StoreUse::waiting returned false.
   [[nodiscard]] Result<void> finish();
   /// Brings an attached folder to newer heads every `interval`. Does nothing in a writer's folder.
-  /// Lifetime: `catalog`, which is open for writing, outlives stop().
-  /// Errors: those of opening the folder's state for writing.
+  /// Lifetime: `catalog`, open for writing, outlives stop().
+  /// Errors: as for opening the folder's state for writing.
   [[nodiscard]] Result<void> follow(const meta::Env& catalog,
                                     std::shared_ptr<const crypto::KeyRing> keys,
                                     std::chrono::milliseconds interval);
   /// Ends the threads, and all requests.
   void stop();
-  /// Returns the lease that the folder keeps; nullopt if there is none that can be read.
+  /// Returns the lease kept in the folder; nullopt without a readable lease.
   [[nodiscard]] Result<std::optional<replica::Lease>> lease(const crypto::KeyRing* keys);
   /// Returns the requests since the opening.
   [[nodiscard]] bucket::Traffic traffic() const;
@@ -198,17 +196,18 @@ class BucketSide {
   /// Extends the locks of the newest head's objects. Logs errors.
   void extend_locks();
   void end_thread(bool at_once);
-  /// Returns whether the store does not answer, so that the folder shows what it has. Logs that.
+  /// Returns whether the store does not answer, so that the folder shows its present state. Logs
+  /// the error.
   [[nodiscard]] static bool is_out_of_reach(const Error& error);
   [[nodiscard]] Result<void> replicate_all();
   [[nodiscard]] Result<replica::ReplicateReport> replicate_once();
   void report(const replica::ReplicateReport& done) const;
-  /// Adds the requests to those that the folder remembers. Logs errors.
+  /// Adds the new requests to the counts in the folder's state. Logs errors.
   void note_traffic();
   void replicate_in_background(const std::stop_token& stop);
-  // Has segments of open versions uploaded, in the background if there is one. It costs nothing if
-  // no segment was begun since the last call. Logs errors: the replication that follows meets them
-  // again.
+  // Has segments of open versions uploaded, in the background if there is a thread. Costs nothing
+  // if no segment was begun since the last call. Logs errors: the following replication meets the
+  // same errors.
   void upload_early();
   void upload_now();
   /// A segment or volume is begun.
@@ -225,11 +224,11 @@ class BucketSide {
   const BucketHooks hooks_;
   const base::SystemClock system_clock_;
   bool read_only_ = false;
-  std::unique_ptr<io::FileSystem> files_;  // As they are on disk.
+  std::unique_ptr<io::FileSystem> files_;  // The folder on disk.
   std::unique_ptr<bucket::LockingBucket> bucket_;
   replica::LazyBucket* lazy_ = nullptr;  // In bucket_.
   std::unique_ptr<replica::DistantData> data_;
-  std::unique_ptr<replica::LocalNotes> notes_;  // Null unless this process writes.
+  std::unique_ptr<replica::LocalNotes> notes_;  // Null unless the process writes.
   std::unique_ptr<replica::LocalData> local_;   // Null in an attached folder.
   replica::KeptSnapshot kept_;
   std::unique_ptr<replica::Replicator> replicator_;
@@ -237,8 +236,8 @@ class BucketSide {
   std::function<void(std::uint64_t)> remember_;
   const store::SpaceGuard* guard_ = nullptr;  // Of watch_disk().
   std::unique_ptr<StagingBound> bound_;
-  bucket::Traffic noted_{};  // Requests that the folder remembers. Guarded by state_mutex_.
-  std::mutex state_mutex_;   // Guards state_ while it is set.
+  bucket::Traffic noted_{};  // Requests in the folder's state already. Guarded by state_mutex_.
+  std::mutex state_mutex_;   // Guards state_ from follow() on.
   std::unique_ptr<replica::ReplicaState> state_;  // Set by follow().
   std::unique_ptr<HeadFollower> follower_;
 
@@ -247,11 +246,11 @@ class BucketSide {
   bool stopping_ = false;
   bool wanted_ = false;
   bool early_ = false;       // Segments of open versions are to be uploaded.
-  bool any_begun_ = false;   // A file was begun since they were uploaded.
+  bool any_begun_ = false;   // A file was begun since the last early upload.
   bool ever_begun_ = false;  // A file was begun since the opening.
   std::jthread thread_;
   std::atomic<bool> gives_up_ = false;      // StoreUse::waiting returned false.
-  std::atomic<bool> wants_newest_ = false;  // Nothing is evicted before the store tells its head.
+  std::atomic<bool> wants_newest_ = false;  // Eviction waits for the store's newest head.
 
   std::string look_repository_;  // Of begin_look(), and the members below.
   std::string look_known_;

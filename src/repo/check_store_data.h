@@ -12,12 +12,12 @@ namespace varve::repo {
 
 enum class ObjectsToRead : std::uint8_t {
   kAll,
-  kSmall,  ///< Those of the catalog, and files that are neither segments nor volumes.
+  kSmall,  ///< Catalog objects, and files except segments and volumes.
 };
-/// Reads objects of the newest head that the state knows, and compares them with their checksums.
-/// Adds damages and the numbers of what it read to `check`. Reads as many at once as have 32 MiB,
-/// and holds those or one longer object.
-/// Errors: those of the state; kUnavailable if the store does not answer.
+/// Reads objects of the newest head in the state, and verifies the objects' checksums. Adds damages
+/// and the numbers of read objects and bytes to `check`. Reads up to 32 MiB of objects at once, or
+/// one longer object, and holds the read objects in memory.
+/// Errors: as for reading the state; kUnavailable if the store does not answer.
 [[nodiscard]] Result<void> read_objects(bucket::Bucket& bucket, const replica::ReplicaState& state,
                                         ObjectsToRead which, StoreCheck& check);
 

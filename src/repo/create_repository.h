@@ -12,8 +12,8 @@
 namespace varve::repo {
 
 /// Creates a repository as Repository::create() does. Calls `before_last`, if set, just before the
-/// folder becomes a repository: what it writes is there whenever the repository is.
-/// Errors: those of Repository::create() and of `before_last`.
+/// folder becomes a repository: every existing repository has the files written by `before_last`.
+/// Errors: as for Repository::create() and `before_last`.
 [[nodiscard]] Result<void> create_repository(
     const std::string& path, const RepositoryParameters& parameters, const CreateOptions& options,
     const std::function<Result<void>(io::FileSystem& files)>& before_last);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds damaged files that the next writer does without, or makes again.
+// Finds damaged files that the next writer does not need, or makes again.
 #pragma once
 
 #include <string>

@@ -16,10 +16,10 @@
 namespace varve::repo {
 
 /// Tells the read service the measured cost of a request on the repository's disk. A process that
-/// may write measures it once the repository has enough data: when a version is read for the first
-/// time, or when the repository is closed. A read-only process uses the defaults until a writer has
-/// measured the disk, because measuring would slow down its own reads. Thread-safe.
-/// Lifetime: the objects in `parts` must outlive it.
+/// may write measures the cost once the repository has enough data: when a version is read for the
+/// first time, or when the repository is closed. A read-only process uses the defaults until a
+/// writer has measured the disk, because measuring would slow down the process's reads.
+/// Thread-safe. Lifetime: the objects in `parts` must outlive the DiskCosts.
 class DiskCosts {
  public:
   struct Parts {
@@ -36,12 +36,11 @@ class DiskCosts {
   ~DiskCosts() { stop(); }
 
   /// Prepares for a read. The first call looks the costs up, or starts to measure them in the
-  /// background. Never waits for that.
+  /// background. Never waits for the measurement.
   void on_reader();
-  /// Measures, in less than half a second, the costs that are neither known nor being measured.
-  /// Call it when the repository has no more work.
+  /// Measures unknown costs, in less than half a second. Call when the repository has no more work.
   void on_close();
-  /// Gives up a measurement under way; about one read of the disk later it has ended.
+  /// Stops a running measurement. Waits for its end: about one read of the disk.
   void stop();
 
  private:

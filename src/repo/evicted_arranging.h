@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When arranging may download data that the folder has evicted. docs/decisions/112.
+// When arranging may download evicted data. docs/decisions/112.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace varve::repo {
 inline constexpr std::uint32_t kVersionsAtOnce = 8;
 
 /// The rule for the writer's folder of a repository in an object store: while the active set of a
-/// series is larger than what the folder keeps, arranging that needs evicted files waits for
-/// kVersionsAtOnce versions, or until it is far behind. Thread-safe.
+/// series exceeds the folder's cache limit, arranging that needs evicted files waits for
+/// kVersionsAtOnce versions, or until arranging is far behind. Thread-safe.
 class EvictedArranging final : public series::EvictionRules {
  public:
   /// `is_far_behind` tells whether a series has more work left than a seal may add to.
@@ -35,7 +35,7 @@ class EvictedArranging final : public series::EvictionRules {
                                   std::uint64_t active_bytes) override;
   void arranged(SeriesId series, VersionNumber newest, std::uint64_t active_bytes) override;
 
-  /// Returns whether a series has work that waits.
+  /// Returns whether a series has waiting work.
   [[nodiscard]] bool waits(SeriesId series);
 
  private:

@@ -22,7 +22,7 @@ namespace varve::repo {
 /// Lifetime: all outlive the follower.
 struct FollowedFolder {
   std::string root{};
-  io::FileSystem* files = nullptr;  ///< Shows files as they are on disk.
+  io::FileSystem* files = nullptr;  ///< The files on disk, without the data in the store.
   bucket::Bucket* bucket = nullptr;
   replica::DistantData* data = nullptr;
   replica::ReplicaState* state = nullptr;  ///< Open for writing.
@@ -30,11 +30,11 @@ struct FollowedFolder {
   std::shared_ptr<const crypto::KeyRing> keys{};
 };
 
-/// Brings an attached folder to newer heads while this process shows it. If the store fails, the
-/// folder stays as it is, and the reason is logged once.
+/// Brings an attached folder to newer heads while the process shows the folder. If the store fails,
+/// the folder stays unchanged, and the reason is logged once.
 class HeadFollower {
  public:
-  /// Starts a thread that looks every `interval`.
+  /// Starts a thread that asks for the next head every `interval`.
   HeadFollower(FollowedFolder folder, std::chrono::milliseconds interval);
   HeadFollower(const HeadFollower&) = delete;
   HeadFollower& operator=(const HeadFollower&) = delete;

@@ -12,13 +12,13 @@
 
 namespace varve::repo {
 
-/// Changes the lines of the keys, or returns an error and leaves the repository as it is.
+/// Changes the lines of the keys, or returns an error and leaves the repository unchanged.
 using KeyLinesChange = std::function<Result<void>(format::KeyLines&)>;
 
-/// Returns what users see of the lines.
+/// Returns the part of the lines shown to users.
 [[nodiscard]] EncryptionInfo info_of(const format::KeyLines& lines);
 
-/// Checks that there is a key beside recovery codes. Errors: kNotPermitted.
+/// Checks that the lines have a key besides recovery codes. Errors: kNotPermitted.
 [[nodiscard]] Result<void> check_usable(const format::KeyLines& lines);
 
 /// Implements the changes of KeySlots. Subclasses store the lines and seal slots.
@@ -35,7 +35,7 @@ class KeySlotsEditor : public KeySlots {
  private:
   /// Applies `change` to the present lines, and makes the result durable with the next counter.
   [[nodiscard]] virtual Result<void> change(const KeyLinesChange& change) = 0;
-  /// Returns a slot that a key opens.
+  /// Returns a slot sealed under a key.
   [[nodiscard]] virtual Result<crypto::KeySlot> seal(const NewKey& key, std::uint32_t number) = 0;
 
   [[nodiscard]] Result<KeySlotInfo> put(const NewKey& key, std::optional<std::uint32_t> replaced);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder where this machine remembers repositories (OpenOptions::memory_folder).
+// The folder where the local machine remembers repositories (OpenOptions::memory_folder).
 #pragma once
 
 #include <memory>
@@ -16,12 +16,13 @@ struct LockedMemory {
   std::unique_ptr<io::FileLock> lock;
 };
 
-/// Creates the folder and those above it, and takes its lock. Another process holds it for a moment
-/// only. Errors: kNotPermitted if other users may change the folder; those of the disk.
+/// Creates the folder and all parent folders, and takes the folder's lock. Another process holds
+/// the lock for a moment only. Errors: kNotPermitted if other users may change the folder; errors
+/// of the disk.
 [[nodiscard]] Result<LockedMemory> lock_memory(const std::string& folder);
 
-/// Returns whether the machine has no place for the file, or it may not be used. That is no reason
-/// to refuse a repository.
+/// Returns whether the machine has no place for the file, or the place may not be used. An unusable
+/// memory is no reason to refuse a repository.
 [[nodiscard]] bool is_unusable_memory(const Error& error);
 
 }  // namespace varve::repo

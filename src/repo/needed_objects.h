@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects that the newest state of a folder needs, compared with those of its object store.
+// The objects needed by the newest state of a folder, compared with the objects in the store.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@
 
 namespace varve::repo {
 
-/// The objects of the newest head that a folder knows.
+/// The objects of the folder's newest known head.
 struct NeededObjects {
   std::string repository_id{};
-  std::string head{};                              ///< Its name; empty before the first one.
-  std::string head_text{};                         ///< Its bytes.
+  std::string head{};                              ///< The head's name; empty before the first.
+  std::string head_text{};                         ///< The head's bytes.
   std::map<std::string, std::uint64_t> objects{};  ///< Lengths by name.
-  std::set<std::string> others{};                  ///< Objects that may exist, and need not.
+  std::set<std::string> others{};                  ///< Optional objects.
   std::uint64_t lock_days = 0;                     ///< Days for which objects are locked.
-  std::optional<bucket::ProbeRecord> probed{};     ///< What the store did before.
+  std::optional<bucket::ProbeRecord> probed{};     ///< The result of the last probe.
 };
 
-/// Reads them in a folder. `state` is that of the folder, if it has one.
+/// Reads the needed objects from a folder. `state`: the folder's replica state, if any.
 [[nodiscard]] Result<NeededObjects> needed_objects(
     io::FileSystem& files, const std::string& folder,
     const std::optional<replica::ReplicaState>& state);
 
-/// Adds to `check` what a list of the store shows: numbers, objects that are missing, and objects
-/// of another length. Errors: those of the bucket.
+/// Adds the findings of a list of the store to `check`: numbers, missing objects, and objects of a
+/// wrong length. Errors: as for the bucket.
 [[nodiscard]] Result<void> compare_list(bucket::Bucket& bucket, const NeededObjects& needed,
                                         std::int64_t now_s, StoreCheck& check);
-/// Reads the newest head and `varve.repo`, which have no checksum elsewhere, and adds what is wrong
-/// with them to `check`. Errors: those of the bucket.
+/// Reads the newest head and `varve.repo`, whose checksums are stored nowhere else, and adds the
+/// faults to `check`. Errors: as for the bucket.
 [[nodiscard]] Result<void> compare_outer_objects(bucket::Bucket& bucket,
                                                  const NeededObjects& needed, StoreCheck& check);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lock of a repository's objects: its setting in the catalog, and the store's ability.
+// The lock of a repository's objects: the setting in the catalog, and the store's ability.
 #pragma once
 
 #include <memory>
@@ -15,12 +15,12 @@
 
 namespace varve::repo {
 
-/// Returns the lock that a repository's catalog sets.
+/// Returns the lock setting of a repository's catalog.
 [[nodiscard]] Result<ObjectLock> object_lock_of(const meta::Env& catalog);
 
-/// Tries whether the store locks objects; does nothing for a lock that is off.
+/// Tries whether the store locks objects; does nothing if the lock is off.
 /// Errors: kInvalid for a wrong length; kUnsupported with advice if the bucket has no locks, or the
-/// key may not set them; those of the bucket that pass.
+/// key may not set locks; passing errors of the bucket.
 [[nodiscard]] Result<void> require_locks(bucket::Bucket& bucket, const ObjectLock& lock,
                                          const base::Clock& clock);
 

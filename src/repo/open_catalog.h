@@ -12,16 +12,15 @@
 
 namespace varve::repo {
 
-/// Opens the catalog. Before LMDB sees its pages, checks those of a small catalog, and with `probe`
-/// those of any.
-/// Errors: kCorrupt, with the advice to repair, for pages that LMDB cannot use; those of
-/// EnvFiles::open() and Env::open().
+/// Opens the catalog. Checks the pages of a small catalog before LMDB reads the pages; with
+/// `probe`, the pages of any catalog. Errors: kCorrupt, with the advice to repair, for pages that
+/// LMDB cannot use; as for EnvFiles::open() and Env::open().
 [[nodiscard]] Result<meta::Env> open_catalog(io::FileSystem& files,
                                              const store::RepositoryPaths& paths,
                                              const meta::EnvOptions& options, bool probe);
 
-/// Returns how a process that holds the lock of the repository in `folder` opens its catalog for
-/// writing. `keys` are those of the repository, or null for a plain one.
+/// Returns the options to open the catalog of the repository in `folder` for writing. The process
+/// holds the repository's lock. `keys`: the repository's keys; null for a plain repository.
 [[nodiscard]] meta::EnvOptions catalog_options(const std::string& folder,
                                                std::shared_ptr<const crypto::KeyRing> keys);
 

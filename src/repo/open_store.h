@@ -8,9 +8,10 @@
 
 namespace varve::repo {
 
-/// Returns the series' open version if it has the requested name, or if an interrupted store of the
-/// same source left it; otherwise opens a new version with this root. Creates the series if needed.
-/// Errors: those of Repository::open_version().
+/// Returns the series' open version if the version has the requested name, or if an interrupted
+/// store of the same source left the version; otherwise opens a new version with `root`. Creates
+/// the series if needed.
+/// Errors: as for Repository::open_version().
 [[nodiscard]] Result<VersionInfo> open_or_continue(Repository& repository,
                                                    const StoreRequest& request,
                                                    SourceMemory& memory, const NewFile& root);

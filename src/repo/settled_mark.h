@@ -14,8 +14,8 @@
 namespace varve::repo {
 
 /// The file `settled`: a note that the last writer left nothing to complete (docs/ORDERING.md O37).
-/// It names the catalog's last commit. A writer voids the note before it begins a transaction, and
-/// writes it again when it closes the repository without an error. Thread-safe.
+/// The note names the catalog's last commit. A writer voids the note before the first transaction,
+/// and writes the note again when closing the repository without an error. Thread-safe.
 class SettledMark {
  public:
   /// Lifetime: `files` outlives the object.
@@ -23,16 +23,16 @@ class SettledMark {
 
   struct Note {
     bool settled = false;  ///< No file but the catalog has to be completed.
-    /// The series that may have to be arranged; nullopt if any of them may.
+    /// The series that may have to be arranged; nullopt if any series may.
     std::optional<std::set<SeriesId>> unarranged;
   };
 
-  /// Reads the note. It counts only if it names this state of this catalog.
+  /// Reads the note. The note counts only if it names `commit` of the catalog `catalog_id`.
   [[nodiscard]] Note read(const std::string& catalog_id, std::uint64_t commit);
-  /// Makes the note void on disk, unless it is. The caller calls it before each change.
+  /// Makes the note void on disk, if needed. The caller calls clear() before each change.
   [[nodiscard]] Result<void> clear();
-  /// Notes that nothing is left to complete at this commit. Of more than 100 unarranged series, the
-  /// note says only that any may be one.
+  /// Notes that nothing is left to complete at `commit`. Of more than 100 unarranged series, the
+  /// note says only that any series may be unarranged.
   [[nodiscard]] Result<void> write(const std::string& catalog_id, std::uint64_t commit,
                                    const std::optional<std::set<SeriesId>>& unarranged);
 
@@ -43,7 +43,7 @@ class SettledMark {
   const std::string path_;
   std::mutex mutex_;
   bool cleared_ = false;  // The file on disk is missing or void.
-  std::string on_disk_;   // The note that was read or written last, unless it is void.
+  std::string on_disk_;   // The last note read or written, unless void.
 };
 
 }  // namespace varve::repo

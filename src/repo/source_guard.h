@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refuses the store of a source that seems to be incomplete: a directory whose disk is not mounted,
-// or a stream whose writer failed. A sealed version of such a source would count as a backup, and
-// retention rules would delete sound versions in its favour.
+// Refuses the store of a source that seems incomplete: a directory whose disk is not mounted, or a
+// stream whose writer failed. A sealed version of an incomplete source would count as a backup, and
+// retention rules would delete sound versions instead.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,17 @@
 namespace varve::repo {
 
 /// Compares a directory with the newest version of its series. Not thread-safe.
-/// Lifetime: the repository and the request must outlive this object.
+/// Lifetime: the repository and the request must outlive the guard.
 class SourceGuard {
  public:
   /// Reads the setting of the repository.
-  /// Errors: those of Repository::upkeep_settings().
+  /// Errors: as for Repository::upkeep_settings().
   [[nodiscard]] static Result<SourceGuard> create(Repository& repository,
                                                   const StoreRequest& request);
 
-  /// Checks that the directory has an entry to store. Call it before a version is opened. Notes a
+  /// Checks that the directory has an entry to store. Call before a version is opened. Notes a
   /// refused store.
-  /// Errors: kRefused; those of transfer::is_empty_source().
+  /// Errors: kRefused; as for transfer::is_empty_source().
   [[nodiscard]] Result<void> check_before_opening();
   /// Compares the outcome of the walk through the directory with the newest version.
   /// Errors: kRefused.
@@ -35,7 +35,7 @@ class SourceGuard {
  private:
   SourceGuard(Repository& repository, const StoreRequest& request, bool is_on)
       : repository_(repository), request_(request), is_on_(is_on) {}
-  /// Returns the newest sealed version of the series that is no incomplete copy.
+  /// Returns the series' newest sealed version, ignoring incomplete copies.
   [[nodiscard]] Result<std::optional<VersionInfo>> newest_whole();
   /// Returns the error for a source without entries.
   [[nodiscard]] Result<void> refuse_empty();
@@ -48,14 +48,14 @@ class SourceGuard {
 /// Notes a refused store into a series, if the series exists. Logs errors.
 void note_refused(Repository& repository, const std::string& series, RefusalReason reason);
 
-/// Returns whether the series has an open version with this name.
+/// Returns whether the series has an open version named `version`.
 [[nodiscard]] bool has_open_version(Repository& repository, const std::string& series,
                                     const std::string& version);
 
 /// Drops a version: StoreRequest::drop.
 using DropVersion = std::function<Result<void>(SeriesId series, VersionNumber number)>;
-/// Drops a version that must not be sealed, and its series if that is new. Logs errors. `drop` may
-/// be empty.
+/// Drops a version that must not be sealed, and with `new_series` the version's series. Logs
+/// errors. `drop` may be empty.
 void drop_version(Repository& repository, const DropVersion& drop, const VersionInfo& version,
                   bool new_series);
 

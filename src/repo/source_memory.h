@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which version `varve store` starts from, and which files of its source it need not read.
+// Decides the version from which `varve store` starts, and the source files to read.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@
 
 namespace varve::repo {
 
-/// The states of a source directory's files, from the last store and for the next one. All of it is
-/// derived data: where it is missing, damaged or in doubt, every file is read. Not thread-safe.
+/// The states of a source directory's files, from the last store and for the next store. The states
+/// are derived data: if missing, damaged or in doubt, every file is read. Not thread-safe.
 class SourceMemory {
  public:
   /// `source`: the directory's path without symlinks.
   SourceMemory(Repository& repository, const StoreRequest& request, const std::string& source);
 
-  /// Opens a version of the series. Starts with a clone of the newest version if that was stored
-  /// from this source.
-  /// Errors: those of Repository::open_version().
+  /// Opens a version of the series. Starts with a clone of the newest version if the newest version
+  /// was stored from the same source.
+  /// Errors: as for Repository::open_version().
   [[nodiscard]] Result<VersionInfo> open_version(SeriesId series, const NewFile& root);
-  /// Continues an open version if a store of this source began it: returns true. Otherwise the
-  /// store only adds and replaces entries.
+  /// Continues an open version if a store of the same source began the version: returns true.
+  /// Otherwise the store only adds and replaces entries.
   [[nodiscard]] Result<bool> resume(const VersionInfo& info);
   /// Errors: kBusy if a store of another directory began the open version and was interrupted.
   [[nodiscard]] Result<void> check_no_other_began(const VersionInfo& info);
@@ -37,14 +37,14 @@ class SourceMemory {
     VersionInfo version;
     std::unique_ptr<transfer::SourceStates> states;
   };
-  /// Returns what a store would know of the source, without any change; nullopt without a version.
+  /// Returns the source states known to a store, without any change; nullopt without a version.
   [[nodiscard]] std::optional<Known> look(SeriesId series);
-  /// Returns the clock of the source. Lifetime: as this object's.
+  /// Returns the clock of the source. Lifetime: as the SourceMemory.
   [[nodiscard]] transfer::SourceClock& clock() { return clock_; }
-  /// Ends the store of a version that stays open. The next store does not remove entries from it.
+  /// Ends the store of a version that stays open. The next store removes no entries of the version.
   [[nodiscard]] Result<void> finish();
   /// Returns the tracking of the import; null if the version is to be stored in the usual way.
-  /// Lifetime: as this object's.
+  /// Lifetime: as the SourceMemory.
   [[nodiscard]] const transfer::SourceTracking* tracking() const {
     return states_ ? &tracking_ : nullptr;
   }
@@ -73,7 +73,7 @@ class SourceMemory {
   transfer::SourceTracking tracking_;
 };
 
-/// Completes the states for a sealed version, and removes those of earlier versions.
+/// Completes the states for a sealed version, and removes the states of earlier versions.
 void keep_states(Repository& repository, transfer::SourceStatesWriter& states,
                  const VersionInfo& sealed);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bound on the data that a repository's folder has and its object store lacks. decisions/100.
+// The bound on unreplicated data in a repository's folder. decisions/100.
 #pragma once
 
 #include <atomic>
@@ -17,21 +17,21 @@
 
 namespace varve::repo {
 
-/// Makes writers wait for the store while more data waits for it than the bound, or than the disk
-/// takes: what the store has can be removed from the disk. A writer goes on
-/// when there is room, and also for a step when a replication has ended: what is left then has no
-/// commit yet, so waiting would not free it. After `patience` without a replication, a writer gets
-/// an error, and all others get it at once until a replication ends. Thread-safe.
+/// Makes writers wait for the store while the unreplicated data exceeds the bound or the disk's
+/// room: replicated data can be removed from the disk. A writer goes on when there is room. At the
+/// end of a replication a writer also goes on for a step: the remaining data has no commit yet, so
+/// waiting would not free it. After `patience` without a replication, the writer gets an error, and
+/// every further writer at once, until a replication ends. Thread-safe.
 class StagingBound {
  public:
   struct Parts {
     std::string place{};          ///< The store, for messages.
     std::uint64_t bytes_max = 0;  ///< The bound.
     std::chrono::milliseconds patience{};
-    /// Returns the data that waits for the store, in bytes. It may be slow.
+    /// Returns the bytes of unreplicated data. May be slow.
     std::function<Result<std::uint64_t>()> staged{};
-    /// Returns the bytes that the disk may still take: fewer than are wanted if a replication may
-    /// make room, and nullopt if nothing can. Empty for a disk without an end.
+    /// Returns the bytes that the disk may still take: fewer than `wanted` if a replication may
+    /// make room, and nullopt if nothing can. Empty for an unlimited disk.
     std::function<std::optional<std::uint64_t>(std::uint64_t wanted)> disk_room{};
     std::function<void()> notify{};     ///< Asks for a replication.
     std::function<bool()> is_fenced{};  ///< Nothing more will be replicated.
@@ -42,16 +42,16 @@ class StagingBound {
   /// request was interrupted (base/interruption.h); kNoSpace after the patience, or if too many
   /// writers wait already.
   [[nodiscard]] Result<void> before_write(std::uint64_t bytes);
-  /// Waits before a seal, which goes on after the patience: its data is here already.
+  /// Waits before a seal. After the patience, the seal goes on: the data is in the folder already.
   void before_seal();
   /// A replication has ended well.
   void replicated();
   /// Lets all writers go on.
   void stop();
-  /// Returns the number of writers and seals that wait now.
+  /// Returns the number of writers and seals waiting now.
   [[nodiscard]] std::size_t waiting() const { return waiting_; }
 
-  /// Writers that may wait at once. A mount has a few threads more, for those who read.
+  /// Limit of writers waiting at once. A mount has a few threads more, for readers.
   static constexpr std::size_t kWaitingMax = 24;
 
  private:
@@ -78,8 +78,8 @@ class StagingBound {
   std::uint64_t replications_ = 0;
   std::uint64_t staged_ = 0;                         // At the last look.
   bool is_disk_full_ = false;                        // At the last look.
-  std::chrono::steady_clock::time_point told_at_{};  // When the log said that writers wait.
-  bool gave_up_ = false;  // A writer has lost its patience, and nothing was replicated since.
+  std::chrono::steady_clock::time_point told_at_{};  // When waiting was last logged.
+  bool gave_up_ = false;  // The patience of a writer ended, and nothing was replicated since.
   bool stopping_ = false;
 };
 

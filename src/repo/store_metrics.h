@@ -9,7 +9,7 @@
 
 namespace varve::repo {
 
-/// The requests to the object store of a repository, by their kind. Thread-safe.
+/// The requests to the object store of a repository, by kind. Thread-safe.
 class StoreMetrics {
  public:
   explicit StoreMetrics(base::Metrics& metrics) {
@@ -29,7 +29,7 @@ class StoreMetrics {
     }
   }
 
-  /// Raises the metrics to what a bucket counted since it was opened.
+  /// Raises the metrics to the bucket's counts since the opening.
   void raise_to(const bucket::Traffic& traffic) {
     const std::lock_guard lock(mutex_);
     for (std::size_t kind = 0; kind < bucket::kRequestKinds; ++kind) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tries what an object store does, and keeps the result in the folder. docs/decisions/105.
+// Tries the abilities of an object store, and keeps the result in the folder. docs/decisions/105.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@
 
 namespace varve::repo {
 
-/// Says whether probe_store() tries locks although none is wanted. That leaves a small object,
-/// which is locked for two days, in a bucket that has locks.
+/// Whether probe_store() tries locks even if no lock is wanted. The trial leaves a small object,
+/// locked for two days, in a bucket with locks.
 enum class LockProbe : std::uint8_t { kIfWanted, kAlways };
 
-/// Tries what the store does. With a `lock` that is on, the store must lock objects.
-/// Errors: kUnsupported as require_locks(); those of probe_abilities().
+/// Tries the store's abilities. If `lock` is on, the store must lock objects.
+/// Errors: kUnsupported as require_locks(); as for probe_abilities().
 [[nodiscard]] Result<bucket::ProbeRecord> probe_store(bucket::Bucket& bucket,
                                                       const ObjectLock& lock,
                                                       const base::Clock& clock, LockProbe locks);
 
-/// Removes what trials by keys that may not remove objects left more than a day ago. Locked objects
-/// stay. Errors: those of the bucket.
+/// Removes objects that trials left more than a day ago because the key could not remove objects.
+/// Locked objects stay. Errors: as for the bucket.
 [[nodiscard]] Result<void> remove_old_probes(bucket::Bucket& bucket, std::int64_t now_s);
 
 /// Reads and replaces the folder's record of the last probe.
@@ -42,14 +42,14 @@ struct LockCheck {
   std::int64_t period_s = 0;  ///< Length of a lock in seconds.
   std::int64_t now_s = 0;     ///< The present time by the store's clock.
 };
-/// Asks the store for the lock of each object, one request for each. Returns the objects whose lock
-/// is missing, or ends within a quarter of its length. Errors: those of the store.
+/// Asks the store for the lock of each object, with a request per object. Returns the objects whose
+/// lock is missing, or ends within a quarter of the lock's length. Errors: as for the store.
 [[nodiscard]] Result<std::vector<StoreDamage>> weak_locks(bucket::Bucket& bucket,
                                                           const std::vector<std::string>& objects,
                                                           const LockCheck& check);
 
-/// Returns `error`, or advice if it says that the store has no head of a folder's repository, and
-/// the store has another repository or none: the place was used again.
+/// Returns `error`; or advice, if `error` reports a store without a head of the folder's
+/// repository, and the store has another repository or none: the place was used again.
 [[nodiscard]] Error explain_lack(bucket::Bucket& bucket, const std::string& folder,
                                  const Error& error, const std::string& repository_id);
 

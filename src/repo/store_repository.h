@@ -33,9 +33,9 @@ namespace varve::repo {
                                                const OpenOptions& options, const BucketHooks& hooks,
                                                bool reads_objects = false);
 
-/// Opens the folder of a repository to check or repair it. The segments and volumes that the
-/// writer's folder has only in its object store are read from there.
-/// Errors: kReadOnly for an attached folder; those of reading the folder.
+/// Opens the folder of a repository for a check or a repair. The evicted segments and volumes of
+/// the writer's folder are read from the object store.
+/// Errors: kReadOnly for an attached folder; as for reading the folder.
 [[nodiscard]] Result<std::unique_ptr<io::FileSystem>> open_whole_folder(
     const std::string& folder, const OpenOptions& options, const BucketHooks& hooks = {});
 /// Plans a repair as Repair::plan().
@@ -43,9 +43,9 @@ namespace varve::repo {
     const std::string& folder, const RepairOptions& options, bool scan_only,
     const std::function<void(const CheckProgress&)>& progress, const BucketHooks& hooks);
 
-/// Returns success unless the folder is attached: it has no segments of its own, so it cannot be
-/// repaired, or checked without the store.
-/// Errors: kReadOnly for an attached folder; those of reading the folder.
+/// Returns success unless the folder is attached: an attached folder has no segments, so it cannot
+/// be repaired, or checked without the store.
+/// Errors: kReadOnly for an attached folder; as for reading the folder.
 [[nodiscard]] Result<void> refuse_attached(const std::string& folder, bool trust_owner);
 
 }  // namespace varve::repo

@@ -17,26 +17,26 @@ namespace varve::repo {
 /// Opens the file system of a repository's folder. Errors: kNoRepository if there is no folder.
 [[nodiscard]] Result<std::unique_ptr<io::FileSystem>> open_folder(const std::string& path,
                                                                   bool trust_owner);
-/// Reads the text of `varve.repo`. Errors: kNoRepository if there is no such file; kCorrupt if only
-/// its copy is there.
+/// Reads the text of `varve.repo`. Errors: kNoRepository if the file is missing; kCorrupt if only
+/// the copy exists.
 [[nodiscard]] Result<std::string> read_superblock_text(io::FileSystem& files,
                                                        const std::string& directory);
 
-/// Returns what is wrong with the copy `varve.keys` of an encrypted repository, or nullopt. Needs
-/// no key: it compares the copy with `varve.repo`, whose checksum was verified. Waits for at most
-/// half a second, while a writer may be changing both.
+/// Returns the fault of the copy `varve.keys` of an encrypted repository, or nullopt. Needs no key:
+/// compares the copy with `varve.repo`, whose checksum was verified. Waits for at most half a
+/// second, while a writer may be changing both files.
 [[nodiscard]] std::optional<std::string> fault_of_copy(io::FileSystem& files,
                                                        const std::string& directory,
                                                        const format::Superblock& superblock);
 
-/// Writes `varve.repo`, and its copy `varve.keys` in an encrypted repository, each atomically.
-/// `keys` are those of the repository, or null for a plain one.
+/// Writes `varve.repo`, and the copy `varve.keys` in an encrypted repository, each atomically.
+/// `keys`: the repository's keys; null for a plain repository.
 [[nodiscard]] Result<void> write_superblock(io::FileSystem& files, const std::string& directory,
                                             const format::Superblock& superblock,
                                             const crypto::KeyRing* keys);
 
-/// Writes a text that another folder of the repository has as `varve.repo`, and as its copy if the
-/// repository has keys.
+/// Writes the `varve.repo` of another folder of the same repository, and the copy if the repository
+/// has keys.
 [[nodiscard]] Result<void> adopt_superblock(io::FileSystem& files, const std::string& directory,
                                             const std::string& text, bool has_keys);
 
@@ -50,9 +50,8 @@ namespace varve::repo {
 /// Thread-safe.
 class SuperblockFile {
  public:
-  /// `superblock` is the content of the file in the folder `directory`. `keys` are those of the
-  /// repository, or null for a plain one.
-  /// Lifetime: `files` outlives the object.
+  /// `superblock`: the content of the file in the folder `directory`. `keys`: the repository's
+  /// keys; null for a plain repository. Lifetime: `files` outlives the object.
   SuperblockFile(io::FileSystem& files, std::string directory, format::Superblock superblock,
                  std::shared_ptr<const crypto::KeyRing> keys)
       : files_(files),
@@ -62,12 +61,12 @@ class SuperblockFile {
 
   [[nodiscard]] const RepositoryParameters& parameters() const { return superblock_.parameters; }
   [[nodiscard]] const std::string& repository_id() const { return superblock_.repository_id; }
-  /// Returns the present text for labels: that of the file, without key slots.
+  /// Returns the present text for labels: the file's text without key slots.
   [[nodiscard]] std::string text() const;
   /// Returns true if the file names the feature `pool`.
   [[nodiscard]] bool needs_pool() const;
-  /// Adds the feature `pool`, unless the file names it, and makes that durable. The caller holds
-  /// the repository's lock, and has voided the note of a settled repository.
+  /// Adds the feature `pool`, unless the file names `pool` already, and syncs the file. The caller
+  /// holds the repository's lock, and has voided the note of a settled repository.
   [[nodiscard]] Result<void> require_pool() { return require(&format::Superblock::needs_pool); }
   /// Do the same for the feature `pool-aliases`.
   [[nodiscard]] bool needs_aliases() const;
@@ -80,14 +79,14 @@ class SuperblockFile {
 
   /// Returns the present lines of the keys. The repository is encrypted.
   [[nodiscard]] format::KeyLines key_lines() const;
-  /// Writes the file with other key slots, and makes that durable.
+  /// Writes the file with new key slots, and syncs the file.
   [[nodiscard]] Result<void> set_key_lines(format::KeyLines lines);
-  /// Reads the key lines again from the file, which another process writes.
-  /// Errors: kCorrupt if a program without the keys has changed it.
+  /// Reads the key lines again, because another process writes the file.
+  /// Errors: kCorrupt if a program without the keys has changed the file.
   [[nodiscard]] Result<void> read_again();
-  /// Returns what is wrong with the copy `varve.keys`, or nullopt.
+  /// Returns the fault of the copy `varve.keys`, or nullopt.
   [[nodiscard]] std::optional<std::string> fault_of_copy() const;
-  /// Writes the copy `varve.keys` again if it differs from the file, as after a crash.
+  /// Writes the copy `varve.keys` again if the copy differs from the file, as after a crash.
   [[nodiscard]] Result<void> complete_copy();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a folder that was attached the one that writes. docs/decisions/94-takeover.md.
+// Makes an attached folder the writer's folder. docs/decisions/94-takeover.md.
 #pragma once
 
 #include <memory>
@@ -22,19 +22,19 @@ struct Takeover {
   std::shared_ptr<const crypto::KeyRing> keys{};  ///< Null in a plain repository.
 };
 
-/// Prepares the catalog of a folder, which advance_to() has brought to the newest head, for
-/// writing, and creates the next head. From then on no other folder can. `files` shows files as
-/// they are on disk. The caller holds the repository's lock. Errors: kLocked if another folder has
-/// created a head since; kUnsupported if the repository locks its objects and the key cannot; those
-/// of the disk and the store.
+/// Prepares the catalog of a folder for writing, after advance_to() brought the folder to the
+/// newest head, and creates the next head. From then on no other folder can write. `files` shows
+/// the files on disk. The caller holds the repository's lock. Errors: kLocked if another folder has
+/// created a head meanwhile; kUnsupported if the repository locks objects and the key cannot lock;
+/// errors of the disk and the store.
 [[nodiscard]] Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& files,
                                              const Takeover& takeover, const OpenOptions& options,
                                              const BucketHooks& hooks);
 
-/// Compares the catalog of an encrypted repository that was attached in a folder with what this
-/// machine remembers: an older state that was put back into the store is refused before anything is
-/// written there. Remembers it instead if the options accept it.
-/// Errors: kCorrupt for an older state; those of the disk.
+/// Compares the catalog of an attached encrypted repository with the local machine's memory: an
+/// older state put back into the store is refused before anything is written to the store.
+/// Remembers the older state instead if the options accept older states.
+/// Errors: kCorrupt for an older state; errors of the disk.
 [[nodiscard]] Result<void> compare_attached(const std::string& folder, const std::string& id,
                                             const std::shared_ptr<const crypto::KeyRing>& keys,
                                             const OpenOptions& options);
