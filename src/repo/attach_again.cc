@@ -20,8 +20,8 @@ Error exists(const std::string& folder, const std::string& more) {
   return {ErrorCode::kExists, folder + " is a Varve repository already" + more};
 }
 
-// Fails if the newest head is that of another folder. The folder's own newest head may be younger
-// than `newest`, which was read before.
+// Fails if another folder created the newest head. The folder's own newest head may be younger than
+// `newest`, because `newest` was read earlier.
 Result<void> check_writes(io::FileSystem& files, const std::string& folder,
                           const std::string& place, const std::string& newest,
                           std::uint64_t number) {
@@ -72,7 +72,7 @@ Result<void> attach_again(bucket::Bucket& bucket, io::FileSystem& files, const s
   VARVE_TRY_ASSIGN(const bool unfinished, files.exists(left));
   if (!unfinished) return {};
   const auto lock = files.lock(store::RepositoryPaths(folder).lock());
-  if (!lock) return {};  // A process uses the folder, which the file does not disturb.
+  if (!lock) return {};  // A process uses the folder; the file does not disturb the process.
   VARVE_TRY(files.remove(left));
   VARVE_TRY(files.sync_directory(folder));
   VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(files, folder, false));

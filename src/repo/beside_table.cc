@@ -18,10 +18,10 @@ namespace varve::repo {
 
 namespace {
 
-/// A read-only repository reads the file again after this time: another process may write it.
+/// The time after which a read-only repository reads the file again: another process may write.
 constexpr std::chrono::seconds kReadAgain{1};
 
-/// The bits that run a program as its owner or group are not kept.
+/// The kept bits: all except set-user-ID and set-group-ID.
 constexpr std::uint32_t kModeBits = 01777;
 
 Error no_name() { return {ErrorCode::kNotFound, "no such name beside the versions"}; }
@@ -165,7 +165,7 @@ void BesideTable::close(Ino ino) {
   const auto entry = entries_.find(ino);
   if (entry != entries_.end() && entry->second.removed) entries_.erase(entry);
   if (!dirty_) return;
-  // The caller of close(2) has its error from the flush before.
+  // The caller of close(2) got the error from the earlier flush.
   if (const auto written = write(); !written) {
     base::log(base::LogLevel::kWarning, "closing: " + written.error().message());
   }
@@ -319,7 +319,7 @@ Result<OpenEntry> BesideTable::set_attributes(Ino ino, const AttributeChange& ch
   if (change.atime) record.atime = *change.atime;
   if (change.mtime) record.mtime = *change.mtime;
   const auto result = entry_of(*entry);
-  // A program that truncates a file at its opening writes to it next, and closes it.
+  // A program that opens a file with O_TRUNC will write to the file and close the file.
   if (change.size && opened_.contains(ino)) {
     dirty_ = true;
     return result;

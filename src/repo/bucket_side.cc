@@ -35,7 +35,7 @@ constexpr milliseconds kPause{1000};
 constexpr milliseconds kWaitFirst{500};
 constexpr milliseconds kWaitMax{20000};
 constexpr milliseconds kWaitLook{200};
-// The time after which a lasting trouble of the store is logged again.
+// The interval of log messages about a lasting fault of the store.
 constexpr std::chrono::minutes kTellsAgain{5};
 
 bool is_passing(const Error& error) {
@@ -265,7 +265,7 @@ void BucketSide::replicate_in_background(const std::stop_token& stop) {
         upload_now();
         continue;
       }
-      // Arranging follows a seal, and replaces data of it: one head has both.
+      // Arranging follows a seal and replaces data of the sealed version: one head has both.
       static_cast<void>(wake_.wait_for(lock, stop, kPause, [] { return false; }));
       if (stop.stop_requested()) return;
       wanted_ = false;

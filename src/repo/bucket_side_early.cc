@@ -29,7 +29,7 @@ void BucketSide::upload_early() {
   upload_now();
 }
 
-// The first file asks for a look at the newest head, which is ready before the seal then.
+// The first file requests the newest head, so that the answer is ready before the seal.
 void BucketSide::begun() {
   if (!replicator_ || hooks_.early_bytes == 0) return;
   const std::lock_guard lock(mutex_);

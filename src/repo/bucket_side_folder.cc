@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of BucketSide, and folders that are opened without a Repository: for checks without a key,
-// and for repairs.
+// Parts of BucketSide, and folders opened without a Repository: for checks without a key, and for
+// repairs.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,9 +18,9 @@
 namespace varve::repo {
 
 namespace {
-// The share of the bound on local data that is for blocks of evicted files.
+// The share (1/4) of the bound on local data for blocks of evicted files.
 constexpr std::uint64_t kBlocksShare = 4;
-// The guard admits so many more bytes than the bound: for writers that have passed it.
+// Slack for writers that passed the check before the limit was reached.
 constexpr std::uint64_t kRoomBytesLeft = 4U << 20;
 
 }  // namespace
@@ -54,7 +54,7 @@ Result<std::unique_ptr<Repair>> plan_repair(
   return with_store_repair(std::move(plan), folder, how, hooks, options.read_store);
 }
 
-// The number is taken before, so that the head has the changes that it counts.
+// Reads the sequence number first, so that the head has all counted changes.
 Result<replica::ReplicateReport> BucketSide::replicate_once() {
   if (wants_newest_.exchange(false)) VARVE_TRY(replicator_->confirm_newest());
   const auto labelled = labelled_ ? labelled_() : 0;

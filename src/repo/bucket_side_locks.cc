@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The locks of an open repository's objects, and its lease.
+// The locks of an open repository's objects, and the lease.
 #include <fmt/core.h>
 
 #include "base/log.h"

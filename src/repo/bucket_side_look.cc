@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for the newest head while the folder is opened as it is. docs/decisions/115.
+// Asks for the newest head while the folder is opened in its present state. docs/decisions/115.
 #include <utility>
 
 #include "base/thread_pool.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the objects of a store with what a folder knows of them.
+// Compares the objects of a store with the records in a folder.
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -31,9 +31,9 @@ namespace varve::repo {
 
 namespace {
 
-// Damages of one kind that are listed; further ones are only counted.
+// Limit of listed damages of one kind; further damages are only counted.
 constexpr std::size_t kWeakLocksListed = 20;
-// Clocks that differ by more than this get a note, in seconds.
+// Tolerated difference of the clocks, in seconds; a larger difference gets a note.
 constexpr std::int64_t kSkewMax = 60;
 
 void note_differences(const bucket::ProbeRecord& before, const bucket::ProbeRecord& now,
@@ -43,12 +43,13 @@ void note_differences(const bucket::ProbeRecord& before, const bucket::ProbeReco
   }
 }
 
-// Tries again what the store does. Without conditional requests, two writers could harm each other.
+// Tries the store's abilities again. Without conditional requests, two writers could harm each
+// other.
 Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
                              const std::optional<bucket::ProbeRecord>& before,
                              std::optional<bucket::ProbeRecord>& now, StoreCheck& check) {
   const auto probed = probe_store(bucket, {}, clock, LockProbe::kIfWanted);
-  // Credentials that may only read need no abilities.
+  // Read-only credentials need no abilities.
   if (!probed && probed.error().code() == ErrorCode::kNotPermitted) return {};
   if (!probed) return probed.error();
   now = *probed;
@@ -69,7 +70,7 @@ Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
   return {};
 }
 
-// A head writes what has changed since the one before. This finds whatever it may have missed.
+// A head writes the changes since the previous head. The comparison finds missed changes.
 Result<void> check_catalog(io::FileSystem& files, const std::string& folder,
                            const replica::ReplicaState& state, const NeededObjects& known,
                            StoreCheck& check) {
@@ -87,7 +88,7 @@ Result<void> check_catalog(io::FileSystem& files, const std::string& folder,
   return {};
 }
 
-// Compares the locks with the setting. Returns the objects that a seal must lock again.
+// Compares the locks with the setting. Returns the objects to be locked again by a seal.
 Result<std::map<std::string, std::int64_t>> check_locks(bucket::Bucket& bucket,
                                                         const NeededObjects& expected,
                                                         std::int64_t now_s, StoreCheck& check) {
@@ -109,7 +110,7 @@ Result<std::map<std::string, std::int64_t>> check_locks(bucket::Bucket& bucket,
   return weak_names;
 }
 
-// Keeps what the check found in the folder, unless another process uses it.
+// Keeps the findings in the folder, unless another process uses the folder.
 void keep_findings(io::FileSystem& files, const std::string& folder,
                    const std::optional<bucket::ProbeRecord>& probed,
                    const std::map<std::string, std::int64_t>& weak) {
@@ -146,7 +147,7 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   }
   if (config->reads_only) return check;
   if (state) VARVE_TRY(check_catalog(*files, folder, *state, expected, check));
-  state.reset();  // keep_findings() opens it for writing.
+  state.reset();  // keep_findings() opens the state for writing.
   std::optional<bucket::ProbeRecord> probed;
   VARVE_TRY(check_abilities(*bucket, clock, expected.probed, probed, check));
   VARVE_TRY_ASSIGN(const auto weak,

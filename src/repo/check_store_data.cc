@@ -15,13 +15,13 @@ namespace varve::repo {
 
 namespace {
 
-// Bytes of objects that are read at the same time.
+// Limit of object bytes read at the same time.
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{32} << 20;
 
 const std::string& name_of(const replica::Extent& extent) { return extent.object; }
 const std::string& name_of(const replica::CatalogObject& object) { return object.name; }
 
-/// Reads objects in groups: those of one group at the same time.
+/// Reads objects in groups; the objects of a group are read at the same time.
 template <typename Object>
 class GroupedReads {
  public:
@@ -29,7 +29,7 @@ class GroupedReads {
   /// Lifetime: `check` outlives the object.
   GroupedReads(Read read, StoreCheck& check) : read_(std::move(read)), check_(check) {}
 
-  /// Reads the present group, if there is no room in it for another object.
+  /// Adds an object. First reads the present group, if the group has no room for the object.
   Result<void> add(const Object& object) {
     if (!group_.empty() && bytes_ + object.bytes > kBytesAtOnce) VARVE_TRY(finish());
     group_.push_back(object);
@@ -38,7 +38,7 @@ class GroupedReads {
     check_.bytes_read += object.bytes;
     return {};
   }
-  /// Reads what is left.
+  /// Reads the last group.
   Result<void> finish() {
     const auto group = std::exchange(group_, {});
     bytes_ = 0;
@@ -48,7 +48,7 @@ class GroupedReads {
   }
 
  private:
-  // Adds what is wrong with one object, if reading it alone fails, too.
+  // Adds the damage of an object, if reading the object alone fails, too.
   Result<void> read_one(const Object& object) {
     const auto got = read_({object});
     if (got) return {};
@@ -74,7 +74,7 @@ Result<void> read_objects(bucket::Bucket& bucket, const replica::ReplicaState& s
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return {};
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
-  std::set<std::string> seen;  // What the list has told already is not told twice.
+  std::set<std::string> seen;  // Objects read already, or damaged according to the list.
   for (const auto& damage : check.damages) seen.insert(damage.object);
   GroupedReads<replica::CatalogObject> catalog(
       [&](const auto& group) -> Result<void> {
@@ -97,7 +97,7 @@ Result<void> read_objects(bucket::Bucket& bucket, const replica::ReplicaState& s
     for (auto extent : extents) {
       if (which == ObjectsToRead::kSmall && extent.mark == 0) continue;
       if (extent.object.empty() || !seen.insert(extent.object).second) continue;
-      extent.bytes = extent.object_bytes;  // Its checksum is that of the whole object.
+      extent.bytes = extent.object_bytes;  // The checksum covers the whole object.
       VARVE_TRY(data.add(extent));
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a repository. From its first file, varve.repo.tmp, to the last step, which renames that
-// file to varve.repo, the folder is an unfinished creation: the next attempt begins again in it.
+// Creates a repository. The first step creates varve.repo.tmp, the last step renames the file to
+// varve.repo. In between the folder is an unfinished creation, and the next attempt begins again.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@
 namespace varve {
 namespace {
 
-// Makes the repository's folder, for its owner only, and the folders above it with the modes of
+// Makes the repository's folder, for the owner only, and the parent folders with the modes of
 // mkdir(1).
 Result<void> make_folder(const std::string& path) {
   auto normal = std::filesystem::path(path).lexically_normal();
@@ -58,7 +58,7 @@ Result<bool> is_empty(io::FileSystem& files, const std::string& path) {
   return names.empty();
 }
 
-/// Returns true if an unfinished creation leaves such a file or folder, or if any file system does.
+/// Returns true if an unfinished creation, or any file system, may leave a file or folder `name`.
 Result<bool> may_be_left(io::FileSystem& files, const store::RepositoryPaths& paths,
                          const std::string& name, bool unfinished) {
   const std::string path = paths.root() + "/" + name;
@@ -93,7 +93,7 @@ Result<void> check_folder(io::FileSystem& files, const store::RepositoryPaths& p
   return {};
 }
 
-/// Removes the catalog of an unfinished creation, which may end anywhere.
+/// Removes the catalog of an unfinished creation, in any state.
 Result<void> remove_catalog(io::FileSystem& files, const store::RepositoryPaths& paths) {
   VARVE_TRY_ASSIGN(const bool exists, files.exists(paths.catalog()));
   if (!exists) return {};
@@ -108,7 +108,7 @@ Result<std::string> new_repository_id() {
 }
 
 /// Adds the lines of the first key to the superblock. Returns the keys of the new repository, or
-/// null for a plain one.
+/// null for a plain repository.
 Result<std::shared_ptr<const crypto::KeyRing>> make_keys(
     format::Superblock& superblock, const std::optional<Encryption>& encryption) {
   if (!encryption) return std::shared_ptr<const crypto::KeyRing>();
@@ -139,7 +139,7 @@ Result<void> check_settings(const FirstSettings& settings) {
   return check_pool_index(settings.pool_index);
 }
 
-/// Stores the settings that differ from the defaults.
+/// Stores all settings different from the defaults.
 Result<void> put_settings(const meta::Env& env, const FirstSettings& settings,
                           const SeriesSettings& initial) {
   const bool has_pool_index = settings.pool_index != PoolIndexChoice();
@@ -171,7 +171,7 @@ Result<void> create_repository(
   VARVE_TRY(ingest::check_parameters(own, encrypted));
   VARVE_TRY(check_settings(options.settings));
   VARVE_TRY(meta::check_system());
-  // A key that is refused leaves no folder.
+  // A refused key leaves no folder.
   format::Superblock superblock;
   superblock.parameters = own;
   const SeriesSettings initial{parameters.placement, Rewrite::kNone};
@@ -184,7 +184,7 @@ Result<void> create_repository(
   VARVE_TRY(make_folder(path));
   VARVE_TRY_ASSIGN(const auto files, io::open_root(path, {.trust_owner = options.trust_owner}));
   const store::RepositoryPaths paths(path);
-  // Looks before it locks, because the lock makes a file.
+  // Checks the folder before locking, because the lock makes a file.
   VARVE_TRY(check_folder(*files, paths));
   const auto lock = files->lock(paths.lock());
   if (!lock && lock.error().code() == ErrorCode::kLocked) {
@@ -216,10 +216,10 @@ Result<void> create_repository(
   if (before_last) VARVE_TRY(before_last(*files));
   VARVE_TRY(files->sync_directory(paths.catalog()));
   VARVE_TRY(files->sync_directory(path));
-  // Last: a folder without this file is not a repository.
+  // Last: a folder without varve.repo is not a repository.
   VARVE_TRY(files->rename(unfinished_name(paths), paths.superblock()));
   VARVE_TRY(files->sync_directory(path));
-  // A writer that opens the repository completes the copy after a crash.
+  // After a crash, the next writer completes the copy.
   return repo::write_copy(*files, path, superblock, keys.get());
 }
 

@@ -70,7 +70,7 @@ void DiskCosts::stop() {
     is_done_ = true;
     thread = std::move(thread_);
   }
-  // Its destructor asks it to stop, and joins.
+  // The destructor of `thread` requests a stop, and joins.
 }
 
 /// Files of the active sets and volumes; none if there is little data altogether.
@@ -109,7 +109,7 @@ void DiskCosts::measure(const std::stop_token& stop) {
   record.bytes_per_second = static_cast<std::uint64_t>(speed->bytes_per_second);
   record.disk_bytes = disk_bytes();
   record.measured_seconds = parts_.clock->now().seconds;
-  // If it cannot be kept, the next process measures again.
+  // On failure, the next process measures again.
   auto txn = meta::WriteTxn::begin(*parts_.catalog);
   if (txn && catalog::put_disk_record(*txn, record)) static_cast<void>(txn->commit());
 }

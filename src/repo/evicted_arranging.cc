@@ -9,8 +9,8 @@ namespace varve::repo {
 
 namespace {
 
-// The name of the number that the folder's state keeps: the newest version up to which a series is
-// arranged. docs/FORMAT.md §15.4.
+// The name of a number in the folder's state: the newest version up to which a series is arranged.
+// docs/FORMAT.md §15.4.
 std::string purpose_of(SeriesId series) {
   return fmt::format("arranged {}", static_cast<std::uint32_t>(series));
 }
@@ -21,7 +21,7 @@ Result<bool> EvictedArranging::is_evicted(const std::string& path) {
   return bucket_.is_evicted(path);
 }
 
-// Three quarters of the blocks that the folder keeps: reads of other parts go on.
+// Three quarters of the limit of cached blocks; the rest is left for concurrent reads.
 std::uint64_t EvictedArranging::bytes_at_once() const {
   return bucket_.cached_block_bytes() / 4 * 3;
 }

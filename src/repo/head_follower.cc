@@ -21,8 +21,8 @@ namespace varve::repo {
 
 namespace {
 
-// A look at the next head costs the cheapest request. Should that head be gone, a list finds the
-// ones after it.
+// A look at the next head costs the cheapest request. If the next head is gone, a list finds later
+// heads.
 constexpr unsigned kLooksPerList = 60;
 
 }  // namespace
@@ -71,7 +71,7 @@ Result<bool> HeadFollower::look(bool lists) {
     if (!next && next.error().code() == ErrorCode::kNotFound) return true;
     if (!next) return next.error();
   }
-  // Another process may bring the folder up to date meanwhile; the next look sees it.
+  // Another process may bring the folder up to date meanwhile; the next look sees the result.
   const auto lock = folder_.files->lock(store::RepositoryPaths(folder_.root).lock());
   if (!lock && lock.error().code() == ErrorCode::kLocked) return true;
   if (!lock) return lock.error();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The key slots of a repository that another process has open for writing.
+// The key slots of a repository opened for writing by another process.
 #include <memory>
 #include <string>
 #include <utility>

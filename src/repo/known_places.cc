@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file `places` is text: lines "PLACE<TAB>FOLDER", the newest first. docs/decisions/97 gives
-// its rules: it only proposes folders, and the file `bucket` of a folder decides.
+// the rules: `places` only proposes folders, and the file `bucket` of a folder decides.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Line {
   bool operator==(const Line&) const = default;
 };
 
-// Skips lines that Varve does not write.
+// Skips foreign lines.
 std::vector<Line> parse_places(std::string_view text) {
   std::vector<Line> lines;
   while (!text.empty() && lines.size() < kPlacesMax) {
@@ -52,7 +52,7 @@ std::vector<Line> parse_places(std::string_view text) {
   return lines;
 }
 
-// A file that cannot be read, or that others may write, says nothing.
+// Returns no lines if the file cannot be read, or if another user may write the file.
 std::vector<Line> read_lines(const std::string& memory_folder) {
   if (memory_folder.empty()) return {};
   const auto text = [&]() -> Result<std::string> {
@@ -136,7 +136,7 @@ std::vector<StoreFolder> known_store_folders(
                 line.folder + " is not used: " + folder.error().message());
       continue;
     }
-    if (!*folder) continue;  // It was removed, or is something else now.
+    if (!*folder) continue;  // The folder was removed, or has no object store any more.
     const auto is = normalized_place((*folder)->place.place);
     if (is && *is == *wanted) found.push_back(*std::move(*folder));
   }

@@ -15,7 +15,7 @@ constexpr const char* kLockName = "lock";
 constexpr int kLockTries = 200;
 constexpr std::chrono::milliseconds kLockPause{5};
 
-/// Creates a folder and those above it.
+/// Creates a folder and all parent folders.
 Result<void> make_folders(const std::string& folder) {
   const auto files = io::make_posix_file_system();
   for (auto end = folder.find('/', 1);; end = folder.find('/', end + 1)) {

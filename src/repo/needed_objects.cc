@@ -19,14 +19,14 @@ namespace varve::repo {
 
 namespace {
 
-// Younger objects may belong to a head that this folder does not know yet.
+// Younger objects may belong to a head still unknown to the folder.
 constexpr std::int64_t kForeignSeconds = std::int64_t{24} * 60 * 60;
 
 bool is_wrong(const Error& error) {
   return error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kTooLarge;
 }
 
-// Returns what is wrong with `varve.repo`; nullopt if nothing is.
+// Returns the fault of `varve.repo`, or nullopt.
 Result<std::optional<std::string>> fault_of_superblock(bucket::Bucket& bucket,
                                                        const std::string& repository_id) {
   const auto bytes = bucket.get_all(replica::kSuperblockName, format::kSuperblockBytesMax);

@@ -12,7 +12,7 @@ namespace varve::repo {
 
 namespace {
 
-// Largest catalog that is probed at each opening. Probing it takes a fraction of a second
+// Largest catalog probed at each opening. The probe takes a fraction of a second
 // (bench-catalog-probe).
 constexpr std::uint64_t kProbedBytesMax = 256U << 20;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks a repository without its keys: all files that have checksums in the clear.
+// Checks a repository without the keys: all files with checksums in the clear.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class OuterCheck {
              const CheckObserver& progress)
       : files_(files), paths_(path), options_(options), progress_(progress) {}
 
-  /// Runs the check. Errors: those of a process that lacks descriptors or memory, because such a
-  /// check has no verdict; those of the disk.
+  /// Runs the check. Errors: a lack of descriptors or memory in the process, because the check then
+  /// has no verdict; errors of the disk.
   Result<CheckReport> run() {
     const auto checked = check_all();
     VARVE_TRY(files_.conclusive());
@@ -77,7 +77,7 @@ class OuterCheck {
   void damage(std::string where, std::string what) {
     report_.damages.push_back({std::move(where), std::move(what), {}});
   }
-  // Counts bytes that were read. Returns whether the check goes on.
+  // Counts read bytes. Returns whether the check goes on.
   bool have_read(std::uint64_t bytes) {
     report_.bytes_read += bytes;
     if (progress_) {
@@ -117,11 +117,11 @@ class OuterCheck {
       damage(paths_.catalog(), catalog.error().message());
       return {};
     }
-    // kBusy: a writer commits too often for this check. The values are checked in any case.
+    // kBusy: a writer commits too often for check_pages(). The values are checked in any case.
     const auto pages = meta::check_pages(*catalog, meta::catalog::kTables);
     if (!pages && pages.error().code() != ErrorCode::kBusy) {
       damage(paths_.catalog(), pages.error().message());
-      return {};  // LMDB might not end a walk over such pages.
+      return {};  // LMDB might not end a walk over damaged pages.
     }
     for (meta::TableIndex table = 0; report_.finished && table < tables.size(); ++table) {
       VARVE_TRY(check_values(*catalog, table, tables[table]));
@@ -137,7 +137,7 @@ class OuterCheck {
     return {};
   }
 
-  // Compares the values of a table with their checksums.
+  // Verifies the checksums of a table's values.
   Result<void> check_values(const meta::Env& catalog, meta::TableIndex table, const char* name) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
     VARVE_TRY_ASSIGN(const auto faults,
@@ -171,7 +171,7 @@ class OuterCheck {
   const store::RepositoryPaths paths_;
   const OuterCheckOptions& options_;
   const CheckObserver& progress_;
-  std::uint64_t bytes_after_ = 0;  // Of the files that are checked after the containers.
+  std::uint64_t bytes_after_ = 0;  // Bytes of the files checked after the containers.
   std::uint64_t bytes_total_ = 0;
   CheckReport report_;
 };

@@ -20,7 +20,7 @@ namespace varve {
 
 namespace {
 
-// Checks that no file beside the versions has the name that a version gets, now or by its seal.
+// Checks that no file beside the versions has the name of a new version, now or after the seal.
 Result<void> check_no_file_called(Repository& repository, SeriesId series, std::string_view name) {
   VARVE_TRY_ASSIGN(const auto files, repository.beside(series));
   for (const auto wanted : {name, without_partial_suffix(name)}) {
@@ -39,7 +39,7 @@ Result<std::unique_ptr<Repository>> Repository::open(const std::string& path,
   return repo::RepositoryImpl::open(path, options);
 }
 
-// Functions of one series: the series' placement decides how it does them.
+// Functions of a series: each placement implements the functions in its own way.
 
 Result<void> Repository::remove_series(std::string_view name) {
   VARVE_TRY_ASSIGN(const auto info, find_series(name));
@@ -50,7 +50,8 @@ Result<void> Repository::remove_series(std::string_view name) {
                  "the series has the file " + files.front().first + "; remove it in a mount first");
   }
   VARVE_TRY_ASSIGN(auto* const found, find(info.id));
-  // The labels with the highest sequence number may go with the series: others take it over (O43).
+  // The series may have the only labels with the highest sequence number: the labels of another
+  // series take over the number (O43).
   VARVE_TRY_ASSIGN(const auto counted, sequence());
   VARVE_TRY_ASSIGN(const auto all, series());
   const auto left = std::ranges::find_if(
@@ -208,7 +209,7 @@ Result<VersionInfo> open_in_series(
   if (!series) return std::move(series).error();
   auto opened = open(*series);
   if (!opened && created) {
-    // kNotEmpty: the version exists despite the error, or another caller opened one.
+    // kNotEmpty: the version exists despite the error, or another caller opened a version.
     const auto removed = repository.remove_series(name);
     if (!removed && removed.error().code() != ErrorCode::kNotEmpty) {
       base::log(base::LogLevel::kWarning, removed.error().message());

@@ -24,12 +24,12 @@ constexpr auto kCheckEvery = std::chrono::milliseconds(50);
 constexpr int kNice = 10;
 constexpr std::uint64_t kBackgroundBytesPerSecond = 64ULL << 20;
 
-// The kernel's names for these are in no header of the C library.
+// I/O priorities of the kernel; no header of the C library defines names.
 constexpr int kIoPriorityWhoProcess = 1;
 constexpr int kIoPriorityIdle = 3 << 13;
-constexpr int kIoPriorityLowest = 2 << 13 | 7;  // The lowest that is not idle.
+constexpr int kIoPriorityLowest = 2 << 13 | 7;  // The lowest priority above idle.
 
-// These change the calling thread only, and do nothing where the kernel refuses.
+// The following functions change the calling thread only, and do nothing if the kernel refuses.
 void set_io_priority(int priority) {
   static_cast<void>(::syscall(SYS_ioprio_set, kIoPriorityWhoProcess, 0, priority));
 }
@@ -52,7 +52,7 @@ Result<void> RepositoryImpl::set_arrange_settings(const ArrangeSettings& setting
   VARVE_TRY(txn.commit());
   {
     const std::lock_guard lock(arrange_mutex_);
-    any_unarranged_ = true;  // Other settings, other work.
+    any_unarranged_ = true;  // New settings may mean new work.
   }
   write_all_labels();
   replicate_soon();
@@ -64,7 +64,8 @@ Result<ArrangeReport> RepositoryImpl::arrange(SeriesId id, const ArrangeOptions&
   VARVE_TRY_ASSIGN(auto* const series, find(id));
   VARVE_TRY(series::VersionRecords(catalog_, id).owner());
   {
-    // This call does the next work of the background thread, which continues with the rest.
+    // arrange() takes over the next work of the background thread. The thread continues with the
+    // remaining series.
     const std::lock_guard lock(arrange_mutex_);
     to_arrange_.erase(id);
   }
@@ -131,7 +132,7 @@ void RepositoryImpl::arrange_what_is_owed() {
     if (any_unarranged_ || owing.contains(one.id)) arrange_soon(one.id);
   }
   const std::lock_guard lock(arrange_mutex_);
-  any_unarranged_ = false;  // From here on, the set has them all.
+  any_unarranged_ = false;  // From here on, the set has all unarranged series.
 }
 
 std::optional<SeriesId> RepositoryImpl::next_to_arrange(const std::stop_token& stop) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slows seals down while arranging is far behind, so that continuous backups cannot make the work
-// that is left for it grow without bound.
+// Slows seals down while arranging is far behind, so that the backlog of arranging stays bounded
+// under continuous backups.
 #include <algorithm>
 #include <chrono>
 
@@ -13,13 +13,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A seal waits no longer than this, whatever arranging does meanwhile.
+// Limit of a seal's wait for arranging.
 constexpr auto kSealWaitMax = std::chrono::seconds(30);
-// Measuring takes at most about this part of the time of a wait.
+// Measuring takes at most about 1/kMeasureParts of the time of a wait.
 constexpr int kMeasureParts = 4;
 constexpr auto kMeasureEvery = std::chrono::milliseconds(100);
-// A seal waits while dead and departing chunks have more than this share of the active set, beyond
-// the share that the policy tolerates.
+// A seal waits while the share of dead and departing chunks in the active set exceeds the share
+// tolerated by the policy by more than kDebtPermille.
 constexpr std::uint64_t kDebtPermille = 80;
 
 }  // namespace
@@ -62,8 +62,8 @@ bool RepositoryImpl::is_far_behind(SeriesId id) {
          debt->active_bytes * (settings->dead_permille + kDebtPermille);
 }
 
-// Waits only if the arranging after an earlier seal is not finished yet, and once for each of them.
-// Arranging that fails, for example on a full disk or on damage, lets the seal go on.
+// Waits only if the arranging after an earlier seal is not finished yet, and once for each earlier
+// seal. If arranging fails, for example on a full disk or on damage, the seal goes on.
 void RepositoryImpl::wait_before_seal(SeriesId series) {
   if (bucket_ && bucket_->bound() != nullptr) bucket_->bound()->before_seal();
   if (!options_.arrange || options_.read_only) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects a check with the rooms that know indexes and open versions.
+// Connects a check with the rooms for indexes and open versions.
 #include <utility>
 
 #include "maintain/checker.h"
@@ -29,7 +29,7 @@ maintain::CheckHelpers RepositoryImpl::check_helpers() {
       return find_derived_faults(*files_, paths_.root(), maintain::DerivedFiles::kBesideIndex);
     };
   }
-  // A process that may write may have the overlay open, and LMDB's locks belong to the process.
+  // A writing process may have the overlay open, and LMDB's locks belong to the process.
   if (!options_.read_only) return helpers;
   helpers.read_staged = [this](SeriesId id, VersionNumber number) -> Result<maintain::StagedFacts> {
     VARVE_TRY_ASSIGN(auto* const one, find(id));

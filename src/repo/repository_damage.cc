@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps new data away from chunks that a check found damaged, and names the files that have them.
+// Quarantines chunks found damaged by a check, and names the files with damaged chunks.
 #include <fmt/core.h>
 
 #include <mutex>
@@ -19,7 +19,7 @@
 
 namespace varve::repo {
 
-// The commit comes first: chunks that the record does not name any more are in quarantine (O61).
+// The commit comes first: chunks removed from the record are in quarantine already (O61).
 Result<std::uint64_t> RepositoryImpl::quarantine(const maintain::LostChunks& lost,
                                                  const maintain::LostChunks& sound) {
   VARVE_TRY_ASSIGN(const auto changed, maintain::change_quarantine(catalog_, lost, sound));
@@ -29,7 +29,7 @@ Result<std::uint64_t> RepositoryImpl::quarantine(const maintain::LostChunks& los
       if (auto* const shared = opened_pool()) VARVE_TRY(shared->note_quarantine());
       continue;
     }
-    // Released chunks stay unknown to an open version, which only costs space.
+    // Released chunks stay unknown to an open version; the only cost is space.
     const auto damaged = lost.find(store);
     if (damaged == lost.end()) continue;
     VARVE_TRY_ASSIGN(auto* const one, find(static_cast<SeriesId>(store)));
@@ -58,7 +58,7 @@ Result<std::uint64_t> RepositoryImpl::settle_quarantine() {
   return chunks;
 }
 
-// A check that cannot quarantine leaves the chunks to the next writer.
+// If a check cannot quarantine, the next writer does.
 void RepositoryImpl::settle_quarantine_at_opening() {
   if (maintain::read_lost_chunks(*files_, paths_.root()).empty()) return;
   const auto done = settle_quarantine();
@@ -67,7 +67,7 @@ void RepositoryImpl::settle_quarantine_at_opening() {
             "damaged chunks that a check found are not in quarantine: " + done.error().message());
 }
 
-// An attached folder's writer is on another machine, and does not see this folder's record.
+// An attached folder's writer is on another machine, and does not see the attached folder's record.
 void RepositoryImpl::keep_damage(const maintain::LostChunks& lost, maintain::CheckEnd end,
                                  bool is_recorded, CheckReport& report) {
   report.lost_chunks = maintain::count_of(lost);
@@ -96,7 +96,7 @@ void RepositoryImpl::keep_damage(const maintain::LostChunks& lost, maintain::Che
   report.quarantine_is_due = !sound.empty() || (recorded && !end.lost.empty());
 }
 
-// A reader also knows the chunks that the record of checks names for the next writer.
+// A reader also knows the chunks recorded by checks for the next writer.
 Result<base::IdRuns> RepositoryImpl::lost_chunks(SeriesId series) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   const auto store = catalog::store_of(series);

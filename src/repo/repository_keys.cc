@@ -31,7 +31,7 @@ Result<void> RepositoryImpl::change_key_slots(const KeyLinesChange& change) {
   VARVE_TRY(settled_.clear());
   VARVE_TRY(superblock_.set_key_lines(std::move(lines)));  // O42
   VARVE_TRY(note_key_counter());
-  write_all_labels();  // They have a copy of the counter, for a rebuilt catalog.
+  write_all_labels();  // The labels have a copy of the counter, for a rebuilt catalog.
   replicate_soon();
   return {};
 }
@@ -90,7 +90,7 @@ Result<void> RepositoryImpl::adopt_keys(std::string_view superblock) {
 
 namespace {
 
-/// Implements KeySlots on a repository that is open.
+/// Implements KeySlots on an open repository.
 class OpenKeySlots final : public KeySlotsEditor {
  public:
   OpenKeySlots(std::unique_ptr<Repository> repository, RepositoryImpl& impl)

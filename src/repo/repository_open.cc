@@ -43,7 +43,7 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std
     const auto removed = meta::remove_unfinished_copy(*files, paths.catalog());
     if (!removed) base::log(base::LogLevel::kWarning, removed.error().message());
   }
-  // After the lock, so that a command that a daemon serves needs no key.
+  // After the lock, so that a command served by a daemon needs no key.
   auto keys = format::unlock_superblock(*superblock, text, options.key, options.encrypted_only);
   if (!keys) return std::move(keys).error().with_context(paths.root());
   if (bucket) {
@@ -81,7 +81,7 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std
       new RepositoryImpl(path, options, std::move(bucket), std::move(*superblock), *std::move(keys),
                          std::move(files), std::move(lock), std::move(*catalog)));
   repository->may_follow_ = may_follow;
-  // The start may have to complete what a crash left, also at the limit.
+  // The start may have to complete work interrupted by a crash, even at the limit.
   auto* const texts = repository->catalog_.texts();
   if (texts != nullptr) texts->permit_spare_texts(true);
   VARVE_TRY(repository->start());
@@ -90,8 +90,8 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std
   return repository;
 }
 
-// A catalog whose key has sealed half of what a key may gets another key before it is used. All
-// that open() compares was compared with the old one.
+// If the catalog's key has sealed half of the texts allowed for a key, the catalog gets a new key
+// before any use. The first opening has made all comparisons of open() with the old key.
 Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_with_room(const std::string& path,
                                                                        const OpenOptions& options,
                                                                        const BucketHooks& hooks,
@@ -105,9 +105,9 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_with_room(const std
   return open_folder_at(path, options, hooks, looking);
 }
 
-// The look at the newest head and the first reads take their round trips together. If the folder
-// has an older head, or cannot be opened as it is, it is opened in the ordinary way: an older state
-// decides nothing but the announced reads.
+// The request for the newest head and the first reads share their round trips. If the local head
+// is stale, or the present folder cannot be opened, the folder is opened in the ordinary way. A
+// stale head wastes only the announced reads.
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
                                                          const OpenOptions& options,
                                                          const BucketHooks& hooks) {
@@ -124,7 +124,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
       options.announce(**opened);
       auto newer = bucket.end_look((*opened)->codecs_.keys().get());
       if (newer && !*newer) return std::unique_ptr<Repository>(*std::move(opened));
-      bucket.end_requests();  // The end of the object waits for reads that are under way.
+      bucket.end_requests();  // The destructor waits for reads in flight.
       if (!newer) return std::move(newer).error();
       looking.newer = *std::move(newer);
     }

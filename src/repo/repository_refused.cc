@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The notes of refused stores. A note needs no removal: a newer version than its own makes it void.
+// The notes of refused stores. A note needs no removal: a version newer than the noted version
+// makes the note void.
 #include <optional>
 
 #include "catalog/refused_record.h"
@@ -12,7 +13,7 @@
 namespace varve::repo {
 namespace {
 
-/// Returns the number of the series' newest sealed version; 0 if it has none.
+/// Returns the number of the series' newest sealed version; 0 without a sealed version.
 Result<VersionNumber> newest_sealed(const meta::Txn& txn, SeriesId series) {
   VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
   VersionNumber newest{};

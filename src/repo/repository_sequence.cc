@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sequence number of an encrypted repository, and what this machine remembers of it.
+// The sequence number of an encrypted repository, and the local machine's memory of the number.
 // docs/decisions/85 gives the order of writes.
 #include <fmt/core.h>
 
@@ -22,9 +22,10 @@ Result<std::optional<std::uint64_t>> RepositoryImpl::sequence() {
   return std::optional(present);
 }
 
-// Only an encrypted repository is remembered, and none becomes plain: then an attacker has put a
-// plain one with the same id in its place, which would store new data in the clear. A plain
-// repository has no other use for the memory, so an unreadable memory does not refuse it.
+// Only encrypted repositories are remembered, and an encrypted repository never becomes plain. A
+// remembered id of a plain repository thus means a replacement by an attacker, to get new data in
+// the clear. A plain repository needs the memory for nothing else, so an unreadable memory is no
+// reason to refuse a plain repository.
 Result<void> RepositoryImpl::refuse_plain_instead_of_encrypted() const {
   if (options_.accept_older) return {};
   const auto known = memory_.read();
@@ -65,15 +66,16 @@ Result<void> RepositoryImpl::compare_with_memory() {
   return {};
 }
 
-// Another folder may take over without what the store lacks: its state must not look older than
-// this machine remembers (docs/decisions/85).
+// Another folder may take over without the unreplicated changes. The state in the store must not
+// look older than the machine's memory, so only replicated numbers are remembered
+// (docs/decisions/85).
 void RepositoryImpl::remember(std::uint64_t sequence) {
   if (!bucket_ || bucket_->reads_only()) return memory_.remember(sequence);
   auto known = labelled_.load();
   while (known < sequence && !labelled_.compare_exchange_weak(known, sequence)) continue;
 }
 
-// A catalog without series has no labels, from which a lost one would get its number back.
+// Without series, no labels have the number, so a rebuilt catalog could not restore the number.
 void RepositoryImpl::remember_present() {
   if (!codecs_.keys()) return;
   const auto present = sequence();

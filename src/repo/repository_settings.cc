@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of series: at their creation, and changes of them. docs/decisions/57 gives the order
-// of writes.
+// The settings of series: at the creation, and later changes. docs/decisions/57 gives the order of
+// writes.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace varve::repo {
 
 namespace {
 
-/// Returns true if a file that is not Varve's has the name of a series' folder.
+/// Returns true if a foreign file has the name of a series' folder.
 bool is_file_in_place(io::FileSystem& files, const std::string& folder) {
   const auto names = files.list(folder);
   return !names && names.error().code() == ErrorCode::kNotDirectory;
@@ -60,8 +60,8 @@ SeriesSettings RepositoryImpl::initial_series_settings() const {
   return {superblock_.parameters().placement, Rewrite::kNone};
 }
 
-// A record with such settings is damage to an older Varve. So the superblock names the feature on
-// disk before the record is committed. The caller has begun a transaction: the note of a settled
+// An older Varve takes a record with pool settings for damage. So the superblock on disk names the
+// feature before the record is committed. The caller has begun a transaction: the note of a settled
 // repository is void, and an opening after a crash compares all labels with the superblock.
 Result<void> RepositoryImpl::require_feature_for(const SeriesSettings& settings) {
   if (!catalog::needs_pool_feature(settings) || superblock_.needs_pool()) return {};
@@ -69,7 +69,8 @@ Result<void> RepositoryImpl::require_feature_for(const SeriesSettings& settings)
   return superblock_.require_pool();
 }
 
-// As for the other feature, the name is on disk before a record needs it (decisions/57).
+// As for `pool`, the name of the feature is on disk before any record needs the feature
+// (decisions/57).
 Result<void> RepositoryImpl::require_aliases() {
   if (superblock_.needs_aliases()) return {};
   VARVE_TRY(catalog_.prepare_write());
@@ -80,9 +81,9 @@ Result<void> RepositoryImpl::require_aliases() {
   return {};
 }
 
-// A repository of an earlier Varve gets the feature `marks` from its first writer, whose records
-// need it. The other names are missing after a repair of a lost superblock from labels that a crash
-// left without them.
+// A repository of an earlier Varve gets the feature `marks` from the first writer, whose records
+// need `marks`. The names `pool` and `pool-aliases` are missing if a lost superblock was repaired
+// from labels that a crash had left without the names.
 void RepositoryImpl::complete_superblock(const std::vector<SeriesInfo>& all) {
   const bool needed = catalog::needs_pool_feature(initial_series_settings()) ||
                       std::ranges::any_of(all, [](const SeriesInfo& info) {
@@ -174,7 +175,7 @@ Result<SeriesSettings> RepositoryImpl::change_series(SeriesId id, const SeriesOp
   const SeriesSettings present = catalog::settings_of(*record);
   const SeriesSettings wanted = changed(present, changes);
   if (wanted == present) return present;
-  // An open version works by the placement that the series had when it was opened.
+  // An open version uses the placement of the series at the opening.
   if (wanted.placement != present.placement) {
     VARVE_TRY(check_none_is_open(txn, *record, "placement"));
   }
@@ -258,7 +259,7 @@ Result<void> RepositoryImpl::set_upkeep_settings(const UpkeepSettings& settings)
   if (settings.object_lock != lock && !bucket_) {
     return Error(ErrorCode::kInvalid, "only a repository in an object store can lock its objects");
   }
-  // The store may take long, so it is asked before the transaction begins.
+  // The store may take long, so the request comes before the transaction.
   if (settings.object_lock != lock) VARVE_TRY(bucket_->allow_lock(settings.object_lock));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto present, catalog::find_upkeep_settings(txn));

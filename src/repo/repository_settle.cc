@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completes what the last writer left behind, and notes when nothing is left (docs/ORDERING.md
+// Completes the last writer's unfinished work, and notes when no work is left (docs/ORDERING.md
 // O37).
 #include <algorithm>
 #include <string>
@@ -27,8 +27,8 @@ Error older_catalog(const std::string& catalog) {
               "repair`, which rebuilds it from the manifests"};
 }
 
-// A crash leaves staging folders of versions that are no longer open, and unfinished copies of
-// older versions. The next open version of a series frees the chunks of such a copy.
+// A crash leaves staging folders of versions no longer open, and unfinished copies of older
+// versions. The next open version of a series frees the chunks of an unfinished copy.
 Result<void> remove_leftovers(const meta::Env& catalog, io::FileSystem& files,
                               const store::RepositoryPaths& paths) {
   std::vector<std::string> wanted;
@@ -67,8 +67,8 @@ Result<void> remove_leftovers(const meta::Env& catalog, io::FileSystem& files,
 
 }  // namespace
 
-// A note counts only for the last commit of this catalog. It does not prove that the catalog is no
-// older copy, because a note may be restored together with its catalog: the labels prove that.
+// A note counts only for the catalog's last commit. A note does not rule out an older copy of the
+// catalog, because a note may be restored together with the catalog: the labels rule that out.
 Result<void> RepositoryImpl::read_note() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto known,
@@ -104,8 +104,8 @@ Result<void> RepositoryImpl::settle_at_opening() {
     if (!done) base::log(base::LogLevel::kWarning, "manifests: " + done.error().message());
   }
   if (!all.empty()) {
-    // Labels that agree keep their stamp, which may be older than files that the last writer
-    // removed. A new stamp in any of them tells an older catalog (O22).
+    // Labels in agreement keep their stamp, and the stamp may be older than the last writer's
+    // removals of files. A new stamp in any label identifies an older catalog (O22).
     VARVE_TRY_ASSIGN(auto* const first, find(all.front().id));
     first->write_labels();
   }
@@ -124,8 +124,8 @@ void RepositoryImpl::settle_at_close() {
   if (!noted) base::log(base::LogLevel::kDebug, noted.error().message());
 }
 
-// Makes the table of names in a catalog of an earlier release. Without it, a lookup reads all
-// records.
+// Makes the table of names in a catalog of an earlier release. Without the table, a lookup reads
+// all records.
 bool RepositoryImpl::complete_names() {
   const auto work = [&]() -> Result<void> {
     {
@@ -149,14 +149,14 @@ Result<void> RepositoryImpl::refuse_older_catalog() {
   return older ? Result<void>(older_catalog(paths_.catalog())) : Result<void>();
 }
 
-// An attached folder's catalog fits its labels by the head that names both.
+// An attached folder's catalog fits the labels, because a head names both.
 Result<bool> RepositoryImpl::has_older_catalog() {
   if (is_attached()) return false;
   return maintain::is_older_catalog(*files_, codecs_.frames(), paths_.root(), catalog_);
 }
 
-// A reader destroys nothing, so it shows what the catalog has, which may be what the user looks
-// for.
+// A reader destroys nothing, so it shows the versions of the older catalog: the user may be looking
+// for an older version.
 void RepositoryImpl::warn_of_older_catalog() {
   const auto fault = refuse_older_catalog();
   if (fault) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a repository that has to do with its object store.
+// The part of a repository for the object store.
 #include <memory>
 #include <string>
 
@@ -16,7 +16,7 @@ void RepositoryImpl::replicate_soon() {
   if (bucket_) bucket_->notify();
 }
 
-// The catalog may be replaced after this.
+// The catalog may be replaced after end_replication().
 Result<void> RepositoryImpl::end_replication() {
   if (!bucket_) return {};
   const auto done = options_.store.waits ? bucket_->finish() : Result<void>();

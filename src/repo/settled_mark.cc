@@ -14,13 +14,14 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x54535656;  // "VVST" in file order
 constexpr std::uint32_t kFormat = 1;
-constexpr std::uint32_t kListFormat = 2;  // Lists the series that may have work left.
+constexpr std::uint32_t kListFormat = 2;  // Lists the series with possible work.
 constexpr std::size_t kIdBytes = 16;
 constexpr std::size_t kBytes = 48;  // Without a list.
 constexpr std::size_t kListedMax = 100;
 constexpr std::size_t kBytesMax = 512;
 
-// docs/FORMAT.md §1. The file is shorter than a sector, so that a crash leaves it old or new.
+// docs/FORMAT.md §1. The file is shorter than a sector, so that a crash leaves the old or the new
+// content.
 std::string encode(const std::string& catalog_id, std::uint64_t commit,
                    const std::optional<std::set<SeriesId>>& unarranged) {
   const bool listed = unarranged && !unarranged->empty() && unarranged->size() <= kListedMax;
@@ -38,7 +39,8 @@ std::string encode(const std::string& catalog_id, std::uint64_t commit,
   return out;
 }
 
-// Returns what the note says about series, if it is one of this commit.
+// Returns the unarranged series listed in the note; nullopt if any series may be unarranged. The
+// caller verifies the note.
 std::optional<std::set<SeriesId>> listed_in(std::string_view note) {
   base::ByteReader r(note);
   r.u32();
@@ -98,7 +100,7 @@ Result<void> SettledMark::write(const std::string& catalog_id, std::uint64_t com
 Result<void> SettledMark::put(const std::string& bytes) {
   VARVE_TRY_ASSIGN(const auto file, files_.open(path_, io::OpenMode::kReadWrite));
   VARVE_TRY(file->write_at(0, base::as_bytes(bytes)));
-  // An earlier release does not read a note that is followed by other bytes.
+  // An earlier release does not read a note followed by more bytes.
   VARVE_TRY(file->truncate(bytes.size()));
   return file->sync();
 }

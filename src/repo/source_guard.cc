@@ -20,7 +20,7 @@ constexpr const char* kAdvice =
     "nothing was stored. Check that the directory is mounted and complete; --allow-shrunk stores "
     "it as it is";
 
-/// Returns the part of `before` that is missing from `now`, in percent, rounded down.
+/// Returns the loss from `before` to `now` in percent, rounded down.
 std::uint64_t lost_percent(std::uint64_t before, std::uint64_t now) {
   if (before <= now) return 0;
   // Sizes up to 2^64 would overflow in integers.
@@ -32,7 +32,7 @@ bool lost_more_than_half(std::uint64_t before, std::uint64_t now) {
   return now < before - before / 2;
 }
 
-/// Returns a sentence about the entries that the store could not read; "" if it read all.
+/// Returns a sentence about the unreadable entries; "" if the store read all entries.
 std::string problems_text(const TransferReport& report) {
   if (report.problems.empty()) return {};
   return fmt::format(". There were {} problems; the first is: {}", report.problems.size(),
@@ -80,7 +80,7 @@ Result<void> SourceGuard::check_before_opening() {
   return refuse_empty();
 }
 
-// The walk has counted names and bytes anyway, so that this comparison reads nothing.
+// The walk has counted names and bytes anyway, so the comparison reads nothing.
 Result<void> SourceGuard::check_stored(const TransferReport& report) {
   if (!is_on_) return {};
   const std::uint64_t names = report.entries;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file sources-NNNNNNNN.dat in the series' folder has the states with which version NNNNNNNN
-// was stored. Until the seal it is called sources-NNNNNNNN.dat.tmp: a version with such a file is
-// to become equal to its source. Before the version exists, sources-00000000.dat.tmp announces it,
-// so that after a crash no clone is mistaken for one that the user made to add files to it.
+// The file sources-NNNNNNNN.dat in the series' folder has the states of the source files stored in
+// version NNNNNNNN. Until the seal the file is called sources-NNNNNNNN.dat.tmp: a version with a
+// .tmp file is to become equal to the source. Before the version exists, sources-00000000.dat.tmp
+// announces the version, so that after a crash the store's clone is not mistaken for a clone that
+// the user made to add files.
 #include "repo/source_memory.h"
 
 #include <sys/stat.h>
@@ -60,7 +61,7 @@ transfer::SourceStatesHeader SourceMemory::new_header(SeriesId series) {
   return header;
 }
 
-// Returns the states of a sealed version, if they say something about this source.
+// Returns the states of a sealed version, if the states describe the present source.
 std::unique_ptr<transfer::SourceStates> SourceMemory::states_of(const VersionInfo& version) {
   if (request_.read_all) return nullptr;
   const auto path = directory(version.series) + "/" + store::sources_name(version.number);
@@ -73,9 +74,9 @@ std::unique_ptr<transfer::SourceStates> SourceMemory::states_of(const VersionInf
   const bool of_source = header.source == source_ || header.root_inode == root_inode_;
   // Another user may have been refused the extended attributes of a file.
   const bool same_user = header.user == ::geteuid();
-  // A file that got its ctime while the clock was ahead may get the same one again.
+  // A file that got its ctime while the clock was ahead may get the same ctime again.
   const bool clock_went_on = header.started_at <= started_at_;
-  // A chunk that was lost since then must be stored again.
+  // A chunk lost since then must be stored again.
   const auto lost = repository_.lost_chunks_stamp(version.series);
   if (!of_version || !of_source || !same_user || !clock_went_on || !lost || *lost != header.lost)
     return nullptr;
@@ -123,7 +124,7 @@ Result<VersionInfo> SourceMemory::open_version(SeriesId series, const NewFile& r
     if (open.empty()) {
       if (auto newest = repository_.find_version(series, "latest")) base = std::move(*newest);
     }
-    // A clone under the name of its source would replace it.
+    // A clone with the name of the cloned version would replace that version.
     if (base && base->name != request_.version) previous_ = states_of(*base);
   }
   if (!previous_) base.reset();
@@ -142,7 +143,7 @@ Result<VersionInfo> SourceMemory::open_version(SeriesId series, const NewFile& r
   return info;
 }
 
-// Returns the header of the store that began the version.
+// Returns the states' header of the store that began the version.
 std::optional<transfer::SourceStatesHeader> SourceMemory::find_beginning(const VersionInfo& info,
                                                                          VersionNumber number) {
   const auto path = directory(info.series) + "/" + store::unfinished_sources_name(number);
@@ -194,7 +195,7 @@ std::optional<SourceMemory::Known> SourceMemory::look(SeriesId series) {
 
 Result<void> SourceMemory::finish() {
   if (!states_ || request_.seals) return {};
-  // The version is complete, and the user keeps it open to change it.
+  // The version is complete, and the user keeps the version open for changes.
   const auto directory_of = directory(states_->series());
   const auto name = store::unfinished_sources_name(states_->version());
   states_.reset();

@@ -88,7 +88,7 @@ StagingBound::End StagingBound::wait_for_store() {
     lock.unlock();
     if (base::InterruptionScope::is_interrupted()) return End::kInterrupted;
     if (parts_.is_fenced()) return End::kStopped;
-    // After an error that does not pass by itself, nothing else asks again.
+    // After a lasting error, nothing else requests a replication again.
     if (SteadyClock::now() - notified >= kAsksEvery) {
       parts_.notify();
       notified = SteadyClock::now();
@@ -130,12 +130,12 @@ Result<void> StagingBound::before_write(std::uint64_t bytes) {
       return Error(ErrorCode::kInterrupted, "interrupted while waiting for " + parts_.place);
     }
     if (end == End::kRoom || (end == End::kReplicated && has_room(bytes))) return {};
-    // Checkpoints commit the data within seconds, and a replication after that makes room.
+    // Checkpoints commit the data within seconds, and the next replication makes room.
     const bool is_worthwhile = SteadyClock::now() - begun < kRoomWithin;
     if (end == End::kStopped || !is_disk_full() || !is_worthwhile) break;
     std::this_thread::sleep_for(kLooksEvery);
   }
-  // Only what no commit names yet can be left.
+  // Only uncommitted data can be left.
   budget_ = static_cast<std::int64_t>(step());
   return {};
 }

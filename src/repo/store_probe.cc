@@ -17,7 +17,7 @@ namespace varve::repo {
 namespace {
 
 constexpr const char* kProbes = "probe/";
-// Limit for one pass: the next one removes more.
+// Limit for a pass; the next pass removes more.
 constexpr std::size_t kOldProbesMax = 10000;
 constexpr std::int64_t kProbeSeconds = std::int64_t{24} * 60 * 60;
 constexpr std::string_view kProbeKey = "abilities";  // In the state.
@@ -96,7 +96,7 @@ Result<std::vector<StoreDamage>> weak_locks(bucket::Bucket& bucket,
   return weak;
 }
 
-// A repository that was removed and made again has another id.
+// A removed and re-created repository has a new id.
 Error explain_lack(bucket::Bucket& bucket, const std::string& folder, const Error& error,
                    const std::string& repository_id) {
   const auto code = error.code();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a repository in an object store, and attaches folders to it.
+// Creates a repository in an object store, and attaches folders to an existing repository.
 #include <fmt/core.h>
 
 #include <array>
@@ -55,7 +55,7 @@ replica::BucketConfig config_of(const StorePlace& place, bool reads_only) {
   return config;
 }
 
-// The folder that reads cannot repair the object.
+// A reading folder cannot repair the object.
 Error damaged_superblock(const bucket::Bucket& bucket) {
   return {ErrorCode::kCorrupt,
           fmt::format("{}/{} is damaged; `varve repair` in the folder that writes, on the machine "
@@ -76,7 +76,8 @@ Error taken(const bucket::Bucket& bucket) {
           bucket.describe() + " has a Varve repository already; `varve attach` reads it"};
 }
 
-// Begins to count what the folder requests, and notes what the store did, if that was tried.
+// Begins to count the folder's requests, and notes the result of the probe, if the store was
+// probed.
 Result<void> note_first_use(const bucket::Bucket& bucket, io::FileSystem& files,
                             const std::string& folder, const bucket::ProbeRecord& probed) {
   VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(files, folder, false));
@@ -84,8 +85,8 @@ Result<void> note_first_use(const bucket::Bucket& bucket, io::FileSystem& files,
   return state.add_traffic(bucket.traffic());
 }
 
-// Arranging uploads what it writes, so a repository in a store tolerates more dead space than a
-// local one. docs/decisions/117.
+// Arranging uploads the rewritten data, so a repository in a store tolerates more dead space than a
+// local repository. docs/decisions/117.
 CreateOptions with_store_defaults(CreateOptions options) {
   if (!options.settings.arrange) {
     options.settings.arrange = ArrangeSettings{.dead_permille = kStoreDeadPermille};
@@ -93,7 +94,7 @@ CreateOptions with_store_defaults(CreateOptions options) {
   return options;
 }
 
-// Returns whether the folder is a repository that an interrupted creation left unconnected.
+// Returns whether the folder is a repository left unconnected by an interrupted creation.
 Result<bool> is_unconnected(const std::string& folder, bool trust_owner) {
   const auto files = open_folder(folder, trust_owner);
   if (!files && files.error().code() == ErrorCode::kNoRepository) return false;
@@ -110,7 +111,8 @@ Result<bool> is_unconnected(const std::string& folder, bool trust_owner) {
   return true;
 }
 
-// The keys of a repository that an interrupted creation left are those of that creation.
+// A repository left by an interrupted creation has the keys of that creation. Errors unless the
+// first key of `options` opens the repository.
 Result<void> check_first_key(const std::string& text, const std::string& folder,
                              const CreateOptions& options) {
   if (!options.encryption) return {};
@@ -230,14 +232,14 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   if (!unfinished) {
     VARVE_TRY_ASSIGN(const auto names, files->list(folder));
     for (const auto& name : names) {
-      // A process may have been killed before it had begun.
+      // A process may have been killed before beginning.
       if (name == "lost+found" || name == std::string(kUnfinishedAttach) + ".tmp") continue;
       return Error(ErrorCode::kNotEmpty, folder + " is not empty; choose an empty or a new folder");
     }
     VARVE_TRY(files->write_file_atomically(folder, kUnfinishedAttach, {}));
   }
   VARVE_TRY_ASSIGN(const auto lock, files->lock(paths.lock()));
-  // An interrupted takeover has changed its catalog already.
+  // An interrupted takeover has changed the catalog already.
   if (unfinished) VARVE_TRY(forget_catalog(*files, folder));
   for (const auto& one : {paths.all_series(), paths.all_staging()}) {
     VARVE_TRY(files->make_durable_directory(one));
@@ -255,7 +257,7 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   }
   const auto bytes = base::as_bytes(head.superblock);
   if (keys) VARVE_TRY(files->write_file_atomically(folder, "varve.keys", bytes));
-  // Last: a folder without this file is not a repository.
+  // Last: a folder without varve.repo is not a repository.
   VARVE_TRY(files->write_file_atomically(folder, "varve.repo", bytes));
   VARVE_TRY(files->remove(folder + "/" + kUnfinishedAttach));
   VARVE_TRY(files->sync_directory(folder));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes objects that no head needs, with the key of a keeper.
+// Removes objects needed by no head, with the key of a keeper.
 #include <fmt/core.h>
 
 #include <set>
@@ -22,8 +22,8 @@ namespace varve::repo {
 
 namespace {
 
-// Returns the number of the newest head. A store may show a head late in a list, but not to a
-// request for it.
+// Returns the number of the newest head. A list of the store may show a head late, but a request
+// for the head is never late.
 Result<std::uint64_t> newest_number(replica::CommitLog& log, const std::string& known) {
   VARVE_TRY_ASSIGN(const auto text, replica::newest_head(log, known));
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(text));
@@ -56,7 +56,8 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
   reading.read_only = true;
   ObjectLock lock_setting;
   {
-    // Opening the folder brings it to the newest head, and checks that the keys wrote that.
+    // RepositoryImpl::open() brings the folder to the newest head, and checks that the head was
+    // written with the repository's keys.
     VARVE_TRY_ASSIGN(const auto refreshed, RepositoryImpl::open(folder, reading, hooks));
     VARVE_TRY_ASSIGN(const auto settings, refreshed->upkeep_settings());
     lock_setting = settings.object_lock;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stores a stream as a version. A stream cannot be read a second time, so an incomplete version has
-// no use: it is dropped, or emptied by the next store of such a stream. Until then the file that
-// SourceMemory keeps beside it prevents that another command seals it.
+// no use: the version is dropped, or emptied by the next store of a stream. Until then,
+// SourceMemory's file beside the version prevents other commands from sealing the version.
 #include <sys/stat.h>
 #include <unistd.h>
 

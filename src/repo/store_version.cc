@@ -26,8 +26,8 @@
 namespace varve {
 namespace {
 
-/// Returns the repository's folder, which would grow with each file of it that is stored. Refuses a
-/// source in the repository.
+/// Returns the repository's folder. The folder must not be stored, because it would grow with each
+/// stored file. Refuses a source in the repository.
 Result<DirectoryIdentity> find_own_folder(const std::string& repository,
                                           const std::string& directory) {
   std::error_code error;
@@ -40,7 +40,7 @@ Result<DirectoryIdentity> find_own_folder(const std::string& repository,
   }
   struct stat status {};
   if (::lstat(own.c_str(), &status) != 0) return DirectoryIdentity{};
-  return DirectoryIdentity{status.st_dev, status.st_ino};  // Also finds it under a bind mount.
+  return DirectoryIdentity{status.st_dev, status.st_ino};  // Valid under a bind mount, too.
 }
 
 /// Returns a new root directory with the attributes of `directory`.
@@ -113,7 +113,7 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
   const auto source = std::filesystem::canonical(request.directory, error);
   if (error) return base::io_error(request.directory, error.value());
   VARVE_TRY_ASSIGN(const NewFile root, root_like(request.directory));
-  // A version must not be opened for a directory that cannot be read.
+  // A version must not be opened for an unreadable directory.
   VARVE_TRY(transfer::check_source(request.directory, options));
   VARVE_TRY_ASSIGN(auto guard, repo::SourceGuard::create(repository, request));
   VARVE_TRY(guard.check_before_opening());

@@ -49,7 +49,7 @@ Result<std::string> read_superblock_text(io::FileSystem& files, const std::strin
 std::optional<std::string> fault_of_copy(io::FileSystem& files, const std::string& directory,
                                          const format::Superblock& superblock) {
   if (!superblock.encryption) return std::nullopt;
-  // A writer may be between its writes of the two files. Each try reads both again.
+  // A writer may be between the writes of the two files. Each try reads both files again.
   constexpr int kTriesMax = 20;
   constexpr std::chrono::milliseconds kWait(20);
   const store::RepositoryPaths paths(directory);
@@ -74,7 +74,7 @@ std::optional<std::string> fault_of_copy(io::FileSystem& files, const std::strin
 Result<void> write_superblock(io::FileSystem& files, const std::string& directory,
                               const format::Superblock& superblock, const crypto::KeyRing* keys) {
   const auto text = format::encode_superblock(superblock, keys);
-  // A writer that opens the repository completes the copy after a crash.
+  // After a crash, the next writer completes the copy.
   VARVE_TRY(files.write_file_atomically(directory, "varve.repo", base::as_bytes(text)));
   return write_copy(files, directory, superblock, keys);
 }
@@ -152,7 +152,7 @@ Result<void> SuperblockFile::complete_copy() {
 }
 
 Result<void> SuperblockFile::write(format::Superblock changed) {
-  // If this fails after the rename, the change may be on disk.
+  // On failure after the rename, the change may be on disk.
   VARVE_TRY(write_superblock(files_, directory_, changed, keys_.get()));
   superblock_ = std::move(changed);
   return {};

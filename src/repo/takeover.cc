@@ -31,7 +31,7 @@ namespace varve::repo {
 
 namespace {
 
-// Makes the writer's copy of the catalog, which the next heads are compared with.
+// Makes the writer's copy of the catalog. The next heads are compared with the copy.
 Result<void> copy_catalog(io::FileSystem& files, const std::string& folder) {
   replica::ChangeWriter changes;
   {
@@ -46,7 +46,8 @@ Result<void> copy_catalog(io::FileSystem& files, const std::string& folder) {
   return replica::apply_to_catalog(copy, changes.finish(), true);
 }
 
-// The changes of an open version are only on the machine that wrote it. Without them it is damaged.
+// The changes of an open version are only on the writing machine. Without the changes, the open
+// version is damaged.
 Result<void> drop_open_versions(meta::WriteTxn& txn) {
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
   for (const auto& series : all) {
@@ -62,8 +63,8 @@ Result<void> drop_open_versions(meta::WriteTxn& txn) {
   return {};
 }
 
-// This catalog counts its own commits, so it gets an id of its own, as a rebuilt one does, and the
-// labels get its stamps (docs/ORDERING.md O22, O23).
+// The new writer's catalog counts commits separately, so the catalog gets a new id, as a rebuilt
+// catalog does, and the labels get the catalog's stamps (docs/ORDERING.md O22, O23).
 Result<void> begin_catalog(io::FileSystem& files, const Takeover& takeover,
                            const meta::Env& catalog) {
   VARVE_TRY_ASSIGN(const auto id, base::random_bytes<16>());
@@ -74,7 +75,7 @@ Result<void> begin_catalog(io::FileSystem& files, const Takeover& takeover,
     VARVE_TRY(txn.commit());
   }
   const format::DataCodecs codecs(takeover.superblock.parameters, takeover.keys);
-  // Labels have the superblock without its key slots.
+  // Labels have the superblock without the key slots.
   const auto superblock = format::encode_superblock(takeover.superblock);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));

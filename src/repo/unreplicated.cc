@@ -22,7 +22,7 @@ namespace varve {
 
 namespace {
 
-// The catalog of a folder, and its copy of the catalog that the object store has.
+// The catalog of a folder, and the folder's copy of the replicated catalog.
 struct BothCatalogs {
   meta::Env here;
   std::optional<meta::Env> there;  // Empty before the first replication.
@@ -41,7 +41,7 @@ constexpr const char* kVersionsTable = meta::catalog::kTables[meta::catalog::kVe
 constexpr const char* kRetentionTable = meta::catalog::kTables[meta::catalog::kRetention];
 constexpr const char* kSettingsTable = meta::catalog::kTables[meta::catalog::kSettings];
 
-// Returns the records of a table that `other` lacks or has with another value.
+// Returns the keys of a table's records that are missing from `other` or have a different value.
 Result<std::vector<std::string>> keys_that_differ(const meta::Txn& txn, const meta::Txn& other,
                                                   const char* table) {
   std::vector<std::string> keys;
@@ -62,7 +62,8 @@ Result<bool> do_keys_differ(const std::string& here, const std::string& there) {
          one.encryption->key_counter != other.encryption->key_counter;
 }
 
-// The lock of a version that the store lacks, or has in another state, is a part of that version.
+// The lock of a version counts only if the store has the version in the same state: otherwise the
+// whole version is unreplicated.
 Result<bool> do_settings_differ(const meta::Txn& here, const meta::Txn& there) {
   for (const auto& [one, other] : {std::pair(&here, &there), std::pair(&there, &here)}) {
     VARVE_TRY_ASSIGN(const auto keys, keys_that_differ(*one, *other, kSettingsTable));
