@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens and closes the repository, and keeps the list of its series.
+// Opens and closes the repository, and keeps the list of series.
 #include "repo/repository_impl.h"
 
 #include <fmt/core.h>
@@ -32,7 +32,7 @@ namespace varve::repo {
 
 namespace {
 OpenOptions without_key(OpenOptions options) {
-  options.key = {};  // The keys derive from it once; it need not stay in memory.
+  options.key = {};  // Needed once, to derive the keys; need not stay in memory.
   options.announce = {};
   return options;
 }
@@ -143,7 +143,7 @@ RepositoryImpl::~RepositoryImpl() {
     one->stop();
     one->release();
   }
-  read_service_.reset();  // Its threads may still read through the layouts.
+  read_service_.reset();  // The service's threads may still read through the layouts.
 }
 
 std::vector<series::Series*> RepositoryImpl::used_series() {
@@ -338,15 +338,15 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
   };
   VARVE_TRY_ASSIGN(auto report, run());
   if (bucket_ && !report.damages.empty()) {
-    // The store may have given a wrong answer once, which the cache has kept since. A check of a
-    // percentage would read other containers the second time.
+    // The cache may have kept a wrong answer that the store gave only once. A check of a percentage
+    // would read different containers the second time.
     bucket_->drop_cached();
     if (report.finished && options.percent == 100) {
       VARVE_TRY_ASSIGN(report, run());
     }
   }
-  // With an older catalog, newer files seem unknown, and files that are gone seem lost. The reason
-  // comes first.
+  // With an older catalog, newer files seem unknown, and removed files seem lost. The reason comes
+  // first.
   const auto age = refuse_older_catalog();
   if (!age && age.error().code() == ErrorCode::kCorrupt) {
     report.damages.insert(report.damages.begin(), {paths_.catalog(), age.error().message(), {}});
@@ -386,7 +386,7 @@ Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
   maintain::LostChunks lost;
   VARVE_TRY_ASSIGN(auto report, maintain::scrub(codecs_, catalog_, *files_, paths_.root(), options,
                                                 progress, check_helpers(), lost));
-  // A pass that ends has compared everything, perhaps in several runs.
+  // A finished pass has compared all data, perhaps in several runs.
   maintain::CheckEnd end{.reached = CheckDepth::kChunks,
                          .damages = report.damages_before + report.check.damages.size()};
   if (report.check.finished) end.whole = CheckDepth::kChunks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects the rooms of one repository. No other place builds their objects.
+// Connects the rooms of a repository. No other place builds the rooms' objects.
 #pragma once
 
 #include <atomic>
@@ -64,9 +64,9 @@ namespace varve::repo {
 
 class DiskCosts;
 
-/// Implements Repository: the path, the lock, the catalog, the list of series, and the thread that
-/// arranges them. Thread-safe. Lock order: arrange_mutex_ and mutex_ are innermost; no series is
-/// called with either of them held.
+/// Implements Repository: the path, the lock, the catalog, the list of series, and the arranging
+/// thread. Thread-safe. Lock order: arrange_mutex_ and mutex_ are innermost; no series is called
+/// with either mutex held.
 class RepositoryImpl final : public Repository, public ReadsOnce {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
@@ -126,8 +126,8 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
     if (bucket_) bucket_->will_read_once();
   }
 
-  /// Brings an attached folder to newer heads every `interval`, unless its disk is read-only. Does
-  /// nothing for other repositories.
+  /// Brings an attached folder to newer heads every `interval`, unless the disk is read-only. Does
+  /// nothing for repositories that are not attached.
   [[nodiscard]] Result<void> follow(std::chrono::milliseconds interval);
   /// As varve::is_fenced().
   [[nodiscard]] bool is_fenced() const { return bucket_ && bucket_->is_fenced(); }
@@ -135,19 +135,19 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   void end_store_reads() {
     if (bucket_) bucket_->end_reads();
   }
-  /// Returns the lease that the folder has seen last, as varve::store_lease().
+  /// Returns the lease last seen by the folder, as varve::store_lease().
   [[nodiscard]] Result<std::optional<StoreLease>> store_lease();
 
-  // Key slots of an encrypted repository. repository_keys.cc. For one thread, but adopt_keys().
+  // Key slots of an encrypted repository. repository_keys.cc. For one thread, except adopt_keys().
   [[nodiscard]] bool is_encrypted() const { return codecs_.keys() != nullptr; }
   [[nodiscard]] EncryptionInfo key_slots() const;
   /// Changes the key slots with `change`, unless it fails.
   [[nodiscard]] Result<void> change_key_slots(const KeyLinesChange& change);
-  /// Returns a slot that a key opens.
+  /// Returns a slot sealed under a key.
   [[nodiscard]] Result<crypto::KeySlot> seal_key_slot(const NewKey& key, std::uint32_t number);
 
  private:
-  /// Returns whether this folder only reads a repository that another folder writes.
+  /// Returns whether the folder only reads the repository, and another folder writes.
   [[nodiscard]] bool is_attached() const { return bucket_ && bucket_->reads_only(); }
   RepositoryImpl(std::string path, const OpenOptions& options, std::unique_ptr<BucketSide> bucket,
                  format::Superblock superblock, std::shared_ptr<const crypto::KeyRing> keys,
@@ -155,137 +155,138 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
                  meta::Env catalog);
   /// How an opening learns of the newest head of an attached folder.
   struct Looking {
-    bool is_wanted = false;  ///< To look while the folder is opened as it is.
+    bool is_wanted = false;  ///< To look while the folder is opened in its present state.
     bool is_begun = false;   ///< Set by the opening: end_look() is to be called.
-    std::optional<BucketSide::NewerHead> newer{};  ///< What an earlier look has found.
+    std::optional<BucketSide::NewerHead> newer{};  ///< The result of an earlier look.
   };
   // repository_open.cc.
   [[nodiscard]] static Result<std::unique_ptr<RepositoryImpl>> open_folder_at(
       const std::string& path, const OpenOptions& options, const BucketHooks& hooks,
       Looking& looking);
-  /// As open_folder_at(). Gives the catalog another key first if its key is half used.
+  /// As open_folder_at(). First gives the catalog a new key if the present key is half used.
   [[nodiscard]] static Result<std::unique_ptr<RepositoryImpl>> open_with_room(
       const std::string& path, const OpenOptions& options, const BucketHooks& hooks,
       Looking& looking);
   [[nodiscard]] Result<void> start();
   /// Reads the note of the last writer (docs/ORDERING.md O37).
   [[nodiscard]] Result<void> read_note();
-  /// Refuses key slots that are older than the catalog, and completes what a crash left of a
-  /// change.
+  /// Refuses key slots older than the catalog, and completes a change interrupted by a crash.
   [[nodiscard]] Result<void> check_key_counter();
   /// Notes the counter of the key slots in the catalog.
   [[nodiscard]] Result<void> note_key_counter();
   // The sequence number. repository_sequence.cc.
-  /// Adds one to the sequence number of an encrypted repository in each commit that counts.
+  /// Increments the sequence number of an encrypted repository in each counting commit.
   void count_changes();
-  /// Errors: kCorrupt for a repository that is older than this machine remembers, unless the
-  /// options accept it; kInvalid if the memory is damaged.
+  /// Errors: kCorrupt for a repository older than the local machine's memory, unless the options
+  /// accept an older repository; kInvalid if the memory is damaged.
   [[nodiscard]] Result<void> compare_with_memory();
-  /// Refuses a plain repository that this machine remembers as encrypted. Errors: kWrongKey.
+  /// Refuses a plain repository remembered as encrypted by the local machine. Errors: kWrongKey.
   [[nodiscard]] Result<void> refuse_plain_instead_of_encrypted() const;
-  /// Remembers a sequence number that the labels have: at once, or, in a folder that replicates,
-  /// once the object store has it.
+  /// Remembers a sequence number of the labels: at once, or, in a replicating folder, once the
+  /// object store has the number.
   void remember(std::uint64_t sequence);
-  /// Remembers the present sequence number. The labels have it, or no writer has it open here.
+  /// Remembers the present sequence number. The labels have the number, or no local writer has the
+  /// repository open.
   void remember_present();
-  /// Refuses a catalog that is older than the rest of the repository.
+  /// Refuses a catalog older than the rest of the repository.
   [[nodiscard]] Result<void> check_catalog_age();
   /// Errors: kCorrupt if the catalog is older than the labels.
   [[nodiscard]] Result<void> refuse_older_catalog();
   /// Logs a warning if the catalog is older than the labels.
   void warn_of_older_catalog();
   [[nodiscard]] bool complete_names();
-  /// Completes the files beside the catalog that the last writer may have left behind, unless it
-  /// noted that it left none.
+  /// Completes the last writer's unfinished files beside the catalog, unless the last writer noted
+  /// that no work was left.
   [[nodiscard]] Result<void> settle_at_opening();
-  /// Returns whether the note on disk says that the last writer left nothing behind.
+  /// Returns whether the note on disk says that the last writer left no work.
   [[nodiscard]] bool has_settled_note();
-  /// Notes that nothing is left behind, unless something is. Logs errors.
+  /// Notes that no work is left, if true. Logs errors.
   void settle_at_close();
   /// Ends the work of close() before the catalog is compacted.
   [[nodiscard]] Result<void> end_work();
-  /// Returns whether the catalog's key has sealed half as many texts as it may.
+  /// Returns whether the catalog's key has sealed half of the texts allowed for a key.
   [[nodiscard]] Result<bool> has_used_key();
-  /// Ends the work, and gives the catalog another key. Logs why if that was not possible. The
-  /// repository cannot be used afterwards. Errors: those of end_work() and end_replication().
+  /// Ends the work, and gives the catalog a new key. Logs the reason on failure. The repository
+  /// cannot be used afterwards. Errors: as for end_work() and end_replication().
   [[nodiscard]] Result<void> renew_key();
-  /// Ends the uploads to the object store, and waits for them if wanted.
+  /// Ends the uploads to the object store, and waits for the end if StoreUse::waits.
   [[nodiscard]] Result<void> end_replication();
   /// Returns the segment store in a folder of the repository.
   [[nodiscard]] std::unique_ptr<store::SegmentStore> segments(const std::string& directory);
 
   [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
-  /// Returns the pool. The first call opens it.
+  /// Returns the pool. The first call opens the pool.
   [[nodiscard]] Result<series::Pool*> pool();
-  /// Returns the pool if it is open; else null.
+  /// Returns the pool if open; else null.
   [[nodiscard]] series::Pool* opened_pool();
-  /// Returns a function that asks a series to verify its index.
+  /// Returns the callbacks of a check for indexes, open versions and caches.
   [[nodiscard]] maintain::CheckHelpers check_helpers();
-  /// Returns the series that were used since the opening.
+  /// Returns the series used since the opening.
   [[nodiscard]] std::vector<series::Series*> used_series();
 
-  /// Changes the quarantine, as maintain::change_quarantine(), here and in what is open. Returns
-  /// the number of chunks that it added or took out.
+  /// Changes the quarantine, as maintain::change_quarantine(), in the catalog and in open series.
+  /// Returns the number of chunks added or released.
   [[nodiscard]] Result<std::uint64_t> quarantine(const maintain::LostChunks& lost,
                                                  const maintain::LostChunks& sound);
   /// As settle_quarantine(), if the record of checks names chunks. Logs errors.
   void settle_quarantine_at_opening();
-  /// Quarantines what a check found damaged, or leaves it to the next writer. With `is_recorded`,
-  /// records the result of the check.
+  /// Quarantines chunks found damaged by a check, or leaves the chunks to the next writer. With
+  /// `is_recorded`, records the result of the check.
   void keep_damage(const maintain::LostChunks& lost, maintain::CheckEnd end, bool is_recorded,
                    CheckReport& report);
-  /// Returns the chunks that the versions of a series cannot read, with aliases.
+  /// Returns the chunks, with aliases, that are unreadable for the versions of a series.
   [[nodiscard]] Result<base::IdRuns> lost_chunks(SeriesId series);
 
   // Settings of series. repository_settings.cc.
-  /// Returns the settings of new series that were chosen when the repository was created.
+  /// Returns the settings of new series chosen at the creation of the repository.
   [[nodiscard]] SeriesSettings initial_series_settings() const;
-  /// Adds the feature that the settings need to the superblock. The caller has begun a transaction.
+  /// Adds the feature needed by the settings to the superblock. The caller has begun a transaction.
   [[nodiscard]] Result<void> require_feature_for(const SeriesSettings& settings);
-  /// Adds the feature `pool-aliases` to the superblock and its copies in the labels.
+  /// Adds the feature `pool-aliases` to the superblock and to the copies in the labels.
   [[nodiscard]] Result<void> require_aliases();
-  /// Adds the feature that the present series need to the superblock. Logs errors.
+  /// Adds the features needed by the present series to the superblock. Logs errors.
   void complete_superblock(const std::vector<SeriesInfo>& all);
-  /// Writes the labels of a series whose record has changed, and all if the superblock has.
+  /// Writes the labels of a series whose record has changed; all labels if the superblock has
+  /// changed.
   void write_labels_after_change(SeriesId id);
   void write_all_labels();
-  /// Asks for a replication in the background, after a change that is no seal and no deletion.
+  /// Requests a replication in the background, after a change other than a seal or a deletion.
   void replicate_soon();
 
   // Arranging. repository_arrange.cc.
   void arrange_soon(SeriesId series);
   /// Arranges after the opening, because an earlier process may have stopped or skipped the work.
   void arrange_what_is_owed();
-  /// Returns the series that may have work left; nullopt if any of them may.
+  /// Returns the series that may have work left; nullopt if any series may.
   [[nodiscard]] std::optional<std::set<SeriesId>> unarranged();
   void arrange_in_background(ArrangeOptions options);
   /// Returns the limit of background arranging in bytes per second; 0 for none.
   [[nodiscard]] std::uint64_t background_rate();
-  /// Takes the next series from those to arrange. Waits for one; nullopt if stopped.
+  /// Takes the next series to arrange. Waits for a series; nullopt if stopped.
   [[nodiscard]] std::optional<SeriesId> next_to_arrange(const std::stop_token& stop);
   /// Arranges a series; `told` says whether a full disk was logged already.
   [[nodiscard]] Result<bool> arrange_next(SeriesId series, const ArrangeOptions& options,
                                           bool& told);
   void stop_arranging();
 
-  // Seals that wait for arranging. repository_backlog.cc.
+  // Seals waiting for arranging. repository_backlog.cc.
   void wait_before_seal(SeriesId series);
   [[nodiscard]] series::ArrangeUrgency arrange_urgency(SeriesId series);
   /// Returns whether a series has more work left for arranging than a seal may add to.
   [[nodiscard]] bool is_far_behind(SeriesId series);
-  /// Notes that arranging begins. Returns the number of requests that it covers.
+  /// Notes that arranging begins. Returns the number of covered requests.
   [[nodiscard]] std::uint64_t begin_arranging(SeriesId series);
   enum class ArrangingEnd : std::uint8_t { kFinished, kStopped, kFailed };
   void end_arranging(SeriesId series, std::uint64_t covered, ArrangingEnd end);
-  /// Returns whether a series has work that waits for more versions.
+  /// Returns whether a series has work waiting for more versions.
   [[nodiscard]] bool leaves_work(SeriesId series) { return evicted_ && evicted_->waits(series); }
 
-  // Enough for a restore that reads many segments at once, and far from the usual hard limits.
+  // Enough for a restore with many segments open at once, and far from the usual hard limits.
   static constexpr std::size_t kOpenFilesMax = 512;
   static constexpr std::size_t kOpenFilesMin = 16;
   static constexpr std::size_t kOpenFilesShare = 8;  // Of the descriptors.
   static constexpr std::size_t kCheckpointThreadsMax = 8;
-  // The overlays that are open though no thread uses them.
+  // Limits of open but unused overlays.
   static constexpr std::size_t kOverlaysMax = 64;
   static constexpr std::size_t kOverlaysMin = 2;
   static constexpr std::size_t kOverlaysShare = 64;
@@ -303,7 +304,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   ClientMemory memory_;
   std::atomic<std::uint64_t> labelled_ = 0;  // The number to remember with the next head.
   const std::unique_ptr<io::FileLock> lock_;
-  bool may_follow_ = false;  // The folder is attached, and its catalog open for writing.
+  bool may_follow_ = false;  // The folder is attached, with the catalog open for writing.
   std::atomic<bool> catalog_replaced_ = false;      // The open catalog may have no name any more.
   SettledMark settled_{*files_, paths_.settled()};  // Outlives the catalog.
   meta::Env catalog_;
@@ -324,18 +325,18 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   std::unique_ptr<EvictedArranging> evicted_;  // Null where all data is on the disk.
 
   std::mutex keys_mutex_;     // Held by a change of the key slots.
-  std::mutex damage_mutex_;   // Held while chunks that the record of checks names are read again.
+  std::mutex damage_mutex_;   // Held while chunks in the record of checks are read again.
   std::mutex arrange_mutex_;  // Guards the members up to arranger_.
   std::condition_variable_any arrange_wake_;
   std::set<SeriesId> to_arrange_;
-  std::set<SeriesId> unarranged_;  // Series that may have work left.
+  std::set<SeriesId> unarranged_;  // Series with possible work.
   bool any_unarranged_ = true;     // Any series may have work left.
-  /// The arranging of a series that was asked for and is not finished.
+  /// The requested and unfinished arranging of a series.
   struct Backlog {
-    std::uint64_t requests = 0;    // Seals, deletions and openings that asked for arranging.
-    std::uint64_t covered = 0;     // Of these, the ones before the last finished arranging began.
-    std::uint64_t waited_for = 0;  // Of these, the ones before the last seal that waited.
-    std::uint32_t waiting = 0;     // Seals that wait now.
+    std::uint64_t requests = 0;    // Requests for arranging: by seals, deletions and openings.
+    std::uint64_t covered = 0;     // Requests before the start of the last finished arranging.
+    std::uint64_t waited_for = 0;  // Requests before the last waiting seal.
+    std::uint32_t waiting = 0;     // Seals waiting now.
     bool failed = false;           // The last arranging failed: no seal waits.
   };
   std::map<SeriesId, Backlog> backlogs_;
@@ -351,11 +352,11 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   std::map<SeriesId, std::unique_ptr<series::Series>> series_;
   std::map<SeriesId, std::shared_ptr<BesideFiles>> beside_;
   std::string catalog_id_;                         // Set by start().
-  bool accepted_older_ = false;                    // The user accepted this older state.
+  bool accepted_older_ = false;                    // The user accepted the older state.
   bool was_settled_ = false;                       // The last writer left nothing behind.
   std::atomic<bool> left_behind_ = true;           // The next opening has something to complete.
-  std::atomic<bool> labels_lack_feature_ = false;  // Their copies of the superblock are older.
-  std::string seen_path_;          // present_path() as it was last logged; empty at first.
+  std::atomic<bool> labels_lack_feature_ = false;  // The labels' superblock is older.
+  std::string seen_path_;          // The last logged present_path(); empty at first.
   std::uint32_t next_series_ = 1;  // Ids are not reused, because removed series stay in series_.
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repairs the objects of a repository in an object store from the folder that writes.
+// Repairs the objects of a repository in an object store from the writer's folder.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace varve::repo {
 
-/// Adds to the plan `inner` the objects of the newest state that the store lacks, or has with other
-/// bytes, and that the folder can upload again. Returns `inner` if there are none, if the folder is
+/// Adds to the plan `inner` the missing and changed objects of the newest state, as far as the
+/// folder can upload the objects again. Returns `inner` without such objects, if the folder is
 /// fenced, or, with a warning, if the store does not answer.
-/// Executing puts the newest head and `varve.repo` back, and notes what the next replication
-/// uploads (docs/decisions/119). Errors: those of reading the folder.
+/// Executing puts the newest head and `varve.repo` back, and notes the uploads for the next
+/// replication (docs/decisions/119). Errors: as for reading the folder.
 [[nodiscard]] Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
                                                                 const std::string& folder,
                                                                 const OpenOptions& options,
