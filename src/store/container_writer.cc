@@ -17,9 +17,9 @@ constexpr std::size_t kHeaderBufferBytes = 1U << 20;
 // Leaves room in a container for the header of a frame of tiny chunks: 144 KiB.
 constexpr std::size_t kFrameChunksMax = 4096;
 constexpr std::size_t kBytesPerWake = 1U << 20;
-constexpr std::size_t kSpareBytes = 8U << 20;  // Bytes of frames' buffers that are kept for reuse.
+constexpr std::size_t kSpareBytes = 8U << 20;  // Limit of frame buffers kept for reuse.
 // A frame is the smallest unit of reading. Uncompressed data gains nothing from large frames, and
-// random reads of a few chunks are cheaper with small ones.
+// small frames make random reads of a few chunks cheaper.
 constexpr std::size_t kUncompressedFrameBytes = 32U << 10;
 }  // namespace
 
@@ -45,7 +45,7 @@ ContainerWriter::~ContainerWriter() {
   }
   work_ready_.notify_all();
   if (thread_.joinable()) thread_.join();
-  // After an error, the compressors may still hold frames, and these refer to this writer.
+  // After an error, the compressors may still hold frames, and the frames refer to the writer.
   std::unique_lock lock(mutex_);
   work_ready_.wait(lock, [&] {
     return std::all_of(unwritten_.begin(), unwritten_.end(),
@@ -155,7 +155,7 @@ Result<void> ContainerWriter::flush() {
   work_ready_.notify_all();
   progress_.wait(lock, [&] { return frames_written_ >= target || error_; });
   if (error_) return *error_;
-  if (!running_ && thread_.joinable()) thread_.join();  // It would keep its stack.
+  if (!running_ && thread_.joinable()) thread_.join();  // Frees the ended thread's stack.
   return {};
 }
 
@@ -181,7 +181,7 @@ Result<void> ContainerWriter::sync() {
   const std::lock_guard lock(mutex_);
   for (const auto& synced : segments) {
     const auto it = unsynced_.find(synced.first);
-    if (it->second == synced.second) unsynced_.erase(it);  // Else it has grown since.
+    if (it->second == synced.second) unsynced_.erase(it);  // Else the segment has grown since.
   }
   return {};
 }
@@ -244,7 +244,7 @@ void ContainerWriter::work() {
       continue;
     }
     if (packed_ < unwritten_.size()) {
-      // The writer stops while compressors still work: they hold a reference to it.
+      // The writer stops while compressors still work with a reference to the writer.
       work_ready_.wait(lock, frame_ready);
       continue;
     }
@@ -252,8 +252,8 @@ void ContainerWriter::work() {
   }
 }
 
-/// Divides a frame of a sealed container if it did not compress. A reader of a part of a frame
-/// decrypts all of it, which costs more than the checksum of a plain frame (docs/decisions/103).
+/// Divides an incompressible frame of a sealed container. A reader of a part of a frame decrypts
+/// the whole frame, at a higher cost than the checksum of a plain frame (docs/decisions/103).
 template <typename Handle>
 void ContainerWriter::for_each_stored(const Frame& frame, const Handle& handle) const {
   const std::span<const format::ChunkEntry> chunks = frame.chunks;
@@ -287,7 +287,7 @@ bool ContainerWriter::fits(const Frame& frame) const {
     stored_end += stored.size();
   });
   std::size_t runs = id_runs_;
-  std::set<VersionNumber> added;  // Births that the container does not have.
+  std::set<VersionNumber> added;  // Births new to the container.
   ChunkId expected = header_.chunks.back().id.plus(1);
   for (const auto& chunk : frame.chunks) {
     if (chunk.id != expected) {
@@ -335,8 +335,8 @@ void ContainerWriter::release_raw(Frame& frame) {
   frame.raw = {};
 }
 
-// Tries until it works. Returns with an unwritten container only when stopping in the error state:
-// data that was never synced is then lost, as after a crash.
+// Tries until the write succeeds. Returns with an unwritten container only when stopping in the
+// error state: unsynced data is then lost, as after a crash.
 void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
   while (true) {
     lock.unlock();
@@ -380,8 +380,8 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
   while (!file_) {
     segment_ = options_.numbers->take_segment();
     if (options_.volume) segment_ = as_volume(segment_);
-    auto created = store_.create(segment_);  // Empties a file that no record names.
-    // A folder of this name is not Varve's, so the file takes the next number.
+    auto created = store_.create(segment_);  // Empties a file named by no record.
+    // A folder with the segment's name is not Varve's, so the file takes the next number.
     if (!created && created.error().code() == ErrorCode::kIsDirectory) continue;
     {
       const std::lock_guard lock(mutex_);
