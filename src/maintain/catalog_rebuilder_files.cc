@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rebuilds the records of files and containers, and drops unreachable objects.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

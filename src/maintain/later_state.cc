@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "maintain/later_state.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
