@@ -10,7 +10,7 @@
 namespace varve::catalog {
 
 /// The key of the record among the settings: the number of changes of an encrypted repository that
-/// a user would miss. An older state of the repository has a lower number (docs/decisions/85).
+/// a user would miss. An older state of the repository has a lower number (docs/decisions/085).
 inline constexpr std::string_view kSequenceSetting = "sequence";
 
 /// Returns the number, or 0 if there is none. Errors: kCorrupt.

@@ -62,8 +62,8 @@ struct TleStreamState {
 /// Maps tags to ids for a fixed number of entries. Each entry belongs to the stream of its last
 /// use. A full cache draws a stream with a probability proportional to entries / max(1, TLI), and
 /// drops the stream's least recently used entry. (The paper draws without the number of entries:
-/// docs/decisions/65.) New entries are not admitted for a stream with a much lower TLI than another
-/// stream.
+/// docs/decisions/065.) New entries are not admitted for a stream with a much lower TLI than
+/// another stream.
 ///
 /// An *estimation interval* is a number of arrivals: the entries of the cache times 1 - d, at least
 /// 0.1 and at most 0.9, where d is the share of found arrivals. Not thread-safe.

@@ -2,7 +2,7 @@
 // Keyed chunkers: chunkers with a table derived from the repository's key. FORMAT §14.5.
 //
 // The tables are a second line only: a known file and the lengths of its chunks give a table away
-// (decisions/86).
+// (decisions/086).
 #pragma once
 
 #include <memory>

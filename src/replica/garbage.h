@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes objects that no head needs. docs/decisions/95, 96.
+// Removes objects that no head needs. docs/decisions/095, 96.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The snapshot of the newest head's catalog, kept open until the next head. decisions/99.
+// The snapshot of the newest head's catalog, kept open until the next head. decisions/099.
 #pragma once
 
 #include <cstdint>

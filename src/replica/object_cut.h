@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frees the dead end of an object, by a copy inside the store. docs/decisions/95.
+// Frees the dead end of an object, by a copy inside the store. docs/decisions/095.
 #pragma once
 
 #include <cstdint>

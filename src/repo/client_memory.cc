@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file is a line of text: "varve-sequence 1 NUMBER". docs/decisions/85 gives the rules.
+// The file is a line of text: "varve-sequence 1 NUMBER". docs/decisions/085 gives the rules.
 #include "repo/client_memory.h"
 
 #include <fmt/core.h>

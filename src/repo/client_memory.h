@@ -15,7 +15,7 @@
 namespace varve::repo {
 
 /// Remembers the highest sequence number of an encrypted repository seen on the local machine, in a
-/// small file outside of the repository (docs/decisions/85). A separate thread writes the file, so
+/// small file outside of the repository (docs/decisions/085). A separate thread writes the file, so
 /// that a change does not wait for the machine's disk. Thread-safe, also between processes.
 /// Lifetime: the destructor waits as settle() does.
 class ClientMemory {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file `places` is text: lines "PLACE<TAB>FOLDER", the newest first. docs/decisions/97 gives
+// The file `places` is text: lines "PLACE<TAB>FOLDER", the newest first. docs/decisions/097 gives
 // the rules: `places` only proposes folders, and the file `bucket` of a folder decides.
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The key slots of an encrypted repository. docs/decisions/80 gives the order of writes.
+// The key slots of an encrypted repository. docs/decisions/080 gives the order of writes.
 #include <fmt/core.h>
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sequence number of an encrypted repository, and the local machine's memory of the number.
-// docs/decisions/85 gives the order of writes.
+// docs/decisions/085 gives the order of writes.
 #include <fmt/core.h>
 
 #include "base/log.h"
@@ -68,7 +68,7 @@ Result<void> RepositoryImpl::compare_with_memory() {
 
 // Another folder may take over without the unreplicated changes. The state in the store must not
 // look older than the machine's memory, so only replicated numbers are remembered
-// (docs/decisions/85).
+// (docs/decisions/085).
 void RepositoryImpl::remember(std::uint64_t sequence) {
   if (!bucket_ || bucket_->reads_only()) return memory_.remember(sequence);
   auto known = labelled_.load();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of series: at the creation, and later changes. docs/decisions/57 gives the order of
+// The settings of series: at the creation, and later changes. docs/decisions/057 gives the order of
 // writes.
 #include <fmt/core.h>
 
@@ -70,7 +70,7 @@ Result<void> RepositoryImpl::require_feature_for(const SeriesSettings& settings)
 }
 
 // As for `pool`, the name of the feature is on disk before any record needs the feature
-// (decisions/57).
+// (decisions/057).
 Result<void> RepositoryImpl::require_aliases() {
   if (superblock_.needs_aliases()) return {};
   VARVE_TRY(catalog_.prepare_write());

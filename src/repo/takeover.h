@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes an attached folder the writer's folder. docs/decisions/94-takeover.md.
+// Makes an attached folder the writer's folder. docs/decisions/094-takeover.md.
 #pragma once
 
 #include <memory>

@@ -29,11 +29,11 @@ struct SliceBytes {
 /// Reads stored bytes of sealed containers in windows of one size.
 ///
 /// A request for a slice would reveal the frame boundaries to the storage, and so the compression
-/// of each piece of a file: an observer recognises a known file by the compression (decisions/86).
+/// of each piece of a file: an observer recognises a known file by the compression (decisions/086).
 /// Requests for windows reveal only the parts of a container that were read. The last windows are
 /// cached, so that the next slice does not read them again.
 ///
-/// A request reads one window or several (decisions/79, 103):
+/// A request reads one window or several (decisions/079, 103):
 /// - all windows of an aligned block, if the reader will need three quarters of the block;
 /// - the windows that a reader needs after a jump, if the windows are consecutive;
 /// - otherwise half as many as were read one after the other up to there.

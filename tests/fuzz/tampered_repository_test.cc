@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr unsigned kJudgeSecondsMax = 300;  // Limit for a busy machine.
 constexpr long kMemoryKibMax = 512L << 10;
 
-// Returns whether a check need not see a change (docs/decisions/88-tampering.md). Everything was
+// Returns whether a check need not see a change (docs/decisions/088-tampering.md). Everything was
 // read as before, or as of an earlier moment.
 bool may_be_unseen(std::string_view kind, const Tampering& done, int outcome) {
   const auto is_of = [&](std::initializer_list<std::string_view> classes) {

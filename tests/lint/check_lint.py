@@ -46,8 +46,8 @@ CITATIONS = [("// O3: data first.\n", False), ("// O4.\n", True), ("gcc -O9\n", 
 # (text of docs/A.md, is it a problem) where docs/B.md and src/a/b.h exist
 LINKS = [("[B](B.md#part) and `a/b.h`\n", False), ("[C](C.md)\n", True), ("See `a/c.h`.\n", True),
          ("[web](https://example.org/a)\n", False)]
-# (names of the pages of decisions, is it a problem) where the index lists 1-a.md
-INDEXES = [(["1-a.md"], False), (["1-a.md", "2-b.md"], True)]
+# (names of the pages of decisions, is it a problem) where the index lists 001-a.md
+INDEXES = [(["001-a.md"], False), (["001-a.md", "002-b.md"], True), (["1-a.md"], True)]
 # (text of a source, is it a problem)
 PROSE = [("// Returns the size of the file, in bytes.\n" * 6, False),
          ("// Returns what it is that this one has.\n" * 6, True),
@@ -156,7 +156,7 @@ def main():
               for path, text, wrong in HIDDEN]
     cases += [(text, [1] * check_prose.is_problem(text), wrong) for text, wrong in PROSE]
     cases += [(str(rules), list(check_text.order_problems(rules)), wrong) for rules, wrong in ORDERS]
-    cases += [(str(pages), list(check_text.index_problems(pages, "| 1 | [A](1-a.md) |\n")), wrong)
+    cases += [(str(pages), list(check_text.index_problems(pages, "| 1 | [A](001-a.md) [A](1-a.md) |\n")), wrong)
               for pages, wrong in INDEXES]
     cases += [(str(texts), list(check_headers.twin_problems(texts)), wrong)
               for texts, wrong in TREES]

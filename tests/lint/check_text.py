@@ -110,8 +110,10 @@ def order_problems(rules):
 
 
 def index_problems(pages, index):
-    """Decisions that their index does not list. `pages`: names of the pages."""
+    """Decisions whose index does not list them, or whose number has not three digits. `pages`: names of the pages."""
     for page in pages:
+        if not re.match(r"[0-9]{3}-", page):
+            yield f"{DECISIONS}{page}: a number has three digits"
         if f"]({page})" not in index:
             yield f"{DECISIONS}{page}: {DECISIONS}README.md does not list it"
 
