@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells the files of two histories of a repository apart while its catalog is rebuilt.
+// Separates the files of two histories of a repository while the catalog is rebuilt.
 #pragma once
 
 #include <map>
@@ -19,36 +19,37 @@
 
 namespace varve::maintain {
 
-/// The births of one store. An older state of a repository that was written to, and an interrupted
-/// copy of another state over it, give a folder with files of both. They name different chunks by
-/// the same ids, so a version may only be used with the containers of its own history. Of each
-/// birth, the containers with most raw bytes count, of those whose mark a manifest names. Not
+/// The births of one store. A folder can have files of two histories: after writes to an older
+/// state of a repository, or after an interrupted copy of another state over the repository. The
+/// two histories give the same ids to different chunks, so a version may only use the containers of
+/// its own history. For each birth, the mark with the most raw bytes in containers counts: among
+/// the marks named by manifests, or among all marks if no manifest names the birth. Not
 /// thread-safe.
 class StoreBirths {
  public:
-  /// Notes the births that a manifest names, before choose().
+  /// Notes births named by a manifest. Called before choose().
   void note(const format::Births& births);
-  /// Takes the containers out of `scan` that have another mark than the one which counts, or the
-  /// runs of such births. Returns a text for each birth that has such chunks, but not for those
-  /// that only a search found: it also finds parts of stored files.
+  /// Removes from `scan` the runs whose mark is not the chosen mark of the birth, and containers
+  /// without any remaining run. Returns a text for each birth with removed runs. Runs found only by
+  /// a search are not reported, because a search also finds parts of stored files.
   [[nodiscard]] std::vector<std::string> choose(ContainerScan& scan);
 
-  /// Returns how the births of a version differ from those of the containers; "" if they do not, as
-  /// far as the marks tell.
+  /// Returns the difference between the births of a version and the births of the containers; "" if
+  /// the marks show no difference.
   [[nodiscard]] std::string fault_of(const format::Births& births) const;
-  /// Adds the births that a version names, which has no fault. The records of the versions that
-  /// stored the chunks take precedence.
+  /// Adds the births named by a version without a fault. The records of the versions that stored
+  /// the chunks take precedence.
   void add(const format::Births& births, SeriesId series, VersionNumber version);
-  /// Notes that the containers have other chunks than a birth with this digest.
+  /// Notes that the containers have chunks with another digest than this birth.
   void reject(VersionNumber number, const format::Birth& birth) { rejected_[number] = birth; }
-  /// Returns whether an alias between these chunks, from a file that names `births`, is one of this
-  /// history, as far as the marks tell.
+  /// Returns whether an alias between chunks of `birth`, from a file that names `births`, belongs
+  /// to the chosen history, as far as the marks tell.
   [[nodiscard]] bool may_be(const format::Births& births, VersionNumber birth) const;
   /// Stores the records of the births of a store, and commits.
   [[nodiscard]] Result<void> put(const meta::Env& catalog, StoreId store) const;
 
  private:
-  /// Returns the mark of a birth; null if nothing tells it.
+  /// Returns the mark of a birth; null if unknown.
   [[nodiscard]] const format::BirthMark* mark_of(VersionNumber birth) const;
 
   std::map<VersionNumber, std::set<format::BirthMark>> noted_;
@@ -65,12 +66,12 @@ struct FoundRun {
 
   [[nodiscard]] const catalog::LocationRecord& place() const { return found->runs[index]; }
 };
-/// The runs of all containers of a store, by the birth of their chunks.
+/// The runs of all containers of a store, by birth.
 using RunsByBirth = std::map<VersionNumber, std::vector<FoundRun>>;
 /// Lifetime: the scan outlives the runs, and does not change meanwhile.
 [[nodiscard]] RunsByBirth runs_by_birth(const ContainerScan& scan);
 
-/// A store with the runs of its containers and its births.
+/// A store with the runs of the store's containers and the store's births.
 /// Lifetime: the referents outlive the users of the object.
 struct ScannedStore {
   store::SegmentStore& store;
@@ -79,18 +80,18 @@ struct ScannedStore {
   StoreBirths& births;
 };
 
-/// A sealed version by its manifest.
+/// The births of a sealed version, read from the manifest.
 struct VersionBirths {
   SeriesId series{};
   VersionNumber number{};
   format::Births births{};
-  base::IdRuns chunks{};  ///< Those to which it refers.
+  base::IdRuns chunks{};  ///< Chunks referred to by the version.
 };
 
-/// Compares the births of a version with the containers: their marks, and the digests of those
-/// births whose chunks the version stored itself. A digest stays open if a chunk has no container
-/// or only one that cannot be read. Returns how they differ, or adds the births to the stores'
-/// and returns "". Call it for older versions first.
+/// Compares the births of a version with the containers: the marks, and the digests of the births
+/// whose chunks the version stored itself. A digest is not compared if a chunk has no container or
+/// only an unreadable container. Returns a text about the difference; otherwise adds the births to
+/// the births of the stores and returns "". The caller passes older versions first.
 [[nodiscard]] Result<std::string> check_births(const format::ContainerKeys* keys,
                                                const VersionBirths& version,
                                                const ScannedStore& own, const ScannedStore& pool);

@@ -30,26 +30,26 @@ struct RebuildReport {
   std::uint64_t versions = 0;  ///< Restored sealed versions.
   std::uint64_t containers = 0;
   std::uint64_t bytes_read = 0;
-  /// Things that could not be restored, or not to their former state.
+  /// Lost data, and data restored to another state than the former state.
   std::vector<std::string> problems;
-  /// Other things that the user should know.
+  /// Further notes for the user.
   std::vector<std::string> notes;
-  /// Manifests of versions that were left out. The caller puts them away: otherwise the next writer
-  /// removes them.
+  /// Manifests of versions that were left out. The caller must put the files away: otherwise the
+  /// next writer removes them.
   std::vector<std::string> left_out;
-  /// Series whose labels list versions of another history. The caller keeps a copy of them.
+  /// Series whose labels list versions of another history. The caller keeps a copy of the labels.
   std::set<SeriesId> other_labels;
 };
 
 /// The caller's choices about files that may not belong to the repository.
 struct RebuildChoices {
-  /// Takes or leaves containers that only a search finds; nullopt: run() fails if there are any.
+  /// Takes or leaves containers found only by a search; nullopt: run() fails if there are any.
   std::optional<FoundBySearch> found{};
-  /// True to leave out what does not belong to the history of most data; false: run() fails if
-  /// there is such a thing.
+  /// True to leave out data that does not belong to the history of most data; false: run() fails if
+  /// the folder has data of another history.
   bool skip_mixed = false;
-  /// Versions of the catalog in place, if it can be read. A sealed one whose data is whole stays,
-  /// also where the labels do not list it.
+  /// Versions of the catalog in place, if readable. A sealed version with all its data stays, even
+  /// if the labels do not list the version.
   std::vector<ListedVersion> listed{};
 };
 
@@ -64,27 +64,28 @@ class CatalogRebuilder {
                    const RebuildChoices& choices,
                    std::function<void(std::uint64_t bytes)> progress);
 
-  /// Rebuilds the catalog. It is complete and on disk when the call returns.
+  /// Rebuilds the catalog. When the call returns, the catalog is complete and on disk.
   /// Errors: kInvalid if the caller has to choose (RebuildChoices).
   [[nodiscard]] Result<RebuildReport> run();
 
-  /// Returns the labels that match the new catalog. The caller must write them, in this order,
-  /// before it moves the new catalog into place. `superblock`: the text of varve.repo.
+  /// Returns the labels that match the new catalog. The caller must write the labels, in the
+  /// returned order, before moving the new catalog into place. `superblock`: the text of
+  /// varve.repo.
   [[nodiscard]] Result<std::vector<std::pair<SeriesId, std::string>>> labels(
       const std::string& superblock) const;
 
  private:
-  /// The records collected for a version before they are stored.
+  /// The records of a version, collected before they are stored.
   struct Version {
     std::optional<catalog::VersionRecord> record;
     std::optional<std::string> retention;
     std::optional<std::string> chunks;
     std::optional<std::string> links;
-    std::optional<format::Births> births;  ///< Those that the manifest names.
-    bool damaged = false;                  ///< Its manifest is damaged or missing.
-    bool labelled = false;                 ///< The labels list it.
-    bool is_kept = false;                  ///< The labels do not list it, but it is whole.
-    /// The manifest's record, if it is of another seal than the labels list.
+    std::optional<format::Births> births;  ///< Births named by the manifest.
+    bool damaged = false;                  ///< The manifest is damaged or missing.
+    bool labelled = false;                 ///< The labels list the version.
+    bool is_kept = false;                  ///< Not in the labels, but whole.
+    /// The manifest's record, if the manifest is of another seal than the labels.
     std::optional<catalog::VersionRecord> of_other_seal;
   };
 
@@ -97,7 +98,7 @@ class CatalogRebuilder {
   /// Takes the sequence numbers of the series from labels.
   void note_sequences(SeriesId series, const Labels& labels);
   /// Reports the series that are missing or older than the newest labels say, and stores the
-  /// numbers that the new catalog needs.
+  /// sequence numbers needed by the new catalog.
   [[nodiscard]] Result<void> put_series_sequences();
   /// Takes over a setting of labels.
   [[nodiscard]] Result<void> merge_setting(meta::WriteTxn& txn, std::string_view key,
@@ -105,52 +106,54 @@ class CatalogRebuilder {
   void note_replaced(const Labels& labels);
   [[nodiscard]] Result<void> put_replaced();
   void report_lost_lock(VersionNumber number, const Version& version);
-  /// Notes that a version with a manifest counts as deleted, because the labels do not list it.
+  /// Notes that a version with a manifest counts as deleted, because the labels do not list the
+  /// version.
   void note_deleted(VersionNumber number, const Version& version);
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
-  /// Takes over the locks of the catalog in place, where these are the later ones.
+  /// Takes over the later locks of the catalog in place.
   void keep_locks(SeriesId series);
-  /// Marks the versions to keep that the labels do not list.
+  /// Marks the versions to keep although the labels do not list the versions.
   [[nodiscard]] Result<void> keep_whole_versions(SeriesId series, const ContainerScan& scan);
   /// Returns whether the folder has the tree and all chunks of a version. `own`: the chunks of the
   /// series' containers.
   [[nodiscard]] Result<bool> is_whole(SeriesId series, const Version& version,
                                       const base::IdRuns& own);
-  /// Returns the chunks that the pool has, under their own ids or as aliases.
+  /// Returns the chunks of the pool, stored under their own ids or as aliases.
   [[nodiscard]] Result<base::IdRuns> chunks_of_pool();
-  /// Returns how a version differs from the history of most data; "" if it does not. Its manifest
-  /// prevails over labels of another seal, if its births are those of the containers.
+  /// Returns the difference between a version and the history of most data; "" if there is none.
+  /// The manifest prevails over labels of another seal if the manifest's births agree with the
+  /// containers.
   [[nodiscard]] Result<std::string> history_fault(SeriesId series, VersionNumber number,
                                                   Version& version, const ScannedStore& own,
                                                   const ScannedStore& pool);
-  /// Drops the versions whose chunks are not those of the containers.
+  /// Drops the versions whose chunks differ from the chunks in the containers.
   [[nodiscard]] Result<void> drop_other_history(SeriesId series, const ScannedStore& own);
-  /// Notes that something is left out because it belongs to another history.
-  /// Errors: kInvalid if the caller did not choose that.
+  /// Notes that a file or version is left out because of another history.
+  /// Errors: kInvalid if the caller did not choose RebuildChoices::skip_mixed.
   [[nodiscard]] Result<void> leave_out(const std::string& where, const std::string& fault);
   [[nodiscard]] Result<void> put_versions(SeriesId series);
   [[nodiscard]] Result<void> put_locations(SeriesId series, store::SegmentStore& store,
                                            const ContainerScan& scan);
-  /// Reports the containers whose number another one has. `wanted`: the chunks of all versions.
+  /// Reports the containers with a repeated number. `wanted`: the chunks of all versions.
   void report_repeated(const ContainerScan& scan, const base::IdRuns& wanted);
   [[nodiscard]] Result<void> put_files(SeriesId series, const ContainerScan& scan,
                                        const std::map<ContainerNumber, std::uint64_t>& live_of);
   [[nodiscard]] Result<void> drop_unreachable(SeriesId series);
   [[nodiscard]] Result<void> scan_pool();
-  /// Notes the births of the pool that all manifests name.
+  /// Notes the births of the pool named by any manifest.
   [[nodiscard]] Result<void> note_pool_births();
-  /// Notes what the present series needs of the pool.
+  /// Notes the chunks of the pool needed by the present series.
   void add_to_pool();
   /// Notes the births of the pool in an encoded set of chunks.
   void note_births(std::string_view chunks);
   /// Notes the next birth of the pool from the labels.
   void note_next_birth(std::string_view setting);
-  /// Puts the aliases that the files have, and adds their targets to the wanted chunks.
+  /// Stores the aliases found in the files of aliases, and adds their targets to the wanted chunks.
   [[nodiscard]] Result<void> put_aliases();
   [[nodiscard]] Result<void> put_pool();
   [[nodiscard]] Result<void> put_pool_users();
-  /// Tells the user that a record's name had to be replaced.
+  /// Tells the user about a record's name that had to be replaced.
   template <typename Record>
   void tell_replaced_name(const Record& record);
   void problem(std::string what) { report_.problems.push_back(std::move(what)); }
@@ -177,10 +180,10 @@ class CatalogRebuilder {
     ContainerScan scan;
     RunsByBirth runs;  ///< The runs of the containers in `scan`.
     StoreBirths births;
-    base::IdRuns wanted;  ///< Chunks to which the versions of the series so far refer.
+    base::IdRuns wanted;  ///< Chunks referred to by the versions of the series so far.
     /// False if anything is damaged, or if a version is open: then all containers may be needed.
     bool whole = true;
-    std::optional<VersionNumber> last_birth;  ///< Highest birth that was given, as far as known.
+    std::optional<VersionNumber> last_birth;  ///< Highest birth given, as far as known.
   };
   Pool pool_;
 

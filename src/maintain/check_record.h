@@ -14,8 +14,8 @@
 
 namespace varve::maintain {
 
-/// The most runs of chunks that a record names. Further runs are left out: the next check that runs
-/// after the quarantine of the named ones finds them again.
+/// Limit of the runs of chunks in a record. Further runs are left out: after the quarantine of the
+/// recorded runs, the next check finds the rest.
 inline constexpr std::size_t kRecordedRunsMax = 16384;
 
 /// The content of the file `checked`.
@@ -25,9 +25,9 @@ struct RecordOfChecks {
   bool operator==(const RecordOfChecks&) const = default;
 };
 
-/// Encodes a record as the file `checked` has it (docs/FORMAT.md).
+/// Encodes a record for the file `checked` (docs/FORMAT.md).
 [[nodiscard]] std::string encode_check_record(const RecordOfChecks& record);
-/// Decodes such a text. Returns nullopt for malformed text.
+/// Decodes the text of a record. Returns nullopt for malformed text.
 [[nodiscard]] std::optional<RecordOfChecks> decode_check_record(const std::string& text);
 
 /// Encodes the results of checks as a record without damaged chunks.
@@ -35,23 +35,25 @@ struct RecordOfChecks {
 /// Decodes the results in the text of a record. Returns no results for malformed text.
 [[nodiscard]] std::vector<EarlierCheck> decode_earlier_checks(const std::string& text);
 
-/// Returns the recorded results, by ascending depth. None if the file is missing. If it is damaged,
-/// a check of the structure that ended at 0 and found one damage: the next check replaces it.
+/// Returns the recorded results, by ascending depth; none if the file is missing. For a damaged
+/// file, returns a check of the structure that ended at 0 and found one damage: the next check
+/// replaces the result.
 [[nodiscard]] std::vector<EarlierCheck> read_earlier_checks(io::FileSystem& files,
                                                             const std::string& repository_path);
 
-/// Returns the damaged chunks that the record names. None if the file is missing or damaged.
+/// Returns the damaged chunks in the record; none if the file is missing or damaged.
 [[nodiscard]] LostChunks read_lost_chunks(io::FileSystem& files,
                                           const std::string& repository_path);
-/// Takes chunks out of the record, after a commit that quarantined them. Logs an error of writing:
-/// the next writer then reads these chunks again.
+/// Removes chunks from the record, after a commit that quarantined the chunks. Logs write errors:
+/// the next writer then reads the chunks again.
 void forget_lost_chunks(io::FileSystem& files, const std::string& repository_path,
                         const LostChunks& taken);
 
-/// Records the result of a check: `whole` is the depth to which it compared everything, `reached`
-/// the depth at which it found the damage. Adds `lost` to the damaged chunks that the record names.
-/// A whole check of the data without damage drops these chunks instead. Returns whether the result
-/// is recorded; logs an error of writing: a check may run where it must not write.
+/// Records the result of a check. `whole` is the depth up to which the check compared everything;
+/// `reached` is the depth at which damage was found. Adds `lost` to the damaged chunks in the
+/// record; a whole check of the data without damage drops the recorded chunks instead. Returns
+/// whether the result is recorded. Logs write errors, because a check may run without permission to
+/// write.
 struct CheckEnd {
   CheckDepth whole = CheckDepth::kStructure;
   CheckDepth reached = CheckDepth::kStructure;

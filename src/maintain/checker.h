@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that everything stored can be restored.
+// Checks whether all stored data can be restored.
 #pragma once
 
 #include <functional>
@@ -26,40 +26,40 @@
 namespace varve::maintain {
 
 /// Verifies the index of a series' newest sealed version, which is derived data. If empty, the
-/// check leaves indexes out. Errors: kNotFound if there is none; kCorrupt.
+/// check leaves indexes out. Errors: kNotFound without an index; kCorrupt.
 using VerifyIndex = std::function<Result<void>(SeriesId series, VersionNumber newest)>;
 
 /// The result of reading the staging folder of an open version.
 struct StagedFacts {
   std::vector<std::string> faults;
-  base::IdRuns chunks;  ///< Chunks that its files refer to.
+  base::IdRuns chunks;  ///< Chunks referred to by the version's files.
 };
-/// Reads everything that an open version has in its staging folder. If empty, the check reads only
-/// the pages of overlays.
+/// Reads all data of an open version in the staging folder. If empty, the check reads only the
+/// pages of overlays.
 using ReadStaged = std::function<Result<StagedFacts>(SeriesId series, VersionNumber number)>;
 
-/// The parts of a check that other rooms do.
+/// The parts of a check implemented in other rooms.
 struct CheckHelpers {
-  /// False in an attached folder: the content of open versions is on the machine that writes.
+  /// False in an attached folder: the content of open versions is on the writing machine.
   bool has_open_versions = true;
   VerifyIndex verify_index{};
   ReadStaged read_staged{};
-  /// Finds damaged files of the pool's index and states of source files. If empty, the check leaves
-  /// them out.
+  /// Finds damaged files of the pool's index and damaged states of source files. If empty, the
+  /// check leaves both out.
   std::function<Result<std::vector<DerivedFault>>()> derived_faults{};
-  /// Returns whether labels that differ from the catalog are damage, because the last writer noted
-  /// that they agree, and no writer has begun since. If empty, a writer or a crash may have left
-  /// them.
+  /// Returns whether labels that differ from the catalog are damage: the last writer noted that
+  /// labels and catalog agree, and no writer has begun since. If empty, a difference may come from
+  /// a writer or a crash.
   std::function<bool()> labels_are_complete{};
   bool is_distant = false;  ///< All containers are in an object store: as VerifyPace::is_distant.
-  /// Drops what is kept of an object store's data, so that a second read asks the store. If empty,
-  /// all data is on the disk.
+  /// Drops the cached data of an object store, so that a second read asks the store. If empty, all
+  /// data is on the disk.
   std::function<void()> drop_cached{};
 };
 
-/// Checks a repository. For one use; owns its threads. Works beside a writer: it checks the state
-/// of the catalog at the time it reaches the pool or a series. The pool comes first, because the
-/// versions of all series refer to it.
+/// Checks a repository. For one use; owns its threads. A writer may be active: the check uses the
+/// state of the catalog at the time when the check reaches the pool or a series. The pool comes
+/// first, because the versions of all series refer to the pool.
 class Checker {
  public:
   /// Lifetime: `codecs`, `catalog` and `files` must outlive the checker.
@@ -67,10 +67,11 @@ class Checker {
           std::string repository_path, const CheckOptions& options,
           std::function<void(const CheckProgress&)> progress, CheckHelpers helpers);
 
-  /// Runs the check. Errors: those of the catalog, if it cannot be read at all; kUnavailable; those
-  /// of a process that lacks descriptors or memory, because such a check has no verdict.
+  /// Runs the check. Errors: errors of the catalog, if the catalog cannot be read at all;
+  /// kUnavailable; errors of a process without enough descriptors or memory, because the check then
+  /// has no verdict.
   [[nodiscard]] Result<CheckReport> run();
-  /// Returns the chunks that run() found damaged, and that a second read found damaged, too.
+  /// Returns the chunks found damaged by run() and by a second read.
   [[nodiscard]] LostChunks lost_chunks() const;
   /// Returns the pages and recipes that run() could not read, in no order.
   [[nodiscard]] const std::vector<BrokenObject>& broken_objects() const { return broken_; }
@@ -83,7 +84,7 @@ class Checker {
     std::set<ContainerNumber> checked;  // Numbers of the checked containers.
     std::vector<base::IdRun> found;     // Chunks found in containers at their recorded places.
     base::IdRuns present;               // `found`, after the check of all containers.
-    std::map<VersionNumber, base::IdRuns> staged;  // Chunks that open versions refer to.
+    std::map<VersionNumber, base::IdRuns> staged;  // Chunks referred to by open versions.
   };
 
   [[nodiscard]] Result<void> check_all();
@@ -100,9 +101,9 @@ class Checker {
   [[nodiscard]] Result<void> check_pool_users(const meta::Txn& txn);
   [[nodiscard]] Result<void> check_rewrite_counts(const meta::Txn& txn);
   [[nodiscard]] Result<void> check_pool_births(const meta::Txn& txn);
-  /// Checks the aliases of the pool in the catalog and in their files.
+  /// Checks the aliases of the pool in the catalog and in the files of aliases.
   [[nodiscard]] Result<void> check_aliases();
-  /// Adds the aliases to the chunks of the pool that are present, and to the damaged ones.
+  /// Adds the aliases to the present and to the damaged chunks of the pool.
   [[nodiscard]] Result<void> add_aliases();
   [[nodiscard]] Result<void> check_series(const catalog::SeriesRecord& series);
   [[nodiscard]] Result<void> check_records(Store& store);
@@ -113,14 +114,14 @@ class Checker {
   void check_container(Store& store, const store::SegmentReader& reader,
                        const format::ContainerRecord& record, const ContainerVerdict& verdict,
                        const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of);
-  /// Reads the container again if the verdict shows damaged chunks. Returns those that are lost.
-  /// Adds to the damages from `first` on if the second read was right.
+  /// Reads the container again if the verdict shows damaged chunks. Returns the lost chunks. If the
+  /// second read found no damage, adds a note to the damages from `first` on.
   [[nodiscard]] Result<base::IdRuns> confirm(
       const Store& store, const format::ContainerRecord& record, const ContainerVerdict& verdict,
       const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of, std::size_t first);
   void note_lost(SeriesId owner, const base::IdRuns& chunks);
   void check_beside(SeriesId series, const std::vector<catalog::VersionRecord>& versions);
-  /// Adds notes on names beside versions that have another meaning, or are those of versions.
+  /// Adds notes on names beside versions that have another meaning or belong to versions.
   void note_names_beside(const std::string& path, const format::BesideImage& image,
                          const std::vector<catalog::VersionRecord>& versions);
   void check_manifests(const catalog::SeriesRecord& series,
@@ -139,15 +140,14 @@ class Checker {
                                                const base::IdRuns& chunks);
   /// Reports a damaged name of a series or version that had to be replaced.
   void check_name(const std::string& of, const std::string& fault, const std::string& replacement);
-  /// Adds notes on things in the repository's folder that do not belong to the repository.
+  /// Adds notes on files in the repository's folder that do not belong to the repository.
   void note_strays();
   void check_derived();
   void check_index(const catalog::SeriesRecord& series,
                    const std::vector<catalog::VersionRecord>& versions);
   /// Counts the files that parity covers. With read_data, checks the parity data too.
   [[nodiscard]] Result<void> check_parity(SeriesId owner);
-  /// Waits as long as the rate limit requires for these bytes. Returns false if the check must
-  /// stop.
+  /// Waits as long as the rate limit requires for `bytes`. Returns false if the check must stop.
   [[nodiscard]] bool keep_pace(std::uint64_t bytes) const;
   [[nodiscard]] Result<void> note_fault(const Result<void>& checked);
   /// Reports an error as damage, unless the process lacked resources: see files_.conclusive().

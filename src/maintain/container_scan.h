@@ -17,13 +17,13 @@
 
 namespace varve::maintain {
 
-/// A container found by the scan. Its record counts no chunks as live.
+/// A container found by the scan. The container's record counts no chunks as live.
 struct FoundContainer {
   format::ContainerRecord record;
-  std::vector<catalog::LocationRecord> runs;  ///< Runs of its chunks, in the order of its table.
+  std::vector<catalog::LocationRecord> runs;  ///< Runs of chunks, in the table's order.
   std::vector<std::uint64_t> digests;         ///< Sum of format::chunk_digest() of each run.
   format::BirthMarks marks;                   ///< As in the header.
-  bool by_search = false;  ///< Found behind damage: it may be a part of a stored file.
+  bool by_search = false;  ///< Found behind damage: maybe a part of a stored file.
 };
 
 /// A part of a file without a readable container.
@@ -33,8 +33,9 @@ struct UnreadRange {
   std::uint64_t bytes = 0;
 };
 
-/// The containers that only a search behind damage finds. They may be parts of a stored file, such
-/// as one of another repository, and nothing tells them from the repository's own.
+/// The choice about containers found only by a search behind damage. Such a container may be part
+/// of a stored file, for example of another repository, and cannot be distinguished from the
+/// repository's own containers.
 enum class FoundBySearch : std::uint8_t { kTake, kLeave };
 
 /// A container that is left out, with the path of its file.
@@ -46,28 +47,28 @@ struct RepeatedContainer {
 struct ContainerScan {
   std::vector<FoundContainer> containers;  ///< By file, then by offset.
   std::vector<UnreadRange> unread;
-  /// The containers whose number an earlier one has.
+  /// The containers with the number of an earlier container.
   std::vector<RepeatedContainer> repeated;
-  /// The parts behind damage in which a search found containers, whether they were taken or left.
+  /// The ranges behind damage in which a search found containers, whether taken or left.
   std::vector<UnreadRange> searched;
   std::uint64_t bytes_read = 0;
   /// Greater than the number of every file; without the volume's bit.
   SegmentNumber next_segment{};
 };
 
-/// Reads the headers of all containers. Corrects one wrong byte of a fixed header in memory: it
-/// says where the next container starts, even if the rest of the header is damaged. Behind a worse
-/// one, searches for a header from which containers follow each other up to the end of the file,
-/// and does with them what `found` says. Calls `progress` with the bytes of each scanned file.
+/// Reads the headers of all containers. Corrects one wrong byte of a fixed header in memory: the
+/// fixed header locates the next container, even if the rest of the header is damaged. Behind worse
+/// damage, searches for a header from which containers follow each other up to the end of the file,
+/// and takes or leaves the containers according to `found`. Calls `progress` with the bytes of each
+/// scanned file. `keys` are the keys of the repository's containers, or null.
 /// Errors: kUnsupported for a container of a newer format.
-/// `keys` are those of the repository's containers, or null.
 [[nodiscard]] Result<ContainerScan> scan_containers(
     store::SegmentStore& store, const format::ContainerKeys* keys, StoreId store_id,
     FoundBySearch found, const std::function<void(std::uint64_t bytes)>& progress);
 
-/// Moves the containers whose number an earlier one has to ContainerScan::repeated. A mixture of
-/// two histories may have several of a number, so the caller takes out those of another history
-/// first.
+/// Moves each container with the number of an earlier container to ContainerScan::repeated. A
+/// mixture of two histories may repeat numbers, so the caller first removes the containers of the
+/// other history.
 void drop_repeated_numbers(ContainerScan& scan, const store::SegmentStore& store);
 
 }  // namespace varve::maintain

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a container and verifies every byte by its header.
+// Reads a container and verifies every byte against the header.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,15 @@ enum class VerifyLevel : std::uint8_t {
 struct ContainerVerdict {
   /// Set if a distant store did not answer: the verdict tells nothing then.
   std::optional<Error> unavailable;
-  /// nullopt if the header is unreadable, which makes all its chunks unreadable. `error` then has
-  /// the reason.
+  /// nullopt if the header is unreadable: all chunks of the container are then unreadable, and
+  /// `error` has the reason.
   std::optional<format::ContainerHeader> header;
   std::optional<Error> error;
   struct Fault {
     std::string what;
     /// Chunks that are unreadable or do not match their fingerprint.
     std::vector<base::IdRun> chunks;
-    /// True if the error shows no damage: a newer format, or a failure that may pass.
+    /// True if the error shows no damage: a newer format, or a temporary failure.
     bool may_pass = false;
     /// True if the fault is in the padding, which has no data and follows from the header.
     bool is_padding = false;
@@ -51,9 +51,9 @@ struct VerifyMemory {
   std::vector<std::byte> raw;
 };
 
-/// Verifies a container. Reads the data from the disk, past the page cache, and with it the padding
-/// of a sealed container. The header, and other padding, may come from the cache. If the container
-/// is moved in the meantime, it looks damaged, so the caller must check the catalog afterwards.
+/// Verifies a container. Reads the data, and with the data the padding of a sealed container, from
+/// the disk past the page cache. The header, and other padding, may come from the cache. A
+/// container moved in the meantime looks damaged, so the caller must check the catalog afterwards.
 /// Thread-safe if each thread passes its own memory.
 [[nodiscard]] ContainerVerdict verify_container(const format::DataCodecs& codecs,
                                                 store::SegmentReader& reader, StoreId store_id,

@@ -32,7 +32,7 @@ namespace varve::maintain {
 /// lifetime. Memory: about 100 bytes per damaged chunk, and a container.
 class DataRepairer {
  public:
-  /// `owner` is the series whose store it is, or kPoolOwner. `outside` opens the files for
+  /// `owner` is the series that owns the store, or kPoolOwner. `outside` opens the files for
   /// search_file().
   /// Lifetime: all references must outlive the repairer.
   DataRepairer(const format::DataCodecs& codecs, const meta::Env& catalog, io::FileSystem& outside,
@@ -46,18 +46,18 @@ class DataRepairer {
 
   /// Reads all data and finds the damage. Calls `pass` with the bytes read.
   [[nodiscard]] Result<void> scan(const std::function<void(std::uint64_t)>& pass);
-  /// Searches the containers of this store, or of another owner's store, for the lost content.
+  /// Searches the containers of the own store, or of another owner's store, for the lost content.
   /// Lifetime: `store` outlives the repairer.
   [[nodiscard]] Result<void> search_containers() { return search_containers(store_, owner_); }
   [[nodiscard]] Result<void> search_containers(store::SegmentStore& store, SeriesId owner);
-  /// Searches a file for the lost content, chunked with the repository's parameters. Skips files
-  /// that cannot be read.
+  /// Searches a file for the lost content, chunked with the repository's parameters. Skips
+  /// unreadable files.
   void search_file(const std::string& path, const RepositoryParameters& parameters);
 
   /// Returns the containers in which scan() found any damage, used or not.
   [[nodiscard]] const std::vector<format::ContainerRecord>& damaged() const { return damaged_; }
   [[nodiscard]] bool all_found() const { return missing_.empty(); }
-  /// Returns how many damaged chunks have no other copy, as far as the searches have found out.
+  /// Returns the number of damaged chunks for which the searches so far found no other copy.
   [[nodiscard]] std::uint64_t lost_chunks() const { return quarantine().size(); }
   /// Returns the steps that execute() would carry out.
   [[nodiscard]] std::vector<RepairStep> steps() const;
@@ -83,7 +83,7 @@ class DataRepairer {
   };
   struct Faulty {
     format::ContainerRecord record;
-    /// Damaged chunks located in this container; empty if its header is damaged.
+    /// Damaged chunks located in the container; empty if the header is damaged.
     std::vector<Lost> lost;
     std::vector<HeaderFix> fixes;
     bool has_bad_padding = false;

@@ -10,22 +10,22 @@
 
 namespace varve::maintain {
 
-/// A damaged file from which nothing is lost: the next writer does without it, or makes it again.
+/// A damaged file without loss of data: the next writer ignores the file or creates a new file.
 struct DerivedFault {
   std::string path;
   Error error;
-  std::string dependent{};       ///< A file that is of no use without this one; may be empty.
-  bool after_power_cut = false;  ///< A power cut may leave such a file.
+  std::string dependent{};       ///< File of no use without the damaged file; may be empty.
+  bool after_power_cut = false;  ///< True if a power cut may leave the damage.
 };
 
-/// Which derived files to read.
+/// The derived files to read.
 enum class DerivedFiles : std::uint8_t {
   kAll,          ///< No writer may be active.
   kBesideIndex,  ///< All but the indexes of series.
 };
 
-/// Finds damaged index files and states of source files in a repository. Other rooms read them.
-/// Errors: those of listing folders.
+/// Finds damaged index files and states of source files in a repository. Implemented in other
+/// rooms. Errors: the errors of listing folders.
 using FindDerivedFaults = std::function<Result<std::vector<DerivedFault>>(
     io::FileSystem& files, const std::string& repository, DerivedFiles which)>;
 

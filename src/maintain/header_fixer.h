@@ -19,9 +19,9 @@ struct HeaderFix {
   std::byte value{};
 };
 
-/// Finds a header's single wrong byte: tries all values of all bytes until the header's checksums
-/// match. This takes up to a few seconds. Returns nullopt if more than one byte is wrong.
-/// `keys` are those of the repository's containers, or null.
+/// Finds the single wrong byte of a header: tries all values of all bytes until the header's
+/// checksums match. The search takes up to a few seconds. Returns nullopt if more than one byte is
+/// wrong. `keys` are the keys of the repository's containers, or null.
 [[nodiscard]] Result<std::optional<HeaderFix>> find_header_fix(
     store::SegmentStore& store, const format::ContainerKeys* keys, StoreId store_id,
     const format::ContainerRecord& record);

@@ -28,17 +28,17 @@ struct MixedFile {
 /// The labels and manifests that differ from a catalog.
 struct HistoryComparison {
   std::vector<MixedFile> other;  ///< Files of another history.
-  /// Files that may be of a later state than the catalog, in the same history. If `other` is not
-  /// empty, these files belong to the other history, too.
+  /// Files that may be of a later state of the catalog's history. If `other` is not empty, the
+  /// files belong to the other history, too.
   std::vector<MixedFile> later;
 };
 
 /// Returns the error of a repair that stops because of files of two histories.
 [[nodiscard]] Error mixed_histories(const std::string& where, const std::string& fault);
 
-/// Finds the labels and manifests that belong to another history than the catalog, or to a later
-/// state, as far as the stamps, the seals and the births of versions tell.
-/// Errors: kUnsupported for files of a newer format; those of the catalog.
+/// Finds the labels and manifests of another history than the catalog, or of a later state, as far
+/// as the stamps, the seals and the births of versions tell.
+/// Errors: kUnsupported for files of a newer format; the errors of the catalog.
 [[nodiscard]] Result<HistoryComparison> compare_with_files(io::FileSystem& files,
                                                            const format::FrameCodec& codec,
                                                            const std::string& repository_path,
@@ -47,17 +47,18 @@ struct HistoryComparison {
 /// Returns the store of a series or of the pool.
 using StoreOf = std::function<store::SegmentStore&(SeriesId owner)>;
 /// Returns whether the catalog fits at least half of the data from the first differing version of
-/// each series on: of the containers that it lists, and the files that it does not list.
-/// Errors: those of the catalog and of the disk.
+/// each series on. The data consists of the containers listed by the catalog, and of the files not
+/// listed by the catalog.
+/// Errors: the errors of the catalog and of the disk.
 [[nodiscard]] Result<bool> fits_most_data(const format::DataCodecs& codecs,
                                           const meta::Env& catalog,
                                           const std::vector<MixedFile>& mixed,
                                           const StoreOf& store_of);
 
-/// A version that a catalog lists.
+/// A version listed by a catalog.
 struct ListedVersion {
-  std::string name;      ///< With its series.
-  std::string own_name;  ///< Without its series.
+  std::string name;      ///< With the name of the series.
+  std::string own_name;  ///< Without the name of the series.
   SeriesId series{};
   VersionNumber number{};
   bool sealed = false;
@@ -65,8 +66,8 @@ struct ListedVersion {
   Timestamp locked_until{};  ///< End of the lock; zero if not locked.
 };
 [[nodiscard]] Result<std::vector<ListedVersion>> list_versions_of(const meta::Env& catalog);
-/// Returns those of the versions that the catalog does not have, or has with another seal. The open
-/// versions among them may be sealed in the catalog.
+/// Returns the entries of `versions` that the catalog lacks or has with another seal. Open
+/// versions in the result may be sealed in the catalog.
 [[nodiscard]] Result<std::vector<ListedVersion>> missing_in(
     const meta::Env& catalog, const std::vector<ListedVersion>& versions);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out which chunks are damaged for good, and quarantines them: no new data refers to a chunk
-// in quarantine, so that content that comes in again is stored again.
+// Confirms permanent damage of chunks, and quarantines the chunks: no new data refers to a chunk in
+// quarantine, so new data with the same content is stored again.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ namespace varve::maintain {
 /// Damaged chunks, by store. No set is empty. The pool's sets have no aliases.
 using LostChunks = std::map<StoreId, base::IdRuns>;
 
-/// Returns the chunks of a store to which sealed versions refer, under the ids that are stored.
-/// Leaves out versions whose chunks the catalog cannot tell: a check reports them.
+/// Returns the chunks of a store referred to by sealed versions, under the stored ids. Leaves out
+/// versions whose chunks the catalog cannot tell: a check reports the versions.
 [[nodiscard]] Result<base::IdRuns> needed_chunks(const meta::Txn& txn, StoreId store);
 
-/// Returns the chunks whose damage a verdict shows. None if the container is of an unsupported
-/// format, or if its file could not be read for a reason that may pass. `located`: the chunks that
-/// the catalog locates in the container.
+/// Returns the chunks shown as damaged by a verdict; none if the container is of an unsupported
+/// format, or if the file could not be read for a temporary reason. `located`: the chunks located
+/// by the catalog in the container.
 [[nodiscard]] base::IdRuns damaged_chunks(const ContainerVerdict& verdict,
                                           const base::IdRuns& located);
 
-/// The result of a second read. A chunk is in neither set if the read failed for a reason
-/// that may pass.
+/// The result of a second read. A chunk is in neither set if the read failed for a temporary
+/// reason.
 struct SecondRead {
   base::IdRuns lost;
   base::IdRuns sound;
@@ -49,11 +49,11 @@ struct SecondRead {
 struct Confirmed {
   LostChunks lost;       ///< Damaged, or needed and stored nowhere.
   LostChunks sound;      ///< Sound, or stored nowhere and needed by no version.
-  LostChunks undecided;  ///< They could not be read for a reason that may pass.
+  LostChunks undecided;  ///< Chunks that could not be read for a temporary reason.
 };
-/// Finds out which of the `named` chunks are lost. Reads each container that has some of them.
-/// Leaves out ids that no chunk of the store can have. Works beside arranging.
-/// Errors: those of the catalog; kUnavailable.
+/// Finds out which of the `named` chunks are lost. Reads each container with some of the chunks.
+/// Leaves out ids that no chunk of the store can have. The arranger may be active.
+/// Errors: the errors of the catalog; kUnavailable.
 [[nodiscard]] Result<Confirmed> confirm_lost_chunks(const format::DataCodecs& codecs,
                                                     const meta::Env& catalog, io::FileSystem& files,
                                                     const std::string& repository_path,
@@ -63,9 +63,9 @@ struct Confirmed {
 [[nodiscard]] std::uint64_t count_of(const LostChunks& lost);
 /// Returns the chunks in quarantine.
 [[nodiscard]] Result<LostChunks> find_quarantined(const meta::Env& catalog);
-/// Adds `lost` to the quarantine and takes `sound` out of it, in one commit (docs/ORDERING.md O61).
-/// Returns the chunks that it added or took out. Makes no commit if there are none.
-/// Errors: those of the commit.
+/// Adds `lost` to the quarantine and removes `sound` from the quarantine, in one commit
+/// (docs/ORDERING.md O61). Returns the chunks added or removed. Makes no commit without changes.
+/// Errors: the errors of the commit.
 [[nodiscard]] Result<LostChunks> change_quarantine(const meta::Env& catalog, const LostChunks& lost,
                                                    const LostChunks& sound);
 /// Returns the chunks of `some` that are not in `others`.

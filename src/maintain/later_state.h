@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges a state that is later than the catalog by the files that it needs.
+// Judges a state later than the catalog by the files needed for the state.
 #pragma once
 
 #include <string>
@@ -13,24 +13,25 @@
 
 namespace varve::maintain {
 
-/// The sealed versions that a catalog lacks and a rebuilt one has.
+/// The sealed versions that a rebuilt catalog has and the catalog in place lacks.
 struct LaterState {
-  /// The first version without its tree or most of its data; "" if each version has both.
+  /// The first version without a readable tree or without most of the data; "" if there is none.
   std::string hollow;
-  std::string fault;        ///< The part that `hollow` lacks.
+  std::string fault;        ///< The part missing from the version `hollow`.
   bool any_usable = false;  ///< True if a version has its tree and most of its data.
 };
 
-/// Compares a rebuilt catalog with the versions `known` of the catalog in place. A version has most
-/// of its data if half of the chunks are stored that it does not share with older known versions.
-/// `with_data`: false to look at the trees only, because parity may restore the data.
-/// Errors: those of the rebuilt catalog.
+/// Compares a rebuilt catalog with the versions `known` to the catalog in place. A version has most
+/// of its data if at least half of the chunks not shared with older known versions are stored.
+/// `with_data`: false to check only the trees, because parity may restore the data.
+/// Errors: the errors of the rebuilt catalog.
 [[nodiscard]] Result<LaterState> judge_later_state(const meta::Env& rebuilt,
                                                    const std::vector<ListedVersion>& known,
                                                    bool with_data);
 
-/// Returns those of `ids`, chunks of one series or of the pool, that the catalog locates.
-/// Errors: those of the catalog.
+/// Returns the subset of `ids` located by the catalog. `ids` are chunks of one series or of the
+/// pool.
+/// Errors: the errors of the catalog.
 [[nodiscard]] Result<base::IdRuns> located_chunks(const meta::Txn& txn, SeriesId series,
                                                   const base::IdRuns& ids);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that the records of files, containers and locations agree with each other.
+// Checks whether the records of files, containers and locations agree with each other.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ using LayoutDamage = std::function<void(std::string path, std::string what)>;
 /// - a chunk or container of the pool in a series' store, or the other way around,
 /// - a wrong sum of live bytes,
 /// - descending births in a volume,
-/// - a file that is shorter than its record says.
+/// - a file shorter than recorded.
 /// Reads only the catalog and, if so requested, the lengths of the files.
 [[nodiscard]] Result<void> check_layout(const meta::Txn& txn, store::SegmentStore& store,
                                         StoreId store_id, bool check_lengths,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells the objects of a catalog that no rebuild brings back.
+// Names the objects of a catalog that no rebuild restores.
 #pragma once
 
 #include <string>
@@ -14,14 +14,15 @@
 
 namespace varve::maintain {
 
-/// Returns those of the objects that the catalog lacks and no manifest has. A damaged object is
-/// none of them: a rebuild takes its damaged record out.
-/// Errors: kUnsupported for a manifest of a newer format; those of the catalog.
+/// Returns the objects of `broken` that the catalog lacks and no manifest has. Leaves out damaged
+/// objects: a rebuild removes the damaged records.
+/// Errors: kUnsupported for a manifest of a newer format; the errors of the catalog.
 [[nodiscard]] Result<std::vector<BrokenObject>> find_lost_objects(
     io::FileSystem& files, const format::FrameCodec& codec, const std::string& repository_path,
     const meta::Env& catalog, std::vector<BrokenObject> broken);
 
-/// Returns a text about a lost object: the check's damage, and the way to end it.
+/// Returns a text about a lost object: the damage found by the check, and a way to remove the
+/// damage.
 [[nodiscard]] std::string describe_lost_object(const Damage& damage);
 
 }  // namespace varve::maintain

@@ -26,19 +26,19 @@ namespace varve::maintain {
 inline constexpr const char* kManifestFolder = "manifests";
 inline constexpr const char* kLabelsName = "labels";
 inline constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
-/// Key in `settings` of the random bytes that distinguish a catalog from a rebuilt one.
+/// Key in `settings` of the catalog's random id. A rebuilt catalog has another id.
 inline constexpr const char* kCatalogIdSetting = "catalog_id";
-/// Key in `settings` of the ids of the catalogs that rebuilds have replaced, the newest one last.
+/// Key in `settings` of the ids of the catalogs replaced by rebuilds, the newest id last.
 inline constexpr const char* kReplacedCatalogsSetting = "replaced_catalogs";
 inline constexpr std::size_t kCatalogIdBytes = 16;
 /// Returns the ids in the setting's value. Ignores a rest that is too short for an id.
 [[nodiscard]] std::vector<std::string> ids_of_catalogs(std::string_view value);
-/// Returns the ids of the catalogs that a catalog has replaced.
+/// Returns the ids of the catalogs replaced by a catalog.
 [[nodiscard]] Result<std::vector<std::string>> replaced_catalogs(const meta::Txn& txn);
 
 /// Returns the series of a folder below series/; nullopt for any other name.
 [[nodiscard]] std::optional<SeriesId> series_of_folder(std::string_view name);
-/// Returns the series that have a folder, in ascending order.
+/// Returns the series with a folder, in ascending order.
 [[nodiscard]] Result<std::vector<SeriesId>> series_folders(io::FileSystem& files,
                                                            const std::string& repository_path);
 
@@ -50,11 +50,12 @@ struct ManifestFile {
 };
 /// Returns the version number in the name of a manifest's file; nullopt for another name.
 [[nodiscard]] std::optional<std::uint32_t> number_of_manifest(std::string_view name);
-/// Returns the manifests in ascending number; none if the folder is missing. Ignores other files.
+/// Returns the manifests in ascending number; none if the folder is missing. Ignores files with
+/// unknown names.
 [[nodiscard]] Result<std::vector<ManifestFile>> list_manifests(io::FileSystem& files,
                                                                const std::string& series_directory);
 
-/// Writes one manifest to a temporary file beside its final path. If destroyed before commit(),
+/// Writes one manifest to a temporary file beside the final path. If destroyed before commit(),
 /// leaves no file that a reader accepts as a manifest. Not thread-safe. Memory: one block.
 class ManifestWriter {
  public:
@@ -64,13 +65,13 @@ class ManifestWriter {
       SeriesId series, VersionNumber number);
   ~ManifestWriter();
 
-  /// Adds the objects that the version stored first: those with an ordinal below `count`. With
+  /// Adds the objects first stored by the version: the objects with an ordinal below `count`. With
   /// `tolerant`, leaves out damaged objects instead of failing.
   [[nodiscard]] Result<void> add_objects(const meta::Txn& txn, std::uint64_t count, bool tolerant);
   /// Syncs the data added so far, so that commit() is fast.
   [[nodiscard]] Result<void> sync();
-  /// Adds the records of the version and its series. `txn` may be the transaction that writes these
-  /// records. When the call returns, the file is synced and in its final place, and the folder is
+  /// Adds the records of the version and the series. `txn` may be the transaction that writes the
+  /// records. When the call returns, the file is synced and in the final place, and the folder is
   /// synced.
   [[nodiscard]] Result<void> commit(const meta::Txn& txn);
 
@@ -98,19 +99,19 @@ using ManifestVisit = std::function<Result<void>(format::ManifestRecord what, st
 
 /// Differences of labels from the catalog.
 struct LabelsView {
-  std::set<VersionNumber> without{};      ///< Versions that are left out.
-  const std::string* clock = nullptr;     ///< Replaces the record of the clock; "" omits it.
-  const std::string* sequence = nullptr;  ///< Replaces that of the sequence number in this way.
-  /// Replaces that of the series' sequence numbers in this way.
+  std::set<VersionNumber> without{};      ///< Versions to leave out.
+  const std::string* clock = nullptr;     ///< Replaces the clock's record; "" omits the record.
+  const std::string* sequence = nullptr;  ///< The same for the sequence number.
+  /// The same for the record of the series' sequence numbers.
   const std::string* series_sequences = nullptr;
-  /// Replaces the chunks of the open versions that it contains.
+  /// Replaces the chunks of the open versions in the map.
   const std::map<VersionNumber, base::IdRuns>* open_chunks = nullptr;
 };
-/// Returns whether labels have this setting. They omit what Varve can find out again: the speed of
-/// the disk, and that containers of the pool may be merged.
+/// Returns whether labels have the setting `key`. Labels omit settings that Varve can find out
+/// again: the speed of the disk, and whether containers of the pool may be merged.
 [[nodiscard]] bool is_labelled_setting(std::string_view key);
-/// Calls `visit` for each record of a series' labels, in their order, as `txn` sees the catalog.
-/// The records of one version follow each other.
+/// Calls `visit` for each record of a series' labels, in the labels' order, as `txn` sees the
+/// catalog. The records of one version follow each other.
 [[nodiscard]] Result<void> for_each_label(const meta::Txn& txn, SeriesId series,
                                           const std::string& superblock, const LabelsView& view,
                                           const ManifestVisit& visit);
@@ -125,7 +126,7 @@ struct LabelsView {
 /// The result of reading a manifest or labels file.
 struct ManifestRead {
   format::ManifestHeader header;
-  /// Damaged blocks, and records that break their bounds. Their content is missing.
+  /// Damaged blocks, and records that break the limits of their kind. The content is missing.
   std::uint32_t damaged_blocks = 0;
   std::uint64_t end = 0;  ///< Offset behind the last block.
 };
@@ -136,7 +137,7 @@ struct ManifestBounds {
   bool small_records_only = false;  ///< Do not visit other records of more than a block.
 };
 /// Calls `visit` for every readable record. Skips and counts damaged blocks, and records that break
-/// their bounds. Memory: the largest record, at most 1 GiB.
+/// their limits. Memory: the largest record, at most 1 GiB.
 /// Errors: kCorrupt if the header is damaged; kNotFound without a file.
 [[nodiscard]] Result<ManifestRead> read_manifest(io::FileSystem& files,
                                                  const format::FrameCodec& codec,
@@ -152,37 +153,37 @@ struct ManifestBounds {
                                                       const ManifestVisit& visit,
                                                       const ManifestBounds& bounds);
 
-/// Returns whether two records are of one seal. Compares what never changes afterwards, as the name
-/// does.
+/// Returns whether two records are of one seal. Compares fields that never change after the seal;
+/// the name may change.
 [[nodiscard]] bool is_same_seal(const catalog::VersionRecord& a, const catalog::VersionRecord& b);
-/// Returns whether two records of one number may be states of one version: they have the same time
-/// of opening, and the same seal if both are sealed.
+/// Returns whether two records of one number may be states of one version: the times of opening are
+/// equal, and the seals are equal if both versions are sealed.
 [[nodiscard]] bool may_be_same_version(const catalog::VersionRecord& a,
                                        const catalog::VersionRecord& b);
 
 /// How a manifest compares with the catalog.
 struct ManifestState {
-  std::string fault;         ///< Its defect; "" if it is sound.
-  std::string version_name;  ///< Name of its version, as far as it can be read.
-  /// True if it has another seal or other births than the catalog: its version belongs to another
-  /// history of the repository. Damaged blocks do not hide that.
+  std::string fault;         ///< Defect of the manifest; "" if sound.
+  std::string version_name;  ///< Name of the version, as far as readable.
+  /// True if the manifest has another seal or other births than the catalog: the version belongs to
+  /// another history of the repository. Damaged blocks do not hide the difference.
   bool of_other_history = false;
-  bool is_unknown = false;  ///< True if the catalog has no version of this number.
+  bool is_unknown = false;  ///< True if the catalog lacks the version's number.
 };
 /// Compares a version's manifest with the catalog.
-/// Errors: as read_manifest(); those of the catalog.
+/// Errors: as read_manifest(); the errors of the catalog.
 [[nodiscard]] Result<ManifestState> state_of_manifest(io::FileSystem& files,
                                                       const format::FrameCodec& codec,
                                                       const std::string& path,
                                                       const meta::Env& catalog, SeriesId series,
                                                       VersionNumber number);
 
-/// A labels file with its updates.
+/// A labels file with updates.
 struct Labels {
   format::ManifestHeader header;  ///< With the stamp of the last update.
-  std::uint64_t base_bytes = 0;   ///< Length of the file without its updates.
+  std::uint64_t base_bytes = 0;   ///< Length of the file without updates.
   std::uint64_t end = 0;          ///< Offset behind the last update.
-  /// True if an interrupted append left bytes behind `end`. They mean nothing.
+  /// True if an interrupted append left meaningless bytes behind `end`.
   bool torn = false;
   std::string catalog_id;
   std::string series;  ///< The series record, as encoded in the catalog.
@@ -192,7 +193,7 @@ struct Labels {
     std::string key;
     std::string value;
   };
-  /// All other records: those of versions by number, then the settings by name.
+  /// The remaining records: the records of versions by number, then the settings by name.
   std::vector<Record> records;
 
   /// Returns the value of a setting among the records; empty if there is none.
@@ -200,26 +201,26 @@ struct Labels {
   /// Returns the sequence number (docs/FORMAT.md §14.6); 0 if there is none.
   [[nodiscard]] std::uint64_t sequence() const;
 };
-/// Reads a labels file. Leaves out an update that a crash cut short.
-/// Errors: kNotFound without a file; kCorrupt if any other part is damaged, or it belongs to
+/// Reads a labels file. Leaves out an update cut short by a crash.
+/// Errors: kNotFound without a file; kCorrupt if another part is damaged, or if the file belongs to
 /// another series.
 [[nodiscard]] Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& codec,
                                          const std::string& series_directory, SeriesId series);
 
-/// Returns whether labels have the records that `txn` sees in the catalog, and no lower sequence
-/// number than these need. The clock's record and the sequence numbers may differ otherwise: a seal
-/// in another series changes these, and these labels get them at their next change.
-/// `superblock` is the present text.
+/// Returns whether labels have the records seen by `txn` in the catalog, and no lower sequence
+/// number than the records need. Other differences in the clock's record and the sequence numbers
+/// are allowed: a seal in another series changes both, and the labels receive the new values at the
+/// labels' next change. `superblock` is the present text.
 [[nodiscard]] Result<bool> labels_agree(const meta::Txn& txn, SeriesId series,
                                         const std::string& superblock, const Labels& labels);
-/// Compares as labels_agree(), but neither the superblock nor records of open versions, which
+/// Compares as labels_agree(), but skips the superblock and the records of open versions, which
 /// checkpoints change.
 [[nodiscard]] Result<bool> sealed_labels_agree(const meta::Txn& txn, SeriesId series,
                                                const Labels& labels);
 
-/// Returns whether an update with the versions `changed` makes these labels complete. Compares as
-/// sealed_labels_agree(), but neither records of `changed` nor of the series, which each update
-/// has. Of an open version, compares only that it is there.
+/// Returns whether an update with the versions `changed` makes the labels complete. Compares as
+/// sealed_labels_agree(), but skips the records of `changed` and of the series, because each update
+/// has these records. For an open version, compares only the presence.
 [[nodiscard]] Result<bool> labels_agree_but(const meta::Txn& txn, SeriesId series,
                                             const std::string& superblock, const Labels& labels,
                                             const std::vector<VersionNumber>& changed);
@@ -227,7 +228,7 @@ struct Labels {
 /// A change of labels.
 struct LabelsUpdate {
   SeriesId series{};
-  std::uint64_t stamp = 0;  ///< Number of the catalog's transaction that it mirrors.
+  std::uint64_t stamp = 0;  ///< Number of the mirrored catalog transaction.
   std::uint64_t at = 0;     ///< Length of the labels file, which must be whole.
   std::vector<Labels::Record> records;
 };
@@ -248,9 +249,9 @@ template <typename T>
 }
 
 /// Returns true if labels of a series mirror another catalog, or a later state of this catalog, or
-/// if a manifest has a number that the catalog has not given yet. Labels of a catalog that this
-/// catalog has replaced are older. Ignores unreadable labels. Reads labels and manifests before the
-/// catalog, so a writer may work meanwhile.
+/// if a manifest has a number that the catalog has not given yet. Labels of a catalog replaced by
+/// this catalog are older. Ignores unreadable labels. Reads labels and manifests before the
+/// catalog, so a writer may be active.
 /// Errors: kUnsupported for labels of a newer format.
 [[nodiscard]] Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
                                             const std::string& repository_path,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds files that the catalog names and that are gone, without the keys of the repository.
+// Finds missing files named by the catalog, without the keys of the repository.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@
 
 namespace varve::maintain {
 
-/// Returns the paths of segments, volumes, labels and manifests of sealed versions that are
-/// missing, in ascending order. Reads only the keys of the catalog's records, which are in the
-/// clear in an encrypted one. A writer may be active. `encrypted`: of the repository. An earlier
-/// release wrote neither labels nor manifests: without both, a series of a plain repository misses
-/// none. `catalog`: with the catalog's tables; its pages were checked. Errors: those of reading it,
-/// and of listing folders.
+/// Returns the paths of missing segments, volumes, labels and manifests of sealed versions, in
+/// ascending order. Reads only the keys of the catalog's records, which even an encrypted
+/// repository stores unencrypted. A writer may be active. `encrypted`: true for an encrypted
+/// repository. An earlier release wrote neither labels nor manifests: in a plain repository, a
+/// series without both misses none. `catalog`: an environment with the catalog's tables and checked
+/// pages. Errors: the errors of reading the catalog and of listing folders.
 [[nodiscard]] Result<std::vector<std::string>> find_missing_files(
     io::FileSystem& files, const store::RepositoryPaths& paths, const meta::Env& catalog,
     bool encrypted);

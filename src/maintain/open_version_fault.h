@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds open versions whose files are lost although the catalog still lists them.
+// Finds open versions whose files are lost although the catalog still lists the versions.
 #pragma once
 
 #include <optional>
@@ -16,17 +16,17 @@ namespace varve::maintain {
 [[nodiscard]] std::string overlay_directory(const std::string& repository_path,
                                             const catalog::VersionRecord& record);
 
-/// Returns true if an open version stored chunks but its overlay, which lists its files, is
-/// missing.
-/// Errors: those of the catalog and the file system.
+/// Returns true if an open version stored chunks but the overlay, which lists the version's files,
+/// is missing.
+/// Errors: the errors of the catalog and the file system.
 [[nodiscard]] Result<bool> is_staging_lost(io::FileSystem& files,
                                            const std::string& repository_path, const meta::Txn& txn,
                                            const catalog::VersionRecord& record);
 
-/// Returns what happened to an open version's content if it is lost: its overlay is missing, or
-/// LMDB must not open it; nullopt if it is there, or if the version is not open. `locked` says that
-/// no writer can change the overlay meanwhile. Reads all pages of the overlay.
-/// Errors: those of the catalog and the file system.
+/// Returns the reason for the loss of an open version's content: the overlay is missing, or LMDB
+/// must not open the overlay. Returns nullopt if the overlay is sound or the version is not open.
+/// `locked`: true if no writer can change the overlay meanwhile. Reads all pages of the overlay.
+/// Errors: the errors of the catalog and the file system.
 [[nodiscard]] Result<std::optional<std::string>> fault_of_open_version(
     io::FileSystem& files, const std::string& repository_path, const meta::Txn& txn,
     const catalog::VersionRecord& record, bool locked);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks a repository from outside: by the checksums that need neither its keys nor its catalog.
+// Checks a repository without keys or catalog, by checksums alone.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@
 namespace varve::maintain {
 
 /// Compares all containers and parity files with their checksums. For one use by one thread.
-/// Changes nothing and takes no lock. It looks a second time, at the end, at a file in which it
-/// found damage, because a writer may have been appending to it.
+/// Changes nothing and takes no lock. Checks each damaged file a second time at the end, because a
+/// writer may have been appending to the file.
 class OuterChecker {
  public:
   using Progress = std::function<void(const CheckProgress&)>;
@@ -48,27 +48,27 @@ class OuterChecker {
 
   [[nodiscard]] std::string folder_of(SeriesId owner) const;
   [[nodiscard]] Result<std::vector<Place>> list_files(const std::vector<SeriesId>& owners);
-  /// Returns the faults of a file; none if it has been removed in the meantime.
+  /// Returns the faults of a file; none if the file has been removed in the meantime.
   [[nodiscard]] Result<Faults> faults_of(const Place& place);
   /// Walks through the containers of a file.
   [[nodiscard]] Result<Faults> walk(store::OpenSegment& file, store::SegmentReader& reader,
                                     SegmentNumber segment, std::uint64_t size);
-  /// Returns what is wrong with a container whose fixed header is sound; "" if nothing is.
+  /// Returns the fault of a container whose fixed header is sound; "" if the container is sound.
   [[nodiscard]] std::string fault_of_container(store::SegmentReader& reader, SegmentNumber segment,
                                                std::uint64_t offset,
                                                std::span<const std::byte> start,
                                                std::uint32_t length);
   [[nodiscard]] Result<void> check_parity(SeriesId owner);
-  /// Notes files without parity in a repository that has parity of others: a parity file may be
-  /// missing, which is derived data.
+  /// Notes files without parity if the repository has parity of further files: a parity file, which
+  /// is derived data, may be missing.
   void note_unprotected(const std::vector<Place>& places);
 
   io::FileSystem& files_;
   const store::RepositoryPaths paths_;
   const OuterCheckOptions options_;
   const Progress progress_;
-  base::AlignedBuffer room_;                               // Of one container.
-  std::map<SeriesId, std::set<SegmentNumber>> protected_;  // By a parity file that is there.
+  base::AlignedBuffer room_;                               // Buffer for one container.
+  std::map<SeriesId, std::set<SegmentNumber>> protected_;  // Protected by an existing parity file.
   CheckReport report_;
 };
 

@@ -14,8 +14,8 @@
 
 namespace varve::maintain {
 
-/// Stands for the pool where a series owns the data. No series has this number, and the pool comes
-/// before all series. catalog::store_of() returns kPoolStore for it.
+/// Owner number of the pool. No series has this number, and the pool comes before all series.
+/// catalog::store_of() returns kPoolStore for the number.
 inline constexpr SeriesId kPoolOwner{0};
 
 /// Returns the folder of an owner's store.
@@ -23,9 +23,9 @@ inline constexpr SeriesId kPoolOwner{0};
 
 /// Returns whether the catalog knows a pool, in use or not.
 [[nodiscard]] Result<bool> has_pool(const meta::Txn& txn);
-/// Returns the owners that the catalog knows, in ascending order.
+/// Returns the owners known to the catalog, in ascending order.
 [[nodiscard]] Result<std::vector<SeriesId>> owners_in(const meta::Txn& txn);
-/// Returns the owners that have a folder, in ascending order.
+/// Returns the owners with a folder, in ascending order.
 [[nodiscard]] Result<std::vector<SeriesId>> owner_folders(io::FileSystem& files,
                                                           const store::RepositoryPaths& paths);
 

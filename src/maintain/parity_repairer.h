@@ -30,13 +30,15 @@ class ParityRepairer {
   ParityRepairer(const format::DataCodecs& codecs, store::SegmentStore& store, StoreId store_id)
       : codecs_(codecs), store_(store), store_id_(store_id) {}
 
-  /// Finds the damaged containers that parity can restore. Restores each in memory and verifies it
-  /// completely, with the SHA-256 of every chunk. Reads the groups that contain them.
+  /// Finds the damaged containers that parity can restore. Restores each container in memory and
+  /// verifies the container completely, with the SHA-256 of every chunk. Reads the groups with
+  /// damaged containers.
   [[nodiscard]] Result<void> scan(const std::vector<format::ContainerRecord>& damaged,
                                   const Pass& pass);
-  /// Finds them without a catalog: compares the blocks of all existing files with the checksums in
-  /// the groups. Does not restore a missing end of a file, because Varve may have cut the file, nor
-  /// a container where another sound one is: the parity may belong to another state of the files.
+  /// Finds the restorable containers without a catalog: compares the blocks of all existing files
+  /// with the checksums in the groups. Does not restore a missing end of a file, because Varve may
+  /// have cut the file. Does not restore a container where another sound container is: the parity
+  /// may belong to another state of the files.
   [[nodiscard]] Result<void> scan_without_catalog(const Pass& pass);
   /// Reads all parity files and records the damaged ones.
   [[nodiscard]] Result<void> scan_parity();
@@ -52,7 +54,7 @@ class ParityRepairer {
   struct Restorable {
     format::ContainerRecord record;
     GroupNumber group{};
-    std::uint32_t blocks = 0;  ///< Number of its damaged blocks.
+    std::uint32_t blocks = 0;  ///< Number of damaged blocks of the container.
   };
   /// A container restored from parity.
   struct Image {
@@ -62,17 +64,17 @@ class ParityRepairer {
   };
   using Found = std::function<Result<void>(const format::ContainerRecord&, const Image&)>;
 
-  /// Restores the containers of `records` that the group protects. Calls `found` for each that
-  /// verifies.
+  /// Restores the containers of `records` protected by the group. Calls `found` for each verified
+  /// container.
   [[nodiscard]] Result<void> restore(const parity::Group& group,
                                      const std::vector<format::ContainerRecord>& records,
                                      const Pass& pass, const Found& found);
   using Blocks = std::map<std::uint32_t, std::vector<std::byte>>;
-  /// Appends the containers of a member that have blocks in `restored`. Finds them by their headers
-  /// from the file's start on, up to an unreadable header.
+  /// Appends the containers of a member with blocks in `restored`. Finds the containers by their
+  /// headers from the file's start on, up to an unreadable header.
   void name_containers(const parity::GroupRestorer& restorer, std::size_t member,
                        const Blocks& restored, std::vector<format::ContainerRecord>& found) const;
-  /// Returns bytes of a member's file, with the restored blocks in their places.
+  /// Returns bytes of a member's file, including the restored blocks.
   [[nodiscard]] std::vector<std::byte> repaired_bytes(const parity::GroupRestorer& restorer,
                                                       std::size_t member, const Blocks& restored,
                                                       std::uint64_t offset,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses one place for each chunk. A crash between copying and removing leaves several.
+// Chooses one place for each chunk. A crash between copying and removing leaves several places.
 #pragma once
 
 #include <map>
@@ -23,14 +23,14 @@ namespace varve::maintain {
                                               const format::ContainerHeader& header);
 
 /// Returns location runs that contain every chunk of the containers exactly once. If a chunk has
-/// several places, prefers one where its bytes match their SHA-256. Reads only the containers that
-/// share chunks with others.
+/// several places, prefers a place where the bytes match the chunk's SHA-256. Reads only containers
+/// with chunks that several containers have.
 [[nodiscard]] std::vector<catalog::LocationRecord> choose_places(
     const format::DataCodecs& codecs, store::SegmentStore& store, StoreId store_id,
     const std::vector<FoundContainer>& containers);
 
-/// Cuts location runs to some of their chunks. Reads the header of a container once, if its runs
-/// follow each other.
+/// Cuts location runs to selected chunks. Reads the header of a container once, if the container's
+/// runs follow each other.
 class PlaceCutter {
  public:
   /// Lifetime: the arguments outlive the object.
@@ -46,7 +46,7 @@ class PlaceCutter {
   store::SegmentReader reader_;
   const StoreId store_id_;
   std::map<ContainerNumber, const format::ContainerRecord*> records_;
-  std::optional<format::ContainerHeader> header_;  // Of the container that was read last.
+  std::optional<format::ContainerHeader> header_;  // Header of the last container read.
 };
 
 }  // namespace varve::maintain

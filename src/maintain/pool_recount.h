@@ -12,14 +12,14 @@
 
 namespace varve::maintain {
 
-/// Counts the sealed versions that use each container of the pool, and corrects their lists of
-/// containers. For one use by one thread. Memory: about 50 bytes per container.
+/// Counts the sealed versions that use each container of the pool, and corrects the versions' lists
+/// of containers. For one use by one thread. Memory: about 50 bytes per container.
 class PoolRecount {
  public:
-  /// Writes the list of a sealed version's containers, unless it is right. Keeps the present list
-  /// if the record of the version's chunks is damaged.
+  /// Writes the list of a sealed version's containers, unless the present list is right. Keeps the
+  /// present list if the record of the version's chunks is damaged.
   [[nodiscard]] Result<void> add(meta::WriteTxn& txn, SeriesId series, VersionNumber number);
-  /// Writes the numbers of users that are wrong. The caller has added all sealed versions.
+  /// Corrects wrong numbers of users. The caller has added all sealed versions.
   [[nodiscard]] Result<void> finish(meta::WriteTxn& txn) const;
 
  private:

@@ -10,12 +10,12 @@
 
 namespace varve::maintain {
 
-/// Refuses a repository whose sequence number is lower than this machine remembers. Reads what it
-/// remembers before it calls `present`, which returns the number in the repository.
+/// Refuses a repository with a lower sequence number than the local machine remembers. Reads the
+/// remembered number before calling `present`, which returns the number in the repository.
 using CompareSequence = std::function<Result<void>(
     const std::string& repository_id, const std::function<Result<std::uint64_t>()>& present)>;
 
-/// The parts of a repair that other rooms do.
+/// The parts of a repair implemented in other rooms.
 struct RepairHelpers {
   FindDerivedFaults find_derived{};
   CompareSequence compare_sequence{};  ///< Called for an encrypted repository, before any write.

@@ -32,9 +32,9 @@ class Repairer final : public Repair {
  public:
   using Progress = std::function<void(const CheckProgress&)>;
 
-  /// `files` shows the folder of the repository, with data that is only in an object store.
-  /// Errors: also those of a process that lacks descriptors or memory, because such a process
-  /// cannot tell what is damaged.
+  /// `files` shows the folder of the repository, including data that is only in an object store.
+  /// Errors: also the errors of a process without enough descriptors or memory, because the process
+  /// cannot distinguish damage from a failed read.
   [[nodiscard]] static Result<std::unique_ptr<Repair>> plan(
       const std::string& path, const RepairOptions& options, std::unique_ptr<io::FileSystem> files,
       bool scan_only, const Progress& progress, const RepairHelpers& helpers);
@@ -54,57 +54,58 @@ class Repairer final : public Repair {
   /// Removes the note of a clean close: the next opening completes whatever the repair removes or
   /// the user has damaged.
   [[nodiscard]] Result<void> remove_settled();
-  /// Refuses a repository that is older than this machine remembers.
+  /// Refuses a repository older than the local machine remembers.
   [[nodiscard]] Result<void> compare_sequence(const CompareSequence& compare);
-  /// Returns the sequence number of the catalog, or of the labels if a new one is to be built.
+  /// Returns the sequence number of the catalog, or of the labels if the catalog must be rebuilt.
   [[nodiscard]] Result<std::uint64_t> present_sequence();
   [[nodiscard]] Result<void> scan_superblock();
   /// Refuses to build a new catalog under the superblock of another repository.
   [[nodiscard]] Result<void> check_superblock();
   void use(const format::Superblock& superblock, std::shared_ptr<const crypto::KeyRing> keys);
   /// Uses the file `varve.keys` instead of a bad `varve.repo`, if the repository is encrypted.
-  /// Returns false if there is no such file.
+  /// Returns false without a file `varve.keys`.
   [[nodiscard]] Result<bool> use_superblock_copy(const std::string& damage);
-  /// Returns true if the copy has later key slots of the same repository. Without keys, true if it
-  /// claims so.
+  /// Returns true if the copy has later key slots of the same repository. Without keys, returns
+  /// true if the copy claims later key slots.
   [[nodiscard]] bool has_newer_copy(const format::Superblock& superblock,
                                     const crypto::KeyRing* keys) const;
-  /// Finds key slots that are older than the catalog.
+  /// Finds key slots older than the catalog.
   [[nodiscard]] Result<void> scan_key_counter();
   [[nodiscard]] Result<void> scan_catalog();
-  /// Returns the reason why the catalog cannot be used; nullopt if it can.
+  /// Returns the reason why the catalog is unusable; nullopt for a usable catalog.
   [[nodiscard]] Result<std::optional<std::string>> fault_of_catalog();
-  /// The faults of a readable catalog, with the files that they affect.
+  /// The faults of a readable catalog, with the affected files.
   struct CatalogFaults {
     std::vector<std::string> faults;      ///< Faults that a rebuild may repair.
     std::vector<std::string> lost_parts;  ///< Parts of versions that no manifest has either.
   };
   [[nodiscard]] Result<CatalogFaults> faults_in(const meta::Env& catalog);
   /// Compares a readable catalog with labels and manifests.
-  /// Errors: kInvalid if they are of two histories, and the caller did not choose.
+  /// Errors: kInvalid if labels or manifests are of another history, and the caller did not choose.
   [[nodiscard]] Result<void> compare_histories(const meta::Env& catalog);
   [[nodiscard]] bool is_mixed(const std::string& path) const;
-  /// Finds the files that earlier repairs have left out.
+  /// Finds the files left out by earlier repairs.
   [[nodiscard]] Result<void> scan_left_out();
-  /// Keeps labels and manifests that do not fit the catalog under other names. `of`: the state to
-  /// which the files belong.
+  /// Renames and keeps labels and manifests that do not fit the catalog. `of`: the state to which
+  /// the files belong.
   [[nodiscard]] Result<void> put_files_away(const std::vector<MixedFile>& files, const char* of,
                                             RepairReport& report);
   /// Returns whether the catalog stays although labels or manifests are of a later state, because
-  /// the folder lacks most of what that state needs. `rebuilt`: the new catalog.
-  /// Errors: kInvalid if the folder lacks something of it, and the caller did not choose.
+  /// the folder lacks most of the data of the later state. `rebuilt`: the new catalog.
+  /// Errors: kInvalid if the folder lacks a part of the later state, and the caller did not choose.
   [[nodiscard]] Result<bool> lacks_later_state(const meta::Env& rebuilt, bool with_data) const;
-  /// Builds the new catalog on trial, if other steps come first: none is done if it has to stop.
+  /// Builds the new catalog on trial, if further steps come first: a rebuild that must stop
+  /// prevents all steps.
   [[nodiscard]] Result<void> try_rebuild(const Progress& progress);
-  /// Reports the versions of the old catalog that the new one lacks, or has under other names.
+  /// Reports the versions of the old catalog that the new catalog lacks or has under new names.
   [[nodiscard]] Result<void> name_missing(const meta::Env& fresh, RepairReport& report) const;
-  /// Keeps the files of a later state under other names. Reports the names and locks that the
-  /// versions of the catalog have in that state. `rebuilt`: the new catalog.
+  /// Keeps the files of a later state under new names. Reports the names and locks that the later
+  /// state has for versions of the catalog. `rebuilt`: the new catalog.
   [[nodiscard]] Result<void> put_later_state_away(const meta::Env& rebuilt, RepairReport& report);
   /// Keeps a copy of the labels of another history than the new catalog.
   [[nodiscard]] Result<void> copy_labels(SeriesId series, RepairReport& report);
   [[nodiscard]] Result<void> scan_manifests();
-  /// Returns whether labels lack changes that the catalog has.
+  /// Returns whether labels lack changes of the catalog.
   [[nodiscard]] Result<bool> lacks_changes(SeriesId series, const Result<Labels>& labels);
   [[nodiscard]] Result<void> scan_beside();
   /// Plans the removal of damaged index files and states of source files.
@@ -125,7 +126,8 @@ class Repairer final : public Repair {
                                         const Progress& progress);
   /// Searches the folder and the containers for the lost content.
   [[nodiscard]] Result<void> search_content(SeriesId owner, DataRepairer& repairer);
-  /// Returns the store of a series or of the pool. It lasts as long as this object.
+  /// Returns the store of a series or of the pool. Lifetime: the store lasts as long as the
+  /// repairer.
   [[nodiscard]] store::SegmentStore& store_of(SeriesId owner);
   [[nodiscard]] Result<void> repair_data(RepairReport& report);
   [[nodiscard]] Result<void> repair(const Progress& progress, RepairReport& report);
@@ -134,7 +136,7 @@ class Repairer final : public Repair {
   [[nodiscard]] Result<std::string> make_fresh_folder();
   [[nodiscard]] Result<void> rebuild_catalog(const Progress& progress, RepairReport& report);
   [[nodiscard]] Result<std::string> put_old_catalog_away();
-  /// Returns the path of no file: `stem`, and a number behind it.
+  /// Returns an unused path: `stem` followed by a number.
   [[nodiscard]] Result<std::string> free_name(const std::string& stem) const;
   [[nodiscard]] Result<std::string> rename_to_free_name(const std::string& path);
   void step(RepairStep::Kind kind, std::string where, std::string what);
@@ -142,7 +144,7 @@ class Repairer final : public Repair {
   const std::string path_;
   const RepairOptions options_;
   std::unique_ptr<io::FileSystem> files_;    // Of an encrypted repository, over `watch_`.
-  io::WatchedFileSystem& watch_;             // `files_` owns it.
+  io::WatchedFileSystem& watch_;             // Owned by `files_`.
   std::unique_ptr<io::FileSystem> outside_;  // File system of RepairOptions::from.
   std::unique_ptr<io::FileLock> lock_;
   std::vector<RepairStep> steps_;
@@ -151,7 +153,7 @@ class Repairer final : public Repair {
   bool superblock_lost_ = false;
   bool catalog_lost_ = false;
   base::IdRuns wrong_aliases_;          // Their targets have another content.
-  bool aliases_lost_ = false;           // The files of aliases are not those of the catalog.
+  bool aliases_lost_ = false;           // The files of aliases differ from the catalog.
   std::vector<std::string> faults_;     // Faults of a readable catalog.
   std::vector<std::string> manifests_;  // Damaged manifests and labels to remove.
   std::vector<std::string> derived_;    // Damaged derived files to remove.
@@ -160,17 +162,17 @@ class Repairer final : public Repair {
   RepositoryParameters parameters_;
   std::optional<format::DataCodecs> codecs_;       // Set with `parameters_`.
   std::optional<meta::Env> catalog_;               // Set if the catalog is sound.
-  std::map<SeriesId, store::FolderStore> stores_;  // By owner. The repairers use them.
+  std::map<SeriesId, store::FolderStore> stores_;  // By owner. Used by the repairers.
   std::vector<std::pair<SeriesId, std::unique_ptr<DataRepairer>>>
-      repairers_;  // They use `catalog_`.
+      repairers_;  // The repairers use `catalog_`.
   std::vector<std::unique_ptr<ParityRepairer>> parity_repairers_;
   std::uint64_t lost_chunks_ = 0;
   std::vector<MixedFile> mixed_;
   std::vector<MixedFile> later_;       // Files of a later state, if `mixed_` is empty.
-  std::vector<ListedVersion> listed_;  // Of the catalog, if it can be read.
+  std::vector<ListedVersion> listed_;  // Versions of a readable catalog.
   std::vector<std::string> left_out_;
   std::vector<std::string> lost_parts_;
-  bool catalog_is_older_ = false;  // Than labels or manifests, which have the same history.
+  bool catalog_is_older_ = false;  // Older than labels or manifests of the same history.
 };
 
 }  // namespace varve::maintain

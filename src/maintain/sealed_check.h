@@ -14,7 +14,7 @@
 
 namespace varve::maintain {
 
-/// The result of a check by checksums alone. It finds accidents, not changes by an attacker.
+/// The result of a check by checksums alone. Finds accidents, not changes by an attacker.
 struct SealedFilesReport {
   struct Damage {
     std::string path;
@@ -23,9 +23,9 @@ struct SealedFilesReport {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   std::vector<Damage> damages;
-  /// Files whose last blocks alone are damaged, as a crash leaves them. The next use of the
-  /// repository writes or drops these blocks. Where a power cut left the last blocks of an append
-  /// but not its first ones, the file counts as damaged until then.
+  /// Files with damage only in the last blocks, as after a crash. The next use of the repository
+  /// writes or drops the last blocks. If a power cut left the last blocks of an append but not the
+  /// first blocks, the file counts as damaged until the next use.
   std::vector<std::string> incomplete;
   bool finished = true;  ///< False if the caller stopped the check.
 };
@@ -38,8 +38,8 @@ struct SealedFiles {
     std::uint64_t bytes = 0;
   };
   std::vector<File> files;
-  std::uint64_t bytes = 0;                         ///< Sum of their sizes.
-  std::vector<SealedFilesReport::Damage> damages;  ///< Folders that cannot be listed.
+  std::uint64_t bytes = 0;                         ///< Sum of the sizes.
+  std::vector<SealedFilesReport::Damage> damages;  ///< Unlistable folders.
 };
 
 struct SealedCheckOptions {
@@ -48,11 +48,11 @@ struct SealedCheckOptions {
   std::function<void(std::uint64_t bytes)> progress{};
 };
 
-/// Lists all sealed files (docs/FORMAT.md §14.4) but temporary ones. `files` is the file system
-/// that does not open them, and `repository` the folder.
+/// Lists all sealed files (docs/FORMAT.md §14.4) but temporary files. `files` is the file system
+/// that does not open sealed files, and `repository` the folder.
 [[nodiscard]] SealedFiles list_sealed_files(io::FileSystem& files, const std::string& repository);
 
-/// Checks the files of such a list. A writer may be active.
+/// Checks the files of `list`. A writer may be active.
 /// Errors: kUnsupported for a file of a newer format.
 [[nodiscard]] Result<SealedFilesReport> check_sealed_files(io::FileSystem& files,
                                                            const SealedFiles& list,

@@ -10,9 +10,9 @@
 
 namespace varve::maintain {
 
-/// Returns the segments and volumes of a series that can only be cut or removed: all but those that
-/// an open version writes. For kPoolOwner, returns all files of the pool, because nothing extends
-/// one. In ascending number.
+/// Returns the segments and volumes of a series that can only be cut or removed: all files not
+/// being written by an open version. For kPoolOwner, returns all files of the pool, because no file
+/// of the pool is extended. In ascending number.
 [[nodiscard]] Result<std::vector<parity::DataFile>> settled_files(const meta::Txn& txn,
                                                                   SeriesId owner);
 

@@ -12,13 +12,13 @@ namespace varve::maintain {
 
 using StrayNote = std::function<void(std::string where, std::string what)>;
 
-/// Notes files and folders with names that Varve never uses, up to a bound. Does not enter unknown
+/// Notes files and folders with names never used by Varve, up to a limit. Does not enter unknown
 /// folders.
 void note_unknown_files(io::FileSystem& files, const std::string& repository_path,
                         const StrayNote& note);
 
-/// Notes bytes after the last container of segments and volumes that no open version writes, and
-/// after the last page of the catalog. Readers never read these bytes.
+/// Notes bytes after the last container of segments and volumes, and after the last page of the
+/// catalog. Leaves out files that an open version writes. Readers never read the noted bytes.
 void note_trailing_bytes(const meta::Env& catalog, io::FileSystem& files,
                          const std::string& repository_path, const StrayNote& note);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a superblock is that of the repository in whose folder it is.
+// Checks whether a superblock belongs to the repository in the folder.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,18 @@ struct SuperblockCopy {
   std::string text;
   format::Superblock superblock;
 };
-/// Reads the copy in a repository's folder. It may be that of another repository: no key is needed.
-/// Errors: kNotFound without a copy; those of reading it and of ingest::read_superblock().
+/// Reads the copy in a repository's folder. The copy may belong to another repository: no key is
+/// needed. Errors: kNotFound without a copy; read errors; the errors of ingest::read_superblock().
 [[nodiscard]] Result<SuperblockCopy> read_superblock_copy(io::FileSystem& files,
                                                           const std::string& path);
-/// Returns whether both are of one repository, encrypted or not.
+/// Returns whether both superblocks are of one repository, encrypted or not.
 [[nodiscard]] bool are_of_one_repository(const format::Superblock& a, const format::Superblock& b);
 
-/// Checks that the labels in a folder that are whole belong to the superblock and to their series.
-/// A repair without a catalog removes and replaces what it cannot read: under the superblock of
-/// another repository, that is everything. `files` opens sealed files with the keys of the
-/// superblock, `raw` opens all files as they are. Errors: kCorrupt if they do not, or if no labels
-/// can be read and `varve.keys` is the copy of another superblock.
+/// Checks that the whole labels in a folder belong to the superblock and to their series. A repair
+/// without a catalog removes and replaces unreadable files: under the superblock of another
+/// repository, all files are unreadable. `files` opens sealed files with the keys of the
+/// superblock, `raw` opens all files as they are. Errors: kCorrupt if labels do not belong, or if
+/// no labels can be read and `varve.keys` is the copy of another superblock.
 [[nodiscard]] Result<void> check_superblock_place(io::FileSystem& raw, io::FileSystem& files,
                                                   const format::FrameCodec& codec,
                                                   const std::string& path,

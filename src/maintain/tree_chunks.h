@@ -10,7 +10,7 @@
 
 namespace varve::maintain {
 
-/// Returns the chunks that the readable part of a sealed tree refers to. Sets `whole` to false if a
+/// Returns the chunks referred to by the readable part of a sealed tree. Sets `whole` to false if a
 /// part is unreadable.
 [[nodiscard]] base::IdRuns tree_chunks(const meta::Env& catalog, SeriesId series,
                                        const format::DirEntry& root, bool& whole);

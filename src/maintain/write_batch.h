@@ -11,7 +11,7 @@
 namespace varve::maintain {
 
 /// Splits writes into several transactions, so that none becomes too large. Without commit(), the
-/// last of them is lost. Not thread-safe.
+/// last transaction is lost. Not thread-safe.
 class WriteBatch {
  public:
   explicit WriteBatch(const meta::Env& catalog) : catalog_(catalog) {}
