@@ -22,13 +22,13 @@ format::BirthMark mark_in(const FoundContainer& found, VersionNumber birth) {
   return its == found.marks.end() ? format::kNoMark : its->second;
 }
 
-/// A run with the chunks of it that are wanted.
+/// A run with the wanted chunks of the run.
 struct WantedRun {
   FoundRun run;
   base::IdRuns chunks;
 };
 
-// Returns the chunks that several of the runs have.
+// Returns the chunks contained in several runs.
 base::IdRuns find_twice(const std::vector<WantedRun>& runs) {
   base::IdRuns all;
   base::IdRuns twice;
@@ -42,7 +42,7 @@ base::IdRuns find_twice(const std::vector<WantedRun>& runs) {
 /// Adds up the digests of chunks by the tables of containers.
 class DigestSum {
  public:
-  /// `twice`: the chunks that several runs have.
+  /// `twice`: the chunks contained in several runs.
   DigestSum(const ScannedStore& from, const format::ContainerKeys* keys, base::IdRuns twice)
       : reader_(from.store, keys), store_id_(from.id), twice_(std::move(twice)) {}
 
@@ -85,8 +85,8 @@ class DigestSum {
   const base::IdRuns twice_;
 };
 
-// Returns whether the chunks of a birth have another digest than it says, as far as they can be
-// read. `ids`: the chunks to which its version refers.
+// Returns whether the chunks of a birth have another digest than recorded in `birth`, as far as the
+// chunks can be read. `ids`: the chunks referred to by the birth's version.
 Result<bool> has_other_digest(const format::ContainerKeys* keys, const ScannedStore& from,
                               VersionNumber number, const base::IdRuns& ids,
                               const format::Birth& birth) {

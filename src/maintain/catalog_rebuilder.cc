@@ -33,15 +33,15 @@ std::optional<VersionNumber> number_in(std::string_view key) {
   return static_cast<VersionNumber>(base::load_be32(key));
 }
 
-// Appends a number, to make a name differ from an equal one.
+// Appends a number to distinguish a name from an equal name.
 void add_number(std::string& name, std::uint32_t number) {
   const auto suffix = fmt::format(".{}", number);
   if (name.size() + suffix.size() > kNameBytesMax) name = catalog::replacement_name(number);
   name += suffix;
 }
 
-// Returns bounds for the records of a manifest. A set of chunks has at most one run per chunk. If
-// containers are lost, a valid set may exceed the bound; the rebuilder then collects the chunks
+// Returns limits for the records of a manifest. A set of chunks has at most one run per chunk. If
+// containers are lost, a valid set may exceed the limit; the rebuilder then collects the chunks
 // from the tree.
 ManifestBounds bounds_by(const ContainerScan& scan, const ContainerScan& pool) {
   constexpr std::size_t kRunBytesMax = 15;
@@ -57,8 +57,8 @@ ManifestBounds bounds_by(const ContainerScan& scan, const ContainerScan& pool) {
   return bounds;
 }
 
-// Returns whether a manifest's record has a later lock than that of the labels. No lock is ever
-// made shorter, and labels are written first (O27), so such labels are older ones.
+// Returns whether a manifest's record has a later lock than the labels. A lock is never shortened,
+// and labels are written first (O27), so labels with an earlier lock are older than the manifest.
 bool locks_longer(std::string_view manifest, const std::optional<std::string>& labels) {
   const auto own = catalog::decode_retention(manifest);
   if (!own) return false;
@@ -131,7 +131,7 @@ Result<std::vector<std::pair<SeriesId, std::string>>> CatalogRebuilder::labels(
     const std::string& superblock) const {
   std::vector<std::pair<SeriesId, std::string>> all;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  // The newest labels are last: until then, a repeated repair knows what this one reports.
+  // The newest labels are last: until then, a repeated repair has the facts of the present repair.
   auto series_in_order = done_;
   std::stable_partition(series_in_order.begin(), series_in_order.end(), [this](SeriesId series) {
     const auto own = of_labels_.find(series);
@@ -182,7 +182,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   if (!owner_) {
     const auto directory = series_directory(series);
     VARVE_TRY_ASSIGN(const bool any, files_.exists(directory + "/" + kManifestFolder));
-    // A crash left this folder. Its series was new or already removed.
+    // A crash left the folder. The series was new or already removed.
     if (!any) return {};
     owner_.emplace();
     owner_->id = series;
@@ -283,7 +283,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
                          files_.exists(fmt::format("{}/staging/{:08x}-{:08x}", path_,
                                                    static_cast<std::uint32_t>(series),
                                                    static_cast<std::uint32_t>(file.number))));
-        // With staging present, the manifest is from a seal that did not reach its commit.
+        // If staging exists, the seal that wrote the manifest did not reach the commit.
         if (!going_on) version.record = std::move(record);
       } else if (what == ManifestRecord::kVersion) {
         const auto record = catalog::decode_version(series, file.number, value);
@@ -326,7 +326,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
   return {};
 }
 
-// Keeps the versions that the labels list, and those sealed after the labels were last written.
+// Keeps the versions in the labels, and the versions sealed after the last write of the labels.
 Result<void> CatalogRebuilder::choose_versions(SeriesId series) {
   for (auto it = versions_.begin(); it != versions_.end();) {
     auto& [number, version] = *it;

@@ -34,7 +34,8 @@ Result<std::string> CatalogRebuilder::history_fault(SeriesId series, VersionNumb
   }
   const bool sealed = version.record && version.record->state == VersionState::kSealed;
   if (!version.births || (version.record && (!sealed || !version.chunks))) return std::string();
-  // Without a record, it is the manifest of a deleted version, which has pages that others may use.
+  // Without a record, the manifest is of a deleted version with pages that further versions may
+  // use.
   VersionBirths one{series, number, *version.births, {}};
   if (version.record) {
     VARVE_TRY_ASSIGN(one.chunks, base::IdRuns::decode(*version.chunks));
@@ -67,7 +68,7 @@ Result<void> CatalogRebuilder::drop_other_history(SeriesId series, const Scanned
   return {};
 }
 
-// Only manifests tell which of several marks of a birth are of the repository.
+// If a birth has several marks, only manifests tell the mark of the repository.
 Result<void> CatalogRebuilder::note_pool_births() {
   const bool has_marks = std::ranges::any_of(
       pool_.scan.containers, [](const FoundContainer& found) { return !found.marks.empty(); });
@@ -80,7 +81,7 @@ Result<void> CatalogRebuilder::note_pool_births() {
                              std::string_view value) -> Result<void> {
         if (what != ManifestRecord::kBirths) return {};
         const auto births = format::decode_births(value);
-        if (births) pool_.births.note(*births);  // read_manifests() reports the other ones.
+        if (births) pool_.births.note(*births);  // read_manifests() reports unreadable births.
         return {};
       };
       const auto read = read_manifest(files_, codecs_.frames(),

@@ -18,8 +18,8 @@
 
 namespace varve::maintain {
 
-// The numbers of containers are given once. Files of another state that an interrupted copy left
-// may have some of them again.
+// A container's number is given once. Files of another state, left by an interrupted copy, may
+// repeat numbers.
 void CatalogRebuilder::report_repeated(const ContainerScan& scan, const base::IdRuns& wanted) {
   std::vector<base::IdRun> runs;
   for (const auto& found : scan.containers) {
@@ -56,9 +56,9 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, store::SegmentStor
   base::IdRuns wanted;
   for (const auto& [number, chunks] : chunks_of_) wanted = wanted.unite(chunks);
   report_repeated(scan, wanted);
-  // A deletion has dropped the chunks of a series that no version refers to, so their space counts
-  // as free. Where a version may need more than is known, arranging drops them later. Containers
-  // of the pool keep them.
+  // A deletion has dropped a series' chunks without a referring version, so the space of the chunks
+  // counts as free. If a version may need more than the known chunks, the arranger drops the chunks
+  // later. Containers of the pool keep the chunks.
   const bool cuts = whole_ && open_.empty() && series != kPoolOwner;
   PlaceCutter cutter(store, codecs_.frames().keys(), catalog::store_of(series), scan);
   std::map<ContainerNumber, std::uint64_t> live_of;
@@ -78,8 +78,8 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, store::SegmentStor
   return put_files(series, scan, live_of);
 }
 
-// Stores the records of container files. The role of a file follows from its chunks and from the
-// versions that use them.
+// Stores the records of container files. The role of a file follows from the file's chunks and from
+// the versions using the chunks.
 Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& scan,
                                          const std::map<ContainerNumber, std::uint64_t>& live_of) {
   const StoreId store = catalog::store_of(series);
@@ -123,7 +123,7 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
       record.live_bytes += container.live_bytes;
       ++record.containers;
     }
-    // Unused: its chunks are stored elsewhere or not needed. The next use of the series removes the
+    // Unused: the chunks are stored elsewhere or not needed. The next use of the series removes the
     // file.
     if (record.live_bytes == 0) continue;
     for (const auto& container : containers) {
@@ -142,7 +142,7 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
     }
     record.version = user != VersionNumber{} ? user : file.last_birth;
     if (is_volume(segment)) {
-      // Assumes that the window was opened just now, so an open version refers to it.
+      // Assumes that the window was opened just now, so an open version refers to the chunk.
       const bool in_window =
           !open_.empty() && (open_user || (user != VersionNumber{} && user >= window));
       record.role = in_window ? catalog::SegmentRole::kNew : catalog::SegmentRole::kVolume;
@@ -157,8 +157,8 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
   return txn.commit();
 }
 
-// Drops the objects that no version uses. Manifests of deleted versions contain objects besides
-// those that later versions use.
+// Drops the objects without a referring version. Manifests of deleted versions contain more objects
+// than later versions use.
 Result<void> CatalogRebuilder::drop_unreachable(SeriesId series) {
   catalog::ObjectReader objects(catalog_, series);
   catalog::ObjectSet live;

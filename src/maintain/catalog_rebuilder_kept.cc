@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps versions of the catalog in place that the labels do not list.
+// Keeps versions of the catalog in place that are not in the labels.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -50,8 +50,9 @@ void CatalogRebuilder::keep_locks(SeriesId series) {
   }
 }
 
-// A deletion frees what only the deleted version needs. So a version whose data is whole may be
-// deleted only in another state of the repository, and nothing else has its content.
+// A deletion frees data needed only by the deleted version. A version with all its data may
+// therefore be deleted only in another state of the repository, and nothing else has the version's
+// content.
 Result<void> CatalogRebuilder::keep_whole_versions(SeriesId series, const ContainerScan& scan) {
   if (!labelled_ || choices_.listed.empty()) return {};
   const auto own = chunks_in(scan);

@@ -16,8 +16,8 @@ namespace varve::maintain {
 
 namespace {
 
-// Number of births that are left out if some may have been given of which no file tells: a lost
-// container or a damaged manifest may have had them, and an open version may refer to them.
+// Number of births skipped if an unknown birth may have been given: a lost container or a damaged
+// manifest may have had the birth, and an open version may refer to the birth.
 constexpr std::uint64_t kBirthsSkipped = std::uint64_t{1} << 16;
 
 }  // namespace
@@ -67,7 +67,7 @@ void CatalogRebuilder::add_to_pool() {
   }
 }
 
-// A chunk that a container has is no alias, whatever a file says.
+// A chunk stored in a container is no alias, whatever a file says.
 Result<void> CatalogRebuilder::put_aliases() {
   const store::FolderPath folder{&files_, series_directory(kPoolOwner)};
   VARVE_TRY_ASSIGN(const auto found, find_aliases(folder, pool_.scan, pool_.births));
@@ -80,7 +80,7 @@ Result<void> CatalogRebuilder::put_aliases() {
   std::vector<base::IdRun> targets;
   WriteBatch batch(catalog_);
   for (const auto& record : found.records) {
-    // The versions need the other aliases no more, unless something is missing.
+    // Unless data is missing, the versions no longer need aliases outside `wanted`.
     const base::IdRun run{record.run.first, record.run.count};
     if (pool_.whole && !pool_.wanted.overlaps(run)) continue;
     constexpr std::size_t kRecordBytes = 64;

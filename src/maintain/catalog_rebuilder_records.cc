@@ -22,7 +22,7 @@ constexpr std::size_t kReplacedCatalogsMax = 64;
 
 }  // namespace
 
-// Stores the highest clock mark. Each series' labels have the mark from the time they were written.
+// Stores the highest clock mark. Each series' labels have the mark of the time of writing.
 Result<void> CatalogRebuilder::merge_clock(meta::WriteTxn& txn, std::string_view value) {
   const auto record = catalog::decode_clock_record(value);
   if (!record) return {};
@@ -34,7 +34,7 @@ Result<void> CatalogRebuilder::merge_clock(meta::WriteTxn& txn, std::string_view
   return catalog::put_clock_record(txn, {record->mark_seconds, 0});
 }
 
-// Stores the highest sequence number: the labels of the last change have it (O43).
+// Stores the highest sequence number: the labels of the last change have the highest number (O43).
 Result<void> CatalogRebuilder::merge_sequence(meta::WriteTxn& txn, std::string_view value) {
   const auto sequence = catalog::decode_sequence(value);
   if (!sequence) return {};
@@ -42,8 +42,8 @@ Result<void> CatalogRebuilder::merge_sequence(meta::WriteTxn& txn, std::string_v
   return known >= *sequence ? Result<void>() : catalog::put_sequence(txn, *sequence);
 }
 
-// Labels with the same number were written without a change in between. Those that an interrupted
-// repair has written know less than the others.
+// Labels with the same number were written without a change in between. Labels written by an
+// interrupted repair have fewer facts than labels of the last change.
 void CatalogRebuilder::note_sequences(SeriesId series, const Labels& labels) {
   const auto number = labels.sequence();
   of_labels_[series] = number;
@@ -68,7 +68,8 @@ Result<void> CatalogRebuilder::merge_setting(meta::WriteTxn& txn, std::string_vi
   return txn.put(meta::catalog::kSettings, key, value);
 }
 
-// The ids of the catalogs whose labels this rebuild has read, and of those that they replaced.
+// Collects the ids of the catalogs whose labels were read, and the ids of replaced catalogs listed
+// in the labels.
 void CatalogRebuilder::note_replaced(const Labels& labels) {
   auto ids = ids_of_catalogs(labels.setting(kReplacedCatalogsSetting));
   if (labels.catalog_id.size() == kCatalogIdBytes) ids.push_back(labels.catalog_id);
@@ -118,7 +119,7 @@ Result<void> CatalogRebuilder::put_series_sequences() {
   return txn.commit();
 }
 
-// Reports a lost lock. A lock is lost only with its version, or if its record is damaged.
+// Reports a lost lock. A lock is lost only with the version, or if the version's record is damaged.
 void CatalogRebuilder::report_lost_lock(VersionNumber number, const Version& version) {
   if (!version.retention) return;
   const auto retention = catalog::decode_retention(*version.retention);
@@ -130,7 +131,7 @@ void CatalogRebuilder::report_lost_lock(VersionNumber number, const Version& ver
   }
 }
 
-// Deleted versions keep their manifests while later ones refer to their pages.
+// Deleted versions keep their manifests while later versions refer to the pages.
 void CatalogRebuilder::note_deleted(VersionNumber number, const Version& version) {
   if (!version.record || version.record->state != VersionState::kSealed) return;
   report_.notes.push_back(

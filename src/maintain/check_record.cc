@@ -42,7 +42,7 @@ constexpr std::uint64_t kOrdinalsEnd = std::uint64_t{1} << 32;
 constexpr const char* kCheckRecordHead =
     "# When checks ended (Unix seconds), and damages that they found.\n";
 
-// Returns nullopt if no chunk can have these ids.
+// Returns nullopt if no chunk can have the ids.
 std::optional<base::IdRun> run_of(const std::string& first, std::uint64_t count) {
   base::IdRun run;
   const char* const end = first.data() + first.size();
@@ -54,7 +54,8 @@ std::optional<base::IdRun> run_of(const std::string& first, std::uint64_t count)
   return run;
 }
 
-// Decodes the words behind the key of a line that names damaged chunks. Returns false for others.
+// Decodes the words behind the key of a line about damaged chunks. Returns false for malformed
+// words.
 bool take_lost(std::istringstream& words, std::map<StoreId, std::vector<base::IdRun>>& lost) {
   std::string equals;
   std::uint32_t store = 0;
@@ -137,7 +138,7 @@ std::vector<EarlierCheck> read_earlier_checks(io::FileSystem& files,
                                               const std::string& repository_path) {
   auto record = read_record(files, repository_path);
   if (record) return std::move(record->checks);
-  // The damage that the record told of may still be there.
+  // The damage found by the recorded check may still exist.
   return {{CheckDepth::kStructure, 0, 1}};
 }
 
@@ -149,7 +150,7 @@ LostChunks read_lost_chunks(io::FileSystem& files, const std::string& repository
 void forget_lost_chunks(io::FileSystem& files, const std::string& repository_path,
                         const LostChunks& taken) {
   auto record = read_record(files, repository_path);
-  if (!record) return;  // The next check replaces it.
+  if (!record) return;  // The next check replaces the record.
   const auto before = record->lost;
   for (const auto& [store, chunks] : taken) {
     const auto named = record->lost.find(store);

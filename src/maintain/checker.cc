@@ -58,7 +58,7 @@ void Checker::check_name(const std::string& of, const std::string& fault,
                      of, fault, replacement));
 }
 
-// A part of the catalog that cannot be read is damage. A store that does not answer is none.
+// An unreadable part of the catalog is damage. A store that does not answer is no damage.
 Result<void> Checker::note_fault(const Result<void>& checked) {
   if (checked) return {};
   if (checked.error().code() == ErrorCode::kUnavailable) return checked;
@@ -74,8 +74,8 @@ Result<CheckReport> Checker::run() {
 }
 
 Result<void> Checker::check_all() {
-  // Finds pages that a writer would refuse (meta/page_check.h), even if all are readable. kBusy
-  // means that a writer commits too often for this check.
+  // Finds pages refused by a writer (meta/page_check.h), even if all pages are readable. kBusy
+  // means that a writer commits too often for the check of the pages.
   const auto pages = meta::check_pages(catalog_, meta::catalog::kTables);
   if (!pages && pages.error().code() != ErrorCode::kBusy) {
     damage(path_ + "/catalog", pages.error());
@@ -101,7 +101,7 @@ Result<void> Checker::check_all() {
   if (sealed) VARVE_TRY(check_owners(all));
   VARVE_TRY(note_fault(check_pool()));
   for (const auto& series : all) {
-    // After a stop, the files that damage of the pool affects are still named.
+    // After a stop, the check still names the files affected by damage of the pool.
     if (!report_.finished && pool_.damaged.empty()) break;
     check_name(fmt::format("series {}", static_cast<std::uint32_t>(series.id)), series.name_fault,
                series.name);
@@ -123,7 +123,7 @@ void Checker::note_strays() {
   note_trailing_bytes(catalog_, files_, path_, note);
 }
 
-// Damage to these files costs time at the next backup, and nothing else.
+// Damage to derived files costs only time at the next backup.
 void Checker::check_derived() {
   if (!helpers_.derived_faults) return;
   const auto faults = helpers_.derived_faults();
@@ -172,7 +172,7 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   for (const auto& version : versions) {
     if (report_.finished) VARVE_TRY(check_staged_chunks(version));
   }
-  // Also runs after a stop, to name the files that the damage touches.
+  // Also runs after a stop, to name the files affected by the damage.
   auto damaged = pool_.damaged;
   damaged.insert(damaged.end(), store_.damaged.begin(), store_.damaged.end());
   TreeChecker trees(catalog_, series, path_ + "/catalog", damaged, report_);
@@ -185,8 +185,8 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   return {};
 }
 
-// Compares the record of the chunks to which the newest version refers with its tree. A seal makes
-// the record from that of the version before, and deletions rely on it.
+// Compares the tree of the newest version with the record of the version's chunks. A seal derives
+// the record from the record of the version before, and deletions rely on the record.
 Result<void> Checker::check_newest_record(const catalog::SeriesRecord& series,
                                           const std::vector<catalog::VersionRecord>& versions) {
   const auto newest = std::find_if(versions.rbegin(), versions.rend(), [](const auto& version) {
@@ -197,7 +197,7 @@ Result<void> Checker::check_newest_record(const catalog::SeriesRecord& series,
   const auto used = tree_chunks(catalog_, series.id, newest->root, whole);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   const auto recorded = catalog::version_chunks(txn, series.id, newest->number);
-  if (!recorded) return {};  // Another part of the check reports it.
+  if (!recorded) return {};  // Another part of the check reports the record.
   const auto lacking = used.subtract(*recorded);
   // A daemon may have deleted the version meanwhile.
   VARVE_TRY_ASSIGN(const auto still, catalog::find_version(txn, series.id, newest->number));
@@ -238,7 +238,7 @@ Result<void> Checker::check_open_version(const catalog::SeriesRecord& series,
   return {};
 }
 
-// Checks that all chunks that the versions refer to are stored.
+// Checks that all chunks referred to by the versions are stored.
 Result<void> Checker::check_chunks(const catalog::SeriesRecord& series,
                                    const std::vector<catalog::VersionRecord>& versions) {
   bool newer = false;
@@ -265,7 +265,7 @@ Result<void> Checker::check_chunks(const catalog::SeriesRecord& series,
   return newer ? check_data(pool_) : Result<void>();
 }
 
-// Reads labels and manifests completely, because they replace the catalog when it is lost.
+// Reads labels and manifests completely, because both replace a lost catalog.
 void Checker::check_manifests(const catalog::SeriesRecord& series,
                               const std::vector<catalog::VersionRecord>& versions) {
   const auto directory = folder_of(series.id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks what the records of the catalog say about each other.
+// Checks whether the records of the catalog agree with each other.
 #include <fmt/core.h>
 
 #include <chrono>
@@ -33,8 +33,8 @@ Result<void> Checker::check_values() {
   return {};
 }
 
-// The storage of an encrypted repository can erase a record, or put an older value of the same
-// record back. Other records then lack their owner, or have numbers that are still to come.
+// The storage of an encrypted repository can erase a record, or restore an older value of the same
+// record. Remaining records then lack their owner, or have numbers not yet given.
 Result<void> Checker::check_owners(const std::vector<catalog::SeriesRecord>& all) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   std::set<std::uint32_t> known;
@@ -85,7 +85,7 @@ Result<void> Checker::check_owners(const std::vector<catalog::SeriesRecord>& all
 }
 
 Result<void> Checker::check_labels(const std::vector<catalog::SeriesRecord>& all) {
-  // A writer may be between a commit and its labels, so the check looks several times.
+  // A writer may be between a commit and the write of the labels, so the check tries several times.
   constexpr int kTriesMax = 20;
   constexpr std::chrono::milliseconds kWait(20);
   std::vector<SeriesId> left;
@@ -94,7 +94,7 @@ Result<void> Checker::check_labels(const std::vector<catalog::SeriesRecord>& all
     std::vector<SeriesId> differ;
     for (const auto id : left) {
       const auto labels = read_labels(files_, codecs_.frames(), folder_of(id), id);
-      if (!labels) continue;  // Another part of the check reports it.
+      if (!labels) continue;  // Another part of the check reports the labels.
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
       const auto agree = sealed_labels_agree(txn, id, *labels);
       if (!agree && agree.error().code() == ErrorCode::kNotFound) continue;  // Just removed.
@@ -123,7 +123,7 @@ Result<void> Checker::check_labels(const std::vector<catalog::SeriesRecord>& all
   return {};
 }
 
-// Checks that the chunks to which an open version refers are stored.
+// Checks that the chunks referred to by an open version are stored.
 Result<void> Checker::check_staged_chunks(const catalog::VersionRecord& version) {
   const auto staged = store_.staged.find(version.number);
   if (staged == store_.staged.end()) return {};
@@ -131,7 +131,7 @@ Result<void> Checker::check_staged_chunks(const catalog::VersionRecord& version)
   auto own = catalog::own_part(chunks).subtract(store_.present);
   auto pool = catalog::pool_part(chunks).subtract(pool_.present);
   if (own.size() + pool.size() == 0) return {};
-  // A writer may have stored them since the stores were checked.
+  // A writer may have stored the chunks since the check of the stores.
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto still, catalog::find_version(txn, version.series, version.number));
   if (!still || still->state != VersionState::kOpen) return {};

@@ -50,7 +50,7 @@ Result<void> Checker::check_pool_users(const meta::Txn& txn) {
       [&](SeriesId series, VersionNumber number,
           const std::vector<catalog::PoolUse>& uses) -> Result<bool> {
         VARVE_TRY_ASSIGN(const auto version, catalog::find_version(txn, series, number));
-        // An open version that stored chunks there has a record without containers.
+        // An open version with chunks in the pool has a record without containers.
         if (!version || (version->state != VersionState::kSealed && !uses.empty())) {
           damage(
               path_ + "/catalog",
@@ -61,7 +61,7 @@ Result<void> Checker::check_pool_users(const meta::Txn& txn) {
         for (const auto& use : uses) ++users[use.container];
         return true;
       }));
-  // A wrong number may concern many containers, so the report names the first one.
+  // Many containers may have a wrong number, so the report names the first container.
   std::uint64_t wrong = 0;
   std::string first;
   const auto compare = [&](ContainerNumber container, std::uint32_t recorded,
@@ -154,8 +154,8 @@ Result<void> Checker::check_records(Store& store) {
 }
 
 Result<void> Checker::check_data(Store& store) {
-  // Each round checks, at their new places, the chunks of containers that were arranged or deleted
-  // in the round before.
+  // Each round checks the chunks of containers arranged or deleted during the round before, at the
+  // chunks' new places.
   constexpr int kRoundsMax = 16;
   for (int round = 0; round < kRoundsMax; ++round) {
     VARVE_TRY_ASSIGN(const bool again, check_containers(store));
@@ -165,7 +165,7 @@ Result<void> Checker::check_data(Store& store) {
   return store.owner == kPoolOwner ? add_aliases() : Result<void>();
 }
 
-// An alias is present, or damaged, with its target.
+// An alias is present or damaged if the target is.
 Result<void> Checker::add_aliases() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto present, catalog::aliases_of(txn, pool_.present));
@@ -297,7 +297,8 @@ void Checker::check_container(
   }
   const auto in_use = base::IdRuns::from(std::move(ids));
   for (const auto& fault : verdict.faults) {
-    // Chunks without a location here are stored elsewhere or unused; arranging will drop them.
+    // Chunks without a location in the container are stored elsewhere or unused; the arranger will
+    // drop the chunks.
     const auto touched = base::IdRuns::from(fault.chunks).intersect(in_use);
     if (!fault.chunks.empty() && touched.size() == 0) continue;
     const char* const advice =
@@ -308,8 +309,8 @@ void Checker::check_container(
   }
 }
 
-// Memory, a cable or a controller may have changed the bytes on their way. Only what the disk has
-// twice is known damage.
+// Memory, a cable or a controller may have changed the bytes between disk and process. Only damage
+// found by two reads is known damage.
 Result<base::IdRuns> Checker::confirm(
     const Store& store, const format::ContainerRecord& record, const ContainerVerdict& verdict,
     const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of, std::size_t first) {
@@ -317,7 +318,7 @@ Result<base::IdRuns> Checker::confirm(
   std::vector<base::IdRun> ids;
   for (auto it = begin; it != end; ++it) ids.push_back({it->second.first, it->second.count});
   const auto suspects = damaged_chunks(verdict, base::IdRuns::from(std::move(ids)));
-  // The quarantine of an attached folder is that of the folder that writes.
+  // The quarantine of an attached folder belongs to the folder that writes.
   if (suspects.size() == 0 || helpers_.is_distant) return base::IdRuns();
   if (helpers_.drop_cached) helpers_.drop_cached();
   VARVE_TRY_ASSIGN(const auto second, read_again(codecs_, files_, folder_of(store.owner),

@@ -15,7 +15,7 @@ namespace varve::maintain {
 
 namespace {
 
-// Size of one read in the search for the next header.
+// Read size of the search for the next header.
 constexpr std::size_t kSearchBytes = 1U << 20;
 
 void put_runs(const format::ContainerHeader& header, FoundContainer& found) {
@@ -34,7 +34,7 @@ void put_runs(const format::ContainerHeader& header, FoundContainer& found) {
   }
 }
 
-/// Scans one file from start to end.
+/// Scans a file from start to end.
 class FileScan {
  public:
   FileScan(store::OpenSegment& file, const format::ContainerKeys* keys, std::string path,
@@ -58,9 +58,9 @@ class FileScan {
         scan_.containers.push_back(std::move(*found));
         continue;
       }
-      // Containers follow each other up to here, so a header of a newer format is a real one.
+      // Containers follow each other up to `at`, so a header of a newer format is a real header.
       if (found.error().code() == ErrorCode::kUnsupported) return std::move(found).error();
-      // A distant store that does not answer: its containers are not lost.
+      // If a distant store does not answer, the containers are not lost.
       if (found.error().code() == ErrorCode::kUnavailable) return std::move(found).error();
       VARVE_TRY_ASSIGN(const auto length, length_at(at));
       auto next = length ? std::min(at + *length, size_) : size_;
@@ -79,8 +79,8 @@ class FileScan {
  private:
   enum class Correct : bool { kNo, kYes };
 
-  // Returns the bytes of a fixed header, which may be damaged, with one wrong byte corrected if
-  // wanted. Errors: kCorrupt if the file ends before.
+  // Returns the bytes of a fixed header, which may be damaged. `how` selects the correction of one
+  // wrong byte. Errors: kCorrupt if the file ends before the header's end.
   Result<std::vector<std::byte>> read_fixed_header(std::uint64_t offset, Correct how) {
     std::vector<std::byte> bytes(format::kContainerFixedHeaderBytes);
     VARVE_TRY_ASSIGN(const auto got, file_.read_at(offset, bytes));
@@ -93,8 +93,8 @@ class FileScan {
     return bytes;
   }
 
-  // Returns the container at `offset`. Errors: kCorrupt unless it is complete and belongs to this
-  // file.
+  // Returns the container at `offset`. Errors: kCorrupt unless the container is complete and
+  // belongs to the scanned file.
   Result<FoundContainer> read(std::uint64_t offset, Correct how) {
     const auto none = [this](const char* what) {
       return Error(ErrorCode::kCorrupt, path_ + ": " + what);
@@ -126,8 +126,8 @@ class FileScan {
     return found;
   }
 
-  // Returns the length of the container at a place where one must be, if its fixed header can be
-  // read or corrected.
+  // Returns the length of a container that must start at `offset`, if the fixed header can be read
+  // or corrected.
   Result<std::optional<std::uint32_t>> length_at(std::uint64_t offset) {
     const auto bytes = read_fixed_header(offset, Correct::kYes);
     if (!bytes && bytes.error().code() != ErrorCode::kCorrupt) return bytes.error();
@@ -136,7 +136,7 @@ class FileScan {
     return length ? std::optional(*length) : std::nullopt;
   }
 
-  // Returns whether containers follow each other from here to the end of the file.
+  // Returns whether containers follow each other from `offset` to the end of the file.
   bool leads_to_the_end(std::uint64_t offset) {
     while (offset < size_) {
       // Walks from each place only once. Otherwise a forged file could make the scan quadratic.
@@ -148,8 +148,8 @@ class FileScan {
     return offset == size_;
   }
 
-  // Returns the place at which the scan continues after an invalid header; the file's end if there
-  // is none.
+  // Returns the place at which the scan continues after an invalid header; the file's end if no
+  // place is found.
   Result<std::uint64_t> resume_after(std::uint64_t damaged) {
     const std::uint64_t step = is_volume(segment_) ? 1 : format::kContainerAlignment;
     const std::uint32_t magic = format::kContainerMagic;
@@ -158,7 +158,7 @@ class FileScan {
       bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kSearchBytes, size_ - at)));
       const auto read = file_.read_at(at, bytes);
       if (!read && read.error().code() == ErrorCode::kCorrupt) {
-        at += bytes.size();  // An object that its store has lost.
+        at += bytes.size();  // An object lost by the store.
         continue;
       }
       if (!read) return read.error();

@@ -38,9 +38,9 @@ void verify_chunks(const format::ContainerHeader& header, const format::FrameEnt
   verdict.faults.push_back(std::move(fault));
 }
 
-// Verifies the padding of a container. `whole` has that of a sealed one behind the data. Together
-// with the header and the frames, that is each byte of a sealed container: its checksum, which the
-// header's tag covers, would tell nothing more.
+// Verifies the padding of a container. `whole` has the padding of a sealed container behind the
+// data. Header, frames and padding are all bytes of a sealed container. The header's tag covers the
+// outer checksum, so a comparison of the checksum would add nothing.
 void verify_padding(const format::FrameCodec& codec, store::SegmentReader& reader,
                     const format::ContainerRecord& record, const Result<store::DirectRead>& whole,
                     ContainerVerdict& verdict) {
@@ -83,8 +83,8 @@ ContainerVerdict verify_container(const format::DataCodecs& codecs, store::Segme
   verdict.header = std::move(*read);
   if (level == VerifyLevel::kHeader) return verdict;
   const auto& header = *verdict.header;
-  // Reads all data at once, that of a sealed container with its padding. Frames beside an
-  // unreadable place count as the readers of versions read them: each by its own bytes.
+  // Reads all data at once; for a sealed container, also the padding. Frames beside an unreadable
+  // place are judged as readers of versions read the frames: each frame by its own bytes.
   const std::uint32_t bytes =
       record.sealed ? record.total_bytes - record.header_bytes : record.data_bytes;
   const std::size_t room = io::direct_room(bytes);

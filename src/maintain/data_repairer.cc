@@ -54,7 +54,8 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
   }
   const auto stored = base::IdRuns::from(std::move(present));
   unknown_ = wanted.subtract(stored).runs();
-  // An opening frees chunks that nothing refers to. The next change of the record drops them.
+  // An opening frees unused chunks. The next change of the quarantine drops the chunks from the
+  // record.
   recorded_ = recorded_.intersect(stored.unite(wanted));
   std::sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
     return std::pair(a.record.segment, a.record.offset) <
@@ -77,7 +78,7 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
 Result<void> DataRepairer::note(const format::ContainerRecord& record,
                                 const ContainerVerdict& verdict,
                                 const std::vector<LocationRecord>& located) {
-  // Data that cannot be read now is not lost.
+  // Temporarily unreadable data is not lost.
   if (verdict.unavailable) return *verdict.unavailable;
   std::vector<base::IdRun> here;
   for (const auto& at : located) here.push_back({at.first, at.count});
@@ -143,7 +144,7 @@ Result<void> DataRepairer::search_containers(store::SegmentStore& store, SeriesI
       const auto& chunk = header->chunks[i];
       const auto wanted = missing_.find(chunk.fingerprint);
       if (wanted == missing_.end() || wanted->second != chunk.raw_bytes) continue;
-      // The source may be the damaged copy itself, so its content is verified.
+      // The source may be the damaged copy itself, so the content is verified.
       Lost lost{chunk.id, chunk.fingerprint, chunk.raw_bytes};
       const Source source{"", 0, &store, store_id, record.number, i};
       sources_.emplace(chunk.fingerprint, source);
@@ -276,7 +277,7 @@ Result<store::Correction> DataRepairer::padding_of(const format::ContainerRecord
   return store::Correction{record.end() - padding.size(), std::move(padding)};
 }
 
-// O24. A file that was cut at its end gets its length back, with zeros in place of lost frames.
+// O24. A file cut at the end gets the recorded length back, with zeros instead of lost frames.
 Result<void> DataRepairer::correct_files() {
   std::map<SegmentNumber, std::vector<store::Correction>> corrections;
   for (const auto& [container, faulty] : faulty_) {
@@ -326,7 +327,7 @@ Result<void> DataRepairer::store_again(RepairReport& report) {
   }
   VARVE_TRY_ASSIGN(how.marks, marks_of_lost());
   std::vector<store::WrittenContainer> written;
-  // Chunks to move, by their present container.
+  // Chunks to move, by present container.
   std::map<ContainerNumber, std::vector<base::IdRun>> moved;
   {
     std::map<ChunkId, std::pair<const Lost*, ContainerNumber>> ordered;
@@ -356,7 +357,7 @@ Result<void> DataRepairer::store_again(RepairReport& report) {
   return move({numbers.next_container(), numbers.next_segment()}, written, moved);
 }
 
-// Moves chunks out of the damaged containers, in the commit that sets their new locations.
+// Moves chunks out of the damaged containers, in the commit that sets the chunks' new locations.
 Result<void> DataRepairer::move(const catalog::CounterRecord& counters,
                                 const std::vector<store::WrittenContainer>& written,
                                 const std::map<ContainerNumber, std::vector<base::IdRun>>& moved) {

@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t kHeaderSumAt = 120;  // docs/FORMAT.md §3.
 constexpr unsigned kValues = 256;
 
-// Changes one byte of `part` so that `right` returns true. Returns the byte's index. Returns
-// nullopt and leaves `part` unchanged if no single byte can do that.
+// Changes a single byte of `part` so that `right` returns true. Returns the byte's index. Returns
+// nullopt and leaves `part` unchanged if no single byte makes `right` true.
 template <typename Right>
 std::optional<std::size_t> try_bytes(std::span<std::byte> part, Right&& right) {
   for (std::size_t i = 0; i < part.size(); ++i) {

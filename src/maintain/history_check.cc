@@ -66,7 +66,7 @@ class SeriesComparison {
 
   /// Files of another history.
   [[nodiscard]] const std::vector<MixedFile>& other() const { return other_; }
-  /// Files that may be of a later state than the catalog.
+  /// Returns the files that may be of a later state than the catalog.
   [[nodiscard]] const std::vector<MixedFile>& later() const { return later_; }
 
  private:
@@ -130,7 +130,7 @@ class SeriesComparison {
     names += (names.empty() ? "" : ", ") + name;
   }
 
-  // Returns the name of a version with its series.
+  // Returns the name of a version with the name of the series.
   [[nodiscard]] std::string name_of(VersionNumber number, const std::string& name) const {
     const auto series = series_name_.empty()
                             ? fmt::format("series {}", static_cast<std::uint32_t>(series_))
@@ -145,8 +145,8 @@ class SeriesComparison {
   const meta::Env& catalog_;
   const SeriesId series_;
   std::string series_name_;
-  std::string only_in_labels_;  // Names of the versions that the catalog lacks.
-  VersionNumber next_{};        // The next number that the catalog would give.
+  std::string only_in_labels_;  // Names of the versions missing from the catalog.
+  VersionNumber next_{};        // The catalog's next number for a version.
   std::vector<MixedFile> other_;
   std::vector<MixedFile> later_;
 };
@@ -154,7 +154,7 @@ class SeriesComparison {
 /// The lowest differing number of each series.
 using FirstMixed = std::map<SeriesId, VersionNumber>;
 
-// Returns the containers with chunks that the versions from the first differing one on stored.
+// Returns the containers with chunks stored by the first differing version or later versions.
 Result<std::set<ContainerNumber>> contested_containers(const meta::Txn& txn, SeriesId owner,
                                                        const FirstMixed& first) {
   const auto store = catalog::store_of(owner);
@@ -176,7 +176,7 @@ Result<std::set<ContainerNumber>> contested_containers(const meta::Txn& txn, Ser
   return containers;
 }
 
-// Returns the size of the files that the catalog does not list.
+// Returns the size of the files not listed by the catalog.
 Result<std::uint64_t> unlisted_bytes(const meta::Txn& txn, store::SegmentStore& store,
                                      StoreId store_id) {
   std::uint64_t bytes = 0;

@@ -21,15 +21,15 @@ namespace varve::maintain {
 
 namespace {
 
-// Arranging may move containers while they are read.
+// The arranger may move containers during the reads.
 constexpr int kMovedRoundsMax = 8;
 
-// Returns whether an error shows that the bytes are gone, as opposed to one that may pass.
+// Returns whether an error shows lost bytes, as opposed to a temporary error.
 bool shows_loss(const Error& error) {
   return base::is_damage(error) || error.code() == ErrorCode::kNotFound;
 }
 
-// The page cache may have wrong bytes where the disk has the right ones. Only advice.
+// The page cache may have wrong bytes where the disk has the right bytes. Only advice.
 void drop_cached_pages(io::FileSystem& files, const std::string& path,
                        const format::ContainerRecord& record) {
   const auto fd = files.descriptor(path, io::OpenMode::kRead);
@@ -65,7 +65,7 @@ class Confirmation {
     std::vector<base::IdRun> runs;
   };
 
-  // Finds the containers that have the chunks.
+  // Finds the containers of the chunks.
   Result<void> place(const base::IdRuns& named) {
     suspects_.clear();
     located_.clear();
@@ -75,7 +75,7 @@ class Confirmation {
           VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, store_, at.container));
           const auto here = named.intersect(base::IdRuns::from({{at.first, at.count}}));
           located_.insert(located_.end(), here.runs().begin(), here.runs().end());
-          if (!record) return true;  // A check reports it.
+          if (!record) return true;  // A check reports the missing record.
           auto& suspects = suspects_[at.container];
           suspects.record = *record;
           suspects.runs.insert(suspects.runs.end(), here.runs().begin(), here.runs().end());
@@ -93,7 +93,7 @@ class Confirmation {
     return {};
   }
 
-  // Reads the containers. Returns the chunks of those that were moved meanwhile.
+  // Reads the containers. Returns the chunks of the containers moved meanwhile.
   Result<base::IdRuns> read() {
     std::vector<base::IdRun> moved;
     for (auto& [number, suspects] : suspects_) {
@@ -127,7 +127,7 @@ class Confirmation {
   std::vector<base::IdRun> sound_;
 };
 
-// Returns the chunks that the store may have: the names may be forged.
+// Returns the named chunks with ids of the store: the names may be forged.
 base::IdRuns plausible(StoreId store, const base::IdRuns& named) {
   std::vector<base::IdRun> runs;
   for (const auto& run : named.runs()) {

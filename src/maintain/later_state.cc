@@ -19,8 +19,8 @@ namespace {
 
 using VersionsOfSeries = std::map<SeriesId, std::set<VersionNumber>>;
 
-// Returns the part that a version lacks; "" if it has its tree and most of the chunks that are not
-// in `shared`.
+// Returns the part missing from a version; "" if the version has a tree and most of the chunks
+// outside `shared`.
 Result<std::string> fault_of(const meta::Env& rebuilt, const catalog::VersionRecord& version,
                              const base::IdRuns& shared, bool with_data) {
   bool readable = true;

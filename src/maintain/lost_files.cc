@@ -31,7 +31,7 @@ Result<bool> is_lost(catalog::ObjectReader& objects, const format::DirEntry& ent
   return found;
 }
 
-/// A page that is not read yet, with the path of its directory.
+/// An unread page, with the path of the page's directory.
 struct Waiting {
   format::NodeId page{};
   std::uint64_t span = 0;

@@ -29,8 +29,8 @@ meta::TableIndex table_of(const BrokenObject& object) {
   return object.is_recipe ? meta::catalog::kRecipes : meta::catalog::kNodes;
 }
 
-// Takes the objects out of `wanted` that the manifest has. A manifest without a readable header has
-// none.
+// Removes the manifest's objects from `wanted`. A manifest without a readable header has no
+// objects.
 Result<void> take_present(io::FileSystem& files, const format::FrameCodec& codec,
                           const std::string& path, WantedObjects& wanted) {
   const auto visit = [&](ManifestRecord what, std::string_view key,

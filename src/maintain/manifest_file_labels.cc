@@ -26,14 +26,15 @@ Error damaged_labels(const std::string& path) {
   return {ErrorCode::kCorrupt, path + ": the labels are damaged"};
 }
 
-/// Joins labels with their updates.
+/// Joins labels with updates.
 class LabelsAssembler {
  public:
   explicit LabelsAssembler(Labels& labels) : labels_(labels) {}
 
   /// Begins the labels, or an update.
   void begin() { renewed_.clear(); }
-  /// Takes a record. In an update, the records of a version replace all earlier ones of it.
+  /// Takes a record. In an update, the records of a version replace all earlier records of the
+  /// version.
   void take(ManifestRecord what, std::string_view key, std::string_view value) {
     if (what == ManifestRecord::kSuperblock) {
       labels_.superblock = value;
@@ -67,8 +68,8 @@ class LabelsAssembler {
   std::set<std::string> renewed_;
 };
 
-// Returns whether an intact update follows somewhere after `offset`. Then the bytes at `offset` are
-// damaged. Otherwise they are what an interrupted append left.
+// Returns whether an intact update follows somewhere after `offset`. If so, the bytes at `offset`
+// are damaged; otherwise an interrupted append left the bytes.
 Result<bool> has_update_after(io::File& file, std::uint64_t offset, std::uint64_t size,
                               SeriesId series) {
   VARVE_TRY_ASSIGN(const auto bytes,
@@ -141,7 +142,7 @@ Result<std::string> encode_labels(const meta::Txn& txn, const format::FrameCodec
   wanted.series = series;
   wanted.stamp = txn.id();
   std::string body;
-  // Not compressed: labels are small, and their length must not depend on the release of zstd.
+  // Not compressed: labels are small, and the length must not depend on the release of zstd.
   format::ManifestEncoder encoder(wanted, codec, format::Compression{},
                                   [&](std::string_view bytes) -> Result<void> {
                                     body += bytes;
@@ -175,7 +176,7 @@ std::uint64_t Labels::sequence() const {
 
 namespace {
 
-// Records that a comparison of labels ignores.
+// Records ignored by a comparison of labels.
 struct Uncompared {
   std::set<std::string> versions{};  // Keys of versions.
   bool series = false;               // The record of the series.
@@ -215,7 +216,7 @@ Result<bool> agree_without(const meta::Txn& txn, SeriesId series, const std::str
   return same && at == records.size();
 }
 
-// Returns the keys of records that checkpoints and streams change without an update of the labels.
+// Returns the keys of records changed by checkpoints and streams without an update of the labels.
 Result<std::set<std::string>> open_versions(const meta::Txn& txn, SeriesId series) {
   // Each stream to the pool takes a birth.
   std::set<std::string> open{catalog::kPoolBirthSetting};
@@ -285,7 +286,7 @@ Result<std::uint64_t> append_labels(io::FileSystem& files, const format::FrameCo
   VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kReadWrite));
   VARVE_TRY_ASSIGN(const auto size, file->size());
   if (size != update.at) return damaged_labels(path);
-  // Does not write again the bytes that earlier syncs have promised (O20).
+  // Does not rewrite the bytes promised by earlier syncs (O20).
   const auto at = file->next_append(update.at);
   VARVE_TRY(file->write_at(at, base::as_bytes(bytes)));
   VARVE_TRY(file->sync());
@@ -353,7 +354,7 @@ std::optional<std::uint32_t> last_manifest(io::FileSystem& files, const std::str
   return last;
 }
 
-// Returns the number after the last one that the series has given a version, as labels show it.
+// Returns the number after the series' last version number, as far as the labels show the number.
 std::uint32_t next_number_in(const Result<Labels>& labels, SeriesId series) {
   if (!labels) return 0;
   const auto record = catalog::decode_series(series, labels->series);
@@ -399,7 +400,7 @@ Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& c
     if (!labels || labels->catalog_id.empty()) continue;
     states.push_back({std::move(labels->catalog_id), labels->header.stamp});
   }
-  // A writer writes labels after the commit that they mirror, so this snapshot is no older.
+  // A writer writes labels after the mirrored commit, so the snapshot of `txn` is no older.
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
   const std::string id(known ? known->view() : "");
@@ -408,8 +409,8 @@ Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& c
   if (!std::ranges::all_of(states, is_of_this)) {
     VARVE_TRY_ASSIGN(replaced, replaced_catalogs(txn));
   }
-  // A version's number is committed before its manifest and labels are written, whatever their
-  // stamp. The folder of a series without a record is what a crash left of a removed one.
+  // A version's number is committed before the write of the manifest and the labels, whatever their
+  // stamp. The folder of a series without a record was left by a crash during the series' removal.
   for (const auto& [series, last] : given) {
     const auto record = catalog::find_series(txn, series);
     if (!record || !*record || last < (*record)->next_number) continue;

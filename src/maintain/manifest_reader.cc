@@ -20,7 +20,7 @@ using format::ManifestRecord;
 namespace {
 
 constexpr std::size_t kRecordBytesMax = std::size_t{1} << 30;
-// A version's record contains its root with extended attributes; the other records are smaller.
+// A version's record contains the root with extended attributes; the remaining records are smaller.
 constexpr std::size_t kSmallRecordBytesMax = std::size_t{2} << 20;
 
 Error damaged(const std::string& path, const std::string& what) {
@@ -47,8 +47,8 @@ std::size_t bytes_max(ManifestRecord what, const ManifestBounds& bounds) {
   }
 }
 
-/// Joins pieces into records. Drops a record as soon as it exceeds its bound, and a recipe as soon
-/// as it is malformed: compressed, such records need almost no space in the file but much memory.
+/// Joins pieces into records. Drops a record as soon as the record exceeds the size limit, and a
+/// malformed recipe at once: compressed, both need almost no space in the file but much memory.
 class RecordAssembler {
  public:
   RecordAssembler(const ManifestVisit& visit, const ManifestBounds& bounds)
@@ -70,7 +70,7 @@ class RecordAssembler {
       }
       going_ = !bounds_.small_records_only || bytes_max(what_, bounds_) == kSmallRecordBytesMax;
     }
-    // The start of this record may be in a damaged block.
+    // The start of the record may be in a damaged block.
     if (!going_) return {};
     if (piece.what != what_ || piece.key != key_ ||
         value_.size() + piece.value.size() > bytes_max(what_, bounds_)) {
@@ -91,7 +91,7 @@ class RecordAssembler {
   }
   /// Returns the number of dropped records.
   [[nodiscard]] std::uint32_t faults() const { return faults_; }
-  /// Records that a block is missing here.
+  /// Records that a block is missing at the present position.
   void gap() {
     going_ = false;
     std::string().swap(value_);
@@ -115,9 +115,9 @@ class RecordAssembler {
   std::string value_;
 };
 
-// Returns whether the catalog has no other births under these numbers. It forgets births whose
-// chunks are gone, and may have been rebuilt without a digest. `with_pool`: also compares births of
-// the pool, whose numbers a catalog that was rebuilt without labels may have given again.
+// Returns whether the catalog has no differing births under the numbers of `births`. The catalog
+// forgets births without chunks, and a rebuilt catalog may lack digests. `with_pool`: also compares
+// births of the pool; a catalog rebuilt without labels may have given the same numbers again.
 bool has_births_of(const meta::Txn& txn, SeriesId series, const format::Births& births,
                    bool with_pool) {
   for (const auto& [number, birth] : births) {
@@ -154,7 +154,7 @@ Result<ManifestRead> read_manifest_part(io::File& file, const format::FrameCodec
     VARVE_TRY_ASSIGN(const auto header_got, file.read_at(offset, bytes));
     const auto block = format::decode_manifest_block_header(std::span(bytes).first(header_got));
     offset += format::kManifestBlockHeaderBytes;
-    // Labels are not compressed, so their file size bounds their memory use.
+    // Labels are not compressed, so the file size limits the memory use.
     const bool strange =
         block && header->kind != format::ManifestKind::kVersion && block->codec != Codec::kNone;
     if (!block || strange || block->stored_bytes > size || offset > size - block->stored_bytes) {
@@ -260,8 +260,8 @@ Result<ManifestState> state_of_manifest(io::FileSystem& files, const format::Fra
     state.fault = "it lacks the version's record";
   }
   if (!state.fault.empty()) return state;
-  // A sealed file leaves out what is too short for a block, as a crash leaves it in other files. A
-  // manifest is renamed into place as a whole.
+  // A sealed file leaves out an end too short for a block, which a crash can leave in a file. A
+  // manifest is renamed into place as a whole, so a short end is a fault.
   VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
   VARVE_TRY_ASSIGN(const auto bytes, file->size());
   VARVE_TRY_ASSIGN(const auto stored, files.tree_bytes(path));

@@ -21,7 +21,7 @@ namespace {
 
 using Numbers = std::map<SeriesId, std::set<std::uint32_t>>;
 
-/// Returns the second numbers of a table's keys by the first ones.
+/// Returns the second numbers of a table's keys by the first numbers.
 Result<Numbers> numbers_in(const meta::Env& catalog, const char* table) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(auto cursor, meta::StoredCursor::open(txn, table));
@@ -29,7 +29,7 @@ Result<Numbers> numbers_in(const meta::Env& catalog, const char* table) {
   while (true) {
     VARVE_TRY_ASSIGN(const auto record, cursor.next());
     if (!record) return found;
-    if (record->key.size() != 8) continue;  // A check of the values reports it.
+    if (record->key.size() != 8) continue;  // A check of the values reports the key.
     found[SeriesId{base::load_be32(record->key)}].insert(base::load_be32(record->key.substr(4)));
   }
 }
@@ -52,7 +52,7 @@ Result<void> find_missing_containers(io::FileSystem& files, const store::Reposit
   return {};
 }
 
-// Each sealed version has a record of its retention, and no open one has.
+// Each sealed version has a record of retention, and no open version has.
 Result<void> find_missing_manifests(io::FileSystem& files, const store::RepositoryPaths& paths,
                                     const Numbers& sealed, bool encrypted,
                                     std::set<std::string>& missing) {
@@ -93,8 +93,8 @@ Result<std::set<std::string>> look(io::FileSystem& files, const store::Repositor
 
 }  // namespace
 
-// A writer removes files after the commit that no longer names them. So what is missing twice, and
-// still named at the second look, is missing.
+// A writer first commits without the names of removed files, and then removes the files. A file is
+// missing only if two passes find the name in the catalog but no file.
 Result<std::vector<std::string>> find_missing_files(io::FileSystem& files,
                                                     const store::RepositoryPaths& paths,
                                                     const meta::Env& catalog, bool encrypted) {

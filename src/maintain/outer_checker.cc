@@ -19,7 +19,7 @@ namespace varve::maintain {
 
 namespace {
 
-// Compares the parts of a plain container, which follow `header` in `rest`, with their checksums.
+// Compares the parts of a plain container, which follow `header` in `rest`, with the checksums.
 std::string fault_of_plain(const format::ContainerHeader& header, std::span<const std::byte> rest) {
   for (const auto& frame : header.frames) {
     if (base::checksum64(rest.subspan(frame.offset, frame.stored_bytes)) == frame.checksum)
@@ -96,7 +96,7 @@ Result<std::vector<OuterChecker::Place>> OuterChecker::list_files(
 }
 
 Result<OuterChecker::Faults> OuterChecker::faults_of(const Place& place) {
-  // A file grows while a container is appended to it, so the check waits until it stands still.
+  // A file grows during the append of a container, so the check waits until the size is constant.
   constexpr int kRoundsMax = 64;
   store::FolderStore store(files_, folder_of(place.owner));
   Faults faults;

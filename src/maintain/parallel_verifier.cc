@@ -18,9 +18,9 @@ namespace {
 
 constexpr unsigned kThreadsMax = 16;
 constexpr unsigned kThreadsPerCore = 2;     // One waits for the disk while the other computes.
-constexpr std::size_t kAheadPerThread = 4;  // Limit on verdicts that wait for earlier ones.
-// Containers that a distant store is asked for in advance, in all and with a rate limit. The store
-// bounds the memory of those that have arrived.
+constexpr std::size_t kAheadPerThread = 4;  // Limit of verdicts waiting for earlier verdicts.
+// Limits of containers requested from a distant store in advance, without and with a rate limit.
+// The store bounds the memory of arrived containers.
 constexpr std::size_t kAnnounced = 64;
 constexpr std::size_t kAnnouncedSlowly = 2;
 
@@ -53,7 +53,7 @@ class Pool {
     for (auto& thread : threads_) thread.join();
   }
 
-  /// Waits for the verdict of the next job and returns it.
+  /// Waits for the verdict of the next job and returns the verdict.
   ContainerVerdict take() {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return verdicts_.contains(taken_); });
@@ -100,14 +100,14 @@ class Pool {
   const StoreId store_id_;
   const std::vector<VerifyJob>& jobs_;
   const std::size_t ahead_;
-  const std::size_t announced_most_;  // Jobs from the next one on.
+  const std::size_t announced_most_;  // Limit of requested jobs, counted from the next job on.
   std::mutex mutex_;
   std::condition_variable room_;
   std::condition_variable done_;
   std::map<std::size_t, ContainerVerdict> verdicts_;
   std::size_t next_ = 0;
   std::size_t taken_ = 0;
-  std::size_t announced_ = 0;  // Jobs before this one are announced.
+  std::size_t announced_ = 0;  // All jobs with a lower index are requested.
   std::vector<std::thread> threads_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 using format::kParityBlockBytes;
 
-// Returns the member that contains the whole container.
+// Returns the member containing the whole container.
 std::optional<std::size_t> member_with(const format::ParityIndex& index,
                                        const format::ContainerRecord& record) {
   for (std::size_t i = 0; i < index.members.size(); ++i) {
@@ -36,7 +36,7 @@ Result<void> ParityRepairer::scan(const std::vector<format::ContainerRecord>& da
   if (damaged.empty()) return {};
   VARVE_TRY_ASSIGN(listing_, parity::list_groups(store_, store_id_));
   auto left = damaged;
-  // Newest first: a newer group protects all data that an older one still protects.
+  // Newest first: a newer group protects all data that an older group still protects.
   for (auto group = listing_.groups.rbegin(); group != listing_.groups.rend(); ++group) {
     VARVE_TRY(
         restore(*group, left, pass,
@@ -193,7 +193,8 @@ Result<void> ParityRepairer::restore(const parity::Group& group,
   return {};
 }
 
-// Reads bytes and leaves unreadable ones as zeros. Those belong to bad blocks, which are replaced.
+// Reads bytes and leaves unreadable bytes as zeros. Unreadable bytes belong to bad blocks, which
+// are replaced.
 std::vector<std::byte> ParityRepairer::read_leniently(SegmentNumber segment, std::uint64_t offset,
                                                       std::uint64_t bytes) const {
   std::vector<std::byte> out(bytes);

@@ -46,7 +46,7 @@ Result<ParityUpkeep> keep_parity(const meta::Env& catalog, store::SegmentStore& 
       done.finished = true;
       return done;
     }
-    // Files that were cut or removed meanwhile look damaged.
+    // Files cut or removed meanwhile look damaged.
     VARVE_TRY_ASSIGN(const auto now, scan());
     if (now != present && round < kRoundsMax) continue;
     for (const auto segment : kept->damaged) {

@@ -16,7 +16,7 @@ using catalog::LocationRecord;
 
 std::uint64_t end_of(const LocationRecord& run) { return run.first.value + run.count; }
 
-// Returns the numbers of the containers that share a chunk with another container.
+// Returns the numbers of the containers sharing a chunk with another container.
 std::set<ContainerNumber> find_sharing(std::vector<LocationRecord> runs) {
   std::sort(runs.begin(), runs.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -32,10 +32,10 @@ std::set<ContainerNumber> find_sharing(std::vector<LocationRecord> runs) {
   return sharing;
 }
 
-/// The set of ids that have a place.
+/// The set of ids with a place.
 class Placed {
  public:
-  /// Adds a run. Returns the parts of it that were not in the set.
+  /// Adds a run. Returns the parts of the run that were not in the set.
   std::vector<base::IdRun> add(const base::IdRun& run) {
     std::vector<base::IdRun> fresh;
     std::uint64_t at = run.first.value;
@@ -59,7 +59,7 @@ class Placed {
   std::map<std::uint64_t, std::uint64_t> ends_;  // Ends of disjoint ranges, by start.
 };
 
-/// A container that shares chunks, with the result of its verification.
+/// A container with shared chunks, and the result of the container's verification.
 struct Shared {
   const FoundContainer* found = nullptr;
   ContainerVerdict verdict;

@@ -60,7 +60,7 @@ class AliasFileCheck {
   }
 
  private:
-  // Files may also have aliases that the catalog does not have.
+  // Files may also have aliases unknown to the catalog.
   Result<void> compare(const format::TaggedAliases& aliases) {
     const auto& run = aliases.run;
     return catalog::for_each_alias_of(
@@ -84,7 +84,7 @@ class AliasFileCheck {
         txn_, kPoolStore, base::IdRuns::from({targets}),
         [&](const catalog::LocationRecord& at) -> Result<bool> {
           VARVE_TRY_ASSIGN(const auto* const header, header_of(at.container));
-          if (header == nullptr) return true;  // The check of the containers reports it.
+          if (header == nullptr) return true;  // The check of the containers reports the header.
           const auto begin = std::max(at.first, target);
           const auto end = std::min(at.first.value + at.count, target.value + tags.size());
           for (auto id = begin; id.value < end; id = id.plus(1)) {

@@ -50,7 +50,7 @@ bool KeepRules::any() const {
 
 namespace {
 
-/// Returns the time by which the rules sort a version into periods.
+/// Returns the time used by the rules to sort a version into periods.
 const Timestamp& time_of(const VersionInfo& version, const KeepRules& rules) {
   return rules.by_claimed ? data_time(version) : version.sealed_at;
 }
@@ -60,7 +60,7 @@ void keep(PruneDecision& decision, std::string reason) {
   decision.reasons.push_back(std::move(reason));
 }
 
-// Versions that the rules apply to, newest first: those with entries, then the empty ones.
+// Versions subject to the rules, newest first: versions with entries, then empty versions.
 struct Candidates {
   std::vector<PruneDecision*> filled;
   std::vector<PruneDecision*> empty;
@@ -76,8 +76,8 @@ void keep_last(const Candidates& candidates, std::uint32_t count) {
   }
 }
 
-// Keeps versions by age relative to the newest one. An empty version is the reference only if all
-// are empty: otherwise, empty versions of today could make every real backup look old.
+// Keeps versions by age relative to the newest version. An empty version is the reference only if
+// all versions are empty: otherwise, empty versions of today could make every real backup look old.
 void keep_within(const Candidates& candidates, const KeepRules& rules, std::uint64_t seconds) {
   const auto& references = candidates.filled.empty() ? candidates.empty : candidates.filled;
   if (references.empty()) return;
@@ -114,7 +114,7 @@ void keep_period(const Candidates& candidates, const KeepRules& rules, const Per
   for (const auto& [name, decision] : best) keep(*decision, std::string(period.name) + " " + name);
 }
 
-/// Keeps the newest complete version, however many incomplete ones came after it.
+/// Keeps the newest complete version, even after many incomplete versions.
 void keep_complete(const Candidates& candidates) {
   const auto complete = std::ranges::find_if(
       candidates.filled, [](const PruneDecision* one) { return one->version.problems == 0; });

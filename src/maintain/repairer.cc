@@ -60,7 +60,7 @@ Result<void> Repairer::scan(bool scan_only, const Progress& progress,
   if (!scan_only) VARVE_TRY(remove_settled());
   if (catalog_lost_) {
     VARVE_TRY(check_superblock());
-    // Needed even without read_data: a writer frees the files that the new catalog does not list.
+    // Needed even without read_data: a writer frees the files not listed by the new catalog.
     return scan_parity(progress);
   }
   VARVE_TRY(open_catalog());
@@ -91,8 +91,8 @@ Result<void> Repairer::remove_settled() {
   return removed ? files_->sync_directory(path_) : Result<void>();
 }
 
-// A repair of an older state would write to it, and the next use of it would be refused all the
-// same.
+// The repair of an older state would write to the repository, and the next use would still refuse
+// the repository.
 Result<void> Repairer::compare_sequence(const CompareSequence& compare) {
   if (!encrypted_ || options_.accept_older) return {};
   auto same = compare(encrypted_->repository_id, [this] { return present_sequence(); });
@@ -105,12 +105,12 @@ Result<void> Repairer::compare_sequence(const CompareSequence& compare) {
 Result<std::uint64_t> Repairer::present_sequence() {
   if (!catalog_lost_) {
     auto options = catalog_options(true);
-    if (lock_) options.writer_lock.clear();  // This process holds the lock.
+    if (lock_) options.writer_lock.clear();  // The calling process holds the lock.
     VARVE_TRY_ASSIGN(const auto env, meta::Env::open(*files_, path_ + "/catalog", options));
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(env));
     return catalog::find_sequence(txn);
   }
-  std::uint64_t highest = 0;  // As the new catalog will have it.
+  std::uint64_t highest = 0;  // The highest number in the new catalog.
   VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
   for (const auto series : folders) {
     const auto labels = read_labels(*files_, codecs_->frames(),
@@ -125,8 +125,8 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   VARVE_TRY_ASSIGN(const bool present, files_->exists(catalog_path + "/data.mdb"));
   if (!present) return std::optional<std::string>("it is missing");
   auto options = catalog_options(true);
-  if (lock_) options.writer_lock.clear();  // This process holds the lock.
-  // Errors that may pass are no fault of the catalog.
+  if (lock_) options.writer_lock.clear();  // The calling process holds the lock.
+  // Temporary errors are no fault of the catalog.
   const auto fault_of = [](const Error& error) -> Result<std::optional<std::string>> {
     if (!base::is_damage(error)) return error;
     return std::optional(error.message());
@@ -143,7 +143,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   VARVE_TRY(compare_histories(*env));
   std::optional<std::string> fault;
   if (!mixed_.empty()) {
-    // All that makes the catalog look older is among the mixed files.
+    // All files that make the catalog look older are among the mixed files.
     const auto fits =
         fits_most_data(*codecs_, *env, mixed_,
                        [&](SeriesId owner) -> store::SegmentStore& { return store_of(owner); });
@@ -196,7 +196,7 @@ Result<void> Repairer::scan_catalog() {
   return {};
 }
 
-// Plans the removal of damaged manifests. The next opening writes them again from the catalog.
+// Plans the removal of damaged manifests. The next opening writes new manifests from the catalog.
 Result<void> Repairer::scan_manifests() {
   for (const auto& file : mixed_) {
     step(RepairStep::Kind::kManifest, file.path,
@@ -243,7 +243,7 @@ Result<void> Repairer::scan_manifests() {
   return {};
 }
 
-// A writer without the lock may be between a commit and its labels.
+// A writer without the lock may be between a commit and the write of the labels.
 Result<bool> Repairer::lacks_changes(SeriesId series, const Result<Labels>& labels) {
   if (!labels || !lock_) return false;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
@@ -253,7 +253,7 @@ Result<bool> Repairer::lacks_changes(SeriesId series, const Result<Labels>& labe
   return labels->torn || !agree;
 }
 
-// No copy of these files exists, so the repair keeps the damaged one.
+// No copy of the files beside versions exists, so the repair keeps the damaged file.
 Result<void> Repairer::scan_beside() {
   VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
   for (const auto series : folders) {
@@ -276,7 +276,7 @@ Result<void> Repairer::scan_beside() {
 Result<void> Repairer::scan_derived(const FindDerivedFaults& find) {
   VARVE_TRY_ASSIGN(const auto faults, find(*files_, path_, DerivedFiles::kAll));
   for (const auto& fault : faults) {
-    // Other errors may pass, such as missing rights.
+    // Errors other than damage may be temporary, such as missing rights.
     watch_.note(fault.error);
     if (!base::is_damage(fault.error)) continue;
     step(RepairStep::Kind::kDerived, fault.path,
@@ -323,7 +323,7 @@ Result<void> Repairer::scan_open_versions() {
   return {};
 }
 
-// The next write to the series frees their chunks, as after a crash.
+// The next write to the series frees the versions' chunks, as after a crash.
 Result<void> Repairer::drop_open_versions(RepairReport& report) {
   if (lost_versions_.empty()) return {};
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*catalog_));

@@ -111,8 +111,8 @@ Result<void> Repairer::scan_owner(SeriesId owner, CheckProgress& done, const Pro
   auto& store = store_of(owner);
   auto repairer = std::make_unique<DataRepairer>(*codecs_, *catalog_, *outside_, store, owner);
   VARVE_TRY(repairer->scan(pass));
-  // Parity comes first, because it restores data in its old place and state. A later plan checks
-  // the rest.
+  // Parity comes first, because parity restores data in the old place and state. A later plan
+  // checks the rest.
   auto parity = std::make_unique<ParityRepairer>(*codecs_, store, catalog::store_of(owner));
   VARVE_TRY(parity->scan(repairer->damaged(), pass));
   const bool restores = parity->restores();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the catalog with the files of another history, and keeps these under other names.
+// Compares the catalog with the files of another history, and keeps the files under new names.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace varve::maintain {
 
 namespace {
 
-// Adds the files with a number behind `stem` in their names.
+// Adds the files named `stem` followed by a number.
 Result<void> add_kept(io::FileSystem& files, const std::string& folder, std::string_view stem,
                       store::FolderKind kind, std::vector<std::string>& found) {
   VARVE_TRY_ASSIGN(const bool present, files.exists(folder));
@@ -37,7 +37,7 @@ Result<void> add_kept(io::FileSystem& files, const std::string& folder, std::str
 
 using VersionPair = std::pair<ListedVersion, ListedVersion>;
 
-// Returns the sealed versions that a catalog has in common with the versions `known`, behind them.
+// Returns pairs of a version of `known` and the same sealed version in `catalog`.
 Result<std::vector<VersionPair>> same_versions(const std::vector<ListedVersion>& known,
                                                const meta::Env& catalog) {
   VARVE_TRY_ASSIGN(const auto all, list_versions_of(catalog));
@@ -67,13 +67,14 @@ Result<void> Repairer::scan_left_out() {
   return {};
 }
 
-// A catalog with faults may be unreadable in part. Its faults then tell what to do.
+// A catalog with faults may be unreadable in part. The faults of the catalog then determine the
+// repair.
 Result<void> Repairer::compare_histories(const meta::Env& catalog) {
   auto found = compare_with_files(*files_, codecs_->frames(), path_, catalog);
   VARVE_TRY(refuse_unsupported(found));
   if (found) {
     mixed_ = std::move(found->other);
-    // The catalog is then not just an older one.
+    // With mixed files, the catalog is not only older.
     auto& later = mixed_.empty() ? later_ : mixed_;
     later.insert(later.end(), found->later.begin(), found->later.end());
   }
@@ -100,8 +101,9 @@ Result<void> Repairer::put_files_away(const std::vector<MixedFile>& files, const
   return {};
 }
 
-// A copy that was interrupted early leaves newer labels beside an older catalog and its data. The
-// newer labels may count versions as deleted whose data is all that the folder has.
+// An early interruption of a copy leaves newer labels beside an older catalog and the catalog's
+// data. The newer labels may count versions as deleted although the folder has the data of no other
+// versions.
 Result<bool> Repairer::lacks_later_state(const meta::Env& rebuilt, bool with_data) const {
   if (!catalog_is_older_) return false;
   VARVE_TRY_ASSIGN(const auto state, judge_later_state(rebuilt, listed_, with_data));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a new catalog, which replaces the old one.
+// Builds a new catalog to replace the old catalog.
 #include <fmt/core.h>
 
 #include <utility>
@@ -37,7 +37,7 @@ meta::EnvOptions Repairer::catalog_options(bool read_only) const {
 
 Result<std::string> Repairer::make_fresh_folder() {
   const auto fresh = path_ + kNewCatalog;
-  // An interrupted attempt may have left this folder.
+  // An interrupted attempt may have left the folder.
   VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
   VARVE_TRY(files_->make_directory(fresh));
   return fresh;
@@ -94,7 +94,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     if (!stays || *stays) {
       if (stays) VARVE_TRY(put_later_state_away(env, report));
       VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
-      // If the repair stops, it leaves the folder as it was.
+      // If the repair stops, the folder remains unchanged.
       return stays ? Result<void>() : stays.error();
     }
     report.versions = built->versions;
@@ -102,10 +102,10 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     report.problems = std::move(built->problems);
     report.notes = std::move(built->notes);
     left_out = std::move(built->left_out);
-    // Data that no manifest has stays lost. If the new catalog has the same faults, keep the old
-    // one with its labels.
+    // Data without a manifest stays lost. If the new catalog has the same faults, keep the old
+    // catalog with the catalog's labels.
     const auto faults = faults_in(env);
-    // A rebuild that could not read everything lacks more than what is lost.
+    // After a read error, the rebuilt catalog lacks more than the lost data.
     VARVE_TRY(watch_.conclusive());
     const bool is_same = !faults_.empty() && faults && faults->faults == faults_;
     if (!options_.rebuild_catalog && mixed_.empty() && is_same) {
@@ -143,7 +143,7 @@ Result<std::string> Repairer::put_old_catalog_away() {
   VARVE_TRY_ASSIGN(const bool any, files_->exists(catalog_path + "/data.mdb"));
   if (!any) {
     VARVE_TRY(store::remove_folder(*files_, catalog_path, store::FolderKind::kEnvironment));
-    // A file that is not Varve's keeps the folder, which then gets another name.
+    // A foreign file prevents the removal of the folder, which then gets another name.
     VARVE_TRY_ASSIGN(const bool kept, files_->exists(catalog_path));
     if (!kept) return std::string();
   }

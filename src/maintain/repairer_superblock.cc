@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The superblock of a repository that is repaired: which one it has, and which keys open it.
+// The superblock of a repository under repair: the choice of the superblock, and of the keys.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +28,7 @@ Result<void> Repairer::check_superblock() {
   return check_superblock_place(*raw, *files_, codecs_->frames(), path_, own);
 }
 
-// The next writer writes the copy again, if that is the damaged one.
+// If the copy is the damaged file, the next writer writes a new copy.
 Result<bool> Repairer::use_superblock_copy(const std::string& damage) {
   auto copy = read_superblock_copy(*files_, path_);
   if (!copy && copy.error().code() == ErrorCode::kNotFound) return false;
@@ -95,7 +95,8 @@ Result<void> Repairer::scan_superblock() {
   if (superblock.error().code() == ErrorCode::kUnsupported) return std::move(superblock).error();
   VARVE_TRY_ASSIGN(const bool copied, use_superblock_copy(superblock.error().message()));
   if (copied) return {};
-  // Labels are readable without the parameters, which only their copy of the superblock tells.
+  // Labels are readable without the parameters; the labels' copy of the superblock has the
+  // parameters.
   const auto plain = format::make_plain_frame_codec({});
   VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
   int most_needs = -1;
@@ -107,7 +108,7 @@ Result<void> Repairer::scan_superblock() {
     // A readable copy in another series may be older than the upgrade to the newer format.
     if (!copy && copy.error().code() == ErrorCode::kUnsupported) return copy.error();
     if (!copy) continue;
-    // After a crash, some copies may lack a feature that series need.
+    // After a crash, some copies may lack a feature needed by series.
     const int needs = int{copy->needs_pool} + int{copy->needs_aliases} + int{copy->needs_marks};
     if (needs > most_needs) superblock_ = labels->superblock;
     most_needs = std::max(most_needs, needs);

@@ -68,7 +68,7 @@ Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& cat
     return files.write_file_atomically(repository_path, kStateName,
                                        base::as_bytes(encode_scrub_state(now)));
   };
-  // Saves the state first, so that a run that cannot save its progress fails at once.
+  // Saves the state first, so that a run fails at once if saving fails.
   VARVE_TRY(save(state));
   CheckOptions how;
   how.verify_chunks = true;

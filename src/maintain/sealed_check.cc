@@ -10,7 +10,7 @@ namespace varve::maintain {
 
 namespace {
 
-// Files of a process that runs, or that a crash has left.
+// Returns whether a file belongs to a running process, or was left by a crash.
 bool is_temporary(const crypto::SealedPlace& place, const std::string& path) {
   return path.ends_with(store::kTemporarySuffix) ||
          place.kind == static_cast<std::uint32_t>(store::SealedKind::kTails);

@@ -13,7 +13,7 @@ namespace varve::maintain {
 Result<std::vector<parity::DataFile>> settled_files(const meta::Txn& txn, SeriesId owner) {
   std::set<VersionNumber> open;
   if (owner != kPoolOwner) {
-    // An open version has a higher number than the sealed ones.
+    // An open version has a higher number than the sealed versions.
     VARVE_TRY_ASSIGN(const auto versions, layout::recent_versions(txn, owner, 1));
     for (const auto& version : versions) {
       if (!version.sealed) open.insert(version.number);

@@ -108,7 +108,7 @@ void note_unknown_files(io::FileSystem& files, const std::string& repository_pat
 
 void note_trailing_bytes(const meta::Env& catalog, io::FileSystem& files,
                          const std::string& repository_path, const StrayNote& note) {
-  // Other checks have reported unreadable files, so errors are ignored here.
+  // Earlier checks have reported unreadable files, so errors are ignored here.
   static_cast<void>(note_long_catalog(catalog, files, repository_path + "/catalog/data.mdb", note));
   const auto txn = meta::ReadTxn::begin(catalog);
   if (!txn) return;

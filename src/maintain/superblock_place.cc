@@ -13,22 +13,23 @@
 namespace varve::maintain {
 namespace {
 
-/// Returns true if the first block of a sealed file opens in its place, or if it has none. Then it
-/// is only cut short or damaged.
+/// Returns true if the first block of a sealed file opens in its place, or if the file has no
+/// block. If true, the file is at most cut short or damaged.
 bool is_of_its_place(io::FileSystem& files, const std::string& path) {
   const auto file = files.open(path, io::OpenMode::kRead);
   std::byte first{};
   return file && (*file)->read_at(0, {&first, 1});
 }
 
-/// Returns true if labels are whole, but not readable in their place: they are those of another
-/// series, sealed in a plain repository, plain in an encrypted one, or sealed with other keys.
+/// Returns true if labels are whole, but not readable in their place. Foreign labels are labels of
+/// another series, sealed in a plain repository, plain in an encrypted repository, or sealed with
+/// other keys.
 bool are_foreign(io::FileSystem& raw, io::FileSystem& files, bool encrypted,
                  const std::string& directory, const std::vector<SeriesId>& all) {
   if (encrypted && is_of_its_place(files, directory + "/" + kLabelsName)) return false;
   const auto file = raw.open(directory + "/" + kLabelsName, io::OpenMode::kRead);
   if (!file) return false;
-  // A file that is not sealed has a fault, too.
+  // find_sealed_fault() also reports an unsealed file.
   const auto fault = crypto::find_sealed_fault(**file);
   if (fault && fault->what.empty()) return true;
   const auto plain = format::make_plain_frame_codec({});

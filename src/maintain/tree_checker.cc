@@ -15,7 +15,7 @@ namespace varve::maintain {
 
 namespace {
 
-constexpr std::size_t kAffectedNamed = 1000;  // Files listed for one damage; others are left out.
+constexpr std::size_t kAffectedNamed = 1000;  // Limit of files listed for one damage.
 // Limit on the pages in a walk for names: a forged tree may have damage in 2^32 places.
 constexpr std::size_t kPagesWalked = std::size_t{1} << 22;
 
@@ -84,7 +84,7 @@ bool TreeChecker::is_damaged(const format::DirEntry& entry) {
 }
 
 // Finds the facts of all pages below a root. Children have lower ids than their parents, so
-// ascending order visits them first.
+// ascending order visits the children first.
 void TreeChecker::learn(format::NodeId root) {
   if (facts_.contains(root.value)) return;
   std::unordered_set<std::uint64_t> seen{root.value};

@@ -18,7 +18,7 @@ base::IdRuns tree_chunks(const meta::Env& catalog, SeriesId series, const format
   std::unordered_set<std::uint64_t> seen{root.child.value};
   std::vector<format::NodeId> waiting{root.child};
   std::vector<base::IdRun> runs;
-  // Files may share chunks, so the list is compacted when it grows.
+  // Files may share chunks, so the list is compacted when grown.
   std::size_t compact_at = std::size_t{1} << 20;
   const auto add_page = [&](format::NodeId id) {
     if (seen.insert(id.value).second) waiting.push_back(id);
