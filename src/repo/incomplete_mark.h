@@ -8,9 +8,9 @@
 
 namespace varve::repo {
 
-/// Marks an open version as incomplete if its store had problems, and otherwise removes the mark
-/// of an earlier store of this version, or of the version that this one is a clone of. See
-/// VersionInfo::problems. Errors: those of VersionWriter::set_xattr().
+/// Marks an open version as incomplete if the store into the version had problems. Without
+/// problems, removes the mark of an earlier store, or the mark inherited from the base of a clone.
+/// See VersionInfo::problems. Errors: as VersionWriter::set_xattr().
 [[nodiscard]] Result<void> mark_problems(VersionWriter& writer, std::uint64_t problems);
 
 }  // namespace varve::repo

@@ -29,11 +29,11 @@ namespace varve::repo {
 
 namespace {
 
-// Steps that are listed; further ones are only counted.
+// Limit of the listed steps; further steps are only counted.
 constexpr std::size_t kStepsListed = 20;
 
-// Creates a missing object. Overwrites a present one if `is_damaged` says so of its text: then no
-// writer has put it there.
+// Creates a missing object. Overwrites a present object only if `is_damaged` returns true for the
+// object's text, because no writer puts a damaged object into the store.
 Result<void> put_back(bucket::Bucket& bucket, const std::string& name, const std::string& text,
                       const std::function<bool(std::string_view)>& is_damaged) {
   const std::array<std::span<const std::byte>, 1> body{base::as_bytes(text)};
@@ -61,7 +61,7 @@ class StoreRepairer final : public Repair {
         needed_(std::move(needed)),
         steps_(inner_->steps()) {}
 
-  // Finds out which of the damages this folder can repair.
+  // Plans the repair of the damage that this folder can repair.
   Result<void> plan(const replica::ReplicaState& state, const StoreCheck& check) {
     std::set<std::string> damaged;
     for (const auto& damage : check.damages) damaged.insert(damage.object);
@@ -72,7 +72,7 @@ class StoreRepairer final : public Repair {
     }
     puts_head_ = !needed_.head.empty() && damaged.contains(needed_.head);
     puts_superblock_ = damaged.contains(kSuperblock);
-    replica::Head head;  // Before the first one, the store has `varve.repo` alone.
+    replica::Head head;  // Before the first head, the store has only `varve.repo`.
     if (!needed_.head.empty()) {
       VARVE_TRY_ASSIGN(head, replica::decode_head(needed_.head_text));
     }
@@ -164,7 +164,7 @@ class StoreRepairer final : public Repair {
   std::vector<RepairStep> steps_;
   bool puts_head_ = false;
   bool puts_superblock_ = false;
-  std::set<std::string> paths_;  // Files that are uploaded again.
+  std::set<std::string> paths_;  // Files to upload again.
 };
 
 }  // namespace
