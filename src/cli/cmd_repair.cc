@@ -36,8 +36,8 @@ struct RepairArguments {
   bool progress = false;
 };
 
-// Each repair can reveal another defect (a catalog, then parity, then a header), and each needs
-// another plan.
+// Each repair can reveal a further defect (a catalog, then parity, then a header), and each defect
+// needs a new plan.
 constexpr int kRoundsMax = 8;
 
 const char* kind_name(RepairStep::Kind kind) {
@@ -133,7 +133,7 @@ void print_report(const RepairReport& report, const RepairArguments& options,
   }
 }
 
-// Known damage is no step: no repair without other copies of the content can do anything about it.
+// Known damage is no step: a repair needs intact copies of the content.
 void print_lost_chunks(std::uint64_t chunks, const RepairArguments& options,
                        const Context& context) {
   if (chunks == 0) return;
@@ -146,12 +146,12 @@ void print_lost_chunks(std::uint64_t chunks, const RepairArguments& options,
   }
 }
 
-/// The parts that stay lost or left out after a repair.
+/// Counts of lost and left-out parts after a repair.
 struct Rest {
-  std::size_t left_out = 0;    ///< Files of another history that are kept.
+  std::size_t left_out = 0;    ///< Kept files of another history.
   std::size_t lost_parts = 0;  ///< Parts of versions' trees.
   std::uint64_t chunks = 0;
-  bool problems = false;  ///< Losses that this command has listed.
+  bool problems = false;  ///< True if this command has listed losses.
 
   [[nodiscard]] bool any() const { return problems || left_out + lost_parts + chunks != 0; }
 };
@@ -169,7 +169,7 @@ std::string describe_rest(const Rest& rest) {
   return "nothing else can be repaired; this is left: " + text + "\n";
 }
 
-// Prints what is lost or left out already.
+// Prints and counts the parts that were lost or left out before this repair.
 Rest print_rest(const Repair& planned, const RepairArguments& options) {
   print_problems(planned.left_out(), options.json);
   print_problems(planned.lost_parts(), options.json);
@@ -182,8 +182,8 @@ bool has_step(const Repair& repair, std::initializer_list<RepairStep::Kind> kind
   });
 }
 
-// Opening the repository for writing completes the manifests, frees the chunks of dropped versions,
-// and shows that the repository can be opened.
+// Opens and closes the repository for writing: completes the manifests, frees the chunks of dropped
+// versions, and proves that the repository opens.
 Result<void> open_once(const std::string& path) {
   VARVE_TRY_ASSIGN(const auto repository, open_to_write(path));
   return repository->close();
@@ -216,17 +216,17 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
       note(context, "repaired data is damaged again; the disk may be failing");
       return kExitIncomplete;
     }
-    // The quarantine must not keep chunks that only dropped versions needed.
+    // The quarantine must not keep the chunks of dropped versions.
     if (dropped) VARVE_TRY(open_once(options.repository));
     VARVE_TRY_ASSIGN(
         const auto planned, control::open_when_unlocked(options.repository, lock_wait(), [&] {
           return Repair::plan(options.repository, how, options.dry_run, report_progress);
         }));
     progress.clear();
-    // With -q, the steps are listed only where the user has to decide about them.
+    // With -q, lists the steps only if the user has to decide about the steps.
     const bool lists = options.json || !context.quiet || options.dry_run || !options.yes;
     if (lists) print_steps(planned->steps(), options.json);
-    // A later plan also finds what this command leaves out.
+    // A later plan also finds the parts that this command leaves out.
     if (rounds == 1) rest = print_rest(*planned, options);
     rest.chunks = planned->lost_chunks();
     if (planned->steps().empty() || options.dry_run) {
@@ -248,7 +248,7 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     rest.chunks = std::max(report.chunks_quarantined, planned->lost_chunks());
     print_lost_chunks(rest.chunks, options, context);
     rest.problems = rest.problems || !report.problems.empty() || rest.chunks != 0;
-    // These steps must be done before a plan can find all damage to the data.
+    // A plan finds all damage to the data only after the listed kinds of steps.
     again = has_step(*planned, {RepairStep::Kind::kCatalog, RepairStep::Kind::kHeader,
                                 RepairStep::Kind::kParity});
     dropped = has_step(*planned, {RepairStep::Kind::kOpenVersion});
