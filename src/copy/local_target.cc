@@ -30,7 +30,8 @@ TargetVersion version_of(const VersionInfo& info) {
   return version;
 }
 
-// A copy starts as a clone of the copy before, which may be incomplete.
+// Removes the mark of an incomplete version if the copy inherited the mark: a copy starts as a
+// clone of the previous copy.
 Result<void> remove_mark_of_base(VersionWriter& writer) {
   VARVE_TRY_ASSIGN(const auto own, writer.own_attributes());
   const bool is_marked =
@@ -67,7 +68,7 @@ Result<SeriesId> LocalTarget::create_series(const std::string& name,
 }
 
 Result<void> LocalTarget::rename_series(SeriesId series, const std::string& name) {
-  // A copy that was interrupted, and that the source did not continue, would forbid it.
+  // An interrupted copy that the source did not continue would prevent the rename.
   VARVE_TRY_ASSIGN(const auto open, repository_.open_versions(series));
   for (const VersionInfo& version : open) {
     if (!is_receiving_name(version.name)) continue;
@@ -112,7 +113,7 @@ Result<std::optional<VersionInfo>> LocalTarget::find_open(const CopyBegin& copy)
   VARVE_TRY_ASSIGN(const auto writer, repository_.writer(copy.series));
   VARVE_TRY_ASSIGN(const auto own, writer->own_attributes());
   auto origin = catalog::receiving_origin_of(open->number, own);
-  // A crash may have left a version that is complete, or one without the attribute.
+  // A crash may have left a complete version, or a version without the attribute.
   if (!origin) origin = catalog::origin_of(open->number, own);
   const bool is_of_source = receiving_repository(open->name) == copy.origin.repository;
   if (!origin && !is_of_source) {
@@ -242,7 +243,8 @@ Result<void> LocalTarget::set_origin(const std::string& value) {
   return receiving_->writer->set_xattr(kRootIno, catalog::kOriginAttribute, value, XattrMode::kAny);
 }
 
-// The mark never says more than the disk has: the changes are durable before it is set.
+// Makes the changes durable before setting the mark, so that the mark never counts a change that a
+// crash can lose.
 Result<void> LocalTarget::set_mark() {
   auto& to = *receiving_;
   VARVE_TRY(to.writer->sync());
@@ -294,10 +296,10 @@ Result<TargetVersion> LocalTarget::seal(const CopySeal& copy) {
   } else {
     VARVE_TRY(remove_mark_of_base(*to->writer));
   }
-  // Only from here on does a seal make it a copy: the source has compared the content.
+  // The source has compared the content: only from here on does a seal make the version a copy.
   to->origin.whole = copy.whole;
   VARVE_TRY(set_origin(catalog::encode_origin(to->info.number, to->origin)));
-  // The mark stays, so that the next copy continues if the seal fails or a crash interrupts it.
+  // The mark stays: if the seal fails or a crash interrupts the seal, the next copy continues.
   auto sealed = repository_.seal(to->info.series, to->info.number, copy.name);
   if (!sealed && copy.whole) {
     const auto reset = set_origin(catalog::encode_receiving(to->info.number, to->origin));
