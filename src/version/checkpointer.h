@@ -21,60 +21,60 @@
 namespace varve::version {
 
 /// Makes checkpoints: in the background, when changes take much memory, for fsync(2), and before a
-/// seal. A checkpoint makes everything durable that was done before it: chunks first, then the
-/// catalog's locations, then the overlay (docs/ORDERING.md O1, O2).
+/// seal. A checkpoint makes all earlier changes durable: chunks first, then the catalog's
+/// locations, then the overlay (docs/ORDERING.md O1, O2).
 ///
 /// The first change makes the overlay and adds the background task to
-/// OpenVersionParts::checkpoint_tasks. Before that change, the version has no files and no task.
+/// OpenVersionParts::checkpoint_tasks. Before the first change, the version has no files and no
+/// task.
 ///
 /// Unless a function says otherwise, the caller holds none of the version's locks.
 class Checkpointer {
  public:
-  /// The changes that a crash now would lose.
+  /// The changes not yet durable, lost by a crash.
   struct Unsaved {
     std::size_t entries = 0;  ///< Files and directories with changes.
     std::uint64_t bytes = 0;  ///< Bytes of contents.
   };
 
-  /// Lifetime: every argument must outlive this object. The owner must call stop() before it
-  /// destroys this object.
+  /// Lifetime: every argument must outlive the checkpointer. The owner must call stop() before
+  /// destroying the checkpointer.
   Checkpointer(OpenState& state, ContentStreams& streams, StagingArea& staging,
                OpenContents& contents, StagedIngest& ingest);
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
-  /// Continues from the last checkpoint: creates the root if there is none, cuts the tails that
-  /// were open, and queues the staged files. Must be called once, before any other function.
+  /// Continues from the last checkpoint: creates the root if there is none, cuts the open tails,
+  /// and queues the staged files. Must be called once, before any other function.
   [[nodiscard]] Result<void> recover(const NewFile& root);
 
-  /// Checks that the version accepts changes, and prepares it for the first one. The caller holds
-  /// OpenState::mutex.
+  /// Checks that the version accepts changes, and prepares the version for the first change. The
+  /// caller holds OpenState::mutex.
   /// Errors: kReadOnly while the version is frozen.
   [[nodiscard]] Result<void> check_writable();
 
-  /// The extent of a checkpoint. kAll waits for the chunks of files that are being written
-  /// meanwhile.
+  /// The extent of a checkpoint. kAll waits for the chunks of files with writes in progress.
   enum class Extent : std::uint8_t { kAtRest, kAll };
   [[nodiscard]] Result<void> checkpoint(Extent extent);
-  /// Bounds the memory for changes: makes a checkpoint if there are many.
+  /// Bounds the memory for changes: makes a checkpoint if there are many changes.
   [[nodiscard]] Result<void> relieve();
 
-  /// See OpenVersion's functions of these names.
+  /// See the functions of the same names in OpenVersion.
   [[nodiscard]] Result<void> freeze(SealWriters writers);
   [[nodiscard]] Result<void> freeze_to_drop();
   void thaw();
   void stop();
 
-  /// Returns the bytes that were accepted and are not on the disk yet. Takes no lock.
+  /// Returns the accepted bytes not yet on the disk. Takes no lock.
   [[nodiscard]] std::uint64_t unwritten_bytes() const;
-  /// Returns the bytes that sealing will write beyond those. Takes no lock.
+  /// Returns the bytes that sealing will write in addition to unwritten_bytes(). Takes no lock.
   [[nodiscard]] std::uint64_t sealing_bytes() const { return sealing_bytes_; }
-  /// Has the chunks that are on their way stored, and waits for that. Takes no lock of the version.
+  /// Stores the chunks in flight, and waits for completion. Takes no lock of the version.
   void store_accepted();
   [[nodiscard]] Unsaved unsaved() const;
 
  private:
-  /// The changes that one checkpoint writes.
+  /// The changes written by one checkpoint.
   struct Taken {
     OpenTree::Changes tree;
     StagingArea::Changes staging;
@@ -89,7 +89,7 @@ class Checkpointer {
   void start_background();
   [[nodiscard]] Result<OpenTree::Changes::Record> encode(OpenInode& inode, Extent extent);
   void estimate_sealing();
-  /// Finishes the content of files that are open for writing.
+  /// Finishes the content of files open for writing.
   [[nodiscard]] Result<void> end_writing();
 
   // ---- The caller holds none of the version's locks, or `checkpoint_mutex`. ----
@@ -99,7 +99,7 @@ class Checkpointer {
   [[nodiscard]] Result<void> store(const Taken& taken);
   [[nodiscard]] Result<void> come_to_rest();
   [[nodiscard]] Result<void> checkpoint_in_turn();
-  /// Cuts the staged files that are queued, and makes a checkpoint if one is due.
+  /// Cuts the queued staged files, and makes a checkpoint if due.
   [[nodiscard]] base::RecurringTasks::Next run_background();
   [[nodiscard]] std::chrono::milliseconds interval() const;
   [[nodiscard]] std::uint64_t stored_bytes() const;
@@ -113,7 +113,7 @@ class Checkpointer {
   StagedIngest& ingest_;
   const std::size_t index_entries_;  // Size of the index at the start.
   std::atomic<std::uint64_t> sealing_bytes_{0};
-  // Only the background task touches these.
+  // The next two members belong to the background task alone.
   base::RecurringTasks::Time next_checkpoint_{};
   std::uint64_t recorded_bytes_ = 0;  // stored_bytes() at the last checkpoint of the task.
 };

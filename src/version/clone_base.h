@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sealed tree that an open version started as, seen with the open version's inode numbers.
+// The sealed tree that an open version started as, with the open version's inode numbers.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace varve::version {
 
 /// The base of an open version that started as a clone. Immutable and thread-safe.
 ///
-/// The inode number of a file of the base is its rank plus one; a hard-linked file has the rank of
-/// its first name. So no table translates between the two, and the root is 1 as in every open
-/// version. The files below a directory have the numbers that follow the directory's, without a
-/// gap.
+/// The inode number of a file of the base is the file's rank plus one; a hard-linked file has the
+/// rank of its first name. So no table translates between rank and inode number, and the root is 1
+/// as in every open version. The numbers of the files below a directory follow the directory's
+/// number without a gap.
 class CloneBase {
  public:
   /// `record` describes the sealed version, and `links` its hard links.
@@ -37,30 +37,30 @@ class CloneBase {
 
   [[nodiscard]] const catalog::VersionRecord& record() const { return record_; }
   [[nodiscard]] const catalog::LinkTable& links() const { return links_; }
-  /// Returns the first inode number after those of the base.
+  /// Returns the first inode number after the numbers of the base.
   [[nodiscard]] Ino end() const { return record_.entries + 2; }
   /// Returns whether a file of the base has the number.
   [[nodiscard]] bool has(Ino ino) const { return rank_known(ino) && ino_of(ino - 1) == ino; }
   [[nodiscard]] Ino ino_of(Rank rank) const { return links_.first_of(rank) + 1; }
   [[nodiscard]] static Rank rank_of(Ino ino) { return ino - 1; }
 
-  /// Returns the file as it was sealed. A recipe that is an object of its own stays in the catalog.
+  /// Returns the file as sealed. A recipe stored as a separate object stays in the catalog.
   [[nodiscard]] Result<std::unique_ptr<OpenInode>> load(Ino ino) const;
-  /// Returns the same for an entry that the caller has found.
+  /// Returns the file of an entry found by the caller, as load().
   [[nodiscard]] Result<std::unique_ptr<OpenInode>> make(const catalog::TreeEntry& found) const;
 
-  /// Returns the entry of a name that a directory of the base had; nullopt if there is none. `page`
-  /// is the directory's top page.
+  /// Returns the entry of a name in a directory of the base; nullopt if there is none. `page` is
+  /// the directory's top page.
   [[nodiscard]] Result<std::optional<catalog::TreeEntry>> find(Ino directory, format::NodeId page,
                                                                std::string_view name) const;
-  /// Returns a cursor over the names that the directory had.
+  /// Returns a cursor over the names that the directory had in the base.
   [[nodiscard]] catalog::DirCursor names(Ino directory, format::NodeId page) const {
     return {objects_, page, rank_of(directory)};
   }
-  /// Returns whether the directory had the name. Walks to the directory from the root.
+  /// Returns whether the directory had the name in the base. Walks to the directory from the root.
   [[nodiscard]] Result<bool> had_name(Ino directory, std::string_view name) const;
 
-  /// Loads the inode's recipe, if it is not in memory.
+  /// Loads the inode's recipe, if not in memory.
   [[nodiscard]] Result<void> load_recipe(OpenInode& inode) const;
 
  private:

@@ -14,28 +14,29 @@
 
 namespace varve::version {
 
-/// Turns the source of a clone into a recipe whose chunks this version may refer to. Remembers the
-/// last one, because a program clones a large file in several calls.
+/// Turns the source of a clone into a recipe whose chunks the open version may refer to. Remembers
+/// the last source, because a program clones a large file in several calls.
 ///
 /// For each function but forget(), the caller holds OpenState::references_mutex shared until an
 /// inode has the result.
 class CloneSources {
  public:
-  /// Lifetime: every argument must outlive this object.
+  /// Lifetime: every argument must outlive the object.
   CloneSources(OpenState& state, ContentStreams& streams, StagedIngest& ingest)
       : state_(state), streams_(streams), ingest_(ingest) {}
   CloneSources(const CloneSources&) = delete;
   CloneSources& operator=(const CloneSources&) = delete;
 
-  /// Returns the recipe itself if this version may refer to all of its chunks. Otherwise returns a
-  /// recipe with copies of the other chunks. The caller does not hold OpenState::mutex.
+  /// Returns `recipe` itself if the version may refer to all chunks of the recipe. Otherwise
+  /// returns a recipe with copies of the unreachable chunks. The caller does not hold
+  /// OpenState::mutex.
   [[nodiscard]] Result<std::shared_ptr<const format::Recipe>> reachable(
       const std::shared_ptr<const format::Recipe>& recipe);
-  /// Returns the same with its indexes. The caller does not hold OpenState::mutex.
+  /// Returns the recipe of reachable() with its indexes. The caller does not hold OpenState::mutex.
   [[nodiscard]] Result<std::shared_ptr<OpenRecipe>> sealed(
       const std::shared_ptr<const format::Recipe>& recipe);
-  /// Returns the recipe of a file of this version. The caller holds OpenState::mutex.
-  /// Errors: kUnsupported for a file that is being written: the caller copies its bytes instead.
+  /// Returns the recipe of a file of the version. The caller holds OpenState::mutex.
+  /// Errors: kUnsupported for a file with writes in progress: the caller copies the bytes instead.
   [[nodiscard]] Result<std::shared_ptr<OpenRecipe>> at_rest(Ino ino);
   /// Forgets the last source. The caller holds OpenState::mutex.
   void forget();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the contents of two files of one series by their recipes, and lists a file's chunks.
+// Compares the contents of two files of one series by the files' recipes, and lists a file's
+// chunks.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,13 @@
 
 namespace varve::version {
 
-/// Does VersionReader::list_changes(). Both recipes are of `source`. Looks at one container at most
-/// for each pair of runs that overlap.
+/// Implements VersionReader::list_changes(). Both recipes belong to `source`. Reads at most one
+/// container for each pair of overlapping runs.
 [[nodiscard]] Result<void> list_changes(layout::ChunkSource& source, const format::Recipe& now,
                                         const format::Recipe& before,
                                         const VersionReader::RangeVisitor& visit);
 
-/// Does VersionReader::list_chunks().
+/// Implements VersionReader::list_chunks().
 [[nodiscard]] Result<void> list_chunks(layout::ChunkSource& source, restore::RecipeIndex& recipe,
                                        const FileRange& range,
                                        const VersionReader::ChunkVisitor& visit);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a file that was written out of order into chunks.
+// Cuts a file written out of order into chunks.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@
 
 namespace varve::version {
 
-/// Produces the recipe that cutting the whole content would give, but reads only the bytes near a
-/// change. It takes over unchanged chunks that this version may refer to, without reading them.
+/// Produces the same recipe as cutting the whole content, but reads only the bytes near a change.
+/// Takes over unchanged chunks without reading their bytes, if the version may refer to the chunks.
 ///
-/// Around a change, it cuts bytes from the start of the changed chunk until a new boundary meets an
-/// old one. From there on, all boundaries are the old ones, because the chunker looks at no byte
-/// before the last boundary.
+/// Around a change, the cutter cuts bytes from the start of the changed chunk until a new boundary
+/// meets an old boundary. From there on, the old boundaries hold, because the chunker examines no
+/// byte before the last boundary.
 ///
 /// Not thread-safe, for one use.
 class ContentCutter {
  public:
-  /// `file` is the staging file; it may be null if no range is in one.
+  /// `file` is the staging file; may be null if no range is in a staging file.
   /// Lifetime: every argument must outlive the cutter.
   ContentCutter(ContentReader& reader, const ingest::Chunker& chunker,
                 const index::FingerprintIndex& index, ingest::IngestPipeline& pipeline,
@@ -38,7 +38,7 @@ class ContentCutter {
  private:
   /// Returns the end of the hole at `offset`; `offset` itself if there is data.
   [[nodiscard]] Result<std::uint64_t> hole_end(std::uint64_t offset);
-  /// Takes over chunks from `at_` on. Returns false if it can take none.
+  /// Takes over chunks from `at_` on. Returns false if no chunk can be taken over.
   [[nodiscard]] Result<bool> take_chunks();
   /// Cuts one chunk from the bytes at `at_`.
   [[nodiscard]] Result<void> cut_chunk();
@@ -59,8 +59,8 @@ class ContentCutter {
   std::uint64_t at_ = 0;        // Boundary up to which the content is cut.
   std::uint64_t data_end_ = 0;  // Begin of the next hole, or the content's end, if above at_.
   std::vector<std::byte> buffer_;
-  std::size_t cut_ = 0;     // Bytes in buffer_ that are cut; they end at at_.
-  std::size_t filled_ = 0;  // Bytes in buffer_ that are read.
+  std::size_t cut_ = 0;     // Cut bytes in buffer_, which end at at_.
+  std::size_t filled_ = 0;  // Bytes read into buffer_.
   std::size_t ahead_ = 0;   // Bytes to read at once: more while no chunk can be taken over.
   std::vector<std::uint32_t> lengths_;  // Lengths of the chunks in buffer_.
 };

@@ -38,22 +38,22 @@ class ContentReader {
                                          std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<std::size_t> read(OpenRecipe& recipe, std::uint64_t offset,
                                          std::span<std::byte> out);
-  /// Returns the chunk that holds the byte at `offset`, which must be below the recipe's end and
-  /// not in a hole.
+  /// Returns the chunk with the byte at `offset`. `offset` must be below the recipe's end and not
+  /// in a hole.
   [[nodiscard]] Result<RecipeChunk> chunk_at(OpenRecipe& recipe, std::uint64_t offset);
 
   /// Returns the raw bytes of one chunk.
   [[nodiscard]] Result<std::vector<std::byte>> chunk(ChunkId id);
 
-  /// Keeps the chunks that end at or before `bytes`; returns the bytes between the last kept
-  /// chunk and `bytes`.
+  /// Keeps the chunks that end at or before `bytes`. Returns the bytes between the last kept chunk
+  /// and `bytes`.
   [[nodiscard]] Result<std::vector<std::byte>> cut(format::Recipe& recipe, std::uint64_t bytes);
-  /// Cuts the hole that ends the recipe at `bytes`, or removes the hole if it begins later. Returns
-  /// bytes as take_last_chunk() does.
+  /// Cuts the last hole of the recipe at `bytes`, or removes a hole that begins after `bytes`.
+  /// Returns bytes as take_last_chunk() does.
   [[nodiscard]] Result<std::vector<std::byte>> cut_last_hole(format::Recipe& recipe,
                                                              std::uint64_t bytes);
-  /// Takes the last chunk off the recipe (if it is no hole) and returns its bytes. The caller must
-  /// cut the bytes that follow as if the file had not ended there.
+  /// Removes the last chunk from the recipe (unless a hole ends the recipe) and returns the chunk's
+  /// bytes. The caller must cut the following bytes as if the file had not ended there.
   [[nodiscard]] Result<std::vector<std::byte>> take_last_chunk(format::Recipe& recipe);
 
  private:
@@ -73,8 +73,8 @@ class ContentReader {
   layout::Layout& layout_;
   restore::ReadService& service_;
   const std::uint64_t version_key_;
-  // The service's sessions identify files by this number, so it must be unique. The distance keeps
-  // the sessions from taking two files for neighbours in tree order.
+  // The service's sessions identify files by the ordinal, so each ordinal must be unique. The
+  // distance keeps the sessions from taking two files for neighbours in tree order.
   static constexpr std::uint64_t kOrdinalDistance = std::uint64_t{1} << 20;
   std::atomic<std::uint64_t> last_ordinal_{0};
 };

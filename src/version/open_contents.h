@@ -31,19 +31,20 @@ struct CloneRange {
   std::uint64_t bytes = 0;
 };
 
-/// Reads and writes the contents of files, and keeps each in one of three states (see OpenInode):
+/// Reads and writes the contents of files. Each file is in one of three states (see OpenInode):
 ///
 ///     at rest   -- write at the end, grow, shrink -->                       streaming
-///     streaming -- last writer closes, all chunks have their place -->      at rest
+///     streaming -- last writer closes, all chunks have a place -->          at rest
 ///     at rest, streaming -- write before the end, punch, clone a range,
 ///                           or read while a handle may write -->            staged
 ///     staged    -- the file is cut (StagedIngest) -->                       at rest
 ///     any       -- truncate to 0, clone a whole file -->                    at rest
 ///
-/// Functions that take an inode need OpenState::mutex; the others take it.
+/// The caller of a function with an OpenInode parameter holds OpenState::mutex; the functions with
+/// an Ino parameter lock OpenState::mutex, unless a comment says otherwise.
 class OpenContents {
  public:
-  /// Lifetime: every argument must outlive this object.
+  /// Lifetime: every argument must outlive the object.
   OpenContents(OpenState& state, ContentStreams& streams, StagingArea& staging,
                RemovedInodes& removed)
       : state_(state), streams_(streams), staging_(staging), removed_(removed) {}
@@ -52,35 +53,35 @@ class OpenContents {
 
   // ---- Changes. The caller holds OpenState::mutex. ----
 
-  /// Returns the inode once no thread cuts its content; waits for that. `lock` holds
-  /// OpenState::mutex, and the wait releases it.
-  /// Errors: kReadOnly if the version was frozen meanwhile.
+  /// Waits until no thread cuts the inode's content, then returns the inode. `lock` holds
+  /// OpenState::mutex; the wait releases the mutex.
+  /// Errors: kReadOnly if the version was frozen during the wait.
   [[nodiscard]] Result<OpenInode*> wait_until_uncut(std::unique_lock<std::mutex>& lock, Ino ino);
-  /// Writes all of `data` or fails. Errors: kTooLarge; kNoSpace, and then nothing is written.
+  /// Writes all of `data` or fails. Errors: kTooLarge; kNoSpace, with nothing written.
   [[nodiscard]] Result<void> write(OpenInode& inode, std::uint64_t offset,
                                    std::span<const std::byte> data);
   /// Cuts or grows the file. Without a writer, the content then comes to rest.
   [[nodiscard]] Result<void> truncate(OpenInode& inode, std::uint64_t bytes);
   /// Turns a range into a hole. Does not change the size.
   [[nodiscard]] Result<void> punch(OpenInode& inode, std::uint64_t begin, std::uint64_t end);
-  /// Copies a range of `source`, up to its end. Returns the number of bytes. The caller holds
-  /// OpenState::references_mutex shared.
+  /// Copies a range of `source`, up to the end of `source`. Returns the number of bytes. The caller
+  /// holds OpenState::references_mutex shared.
   [[nodiscard]] Result<std::uint64_t> clone_range(OpenInode& inode,
                                                   std::shared_ptr<OpenRecipe> source,
                                                   const CloneRange& range);
   /// Makes the content empty. Does not change `inode.size`.
   void drop(OpenInode& inode);
-  /// Drops the inode if it has no name and nobody uses it.
+  /// Drops the inode if the inode has no name and no user.
   void drop_unused(OpenInode& inode);
-  /// Drops the unused ones of the inodes that RemovedInodes::forget() noted.
+  /// Drops the unused inodes among the inodes noted by RemovedInodes::forget().
   void drop_forgotten();
 
   // ---- Handles. ----
 
   /// Counts a handle. The caller holds OpenState::mutex.
-  /// Errors: kIsDirectory, kInvalid for inodes that are no regular files.
+  /// Errors: kIsDirectory; kInvalid for an inode of another type than a regular file.
   [[nodiscard]] Result<void> add_handle(Ino ino, bool writer);
-  /// Ends a handle. After the last writer's, the content comes to rest.
+  /// Ends a handle. At the end of the last writer's handle, the content comes to rest.
   void release(Ino ino, bool writer);
   /// Fills `out`, up to the file's end. Returns the number of bytes.
   [[nodiscard]] Result<std::size_t> read(Ino ino, std::uint64_t offset, std::span<std::byte> out);
@@ -92,7 +93,7 @@ class OpenContents {
   [[nodiscard]] Result<void> stage(OpenInode& inode);
   [[nodiscard]] Result<void> stage_for_reading(OpenInode& inode);
   [[nodiscard]] std::shared_ptr<OpenRecipe> at_rest(const OpenInode& inode);
-  // These two need no lock.
+  // read_content() and read_staged() need no lock.
   [[nodiscard]] Result<std::size_t> read_content(const ingest::Content& content,
                                                  std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<std::size_t> read_staged(const std::vector<StagedContent::Range>& ranges,
@@ -102,7 +103,7 @@ class OpenContents {
   ContentStreams& streams_;
   StagingArea& staging_;
   RemovedInodes& removed_;
-  std::shared_ptr<OpenRecipe> at_rest_;  // The last one. Guarded by OpenState::mutex.
+  std::shared_ptr<OpenRecipe> at_rest_;  // Last result of at_rest(). Guarded by OpenState::mutex.
 };
 
 }  // namespace varve::version

@@ -21,12 +21,12 @@
 
 namespace varve::version {
 
-/// The names in an open version. Public functions do what VersionWriter's functions of the same
-/// names promise, and are thread-safe. A change that adds to the memory for changes ends with
+/// The names in an open version. Public functions implement VersionWriter's functions of the same
+/// names, and are thread-safe. A change that adds to the memory for changes ends with
 /// Checkpointer::relieve().
 class OpenNames {
  public:
-  /// Lifetime: every argument must outlive this object.
+  /// Lifetime: every argument must outlive the object.
   OpenNames(OpenState& state, OpenContents& contents, CloneSources& clones,
             Checkpointer& checkpointer, RemovedInodes& removed)
       : state_(state),
@@ -53,35 +53,35 @@ class OpenNames {
  private:
   /// A hard-linked file of a sealed version: the version's number, and the file's link group.
   using LinkGroup = std::pair<VersionNumber, std::uint64_t>;
-  /// A name in a directory that is in memory.
+  /// A name in a directory held in memory.
   struct Place {
     OpenInode& directory;
     std::string_view name;
   };
 
-  // For all of these, the caller holds OpenState::mutex.
+  // For all private functions, the caller holds OpenState::mutex.
 
-  /// Returns a directory that was not removed.
+  /// Returns a directory. Fails if the directory was removed.
   [[nodiscard]] Result<OpenInode*> directory(Ino ino);
-  /// Returns the inode that has the name. Errors: kNotFound.
+  /// Returns the inode with the name. Errors: kNotFound.
   [[nodiscard]] Result<OpenInode*> child(Ino directory, std::string_view name);
-  /// Returns the directory, in which the name must be free.
+  /// Returns the directory for a new name. Fails if the name is in use.
   [[nodiscard]] Result<OpenInode*> directory_for_new(Ino ino, std::string_view name);
   /// Checks that the move of `moved` into `into` puts no directory below itself.
   [[nodiscard]] Result<void> check_ancestry(Ino moved, Ino into);
-  /// Counts a change of a directory's names: `children` names, and `subdirectories` directories
-  /// among them, more or fewer.
+  /// Adds `children` to the directory's number of names, and `subdirectories` to the directory's
+  /// number of subdirectories. Both are negative for removed names.
   void touch_directory(OpenInode& directory, std::int64_t children, int subdirectories);
-  /// Removes a name. Drops the inode when nothing needs it any more.
+  /// Removes a name. Drops an inode that has become unused.
   [[nodiscard]] Result<void> drop_name(const Place& place, OpenInode& inode);
   /// Exchanges the names of `a`, in `from`, and of `b`, in `to`.
   [[nodiscard]] Result<void> exchange(const Place& from, OpenInode& a, const Place& to,
                                       OpenInode& b);
-  /// Checks that a rename may replace `target`. `from` is the directory that `moved` leaves.
+  /// Checks that a rename may replace `target`. `from` is the former directory of `moved`.
   [[nodiscard]] static Result<void> check_replaceable(const OpenInode& moved,
                                                       const OpenInode& target,
                                                       const OpenInode& from);
-  /// Returns the clone of the link group that was made before, if it still has a name.
+  /// Returns the earlier clone of the link group, if the clone still has a name.
   [[nodiscard]] std::optional<Ino> cloned_before(const LinkGroup& group);
 
   OpenState& state_;

@@ -25,7 +25,7 @@ class OpenRecipe {
   [[nodiscard]] const std::shared_ptr<const format::Recipe>& shared() const { return recipe_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t data_bytes() const { return data_bytes_; }
-  /// Returns the run that holds the byte at `offset`, which must be below bytes().
+  /// Returns the run with the byte at `offset`. `offset` must be below bytes().
   [[nodiscard]] restore::FilePosition find(std::uint64_t offset) { return index_.find(offset); }
   /// Returns an offset as seek_in_recipe() does.
   [[nodiscard]] Result<std::uint64_t> seek(std::uint64_t offset, SeekFor wanted);
@@ -33,11 +33,11 @@ class OpenRecipe {
   [[nodiscard]] Result<std::uint64_t> seek_blocks(std::uint64_t offset, SeekFor wanted) {
     return seek_blocks_in_recipe(index_, bytes_, offset, wanted);
   }
-  /// Returns the part of the run at `place` that is in one container, with the byte at `place`.
+  /// Returns the part of the run inside one container, with the byte at `place`.
   [[nodiscard]] Result<restore::RunPart> locate(layout::ChunkSource& source,
                                                 const restore::FilePosition& place);
 
-  /// Returns the handle that the last keep_handle() got; null before.
+  /// Returns the handle of the last keep_handle(); null before the first call.
   [[nodiscard]] std::shared_ptr<restore::ReadHandle> handle() const;
   /// Keeps a handle on the recipe for later reads.
   void keep_handle(std::shared_ptr<restore::ReadHandle> handle);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state that the parts of one open version share, and the locks that guard it.
+// The state shared by the parts of one open version, and the locks that guard the state.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ namespace varve::version {
 /// Largest size of a file of an open version, in bytes.
 inline constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 62;
 
-/// The objects that an open version works with.
+/// The objects used by an open version.
 /// Lifetime: the objects behind plain pointers must outlive the version.
 struct OpenVersionParts {
   const base::Clock* clock = nullptr;
@@ -60,21 +60,21 @@ struct OpenVersionParts {
   std::shared_ptr<meta::EnvCache> overlays{};        ///< Shared by the overlays of all versions.
   const ingest::IngestMetrics* ingest_metrics = nullptr;
   std::uint32_t checkpoint_interval_ms = 4000;
-  /// New containers of so many bytes are followed by a checkpoint before the interval has passed;
-  /// 0: only the interval counts.
+  /// Bytes of new containers that make a checkpoint due before the interval has passed; 0: only the
+  /// interval counts.
   std::uint64_t checkpoint_bytes = 0;
   std::function<void()> on_checkpoint{};  ///< Called after each checkpoint; may be empty.
   std::shared_ptr<const CloneBase> base;  ///< Null unless the version starts as a clone.
   store::SpaceGuard* space = nullptr;     ///< Null: the version accepts every write.
 };
 
-/// The state that the parts of an open version share.
+/// The state shared by the parts of an open version.
 ///
-/// The parts build on each other in this order; each one calls only those before it:
+/// The parts build on each other in the following order; a part calls only earlier parts:
 ///
 ///     OpenState        this file: the objects, the locks, the overlay
-///     ContentStreams   content that a program writes from front to back
-///     StagingArea      the staging files of content that is written out of order
+///     ContentStreams   content written sequentially
+///     StagingArea      the staging files of content written out of order
 ///     OpenContents     the three states of a file's content, and the changes between them
 ///     StagedIngest     from staged content to a recipe of stored chunks
 ///     CloneSources     recipes that a clone may refer to
@@ -82,47 +82,47 @@ struct OpenVersionParts {
 ///     OpenNames        the tree operations
 ///     OpenAttributes   attributes and extended attributes
 ///     OpenVersionFile  a handle on one file
-///     OpenVersion      the façade, which owns all of the above except the handles
+///     OpenVersion      the façade; owns all parts except the handles
 ///
-/// All locks of an open version, in the order in which a thread takes them:
+/// All locks of an open version, in the order of locking:
 ///
 /// 1. StagedIngest::mutex_: one thread at a time cuts the queue of staged files.
 ///    `checkpoint_mutex`: one thread at a time makes a checkpoint or collects references.
-///    No thread holds both of these.
+///    No thread holds both mutexes.
 /// 2. `references_mutex`: see the member.
 /// 3. `mutex`: guards the names and inodes, and every member of the parts that is neither constant
-///    nor atomic. Inodes are reached through the tree, so the same lock guards them.
+///    nor atomic. Inodes are reached through the tree, so the same lock guards inodes and tree.
 /// 4. The locks of the ingest pipeline and of the Overlay, and RemovedInodes::mutex_. No thread
-///    takes another lock of the version while it holds one of these.
+///    takes another lock of the version while holding a lock of level 4.
 ///
-/// No thread holds `mutex` while it cuts staged content, syncs staging files or commits a
-/// checkpoint. After a thread has released `mutex`, it must look its inodes up again.
+/// No thread holds `mutex` while cutting staged content, syncing staging files or committing a
+/// checkpoint. After releasing `mutex`, a thread must look up its inodes again.
 struct OpenState {
   OpenState(const OpenVersionParts& version_parts, VersionInfo version_info);
 
   // ---- The caller holds `mutex`, or no other thread can use the version yet. ----
 
-  /// Opens the overlay that is in the staging directory.
-  /// Errors: kCorrupt if its pages are damaged.
+  /// Opens the overlay in the staging directory.
+  /// Errors: kCorrupt if pages of the overlay are damaged.
   [[nodiscard]] Result<void> open_overlay();
-  /// Makes an empty overlay in the staging directory, and opens it.
+  /// Creates and opens an empty overlay in the staging directory.
   [[nodiscard]] Result<void> make_overlay();
-  /// Checks that the version accepts changes. Errors: kReadOnly while it is frozen.
+  /// Checks that the version accepts changes. Errors: kReadOnly while the version is frozen.
   [[nodiscard]] Result<void> check_not_frozen() const;
-  /// Counts bytes that a program wrote. Returns whether the background task should look whether a
+  /// Counts bytes written by a program. Returns whether the background task should check if a
   /// checkpoint is due.
   [[nodiscard]] bool count_written(std::uint64_t bytes);
-  /// Sets space aside for records in the overlay, which the next checkpoint writes.
+  /// Sets space aside for records in the overlay, to be written by the next checkpoint.
   /// Errors: as admit().
   [[nodiscard]] Result<void> admit_record(std::uint64_t bytes);
-  /// Has the background task run: a staged file waits for cutting, or a checkpoint may be due by
+  /// Wakes the background task: a staged file waits for cutting, or a checkpoint may be due by
   /// OpenVersionParts::checkpoint_bytes.
   void wake_background();
 
   // ---- Needs no lock. ----
 
-  /// Sets space aside before anything is changed.
-  /// Errors: kNoSpace if the disk might not take so much more.
+  /// Sets space for `bytes` bytes aside, before a change.
+  /// Errors: kNoSpace if the disk might not have room for `bytes` more bytes.
   [[nodiscard]] Result<void> admit(std::uint64_t bytes) const;
   /// Checks as admit(), but sets nothing aside.
   [[nodiscard]] Result<void> has_room(std::uint64_t bytes) const;
@@ -133,11 +133,11 @@ struct OpenState {
   ingest::IngestPipeline pipeline;
   ContentReader reader;
 
-  /// A thread that creates a reference to stored chunks holds it shared: from its lookup in a
-  /// recipe, or in the index for whole runs of chunks, until an inode has the result.
-  /// collect_references() holds it alone.
+  /// Held shared by a thread that creates a reference to stored chunks: from the lookup in a
+  /// recipe, or in the index for whole runs of chunks, until an inode has the result. Held
+  /// exclusively by collect_references().
   std::shared_mutex references_mutex;
-  /// Held during a whole checkpoint. Meanwhile, records of inodes are neither in memory nor in the
+  /// Held during a whole checkpoint, while records of inodes may be neither in memory nor in the
   /// overlay.
   std::mutex checkpoint_mutex;
   mutable std::mutex mutex;
@@ -149,21 +149,21 @@ struct OpenState {
   std::optional<base::DescriptorBudget::Share> descriptor;  ///< From the first change on.
   bool frozen = false;              ///< True while a seal or a deletion keeps changes out.
   bool stopping = false;            ///< True once the background task must end.
-  std::uint64_t written_bytes = 0;  ///< Bytes that programs wrote.
-  /// The task that makes checkpoints. Null before the first change, and at the end.
+  std::uint64_t written_bytes = 0;  ///< Bytes written by programs.
+  /// The background task of checkpoints. Null before the first change, and at the end.
   std::shared_ptr<base::RecurringTasks::Task> background{};
-  /// Wakes the threads that wait until a file's `consolidating` is false.
+  /// Wakes the threads waiting until a file's `consolidating` is false.
   std::condition_variable consolidated;
 
-  // ---- Atomic: written with `mutex` held, read without it. ----
+  // ---- Atomic: written with `mutex` held, read without a lock. ----
 
-  std::atomic<std::size_t> writers{0};         ///< Number of handles that may write.
+  std::atomic<std::size_t> writers{0};         ///< Number of handles open for writing.
   std::atomic<std::uint64_t> record_bytes{0};  ///< Bytes admitted for the next checkpoint.
 };
 
-/// Returns the number of names that the version in a staging directory had at its last checkpoint;
-/// nullopt if it is unknown. Another process may be writing the version; this one must not have it
-/// open.
+/// Returns the number of names at the last checkpoint of the version in a staging directory;
+/// nullopt if the number is unknown. Another process may be writing the version; the calling
+/// process must not have the version open.
 [[nodiscard]] std::optional<std::uint64_t> stored_entries(io::FileSystem& files,
                                                           const std::string& staging_directory,
                                                           const meta::EnvKeys& keys);

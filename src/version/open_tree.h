@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names and inodes of an open version, in three layers. Memory holds the changes since the last
-// checkpoint. Behind it are an LMDB environment (the overlay) and, if the version is a clone, the
-// sealed tree that it started as.
+// The names and inodes of an open version, in three layers: the changes since the last checkpoint
+// in memory, then an LMDB environment (the overlay), then the sealed tree of the base if the
+// version started as a clone.
 #pragma once
 
 #include <cstdint>
@@ -26,37 +26,37 @@
 
 namespace varve::version {
 
-/// Returns the number of the next inode of an open version, as its overlay has it. `base_end` is
-/// that of decode_open_inode(). Errors: kCorrupt if the number could be that of another inode.
+/// Returns the number of the next inode of an open version, as recorded in the overlay. `base_end`:
+/// as for decode_open_inode(). Errors: kCorrupt if an inode could have the number already.
 [[nodiscard]] Result<Ino> read_inode_counter(const meta::Txn& overlay, Ino base_end);
 
 /// The tree of an open version. Not thread-safe: OpenState::mutex guards it, except for commit().
 ///
-/// Memory holds at most kInodesCached clean inodes. Changed ones wait for the next checkpoint,
-/// which the checkpointer makes once changed() reaches kChangedMax.
+/// Memory holds at most kInodesCached clean inodes. Changed inodes wait for the next checkpoint;
+/// the checkpointer makes a checkpoint once changed() reaches kChangedMax.
 class OpenTree {
  public:
   static constexpr std::size_t kInodesCached = 32768;
   static constexpr std::size_t kChangedMax = 65536;
 
-  /// `base` may be null. Lifetime: it must outlive the tree.
+  /// `base` may be null. Lifetime: `base` must outlive the tree.
   explicit OpenTree(const CloneBase* base = nullptr)
       : base_(base), next_ino_(base != nullptr ? base->end() : kRootIno + 1) {}
-  /// Gives the tree an overlay. Before this call, the tree consists of the base and the inodes in
-  /// memory, and commit() must not be called.
+  /// Attaches an overlay to the tree. Before attach(), the tree consists of the base and the inodes
+  /// in memory, and commit() must not be called.
   /// Lifetime: the overlay must outlive the tree.
   void attach(Overlay& overlay) { overlay_ = &overlay; }
-  /// Reads the counters. The caller must call this function once, before any other.
+  /// Reads the counters. Must be called once, before any function but attach().
   /// Errors: kCorrupt if the counter of inodes could give a number a second time.
   [[nodiscard]] Result<void> load();
 
-  /// Returns an inode. Errors: kStale if there is no such inode.
+  /// Returns an inode. Errors: kStale if the inode does not exist.
   /// Lifetime: the pointer is valid until the next call that may evict: evict(), erase(), list().
   [[nodiscard]] Result<OpenInode*> get(Ino ino);
-  /// Returns the inode of a name; nullopt if the directory has no such name.
+  /// Returns the inode of a name; nullopt if the directory does not have the name.
   [[nodiscard]] Result<std::optional<Ino>> find(Ino directory, std::string_view name);
-  /// Calls `visit` for the names > `after` in byte order until it returns false. Evicts between the
-  /// calls, so that a large directory does not stay in memory.
+  /// Calls `visit` for the names > `after` in byte order until `visit` returns false. Evicts
+  /// between the calls, so that a large directory does not stay in memory.
   [[nodiscard]] Result<void> list(
       Ino directory, std::string_view after,
       const std::function<Result<bool>(std::string_view name, Ino ino)>& visit);
@@ -65,13 +65,13 @@ class OpenTree {
   [[nodiscard]] Result<void> for_each_in_memory(
       const std::function<Result<void>(OpenInode&)>& visit);
 
-  /// Adds a new inode, which the next checkpoint records. Lifetime: as for get().
+  /// Adds a new inode, to be recorded by the next checkpoint. Lifetime: as for get().
   [[nodiscard]] OpenInode* add(std::unique_ptr<OpenInode> inode);
-  /// Adds an inode that the next checkpoint does not record, unless it is touched before.
+  /// Adds a clean inode: the next checkpoint does not record the inode unless touched.
   void add_clean(std::unique_ptr<OpenInode> inode) { inodes_[inode->ino] = std::move(inode); }
   /// Returns a number for a new inode.
   [[nodiscard]] Ino next_ino() { return next_ino_++; }
-  /// Returns the number of inodes that this version has made, including removed ones.
+  /// Returns the number of inodes made in the version, including removed inodes.
   [[nodiscard]] std::uint64_t made() const {
     return next_ino_ - (base_ != nullptr ? base_->end() : kRootIno + 1);
   }
@@ -79,11 +79,11 @@ class OpenTree {
   void count_entries(std::int64_t more) { entries_ += static_cast<std::uint64_t>(more); }
   [[nodiscard]] std::uint64_t entries() const { return entries_; }
   void set_changed_at(Timestamp time) { changed_at_ = time; }
-  /// Returns the time of the last checkpoint that had changes: when it took them.
+  /// Returns the time when the last checkpoint with changes took the changes.
   [[nodiscard]] Timestamp changed_at() const { return changed_at_; }
-  /// Returns the counts of rewriting that load() found.
+  /// Returns the rewrite counts found by load().
   [[nodiscard]] const RewriteCounts& rewrite_counts() const { return rewrite_counts_; }
-  /// Returns the number of names that the last checkpoint recorded; nullopt if it is unknown.
+  /// Returns the number of names recorded by the last checkpoint; nullopt if unknown.
   [[nodiscard]] static std::optional<std::uint64_t> stored_entries(const meta::Env& overlay);
   /// Returns the number of inodes with changes.
   [[nodiscard]] std::size_t changed_inodes() const { return dirty_.size(); }
@@ -91,9 +91,9 @@ class OpenTree {
   void clear_name(Ino directory, std::string_view name);
   /// Notes that the next checkpoint must record the inode. Has no effect on a removed inode.
   void touch(OpenInode& inode);
-  /// Removes an inode that has neither a name nor a handle.
+  /// Removes an inode without a name and without a handle.
   void erase(Ino ino);
-  /// Removes the inode's record. The inode in memory stays for its handles.
+  /// Removes the inode's record. The inode stays in memory for the open handles.
   void erase_record(OpenInode& inode);
 
   /// Returns the number of changes in memory.
@@ -101,7 +101,7 @@ class OpenTree {
   /// Drops clean inodes from memory if there are more than kInodesCached.
   void evict();
 
-  /// The changes that a checkpoint writes.
+  /// The changes written by a checkpoint.
   struct Changes {
     struct Name {
       std::string key;  // As meta::dirent_key().
@@ -125,12 +125,12 @@ class OpenTree {
       const std::function<Result<Changes::Record>(OpenInode&)>& encode);
   /// Writes the changes in one durable transaction. Needs no lock.
   [[nodiscard]] Result<void> commit(const Changes& changes) const;
-  /// Drops the changes from memory after commit(), since the overlay has them now.
+  /// Drops the changes from memory after commit() has written the changes to the overlay.
   void settle(const Changes& changes);
   /// Marks the changes again after a failed commit(), for the next checkpoint.
   void restore(const Changes& changes);
 
-  /// Calls `visit(ino, tail)` for the uncut bytes of files that the last checkpoint recorded.
+  /// Calls `visit(ino, tail)` for the uncut bytes of files recorded by the last checkpoint.
   [[nodiscard]] Result<void> for_each_tail(
       const std::function<Result<void>(Ino, std::string_view)>& visit) const;
 
@@ -143,8 +143,8 @@ class OpenTree {
 
   [[nodiscard]] Ino base_end() const { return base_ != nullptr ? base_->end() : 0; }
   [[nodiscard]] bool in_base(Ino ino) const { return ino < base_end(); }
-  /// Remembers the inode of a name of the base, because the next get() often asks for it. Returns
-  /// the inode's number.
+  /// Remembers the inode of a name of the base, because the next get() often asks for the same
+  /// inode. Returns the inode's number.
   Ino remember(const catalog::TreeEntry& found);
   [[nodiscard]] Result<void> load_summary(const meta::Txn& txn);
   [[nodiscard]] Result<std::optional<Ino>> find_in_base(Ino directory, std::string_view name);
@@ -154,12 +154,12 @@ class OpenTree {
   const CloneBase* const base_;
   std::unordered_map<Ino, std::unique_ptr<OpenInode>> inodes_;
   std::unordered_map<Ino, bool> dirty_;  // True: the record is to be removed.
-  std::unordered_set<Ino> removing_;     // Inodes that the current checkpoint removes.
+  std::unordered_set<Ino> removing_;     // Inodes removed by the current checkpoint.
   std::map<std::string, NameChange, std::less<>> names_;  // By meta::dirent_key().
   std::uint64_t sequence_ = 0;
   std::size_t evict_at_ = kInodesCached;
   Ino next_ino_;
-  // Inodes from this number on have neither records nor names in the overlay.
+  // First inode number without records and names in the overlay.
   Ino overlay_end_ = ~Ino{0};
   std::uint64_t entries_ = 0;
   Timestamp changed_at_;

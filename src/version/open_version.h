@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open version: the mutable tree that a mount or `varve store` writes.
+// An open version: the mutable tree written by a mount or `varve store`.
 #pragma once
 
 #include <atomic>
@@ -34,10 +34,10 @@
 
 namespace varve::version {
 
-/// A version that can be written. Thread-safe.
+/// A writable version. Thread-safe.
 ///
-/// This class owns the parts of an open version and passes each call on to one of them. OpenState
-/// says which parts there are, how they build on each other, and in which order they take locks.
+/// OpenVersion owns the parts of an open version and forwards each call to one part. See OpenState
+/// for the parts, the layers of the parts, and the lock order.
 class OpenVersion final : public VersionWriter,
                           public RemovedFiles,
                           public store::SpaceUser,
@@ -45,8 +45,8 @@ class OpenVersion final : public VersionWriter,
  public:
   using Unsaved = Checkpointer::Unsaved;
 
-  /// Opens the overlay and continues from the last checkpoint. Without an overlay the version is
-  /// its base, or empty with `root` as its root directory. It then has no files, no thread and no
+  /// Opens the overlay and continues from the last checkpoint. Without an overlay, the version
+  /// equals the base, or is empty with `root` as root directory, and has no files, no thread and no
   /// large memory until the first change.
   [[nodiscard]] static Result<std::shared_ptr<OpenVersion>> open(const OpenVersionParts& parts,
                                                                  const VersionInfo& info,
@@ -127,9 +127,9 @@ class OpenVersion final : public VersionWriter,
   // ---- For sealing. ----
 
   /// Refuses further changes (kReadOnly), then brings everything to rest in the overlay. On error
-  /// the version accepts changes again. With kCutOff, files that are open for writing come to rest
-  /// with the data written so far, and their handles fail from then on.
-  /// Errors: kBusy for files that are open for writing, without kCutOff.
+  /// the version accepts changes again. With kCutOff, files open for writing come to rest with the
+  /// data written so far, and the files' handles fail from then on.
+  /// Errors: kBusy for files open for writing, without kCutOff.
   [[nodiscard]] Result<void> freeze(SealWriters writers = SealWriters::kRefuse) {
     return checkpointer_.freeze(writers);
   }
@@ -141,15 +141,14 @@ class OpenVersion final : public VersionWriter,
   /// Ends background work; the version must not be used afterwards, only destroyed. The repository
   /// may end before the version is destroyed.
   void stop();
-  /// Returns the overlay's environment. The version must be frozen. Errors: those of
-  /// Overlay::use().
+  /// Returns the overlay's environment. The version must be frozen. Errors: as Overlay::use().
   [[nodiscard]] Result<Overlay::Use> overlay() { return state_.overlay->use(); }
 
   // ---- For the repository. ----
 
-  /// Returns all chunks that the version's files refer to, except those of a base. Calls `retire`
-  /// first, while no thread is between looking a chunk up and referring to it. So no file ever
-  /// refers to a chunk that `retire` takes from the index and that is not in the result.
+  /// Returns all chunks referred to by the version's files, except the chunks of a base. Calls
+  /// `retire` first, while no thread is between the lookup of a chunk and the new reference. So no
+  /// file ever refers to a chunk removed from the index by `retire` and missing in the result.
   [[nodiscard]] Result<base::IdRuns> references(const std::function<void()>& retire);
   /// Returns the base; null unless the version started as a clone.
   [[nodiscard]] const CloneBase* base() const { return state_.parts.base.get(); }
@@ -161,9 +160,9 @@ class OpenVersion final : public VersionWriter,
   [[nodiscard]] Timestamp changed_at() const;
   /// Returns the number of names in the version.
   [[nodiscard]] std::uint64_t entries() const;
-  /// Returns the changes that a crash now would lose.
+  /// Returns the changes not yet durable, lost by a crash.
   [[nodiscard]] Unsaved unsaved() const { return checkpointer_.unsaved(); }
-  /// Returns the same as stored_entries().
+  /// Returns stored_entries() of the version in `directory`.
   [[nodiscard]] static std::optional<std::uint64_t> entries_in(io::FileSystem& files,
                                                                const std::string& directory,
                                                                const meta::EnvKeys& keys) {
@@ -173,7 +172,7 @@ class OpenVersion final : public VersionWriter,
  private:
   OpenVersion(const OpenVersionParts& parts, const VersionInfo& info);
 
-  // Each part uses only those above it.
+  // Each part uses only the parts above.
   OpenState state_;
   RemovedInodes removed_;
   ContentStreams streams_;
@@ -184,7 +183,7 @@ class OpenVersion final : public VersionWriter,
   Checkpointer checkpointer_;
   OpenNames names_;
   OpenAttributes attributes_;
-  std::atomic<bool> counted_{false};  // The space guard counts this version.
+  std::atomic<bool> counted_{false};  // True while the space guard counts the version.
 };
 
 }  // namespace varve::version

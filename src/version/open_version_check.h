@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads everything that an open version has in its staging folder.
+// Reads all data of an open version's staging folder.
 #pragma once
 
 #include <string>
@@ -25,13 +25,14 @@ struct StagedVersion {
 
 /// The state of an open version as of its last checkpoint.
 struct StagedState {
-  std::vector<std::string> faults;  ///< Records and staging files that cannot be read.
-  base::IdRuns chunks;              ///< Chunks that its files refer to.
+  std::vector<std::string> faults;  ///< Unreadable records and staging files.
+  base::IdRuns chunks;              ///< Chunks referred to by the version's files.
 };
 
 /// Reads all records of the overlay and all staged bytes. Another process may write to the version
-/// meanwhile; this process must not have it open. Reports no fault of pages (meta/page_check.h).
-/// Errors: those of the file system; kCorrupt if the overlay does not open.
+/// meanwhile; the calling process must not have the version open. Reports no fault of pages
+/// (meta/page_check.h).
+/// Errors: errors of the file system; kCorrupt if the overlay does not open.
 [[nodiscard]] Result<StagedState> read_staged_state(io::FileSystem& files,
                                                     const StagedVersion& version);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The LMDB environment of an open version, which is open only while it is used.
+// The LMDB environment of an open version, open only while in use.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,19 @@
 namespace varve::version {
 
 /// The overlay of one open version. A daemon may have thousands of open versions, so the
-/// environment of an idle one is closed: use() opens the environment, and an EnvCache keeps it open
-/// for a while.
+/// environment of an idle version is closed: use() opens the environment, and an EnvCache keeps the
+/// environment open for a while.
 ///
-/// The environment opens again only as it closed. Otherwise its records would not fit those that
-/// the version has in memory.
+/// The environment reopens only in the state of the last close. Otherwise the stored records would
+/// not fit the version's records in memory.
 ///
-/// Thread-safe. The lock of an Overlay is taken after all locks of OpenState. While a thread holds
-/// the lock, it takes no other lock but those of `meta`.
+/// Thread-safe. The lock of an Overlay is taken after all locks of OpenState. While holding the
+/// lock, a thread takes only locks of `meta`.
 class Overlay {
  public:
   /// Address space for the map of an open environment.
   static constexpr std::size_t kMapBytes = std::size_t{64} << 30;
-  /// The open environment. Lifetime: outlives the transactions of its user, and may outlive the
-  /// Overlay.
+  /// The open environment. Lifetime: outlives the user's transactions, and may outlive the Overlay.
   using Use = std::shared_ptr<const meta::Env>;
 
   struct Parts {
@@ -40,12 +39,13 @@ class Overlay {
   explicit Overlay(Parts parts);
   Overlay(const Overlay&) = delete;
   Overlay& operator=(const Overlay&) = delete;
-  /// Closes the environment unless it is in use.
+  /// Closes the environment unless in use.
   ~Overlay();
 
-  /// Returns the environment. Checks its pages first, unless the file is as this process left it.
-  /// Errors: kCorrupt if pages are damaged, or if another program committed to the environment
-  /// while it was closed.
+  /// Returns the environment. Checks the pages first, unless the calling process was the last to
+  /// change the file.
+  /// Errors: kCorrupt if pages are damaged, or if another program committed to the closed
+  /// environment.
   [[nodiscard]] Result<Use> use();
   /// Permits more texts under the environment's key from now on, for a seal: see TextCount.
   void permit_spare_texts();
@@ -56,7 +56,7 @@ class Overlay {
   [[nodiscard]] Result<Use> open();
 
   const Parts parts_;
-  const std::shared_ptr<State> state_;  // Uses of the environment share it.
+  const std::shared_ptr<State> state_;  // Shared by the uses of the environment.
 };
 
 }  // namespace varve::version

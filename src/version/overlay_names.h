@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names in an open version's overlay, in byte order. A plain overlay keeps them in that order.
-// An encrypted one keeps them by keyed hashes (docs/FORMAT.md §14.3), so a reader sorts them.
+// The names in an open version's overlay, in byte order. A plain overlay stores names in byte
+// order. An encrypted overlay stores names by keyed hash (docs/FORMAT.md §14.3), so a reader sorts
+// the names.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ struct OverlayName {
 [[nodiscard]] std::string name_key(const meta::Env& overlay, Ino directory, std::string_view name);
 /// Returns the value of a name's record.
 [[nodiscard]] std::string encode_name(const meta::Env& overlay, std::string_view name, Ino ino);
-/// Returns the inode of a name: 0 if it was removed, nullopt if the overlay does not have the name.
+/// Returns the inode of a name: 0 for a removed name, nullopt if the overlay lacks the name.
 /// Errors: kCorrupt.
 [[nodiscard]] Result<std::optional<Ino>> find_name(const meta::Txn& overlay, Ino directory,
                                                    std::string_view name);
@@ -37,7 +38,7 @@ struct OverlayName {
 struct NameBatch {
   std::vector<OverlayName> names;
   bool more = false;      ///< True if the directory may have names after the last of `names`.
-  std::size_t bytes = 0;  ///< Memory for the names, about.
+  std::size_t bytes = 0;  ///< Approximate memory for the names.
 };
 
 /// Bounds of a batch.
@@ -48,8 +49,8 @@ struct NameLimits {
   std::size_t bytes;
 };
 
-/// Returns the first names > `after`, or the first of all if `after` is empty; at least one if
-/// there are any. Errors: kCorrupt.
+/// Returns the first names > `after`, or the first of all names if `after` is empty; at least one
+/// name if there are any. Errors: kCorrupt.
 [[nodiscard]] Result<NameBatch> read_names(const meta::Txn& overlay, Ino directory,
                                            std::string_view after, const NameLimits& limits);
 
@@ -69,7 +70,7 @@ class NameBatches {
     std::string after;
     std::shared_ptr<const NameBatch> batch;
   };
-  std::list<Kept> kept_;  // The last used one first.
+  std::list<Kept> kept_;  // The most recently used batch first.
 };
 
 }  // namespace varve::version

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inodes without a name that the caller of an open version still holds.
+// The inodes without a name still held by the caller of an open version.
 #pragma once
 
 #include <mutex>
@@ -16,11 +16,12 @@ class RemovedInodes {
  public:
   /// From now on, hold() keeps inodes.
   void keep();
-  /// Remembers an inode that lost its last name. Returns whether it is kept until forget().
+  /// Remembers an inode after the removal of the last name. Returns whether the inode is kept until
+  /// forget().
   [[nodiscard]] bool hold(Ino ino);
-  /// Notes that the caller does not hold the inode any more. Has no effect on other inodes.
+  /// Notes that the caller does not hold the inode any more. Has no effect on an inode not held.
   void forget(Ino ino);
-  /// Returns the inodes that forget() noted since the last call.
+  /// Returns the inodes noted by forget() since the last call.
   [[nodiscard]] std::vector<Ino> take_forgotten();
 
  private:

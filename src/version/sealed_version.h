@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sealed version: its tree from the catalog, its files through the restore engine.
+// A sealed version: the tree from the catalog, the files through the restore engine.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 
 namespace varve::version {
 
-/// Counts the open files of a sealed version in all its readers. Thread-safe.
+/// Counts the open files of a sealed version in all readers of the version. Thread-safe.
 class OpenFiles {
  public:
   /// Counts one more open file. Returns false once the version is being deleted.
@@ -32,7 +32,7 @@ class OpenFiles {
   [[nodiscard]] bool any() const { return count_ > 0; }
   /// Makes enter() refuse from now on. Returns false, without effect, while files are open.
   [[nodiscard]] bool close();
-  /// Makes enter() refuse from now on, and every read of a file that is already open.
+  /// Makes enter() and every read of an open file fail from now on.
   void cut_off() { count_ += kClosed; }
   /// Reverts a close() or a cut_off().
   void reopen() { count_ -= kClosed; }
@@ -44,13 +44,13 @@ class OpenFiles {
   std::atomic<std::int64_t> count_{0};
 };
 
-/// The parts that a sealed version reads through. Lifetime: all must outlive it.
+/// The parts used by a sealed version for reads. Lifetime: all parts must outlive the version.
 struct SealedVersionParts {
   catalog::ObjectReader* objects = nullptr;
   layout::ChunkSource* source = nullptr;
   restore::ReadService* read_service = nullptr;
   std::shared_ptr<OpenFiles> open_files;  ///< Null: open files are not counted.
-  /// Called for each file that is opened; may be null. Thread-safe.
+  /// Called for each opened file; may be null. Thread-safe.
   std::function<void(const format::Recipe&)> on_open{};
   /// Returns the version's table of hard links, or nullopt if none is stored. May be null.
   std::function<Result<std::optional<catalog::LinkTable>>()> links{};
@@ -93,7 +93,7 @@ class SealedVersion final : public VersionReader,
   [[nodiscard]] Result<Stored> stored(Rank rank);
 
  private:
-  /// A file whose chunks are listed. A copy lists them range by range.
+  /// A file whose chunks are listed. A copy lists the chunks range by range.
   struct ListedFile {
     ListedFile(Rank its_rank, std::shared_ptr<const format::Recipe> its_recipe)
         : rank(its_rank), recipe(std::move(its_recipe)) {}
@@ -109,14 +109,14 @@ class SealedVersion final : public VersionReader,
   const format::DirEntry root_;
   const catalog::DirTree tree_;
   std::mutex listed_mutex_;             // Guards the member below. Innermost.
-  std::shared_ptr<ListedFile> listed_;  // The last one.
+  std::shared_ptr<ListedFile> listed_;  // The last listed file.
 };
 
 /// A regular file of a sealed version. Thread-safe; keeps the version alive.
 class SealedFile final : public FileReader {
  public:
-  /// The caller has entered `open_files`, and the destructor leaves it. Null: the file is not
-  /// counted.
+  /// The caller has called enter() on `open_files`; the destructor calls leave(). Null: the file is
+  /// not counted.
   SealedFile(std::shared_ptr<SealedVersion> version, std::shared_ptr<OpenFiles> open_files,
              std::shared_ptr<const format::Recipe> recipe,
              std::unique_ptr<restore::ReadHandle> handle);
@@ -131,7 +131,7 @@ class SealedFile final : public FileReader {
   [[nodiscard]] Result<std::uint64_t> seek_data(std::uint64_t offset) override;
   [[nodiscard]] Result<std::uint64_t> seek_hole(std::uint64_t offset) override;
   [[nodiscard]] std::uint64_t size() const override { return size_; }
-  /// Returns the number of runs that the seeks have looked at, for tests of their cost.
+  /// Returns the number of runs visited by seeks, for tests of the cost of a seek.
   [[nodiscard]] std::uint64_t runs_visited() const { return index_.runs_visited(); }
 
  private:

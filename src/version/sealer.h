@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the overlay of a frozen version, and the base below it, into an immutable tree.
+// Turns the overlay of a frozen version, and the base below the overlay, into an immutable tree.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace varve::version {
 
-/// The result of sealing, which the caller commits.
+/// The result of sealing, to be committed by the caller.
 struct SealedTree {
   format::DirEntry root;  ///< Root directory, with its top page.
   /// References to chunks from the readable part of the version. If `counts_changes`, only the
@@ -44,18 +44,19 @@ struct SealedTree {
 /// changed inode, 4 more for each changed inode of the base, and 16 bytes for each name of a
 /// hard-linked file.
 ///
-/// If nothing changed below a directory of the base, the new tree shares its pages. All entries
-/// below a directory have the ranks that follow its own. So the directory is unchanged if no
-/// changed file has a rank in that range.
+/// If nothing changed below a directory of the base, the new tree shares the directory's pages. The
+/// ranks of all entries below a directory follow the directory's rank. So the directory is
+/// unchanged if no changed file has a rank in the range.
 ///
-/// The overlay has a record of each file of the base that changed or was removed. So the sealer
-/// takes the version's references and bytes from those of the base, by subtracting what these files
-/// had and adding what the new and changed files have. It does not read unchanged directories.
+/// The overlay has a record of each changed or removed file of the base. So the sealer computes the
+/// version's references and bytes from the base's counts: subtracts the counts of the changed and
+/// removed files of the base, and adds the counts of the new and changed files. The sealer does not
+/// read unchanged directories.
 class Sealer {
  public:
-  /// `parent` is the root of the version before, whose unchanged pages are shared; it may be null.
-  /// `base` is the base of the version; null without one. If `count_changes`, the sealer counts
-  /// only the changes since the base, unless it cannot read what changed.
+  /// `parent` is the root of the previous version, whose unchanged pages are shared; may be null.
+  /// `base` is the base of the version; may be null. If `count_changes`, the sealer counts only the
+  /// changes since the base, unless the changes cannot be read.
   /// Lifetime: every argument must outlive the sealer.
   Sealer(const meta::Env& overlay, catalog::ObjectReader& stored, catalog::ObjectWriter& objects,
          const format::DirEntry* parent, const CloneBase* base, bool count_changes);
@@ -70,22 +71,22 @@ class Sealer {
   [[nodiscard]] Result<void> check_at_rest() const;
   /// Finds the ranks of the base whose entry or directory differs in the overlay.
   [[nodiscard]] Result<void> find_changes();
-  /// Subtracts the files of the base whose content changed or that were removed.
+  /// Subtracts the removed files of the base, and the files with changed content.
   [[nodiscard]] Result<void> subtract_changed(const std::vector<std::uint32_t>& ranks);
   [[nodiscard]] bool unchanged(Rank first, std::uint64_t count) const;
   [[nodiscard]] Result<std::unique_ptr<OpenInode>> load(Ino ino);
   [[nodiscard]] Result<void> enter(Ino ino, std::string_view name, std::uint64_t path_hash);
-  /// Returns the directory that the parent version has in this place; 0 if it has none.
+  /// Returns the directory of the parent version at the same path; 0 if there is none.
   [[nodiscard]] format::NodeId previous_of(std::string_view name);
-  /// Reads the next names of the overlay, once the walk has passed all names that were read.
+  /// Reads the next names of the overlay, once the walk has passed all names read so far.
   [[nodiscard]] Result<void> read_names(Level& level) const;
   /// Steps to the next name of the innermost directory. Returns false at the directory's end.
   [[nodiscard]] Result<bool> step();
   [[nodiscard]] Result<void> add(Ino ino, std::string_view name);
-  /// Adds an unchanged entry of the base, with everything below it.
+  /// Adds an unchanged entry of the base, with everything below the entry.
   [[nodiscard]] Result<void> take(const catalog::TreeEntry& found);
-  /// Counts the files of an unchanged entry. `repeated`: the ranks that are not the first names of
-  /// their files, ascending.
+  /// Counts the files of an unchanged entry. `repeated`: the ranks of the second and further names
+  /// of hard-linked files, ascending.
   [[nodiscard]] Result<void> count_below(const catalog::TreeEntry& found,
                                          const std::vector<Rank>& repeated);
   [[nodiscard]] Result<void> leave(SealedTree& tree);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of a file that is written out of order: ranges of recipes, ranges of its staging
-// file, and holes.
+// The content of a file written out of order: ranges of recipes, ranges of the staging file, and
+// holes.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 namespace varve::version {
 
 /// The ranges that make up a staged file. Not thread-safe. The memory depends on the number of
-/// ranges, not on their length.
+/// ranges, not on the length of the ranges.
 ///
 /// Truncating and punching change only the ranges, and leave the bytes in the staging file. So
 /// after a crash, the file still holds the state of the last checkpoint.
@@ -43,25 +43,26 @@ class StagedContent {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   /// Returns the number of bytes in ranges of the staging file.
   [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
-  /// Returns the offset in the staging file up to which ranges need it.
+  /// Returns the end of the part of the staging file in use by ranges.
   [[nodiscard]] std::uint64_t file_end() const;
   /// Returns the number of ranges, holes not included.
   [[nodiscard]] std::size_t ranges() const { return extents_.size(); }
-  /// Returns an upper bound of the bytes that are not in holes.
+  /// Returns an upper bound of the bytes outside of holes.
   [[nodiscard]] std::uint64_t data_bytes_max() const;
 
-  /// Records that the staging file now holds these bytes, from `file_offset`. The content grows to
-  /// `end`.
+  /// Records that the staging file now holds the bytes from `begin` to `end`, at `file_offset`. The
+  /// content grows to `end`.
   void write(std::uint64_t begin, std::uint64_t end, std::uint64_t file_offset);
   /// Turns the range into a hole. Does not change the size.
   void punch(std::uint64_t begin, std::uint64_t end);
-  /// Records that the bytes are those of `recipe` from `recipe_offset`. The content grows to `end`.
+  /// Records that the bytes from `begin` to `end` are the bytes of `recipe` at `recipe_offset`. The
+  /// content grows to `end`.
   void clone(std::uint64_t begin, std::uint64_t end, std::shared_ptr<OpenRecipe> recipe,
              std::uint64_t recipe_offset);
   /// Cuts the content at `bytes`, or grows it with a hole.
   void resize(std::uint64_t bytes);
 
-  /// Returns the rest of the range that holds the byte at `offset`: from there to the range's end.
+  /// Returns the rest of the range with the byte at `offset`: from `offset` to the range's end.
   /// `offset` must be below size().
   [[nodiscard]] Range at(std::uint64_t offset) const;
   /// Returns an offset as seek_by_blocks() does.
@@ -82,7 +83,7 @@ class StagedContent {
   void clear(std::uint64_t begin, std::uint64_t end);
   void put(std::uint64_t begin, Extent extent);
 
-  std::map<std::uint64_t, Extent> extents_;  // Extents by begin; holes are between them.
+  std::map<std::uint64_t, Extent> extents_;  // Extents by begin; gaps are holes.
   std::uint64_t size_ = 0;
   std::uint64_t file_bytes_ = 0;
 };

@@ -16,35 +16,35 @@
 
 namespace varve::version {
 
-/// Brings staged files to rest. The content is cut without OpenState::mutex, from a copy of its
-/// ranges. If the file changed meanwhile, it stays staged.
+/// Brings staged files to rest. The content is cut without OpenState::mutex, from a copy of the
+/// ranges. If the file changed meanwhile, the file stays staged.
 ///
 /// Unless a function says otherwise, the caller holds none of the version's locks.
 class StagedIngest {
  public:
-  /// Lifetime: every argument must outlive this object.
+  /// Lifetime: every argument must outlive the object.
   StagedIngest(OpenState& state, ContentStreams& streams, StagingArea& staging,
                OpenContents& contents)
       : state_(state), streams_(streams), staging_(staging), contents_(contents) {}
   StagedIngest(const StagedIngest&) = delete;
   StagedIngest& operator=(const StagedIngest&) = delete;
 
-  /// Returns a recipe for the content, of chunks that this version may refer to. `file` is the
-  /// staging file; it may be null if no range is in one. The caller holds
+  /// Returns a recipe for the content, with only chunks that the version may refer to. `file` is
+  /// the staging file; may be null if no range is in a staging file. The caller holds
   /// OpenState::references_mutex shared, and does not hold OpenState::mutex.
   [[nodiscard]] Result<format::Recipe> cut(const StagedContent& content, StagingFile* file);
 
   enum class Users : std::uint8_t { kNone, kAny };
-  /// Cuts a staged file. With kNone, only if no handle writes it; with kAny, its writers wait.
+  /// Cuts a staged file. With kNone, only if no handle writes the file; with kAny, writers wait.
   [[nodiscard]] Result<void> ingest(Ino ino, Users users);
-  /// Cuts the files of the queue. Files that cannot be cut go back into it. Returns the first
-  /// error.
+  /// Cuts the files of the queue. After a failed cut, a file goes back into the queue. Returns the
+  /// first error.
   [[nodiscard]] Result<void> ingest_all();
 
-  /// Returns whether the file must be cut while it is open, so that the staging folder and the
-  /// ranges in memory stay bounded. The caller holds OpenState::mutex.
+  /// Returns whether the file must be cut while open, so that the staging folder and the ranges in
+  /// memory stay bounded. The caller holds OpenState::mutex.
   [[nodiscard]] static bool wants_consolidating(const OpenInode& inode);
-  /// Cuts a file that is open. Its writers wait meanwhile; writers of other files do not.
+  /// Cuts an open file. The file's writers wait meanwhile; writers of other files do not.
   void consolidate(Ino ino);
 
  private:
@@ -52,7 +52,7 @@ class StagedIngest {
   ContentStreams& streams_;
   StagingArea& staging_;
   OpenContents& contents_;
-  std::mutex mutex_;  // One thread cuts the queue; sealing waits for it.
+  std::mutex mutex_;  // Held by the one thread that cuts the queue; sealing waits.
 };
 
 }  // namespace varve::version

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The staging files of an open version: bytes that are written out of order.
+// The staging files of an open version: bytes written out of order.
 #pragma once
 
 #include <atomic>
@@ -22,52 +22,52 @@
 
 namespace varve::version {
 
-/// The folder of staging files, and the queue of files that wait for cutting.
+/// The folder of staging files, and the queue of files waiting for cutting.
 ///
-/// A staging file has the name INO-GENERATION, both in hexadecimal digits. No two have the same
-/// generation. A file that no inode uses any more stays until the next checkpoint: the records of
-/// the last one may still name it.
+/// A staging file has the name INO-GENERATION, both in hexadecimal digits. No two staging files
+/// have the same generation. An unused staging file stays until the next checkpoint: the records of
+/// the last checkpoint may still name the file.
 ///
 /// Unless a function says otherwise, the caller holds OpenState::mutex.
 class StagingArea {
  public:
-  /// A new staging file, which no inode uses yet.
+  /// A new staging file, not yet used by an inode.
   struct NewContent {
     std::uint64_t generation = 0;
     std::unique_ptr<StagedContent> ranges;
     std::shared_ptr<StagingFile> file;
   };
 
-  /// Lifetime: `state` must outlive this object.
+  /// Lifetime: `state` must outlive the object.
   explicit StagingArea(OpenState& state);
   StagingArea(const StagingArea&) = delete;
   StagingArea& operator=(const StagingArea&) = delete;
 
   // ---- One inode. ----
 
-  /// Creates a staging file for content at rest. The recipe stays where it is; the file gets the
+  /// Creates a staging file for content at rest. The ranges refer to the recipe; the file gets the
   /// tail.
   [[nodiscard]] Result<NewContent> create(const OpenInode& inode, const ingest::Content& content);
   /// Makes a new staging file the inode's content. The inode must have no other content.
   void adopt(OpenInode& inode, NewContent content);
-  /// Opens the inode's staging file, if it is not open.
+  /// Opens the inode's staging file, if not open.
   [[nodiscard]] Result<void> open_file(OpenInode& inode);
   /// Writes to the staging file, and records the range.
   [[nodiscard]] Result<void> write(OpenInode& inode, std::uint64_t offset,
                                    std::span<const std::byte> data);
-  /// Returns the bytes that a write takes in the staging folder.
+  /// Returns the bytes used in the staging folder by a write of `written` bytes.
   [[nodiscard]] std::uint64_t bytes_for(std::uint64_t written) const;
-  /// Ends the staging of the inode, if it is staged. The next checkpoint removes the file.
+  /// Ends the staging of a staged inode. The next checkpoint removes the file.
   void drop(OpenInode& inode);
   /// Errors: kIo if the disk failed to keep the file's bytes.
   [[nodiscard]] static Result<void> check(const OpenInode& inode);
 
-  // ---- The queue of files that wait for cutting. ----
+  // ---- The queue of files waiting for cutting. ----
 
   void queue(Ino ino) { queue_.push_back(ino); }
   void queue(const std::vector<Ino>& inodes);
   [[nodiscard]] bool has_queued() const { return !queue_.empty(); }
-  /// Takes the first file of the queue, which must not be empty.
+  /// Removes the first file from the queue and returns the file. The queue must not be empty.
   [[nodiscard]] Ino take_first();
 
   /// Returns the bytes of all staging files: cutting stores them a second time. Needs no lock.
@@ -87,9 +87,9 @@ class StagingArea {
   [[nodiscard]] Result<void> sync(const Changes& changes);
   /// Removes the obsolete files after the checkpoint's commit.
   void settle(const Changes& changes);
-  /// Keeps the changes for the next checkpoint after a failed one.
+  /// Keeps the changes of a failed checkpoint for the next checkpoint.
   void restore(const Changes& changes);
-  /// Queues the staged files that the overlay names, and removes the others.
+  /// Queues the staged files named in the overlay, and removes all other staging files.
   [[nodiscard]] Result<void> recover();
 
  private:
