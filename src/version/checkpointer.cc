@@ -35,7 +35,7 @@ Checkpointer::Checkpointer(OpenState& state, ContentStreams& streams, StagingAre
 
 Result<void> Checkpointer::check_writable() {
   VARVE_TRY(state_.check_not_frozen());
-  if (!state_.descriptor && !state_.stopping) {  // For the segment that the version writes to.
+  if (!state_.descriptor && !state_.stopping) {  // For the segment written by the version.
     VARVE_TRY_ASSIGN(auto share, state_.parts.descriptors->take("cannot change this open version"));
     state_.descriptor.emplace(std::move(share));
   }
@@ -108,10 +108,10 @@ Result<void> Checkpointer::recover(const NewFile& root) {
 
 // ---- One checkpoint. ----
 
-// The record holds the content that has its place by now. For a file being written, this is the
-// part before the chunks in flight, with the uncut rest beside it if nothing is in flight. For
-// fsync(2), the checkpoint waits for the file: another file's bytes may have pushed its chunks on
-// their way.
+// Encodes the record with the placed content. For a file being written, the placed content is the
+// part before the chunks in flight; if nothing is in flight, the record holds the uncut tail too.
+// For fsync(2), the checkpoint waits for the file: another file's bytes may have pushed the file's
+// chunks into the pipeline.
 Result<OpenTree::Changes::Record> Checkpointer::encode(OpenInode& inode, Extent extent) {
   OpenTree::Changes::Record record;
   record.ino = inode.ino;
@@ -140,7 +140,7 @@ Result<Checkpointer::Taken> Checkpointer::take_changes(Extent extent) {
                                    [&](OpenInode& inode) { return encode(inode, extent); }));
   taken.tree.changed_at = state_.parts.clock->now();
   taken.tree.rewrite_counts = state_.parts.dedup_policy->counts();
-  // A stream with chunks in flight must be recorded again once they have their place.
+  // A stream with chunks in flight must be recorded again once the chunks have a place.
   for (const auto& record : taken.tree.records) {
     auto inode = record.bytes ? state_.tree.get(record.ino) : Result<OpenInode*>(nullptr);
     if (inode && *inode != nullptr && (*inode)->stream) state_.tree.touch(**inode);
@@ -178,7 +178,7 @@ Result<void> Checkpointer::checkpoint(Extent extent) {
   auto* const space = state_.parts.space;
   auto done = checkpoint_once(extent);
   const bool is_full = !done && done.error().code() == ErrorCode::kNoSpace;
-  // Another program filled the disk. The reserve is kept for this case.
+  // Another program filled the disk: the reserve exists for a full disk.
   if (is_full && space != nullptr && space->give_up_reserve()) {
     done = checkpoint_once(extent);
     if (done) space->renew_reserve();
@@ -190,7 +190,7 @@ Result<void> Checkpointer::checkpoint(Extent extent) {
 Result<void> Checkpointer::relieve() {
   {
     const std::lock_guard lock(state_.mutex);
-    // On a disk that is nearly full, a checkpoint must stay small.
+    // On a nearly full disk, a checkpoint must stay small.
     const bool tight = state_.parts.space != nullptr && state_.parts.space->is_tight();
     if (state_.tree.changed() < (tight ? kChangedMaxTight : OpenTree::kChangedMax)) {
       state_.tree.evict();
@@ -217,8 +217,8 @@ Checkpointer::Unsaved Checkpointer::unsaved() const {
   return {state_.tree.changed_inodes(), unwritten_bytes() - state_.record_bytes};
 }
 
-// Estimates the space for the directory nodes and the manifest of the inodes made here, and for the
-// index of the next version's window.
+// Estimates the space for the directory nodes and the manifest of the inodes made in the version,
+// and for the index of the next version's window.
 void Checkpointer::estimate_sealing() {
   const std::uint64_t made = state_.tree.made();
   const std::uint64_t placed = state_.pipeline.placed_chunks();
@@ -264,7 +264,7 @@ base::RecurringTasks::Next Checkpointer::run_background() {
   auto done = ingest_.ingest_all();
   if (is_grown() || is_due()) {
     recorded_bytes_ = stored_bytes();
-    // A file that cannot be cut must not keep the others from being durable.
+    // The failed cut of a file must not prevent the checkpoint of all other files.
     auto written = checkpoint_in_turn();
     if (done) done = std::move(written);
     next_checkpoint_ = std::chrono::steady_clock::now() + interval();
@@ -283,7 +283,7 @@ void Checkpointer::stop() {
     task = std::exchange(state_.background, nullptr);
   }
   if (task) state_.parts.checkpoint_tasks->remove(*task);
-  // A handle may keep this object while the next version places its chunks.
+  // A handle may keep the version alive while the next version places chunks.
   state_.pipeline.give_up();
   const std::lock_guard lock(state_.mutex);
   state_.descriptor.reset();
@@ -291,7 +291,7 @@ void Checkpointer::stop() {
 
 // ---- Freezing. ----
 
-// The content of these files cannot change any more: check_writable() refuses.
+// The content of files open for writing cannot change any more: check_writable() refuses.
 Result<void> Checkpointer::end_writing() {
   return state_.tree.for_each_in_memory([&](OpenInode& inode) -> Result<void> {
     if (inode.writers == 0) return {};

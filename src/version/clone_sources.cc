@@ -9,8 +9,8 @@
 
 namespace varve::version {
 
-// The chunks of this version are its own and those of its neighbour (MFDedup, FAST'21 section 3.1:
-// only adjacent versions share a chunk).
+// A version may refer to its own chunks and to its neighbour's chunks (MFDedup, FAST'21 section
+// 3.1: only adjacent versions share a chunk).
 Result<std::shared_ptr<const format::Recipe>> CloneSources::reachable(
     const std::shared_ptr<const format::Recipe>& recipe) {
   const bool all = std::ranges::all_of(recipe->runs, [&](const format::RecipeRun& run) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of chunks and a run of the older file share chunks only if their ids overlap. Both runs
-// ascend by one from chunk to chunk, so the shared chunks are either all at equal offsets or none:
-// one look at the first of them tells.
+// A run of chunks and a run of the older file share chunks only if the runs' ids overlap. Both runs
+// ascend by one from chunk to chunk, so either all shared chunks are at equal offsets, or none. The
+// offset of the first shared chunk decides.
 #include "version/content_changes.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace varve::version {
 namespace {
 
-constexpr int kLooksMax = 8;  // A chunk that arranging moves meanwhile is located again.
+constexpr int kLooksMax = 8;  // A chunk moved by the arranger meanwhile is located again.
 
 /// A run of a recipe, and its place in the file.
 struct PlacedRun {
@@ -28,7 +28,7 @@ struct PlacedRun {
 
 class RunCursor {
  public:
-  /// Begins at the run `number`, which begins at byte `begin` of the file.
+  /// Begins at the run `number`, at byte `begin` of the file.
   explicit RunCursor(const format::Recipe& recipe, std::size_t number = 0, std::uint64_t begin = 0)
       : recipe_(recipe), number_(number), begin_(begin) {}
   [[nodiscard]] std::optional<PlacedRun> get() const {
@@ -43,7 +43,7 @@ class RunCursor {
   std::uint64_t begin_;
 };
 
-/// Calls `look` again while it finds that a container is gone.
+/// Calls `look` again while `look` finds that a container is gone.
 template <typename Look>
 auto repeated(const Look& look) -> decltype(look()) {
   auto answer = look();
@@ -53,7 +53,7 @@ auto repeated(const Look& look) -> decltype(look()) {
   return answer;
 }
 
-/// Returns whether chunk `chunk` of the run begins at byte `offset` of it.
+/// Returns whether chunk `chunk` of the run begins at byte `offset` of the run.
 Result<bool> begins_at(layout::ChunkSource& source, restore::RunLocator& locator,
                        const PlacedRun& placed, std::uint64_t chunk, std::uint64_t offset) {
   if (chunk == 0 || offset == 0) return chunk == 0 && offset == 0;
@@ -75,7 +75,7 @@ Result<bool> begins_at(layout::ChunkSource& source, restore::RunLocator& locator
   });
 }
 
-/// A range of the file; empty if its ends are equal.
+/// A range of the file; empty if `begin` equals `end`.
 struct Range {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -98,7 +98,7 @@ class ContentComparison {
   restore::RunLocator before_;
 };
 
-/// Returns the part of `now` that `before` has at the same offset.
+/// Returns the part of `now` found in `before` at the same offset.
 Result<Range> ContentComparison::shared(const PlacedRun& now, const PlacedRun& before) {
   const Range none;
   if (now.run->is_hole() != before.run->is_hole()) return none;
@@ -136,7 +136,7 @@ bool ContentComparison::pass(const PlacedRun& now, std::uint64_t begin, std::uin
 Result<void> ContentComparison::run(const format::Recipe& now, const format::Recipe& before) {
   RunCursor old(before);
   for (RunCursor cursor(now); const auto run = cursor.get(); cursor.take()) {
-    std::uint64_t at = run->begin;  // Everything before it is passed or shared.
+    std::uint64_t at = run->begin;  // Everything before `at` is reported or shared.
     while (const auto other = old.get()) {
       if (other->begin >= run->end()) break;
       VARVE_TRY_ASSIGN(const Range same, shared(*run, *other));

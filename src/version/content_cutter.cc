@@ -69,11 +69,12 @@ Result<bool> ContentCutter::take_chunks() {
   }
   const std::uint32_t allowed = index_.covers(run.first.plus(index), run.count - index);
   if (allowed == 0) return false;
-  // Both are offsets in the recipe: the end of the run, and the point where the range leaves it.
+  // Offsets in the recipe: the end of the run, and the end of the range if earlier.
   const std::uint64_t run_end = range.source_offset - place.run_offset + run.bytes;
   const std::uint64_t stop = std::min(run_end, range.source_offset + (range.end - at_));
   format::RecipeRun taken{run.first.plus(index), run.count - index, stop - range.source_offset};
-  // The last chunk before a hole or the end was cut there by force, not because of its content.
+  // The last chunk before a hole or the recipe's end was cut by force: the content did not set the
+  // boundary.
   const bool forced =
       place.run + 1 == recipe.recipe().runs.size() || recipe.recipe().runs[place.run + 1].is_hole();
   const bool whole = stop == run_end && (!forced || at_ + taken.bytes == data_end_);
@@ -85,7 +86,7 @@ Result<bool> ContentCutter::take_chunks() {
   }
   if (allowed < taken.count) {
     taken.count = allowed;
-    // The first chunk that is not allowed begins where the last allowed one ends.
+    // The first forbidden chunk begins at the end of the last allowed chunk.
     std::uint64_t end = range.source_offset;
     for (std::uint32_t i = 0; i < allowed;) {
       VARVE_TRY_ASSIGN(const auto chunk, reader_.chunk_at(recipe, end));
@@ -122,7 +123,7 @@ Result<void> ContentCutter::fill(std::size_t bytes) {
 
 Result<void> ContentCutter::cut_chunk() {
   const std::uint64_t left = data_end_ - at_;
-  // A boundary inside the available bytes stays one, whatever bytes follow.
+  // A boundary inside the available bytes does not depend on the bytes that follow.
   for (std::size_t wanted = std::max<std::size_t>(filled_ - cut_, kReadAheadMin);; wanted *= 2) {
     const std::size_t room = std::min<std::uint64_t>({wanted, left, chunker_.sizes().max});
     VARVE_TRY(fill(room));

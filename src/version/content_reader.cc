@@ -12,7 +12,7 @@ namespace varve::version {
 
 namespace {
 
-// A read searches memory before the disk for recipes of up to this many chunks.
+// For recipes of up to kMemoryChunksMax chunks, a read searches memory before the disk.
 constexpr std::uint64_t kMemoryChunksMax = 64;
 
 class NoFuture final : public restore::FutureFiles {
@@ -60,9 +60,9 @@ std::optional<std::size_t> ContentReader::read_from_memory(const format::Recipe&
   return done;
 }
 
-// The chunks of one birth are written in the order of their ids, so if the newest of each birth has
-// a location, all have one. Older births of the series' own store are written already. A flush that
-// is not needed would make many small containers.
+// The chunks of one birth are written in ascending order of ids: if the newest chunk of each birth
+// has a location, all chunks have a location. Older births of the series' own store are written
+// already. An unneeded flush would make many small containers.
 Result<void> ContentReader::locate_all(const format::Recipe& recipe) {
   ChunkId newest;
   std::map<VersionNumber, ChunkId> newest_in_pool;
@@ -94,8 +94,8 @@ Result<std::shared_ptr<restore::ReadHandle>> ContentReader::open(
   return std::shared_ptr<restore::ReadHandle>(std::move(handle));
 }
 
-// The layout writes containers in the order of their chunks' ids, so the unwritten chunks are at
-// the end of the run.
+// The layout writes containers in ascending order of chunk ids, so the unwritten chunks are at the
+// end of the run.
 Result<void> ContentReader::read_run_apart(const format::RecipeRun& run, std::uint64_t offset,
                                            std::span<std::byte> out) {
   auto written = std::make_shared<format::Recipe>();
@@ -122,8 +122,8 @@ Result<void> ContentReader::read_run_apart(const format::RecipeRun& run, std::ui
   return {};
 }
 
-// Reads each chunk from memory or from the disk. Unlike the usual way, this writes nothing, so it
-// works on a full disk.
+// Reads each chunk from memory or from the disk. Unlike the usual read, read_apart() writes nothing
+// and so works on a full disk.
 Result<std::size_t> ContentReader::read_apart(const format::Recipe& recipe, std::uint64_t offset,
                                               std::span<std::byte> out) {
   std::uint64_t at = 0;

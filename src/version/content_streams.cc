@@ -37,7 +37,7 @@ Result<void> ContentStreams::start(OpenInode& inode) {
   } else {
     content.recipe = *inode.recipe;
   }
-  // The last chunk ended where the file did; the bytes that follow may move its boundary.
+  // The last chunk ended at the file's end; the bytes that follow may move the chunk's boundary.
   if (content.tail.empty()) {
     VARVE_TRY_ASSIGN(content.tail, state_.reader.take_last_chunk(content.recipe));
   }
@@ -63,7 +63,7 @@ Result<void> ContentStreams::grow(OpenInode& inode, std::uint64_t bytes) {
   return grow_stream(inode, bytes);
 }
 
-// Grows the file to `end` with zeros, fewer than a block has.
+// Grows the file to `end` with less than one block of zeros.
 Result<void> ContentStreams::append_zeros(OpenInode& inode, std::uint64_t end) {
   static constexpr std::array<std::byte, kHoleBlockBytes> kZeros{};
   if (end == inode.size) return {};
@@ -85,14 +85,14 @@ Result<void> ContentStreams::grow_stream(OpenInode& inode, std::uint64_t bytes) 
   return {};
 }
 
-// Grows the file to `offset`, where data follows. The block of that offset must therefore not begin
+// Grows the file to `offset`, where data follows. Therefore the block of `offset` must not begin
 // with a hole.
 Result<void> ContentStreams::grow_to_data(OpenInode& inode, std::uint64_t offset) {
   const std::uint64_t begin = block_begin(offset);
   if (begin > inode.size) VARVE_TRY(grow_stream(inode, begin));
   if (inode.ends_in_hole && begin < inode.size) {
     VARVE_TRY_ASSIGN(auto content, settle(inode));
-    // Recipes of older versions of Varve have holes that begin anywhere in a block.
+    // In recipes of older versions of Varve, holes begin anywhere in a block.
     VARVE_TRY_ASSIGN(content.tail, state_.reader.cut_last_hole(content.recipe, begin));
     content.tail.resize(inode.size - content.recipe.bytes());
     inode.hole_bytes = content.recipe.bytes() - content.recipe.data_bytes();
@@ -196,8 +196,8 @@ Result<void> ContentStreams::recover_tails() {
   return {};
 }
 
-// The overlay holds a recovered tail until its chunks are stored, so there is no hurry to cut it.
-// A seal, however, needs it cut.
+// The overlay holds a recovered tail until the tail's chunks are stored, so cutting is not urgent.
+// A seal, however, needs all tails cut.
 Result<void> ContentStreams::finish_tails(Urgency urgency) {
   while (!waiting_tails_.empty()) {
     const auto found = state_.tree.get(waiting_tails_.back());
@@ -216,7 +216,7 @@ Result<void> ContentStreams::absorb_finished() {
     auto inode = state_.tree.get(ino);
     if (!inode) continue;
     const auto& stream = (*inode)->stream;
-    // Finishes it again, in case the spilled tail could not be read back the first time.
+    // Finishes the stream again, in case the spilled tail could not be read back the first time.
     if (stream && (*inode)->stream_finished) VARVE_TRY(state_.pipeline.finish(stream));
     absorb(**inode);
     if (stream) still_finishing.push_back(ino);

@@ -13,7 +13,7 @@
 namespace varve::version {
 namespace {
 
-/// Returns the place of a chunk that is in a container; nullopt if it is in none.
+/// Returns the place of a chunk in a container; nullopt if no container has the chunk.
 std::optional<StoredPiece> place_of(layout::Layout& layout, ChunkId id, std::size_t bytes) {
   const auto where = layout.locate(id);
   if (!where) return std::nullopt;
@@ -31,8 +31,8 @@ std::optional<StoredPiece> place_of(layout::Layout& layout, ChunkId id, std::siz
 
 }  // namespace
 
-// The index may name a chunk that a deletion has freed, and the chunk may be damaged. So only bytes
-// that have the fingerprint count.
+// The index may name a chunk freed by a deletion, and the chunk may be damaged. So only bytes with
+// the wanted fingerprint count.
 void read_known_chunks(OpenState& state, std::span<const WantedChunk> wanted, KnownChunks which,
                        std::span<bool> found) {
   std::ranges::fill(found, false);

@@ -15,7 +15,7 @@ constexpr int kReadAttempts = 3;
 constexpr std::size_t kRunsToKeep = 1024;
 }  // namespace
 
-// check_writable() has made the overlay before this call, so the loop checks for a freeze only.
+// check_writable() has already made the overlay, so the loop checks for a freeze only.
 Result<OpenInode*> OpenContents::wait_until_uncut(std::unique_lock<std::mutex>& lock, Ino ino) {
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
   while (inode->consolidating) {
@@ -51,7 +51,7 @@ Result<void> OpenContents::truncate(OpenInode& inode, std::uint64_t bytes) {
   if (bytes == inode.size) return {};
   auto done = resize(inode, bytes);
   if (inode.writers != 0) return done;
-  // No handle will close the file: bring it to rest now, also after a failure half-way.
+  // No handle will close the file: bring the file to rest now, also after a failure half-way.
   if (inode.staging != 0) staging_.queue(inode.ino);
   auto finished = streams_.finish(inode);
   return done ? finished : done;
@@ -74,8 +74,8 @@ Result<void> OpenContents::resize(OpenInode& inode, std::uint64_t bytes) {
   return {};
 }
 
-// Starts staging: from now on, writes in any order go to a file of the staging folder. The part
-// that is cut already stays where it is.
+// Starts staging: from now on, writes in any order go to a file of the staging folder. The content
+// already cut stays in the recipe.
 Result<void> OpenContents::stage(OpenInode& inode) {
   if (inode.staging != 0) return staging_.open_file(inode);
   VARVE_TRY_ASSIGN(const auto content, streams_.settle(inode));
@@ -85,9 +85,9 @@ Result<void> OpenContents::stage(OpenInode& inode) {
   return {};
 }
 
-// A program that reads a file while writing it will do so again: staging serves both. A version
-// that is being sealed takes no more staged files. Without a descriptor for a staging file, each
-// read waits until the content has its place.
+// A program that reads a file during writing will do so again: staging serves reads and writes. A
+// frozen version takes no more staged files. Without a descriptor for a staging file, each read
+// waits until the content has a place.
 Result<void> OpenContents::stage_for_reading(OpenInode& inode) {
   if (!inode.stream || inode.writers == 0 || state_.frozen) return {};
   auto staged = stage(inode);
@@ -116,7 +116,7 @@ Result<std::uint64_t> OpenContents::clone_range(OpenInode& inode,
     return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB");
   }
   if (offset == 0 && inode.size <= bytes && range.source_offset == 0 && bytes == source->bytes()) {
-    drop(inode);  // The whole file: takes the recipe itself.
+    drop(inode);  // The whole file: shares the recipe of the source.
     inode.size = bytes;
     streams_.rest(inode, source->recipe());
   } else {
@@ -230,8 +230,8 @@ Result<std::size_t> OpenContents::read_staged(const std::vector<StagedContent::R
   return done;
 }
 
-// The disk's page cache may return a part of a write that is under way. So read() repeats a read
-// during which the file was written, the last time with the lock, which keeps writers out.
+// The page cache may return a part of a write in progress. So read() repeats a read if the file was
+// written meanwhile. The last attempt holds the lock, which keeps writers out.
 Result<std::size_t> OpenContents::read(Ino ino, std::uint64_t offset, std::span<std::byte> out) {
   for (int attempt = 1;; ++attempt) {
     std::unique_lock lock(state_.mutex);
@@ -286,7 +286,8 @@ Result<std::uint64_t> OpenContents::seek(Ino ino, std::uint64_t offset, SeekFor 
   return at_rest(*inode)->seek_blocks(offset, wanted);
 }
 
-/// Returns the recipe of a file at rest. Programs go on in the same file.
+/// Returns the recipe of a file at rest. Caches the last recipe, because programs go on in the same
+/// file.
 std::shared_ptr<OpenRecipe> OpenContents::at_rest(const OpenInode& inode) {
   if (!at_rest_ || at_rest_->shared() != inode.recipe) {
     at_rest_ = std::make_shared<OpenRecipe>(inode.recipe);

@@ -68,7 +68,7 @@ std::string encode(const OpenInode& inode, const format::Recipe* recipe) {
   ChunkId id_base;
   format::encode_recipe(recipe != nullptr ? *recipe : format::Recipe(), id_base, out);
   if (recipe != nullptr && inode.base_page == format::NodeId{}) return out;
-  // Fields that only a file of the base has.
+  // Fields of a file of the base.
   w.varint(inode.base_page.value);
   w.varint(recipe == nullptr ? inode.recipe_id.value : 0);
   if (recipe != nullptr) return out;

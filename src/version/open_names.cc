@@ -65,7 +65,7 @@ Result<OpenInode*> OpenNames::child(Ino parent_ino, std::string_view name) {
   VARVE_TRY_ASSIGN(const auto ino, state_.tree.find(parent_ino, name));
   if (!ino) return Error(ErrorCode::kNotFound, "no such file");
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(*ino));
-  // So a directory is never its own child, nor has two names; removing directories relies on that.
+  // So a directory is never its own child, nor has two names. Removing directories relies on both.
   const bool placed = inode->parent == parent_ino && *ino != kRootIno && *ino != parent_ino;
   if (inode->is_directory() && !placed)
     return damaged_overlay("the record of a directory names another parent");
@@ -270,7 +270,7 @@ Result<void> OpenNames::remove_directory(Ino parent_ino, std::string_view name) 
 }
 
 Result<void> OpenNames::check_ancestry(Ino moved, Ino into) {
-  // In a damaged overlay, parents may form a circle; the walk then comes back to one that it kept
+  // In a damaged overlay, parents may form a cycle. The walk then returns to the kept directory
   // (R. Brent, "An improved Monte Carlo factorization algorithm", 1980).
   Ino kept = 0;
   std::uint64_t steps = 0;
@@ -340,7 +340,7 @@ Result<void> OpenNames::rename(Ino from_ino, std::string_view from_name, Ino to_
     if (target != nullptr && mode == RenameMode::kNoReplace) {
       return Error(ErrorCode::kExists, "the name is taken");
     }
-    if (target == moved) return {};  // Two names of one file: POSIX says nothing happens.
+    if (target == moved) return {};  // Two names of the same file: by POSIX, nothing happens.
     if (moved->is_directory()) VARVE_TRY(check_ancestry(moved->ino, to_ino));
     if (target != nullptr) {
       VARVE_TRY(check_replaceable(*moved, *target, *from));

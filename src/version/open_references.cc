@@ -13,7 +13,7 @@
 namespace varve::version {
 
 namespace {
-// At this number, runs are sorted and merged, so that the memory depends on the result and not on
+// Threshold for sorting and merging the runs, so that the memory depends on the result and not on
 // the number of files.
 constexpr std::size_t kRunsGathered = 1U << 18;
 }  // namespace
@@ -41,7 +41,7 @@ Result<base::IdRuns> overlay_references(const meta::Txn& overlay, Ino base_end) 
   base::IdRuns found;
   std::vector<base::IdRun> runs;
   const auto visit = [&](std::string_view key, std::string_view value) -> Result<bool> {
-    if (value.empty()) return true;  // A file of the base that was removed.
+    if (value.empty()) return true;  // A removed file of the base.
     if (key.size() != 8) return Error(ErrorCode::kCorrupt, "an overlay has a bad key");
     VARVE_TRY_ASSIGN(const auto inode, decode_open_inode(base::load_be64(key), value, base_end));
     add_references(*inode, runs);
@@ -70,9 +70,9 @@ Result<base::IdRuns> stored_references(io::FileSystem& files, const std::string&
   return overlay_references(txn, base_end);
 }
 
-// New references come from the index (find), from recipes (covers) and from inodes. While this
-// thread alone holds references_mutex, no other thread is between covers() and an inode. Batches
-// that asked the index before `retire` are in their recipes once the pipeline has passed them
+// New references come from the index (find), from recipes (covers) and from inodes. While the
+// calling thread holds references_mutex exclusively, no thread is between covers() and an inode.
+// Batches looked up in the index before `retire` are in recipes once the pipeline is drained
 // (docs/ORDERING.md O15).
 Result<base::IdRuns> collect_references(OpenState& state, CloneSources& clones,
                                         const std::function<void()>& retire) {
@@ -80,11 +80,11 @@ Result<base::IdRuns> collect_references(OpenState& state, CloneSources& clones,
   Overlay::Use env;
   std::optional<meta::ReadTxn> overlay;
   {
-    // A checkpoint under way holds records of inodes that may change or go before it commits them.
+    // A running checkpoint holds records of inodes that may change or go before the commit.
     const std::lock_guard at_rest(state.checkpoint_mutex);
     const std::unique_lock alone(state.references_mutex);
     retire();
-    // An error (a full disk) leaves batches that have not asked for anything yet.
+    // An error (a full disk) leaves only batches without a lookup in the index so far.
     static_cast<void>(state.pipeline.drain());
     const std::lock_guard lock(state.mutex);
     clones.forget();
@@ -95,7 +95,7 @@ Result<base::IdRuns> collect_references(OpenState& state, CloneSources& clones,
       add_references(content.recipe, runs);
       return {};
     }));
-    // This snapshot holds everything that is not in memory, because no checkpoint is under way.
+    // The snapshot holds everything not in memory, because no checkpoint is running.
     if (state.overlay) {
       VARVE_TRY_ASSIGN(env, state.overlay->use());
       VARVE_TRY_ASSIGN(auto txn, meta::ReadTxn::begin(*env));

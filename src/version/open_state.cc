@@ -10,10 +10,10 @@
 namespace varve::version {
 
 namespace {
-constexpr std::size_t kNewMapBytes = std::size_t{1} << 30;  // Of an overlay without records.
+constexpr std::size_t kNewMapBytes = std::size_t{1} << 30;  // Map of an overlay without records.
 constexpr std::size_t kSpillSlotBytes = 128U << 10;
 constexpr std::uint64_t kLookBytes = 16U << 20;
-constexpr std::uint64_t kRecordBytes = 1024;  // A usual inode and its name, with LMDB's slack.
+constexpr std::uint64_t kRecordBytes = 1024;  // A usual inode and name, with LMDB's slack.
 }  // namespace
 
 OpenState::OpenState(const OpenVersionParts& version_parts, VersionInfo version_info)
@@ -43,7 +43,7 @@ Result<void> OpenState::open_overlay() {
 Result<void> OpenState::make_overlay() {
   auto& files = *parts.files;
   const std::string directory = parts.staging_directory + "/overlay";
-  // LMDB writes its first pages one by one; the rename makes the environment appear as a whole.
+  // LMDB writes the first pages one by one; the rename makes the environment appear as a whole.
   const std::string fresh = directory + ".new";
   VARVE_TRY(files.make_durable_directory(parts.staging_directory));
   VARVE_TRY(files.make_directory(parts.staging_directory + "/files"));
@@ -92,7 +92,7 @@ Result<void> OpenState::admit_record(std::uint64_t bytes) {
 std::optional<std::uint64_t> stored_entries(io::FileSystem& files,
                                             const std::string& staging_directory,
                                             const meta::EnvKeys& keys) {
-  // LMDB trusts its pages, so check them first.
+  // LMDB trusts the pages of an environment, so check the pages first.
   constexpr std::uint64_t kCheckedBytesMax = 64U << 20;
   const std::string overlay = staging_directory + "/overlay";
   const auto bytes = files.tree_bytes(overlay + "/data.mdb");

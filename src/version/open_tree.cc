@@ -20,7 +20,7 @@ constexpr std::string_view kRewriteCountsKey = "rewrite_counts";
 // Must be raised with every change to the contents of overlays and staging files.
 constexpr std::uint64_t kOverlayFormat = 1;
 constexpr std::size_t kParentBytes = 8;
-constexpr Ino kInosEnd = Ino{1} << 62;  // Counting never reaches it.
+constexpr Ino kInosEnd = Ino{1} << 62;  // Counting never reaches kInosEnd.
 
 Ino ino_of(std::string_view value) {
   return value.size() == sizeof(Ino) ? base::load_be64(value) : 0;
@@ -42,7 +42,7 @@ Result<Ino> read_inode_counter(const meta::Txn& overlay, Ino base_end) {
 Result<void> OpenTree::load() {
   if (overlay_ == nullptr) {
     entries_ = base_ != nullptr ? base_->end() - 2 : 0;
-    overlay_end_ = 0;  // The overlay that it may get later is a new one.
+    overlay_end_ = 0;  // An overlay attached later is new and empty.
     return {};
   }
   VARVE_TRY_ASSIGN(const auto env, overlay_->use());
@@ -60,8 +60,8 @@ Result<void> OpenTree::load() {
   return {};
 }
 
-// Loads the numbers beside the tree. An overlay of an earlier release has no summary, so this
-// function counts its names.
+// Loads the numbers beside the tree. An overlay of an earlier release has no summary, so
+// load_summary() counts the names.
 Result<void> OpenTree::load_summary(const meta::Txn& txn) {
   entries_ = base_ != nullptr ? base_->end() - 2 : 0;
   VARVE_TRY_ASSIGN(const auto entries, txn.get(meta::overlay::kState, kEntriesKey));
@@ -70,7 +70,7 @@ Result<void> OpenTree::load_summary(const meta::Txn& txn) {
   VARVE_TRY_ASSIGN(const auto counts, txn.get(meta::overlay::kState, kRewriteCountsKey));
   if (counts) {
     const auto decoded = format::decode_rewrite_counts(*counts);
-    // They are only figures, so the version stays usable without them.
+    // Rewrite counts are only figures, so the version stays usable without the counts.
     if (decoded) rewrite_counts_ = *decoded;
     if (!decoded) base::log(base::LogLevel::kWarning, "open version: " + decoded.error().message());
   }
@@ -128,7 +128,8 @@ Result<std::optional<Ino>> OpenTree::find(Ino directory, std::string_view name) 
   if (const auto it = names_.find(key); it != names_.end()) {
     return it->second.ino == 0 ? std::optional<Ino>() : std::optional(it->second.ino);
   }
-  // A name that a program creates is looked up before, and a new directory has no name there.
+  // A program's new name is looked up before creation, and a new directory has no name in the
+  // overlay.
   if (overlay_ != nullptr && directory < overlay_end_) {
     VARVE_TRY_ASSIGN(const auto env, overlay_->use());
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
@@ -147,8 +148,8 @@ Result<std::optional<Ino>> OpenTree::find_in_base(Ino directory, std::string_vie
   return std::optional(remember(*found));
 }
 
-// The names of one directory that were set or cleared since the version was opened. Names in memory
-// take precedence over those in the overlay.
+// The names of one directory set or cleared since the version was opened. Names in memory take
+// precedence over names in the overlay.
 class OpenTree::Names {
  public:
   /// `txn` is null if there is no overlay.
@@ -330,8 +331,8 @@ Result<OpenTree::Changes> OpenTree::take_changes(
   return changes;
 }
 
-// An absent record does not remove a name of the base. A record with inode number 0 does; it is
-// also the safe choice if the base cannot be read.
+// An absent record does not remove a name of the base. A record with inode number 0 does; the
+// record is also the safe choice if the base cannot be read.
 Result<void> OpenTree::commit_names(meta::WriteTxn& txn, const Changes& changes) const {
   for (const auto& change : changes.names) {
     const Ino directory = base::load_be64(change.key);

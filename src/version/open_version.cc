@@ -25,8 +25,8 @@ OpenVersion::OpenVersion(const OpenVersionParts& parts, const VersionInfo& info)
 
 OpenVersion::~OpenVersion() { stop(); }
 
-// Leaves the space guard here, not in the destructor: a handle may keep this object longer than the
-// repository lives.
+// Leaves the space guard in stop(), not in the destructor: a handle may keep the version alive
+// longer than the repository.
 void OpenVersion::stop() {
   checkpointer_.stop();
   if (counted_.exchange(false)) state_.parts.space->remove(this);
@@ -58,7 +58,7 @@ Result<bool> OpenVersion::is_empty() {
   return root->children == 0;
 }
 
-// Changes that are not in a checkpoint yet count as made now: they were made since the last one.
+// Changes since the last checkpoint count as made now.
 Timestamp OpenVersion::changed_at() const {
   const std::lock_guard lock(state_.mutex);
   return state_.tree.changed() != 0 ? state_.parts.clock->now() : state_.tree.changed_at();

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 
-// Reads the bytes of a staging file to which the inode refers.
+// Reads the bytes of the staging file referred to by the inode.
 Result<void> read_staged(io::FileSystem& files, const StagedVersion& version,
                          const OpenInode& inode) {
   VARVE_TRY_ASSIGN(
@@ -50,10 +50,10 @@ Result<void> read_staged(io::FileSystem& files, const StagedVersion& version,
   return {};
 }
 
-// Finds names whose inode has no record, and directories that lack a name or have one too many. The
-// names of a directory of the base are not counted, because most of them are in the base.
+// Finds names whose inode has no record, and directories with a wrong number of names. The names of
+// a directory of the base are not counted, because most of the names are in the base.
 Result<void> check_names(const meta::Txn& txn, Ino base_end, std::vector<std::string>& faults) {
-  std::map<Ino, std::uint64_t> names;  // Directory -> number of its names.
+  std::map<Ino, std::uint64_t> names;  // Directory -> number of names.
   std::uint64_t without_inode = 0;
   VARVE_TRY(meta::for_each_prefix(
       txn, meta::overlay::kDirents, "",
@@ -110,7 +110,7 @@ Result<StagedState> read_once(io::FileSystem& files, const StagedVersion& versio
   VARVE_TRY(meta::for_each_prefix(
       txn, meta::overlay::kInodes, "",
       [&](std::string_view key, std::string_view value) -> Result<bool> {
-        if (value.empty()) return true;  // A file of the base that was removed.
+        if (value.empty()) return true;  // A removed file of the base.
         VARVE_TRY_ASSIGN(const auto inode,
                          decode_open_inode(base::load_be64(key), value, version.base_end));
         if (!inode->staged) return true;
@@ -128,8 +128,8 @@ Result<StagedState> read_once(io::FileSystem& files, const StagedVersion& versio
 }  // namespace
 
 Result<StagedState> read_staged_state(io::FileSystem& files, const StagedVersion& version) {
-  // A writer removes staging files after the checkpoint that no longer needs them. Each try sees
-  // another checkpoint.
+  // A writer removes unneeded staging files after each checkpoint. Each try sees another
+  // checkpoint.
   constexpr int kTriesMax = 3;
   auto state = read_once(files, version);
   for (int tries = 1; tries < kTriesMax && (!state || !state->faults.empty()); ++tries) {

@@ -15,7 +15,7 @@
 namespace varve::version {
 
 struct Overlay::State {
-  // The file's identity and times. They differ if another program has written to the file.
+  // The file's identity and times, which differ after a write by another program.
   struct Stamp {
     dev_t device = 0;
     ino_t inode = 0;
@@ -24,7 +24,7 @@ struct Overlay::State {
     std::int64_t nanoseconds = 0;
     bool operator==(const Stamp&) const = default;
   };
-  // The state of the file after its environment closed.
+  // The state of the file after the environment closed.
   struct Closed {
     Stamp stamp;
     std::uint64_t commit = 0;
@@ -33,12 +33,12 @@ struct Overlay::State {
   static std::optional<Stamp> stamp_of(int file);
   // Returns nullopt if the file cannot be read.
   static std::optional<Closed> before_closing(const meta::Env& env);
-  // Continues with the environment that has opened again.
+  // Continues with the reopened environment.
   static Result<void> continue_after(const Closed& closed, const meta::Env& env);
 
   std::mutex mutex;
   std::weak_ptr<const meta::Env> env;
-  unsigned open = 0;  // Environments that are not closed yet: a new one may open meanwhile.
+  unsigned open = 0;  // Environments not closed yet: a new environment may open meanwhile.
   std::optional<Closed> closed;
   bool permits_spare_texts = false;
 };
@@ -128,7 +128,7 @@ Result<Overlay::Use> Overlay::open() {
 }
 
 void Overlay::permit_spare_texts() {
-  Use env;  // Closes, if it is the last use, after the lock is released.
+  Use env;  // The last use closes the environment, after the lock is released.
   const std::lock_guard lock(state_->mutex);
   state_->permits_spare_texts = true;
   env = state_->env.lock();

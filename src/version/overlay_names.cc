@@ -16,7 +16,7 @@ namespace varve::version {
 namespace {
 
 constexpr std::size_t kInoBytes = sizeof(Ino);
-constexpr std::size_t kNameOverhead = 64;  // Memory of a name beside its bytes.
+constexpr std::size_t kNameOverhead = 64;  // Memory of a name beside the name's bytes.
 constexpr NameLimits kListed{64, std::size_t{8} << 20};
 constexpr std::size_t kKeptBytesMax = std::size_t{16} << 20;
 
@@ -26,7 +26,7 @@ std::size_t bytes_of(const OverlayName& name) { return kNameOverhead + name.name
 
 bool is_before(const OverlayName& a, const OverlayName& b) { return a.name < b.name; }
 
-// Returns the name of a record. In a plain overlay, the key has it; otherwise the value.
+// Returns the name of a record: from the key in a plain overlay, otherwise from the value.
 Result<OverlayName> decode_name(const meta::Env& overlay, std::string_view key,
                                 std::string_view value) {
   const bool sealed = overlay.seal() != nullptr;
@@ -36,7 +36,7 @@ Result<OverlayName> decode_name(const meta::Env& overlay, std::string_view key,
   return OverlayName{std::string(name), base::load_be64(value)};
 }
 
-// Calls `visit(name)` for the directory's names in the order of their keys, from a key on. `visit`
+// Calls `visit(name)` for the directory's names in the order of the keys, from a key on. `visit`
 // returns false to stop.
 template <typename Visit>
 Result<void> for_each_name(const meta::Txn& overlay, std::string_view prefix, std::string_view from,
@@ -51,13 +51,13 @@ Result<void> for_each_name(const meta::Txn& overlay, std::string_view prefix, st
   return {};
 }
 
-// Walks over all names, and keeps the first ones that fit. Once they do not all fit, they are a
-// heap with the last of them on top, which gives way to an earlier name.
+// Walks over all names, and keeps the first names within `bytes_max`. Once the limit is exceeded,
+// the kept names are a heap with the last name on top, which gives way to an earlier name.
 Result<NameBatch> select_names(const meta::Txn& overlay, std::string_view prefix,
                                std::string_view after, std::size_t bytes_max) {
   NameBatch batch;
   auto& names = batch.names;
-  std::optional<std::string> end;  // The first name that did not fit.
+  std::optional<std::string> end;  // The first name dropped for lack of memory.
   bool is_heap = false;
   VARVE_TRY(for_each_name(overlay, prefix, prefix, [&](OverlayName name) {
     if (name.name <= after || (end && name.name >= *end)) return true;
@@ -82,7 +82,7 @@ Result<NameBatch> select_names(const meta::Txn& overlay, std::string_view prefix
   } else {
     std::sort(names.begin(), names.end(), is_before);
   }
-  // The keys are hashes, so only the values show that two records have one name.
+  // The keys are hashes, so only the values show two records of the same name.
   const auto has_name_of = [](const OverlayName& a, const OverlayName& b) {
     return a.name == b.name;
   };

@@ -14,7 +14,7 @@ bool RemovedInodes::hold(Ino ino) {
   return keeps_;
 }
 
-// The kernel's eviction of any inode ends here, so this only notes the removed ones.
+// The kernel's eviction of any inode ends here, so forget() only notes the removed inodes.
 void RemovedInodes::forget(Ino ino) {
   const std::lock_guard lock(mutex_);
   if (held_.erase(ino) != 0) forgotten_.push_back(ino);

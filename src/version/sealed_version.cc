@@ -18,7 +18,7 @@ bool is_type(const format::DirEntry& entry, std::uint32_t type) {
   return (entry.mode & S_IFMT) == type;
 }
 
-// The files after a given one in tree order, with their recipes.
+// The files after a given file in tree order, with recipes.
 class FollowingFiles final : public restore::FutureFiles {
  public:
   FollowingFiles(std::shared_ptr<SealedVersion> version, catalog::ObjectReader& objects,
@@ -74,7 +74,7 @@ SealedFile::~SealedFile() {
   if (open_files_) open_files_->leave();
 }
 
-// A read that the deletion interrupts may fail with another error; the cause is still the deletion.
+// A read interrupted by the deletion may fail with another error; the cause is still the deletion.
 Result<ReadBytes> SealedFile::read_as(const ReadRequest& request) {
   auto got = cut_off() ? Result<ReadBytes>(deleted()) : handle_->read_as(request);
   if (!got && cut_off()) return deleted();
@@ -275,7 +275,7 @@ Result<std::vector<LinkedName>> SealedVersion::linked_names() {
   return names;
 }
 
-// Returns a file without its content.
+// Returns a file without content.
 restore::ReadableFile SealedVersion::readable(Rank rank) {
   restore::ReadableFile file;
   file.version_key =

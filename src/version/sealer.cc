@@ -24,7 +24,7 @@ constexpr std::size_t kNamesRead = 256;
 constexpr std::size_t kNameBytesMax = std::size_t{32} << 20;
 constexpr std::size_t kNameBytesMin = std::size_t{64} << 10;  // For a level below full ones.
 
-// Returns a path's hash from its parent's hash and its name. The same path gives the same link
+// Returns a path's hash from the parent's hash and the name. The same path gives the same link
 // group in each version, so unchanged directories stay the same node.
 std::uint64_t hash_below(std::uint64_t parent, std::string_view name) {
   std::string bytes = base::be64(parent);
@@ -35,7 +35,7 @@ std::uint64_t hash_below(std::uint64_t parent, std::string_view name) {
 // Returns whether the content of a changed file of the base is still the base's.
 bool has_base_content(const OpenInode& inode) { return !inode.is_regular() || !inode.recipe; }
 
-// Returns the new rank of an entry at or below `found`, whose own new rank is `rank`.
+// Returns the new rank of the entry `at`, at or below `found`. `rank` is the new rank of `found`.
 std::uint32_t rank_below(const catalog::TreeEntry& found, std::uint32_t rank, Rank at) {
   return static_cast<std::uint32_t>(rank + (at - found.rank));
 }
@@ -44,15 +44,15 @@ std::uint32_t rank_below(const catalog::TreeEntry& found, std::uint32_t rank, Ra
 
 struct Sealer::Level {
   std::unique_ptr<OpenInode> inode;
-  std::string name;  // Name of this directory in its parent.
+  std::string name;  // Name of the directory in the parent directory.
   std::uint64_t path_hash = 0;
   format::NodeId previous_page;
   catalog::PreviousObjects previous;
   catalog::DirBuilder builder;
-  // Names are read in batches, so that no transaction is held while nodes are written.
+  // Names are read in batches, so that no transaction is held during the writing of nodes.
   NameBatch names{{}, true, 0};
   std::size_t next_name = 0;
-  // Names that the directory held in the base.
+  // The directory's names in the base.
   std::optional<catalog::DirCursor> base_names;
   std::optional<catalog::TreeEntry> base_name;
 
@@ -101,7 +101,7 @@ Result<void> Sealer::find_changes() {
       return true;
     };
     VARVE_TRY(meta::for_each_prefix(txn, meta::overlay::kInodes, "", visit));
-    // A changed file has changed under each of its names.
+    // A changed file has changed under each name of the file.
     const std::size_t inodes_changed = changed_.size();
     for (const auto& name : base_->links().names()) {
       if (name.rank != name.first &&
@@ -187,8 +187,7 @@ Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_ha
   const auto base_page = level->inode->base_page;
   level->previous_page = base_page != format::NodeId{} ? base_page : previous_of(name);
   if (level->previous_page != format::NodeId{}) {
-    // Damage in the parent version must not keep this one from being sealed: this directory then
-    // shares nothing.
+    // Damage in the parent version must not prevent the seal: the directory then shares nothing.
     auto previous = catalog::PreviousObjects::collect(stored_, level->previous_page);
     if (previous) level->previous = std::move(*previous);
   }
@@ -211,8 +210,8 @@ Result<std::uint32_t> Sealer::take_ranks(std::uint64_t count) {
   return first;
 }
 
-// Counts a file at its first name in the new tree. A file of the base with the same content is
-// already counted, if the base's other files are.
+// Counts a file at the file's first name in the new tree. If only changes are counted, the counts
+// of the base already cover a file of the base with the same content.
 Result<void> Sealer::count_new(const OpenInode& inode, const format::DirEntry& entry) {
   const bool in_base = base_ != nullptr && inode.ino < base_->end();
   if (count_changes_ && in_base && (inode.as_in_base || has_base_content(inode))) return {};
@@ -332,7 +331,7 @@ Result<void> Sealer::add(Ino ino, std::string_view name) {
   const std::uint64_t path_hash = hash_below(path_.back()->path_hash, name);
   VARVE_TRY_ASSIGN(const auto inode, load(ino));
   if (inode->is_directory()) {
-    // A directory with two names could be below itself, and the walk would not end.
+    // A directory with two names could be below itself, and the walk would never end.
     if (!first_name) return damaged_overlay("a directory has two names");
     return enter(ino, name, path_hash);
   }
@@ -352,7 +351,8 @@ Result<void> Sealer::add(Ino ino, std::string_view name) {
 Result<void> Sealer::take(const catalog::TreeEntry& found) {
   const std::uint64_t count = 1 + found.entry->subtree_entries;
   VARVE_TRY_ASSIGN(const auto rank, take_ranks(count));
-  // All names of a hard-linked file have one inode number, so each such name ends a range.
+  // All names of a hard-linked file have the same inode number, so each name of the file ends a
+  // range.
   std::vector<Rank> repeated;
   Rank at = found.rank;
   const auto add_until = [&](Rank end) {
@@ -400,7 +400,7 @@ Result<void> Sealer::count_below(const catalog::TreeEntry& found,
                    "the number of entries in a directory differs from its record");
     }
     auto counted = count_one(*at->entry);
-    if (!counted) outcome = std::move(counted);  // The files after it are still counted.
+    if (!counted) outcome = std::move(counted);  // Later files are still counted.
   }
 }
 

@@ -10,8 +10,8 @@ namespace varve::version {
 namespace {
 
 constexpr std::uint64_t kContentBytesMax = std::numeric_limits<std::int64_t>::max();
-// Numbers of the sources in a record. Recipes have numbers from 1. The number after the last recipe
-// is that of the staging file, too, at another offset than that of the content.
+// Numbers of the sources in a record. 0: the staging file, at the offset of the content. From 1:
+// the recipes. The number after the last recipe: the staging file, at another offset.
 constexpr std::uint64_t kOfFile = 0;
 
 }  // namespace
@@ -22,7 +22,7 @@ StagedContent::StagedContent(std::shared_ptr<OpenRecipe> recipe) {
 }
 
 std::uint64_t StagedContent::data_bytes_max() const {
-  std::uint64_t in_blocks = 0;  // Bytes of the blocks that an extent touches.
+  std::uint64_t in_blocks = 0;  // Bytes of the blocks touched by extents.
   std::uint64_t by_source = 0;  // Data of the sources, with at most a block more on each side.
   std::uint64_t done = 0;
   const OpenRecipe* counted = nullptr;
@@ -64,7 +64,7 @@ void StagedContent::clear(std::uint64_t begin, std::uint64_t end) {
   }
 }
 
-// Adds an extent. Its place must be clear. Joins it with neighbours that continue it.
+// Adds an extent to a cleared range. Joins the extent with contiguous neighbours.
 void StagedContent::put(std::uint64_t begin, Extent extent) {
   if (extent.recipe == nullptr) file_bytes_ += extent.end - begin;
   const auto goes_on = [](const Extent& a, std::uint64_t a_begin, const Extent& b,

@@ -14,11 +14,11 @@
 namespace varve::version {
 
 namespace {
-// Above these limits, a file is cut while it is still open.
+// Limits above which a file is cut while still open.
 constexpr std::uint64_t kStagedBytesMax = std::uint64_t{512} << 20;
 constexpr std::size_t kRangesMax = 16384;
 
-// Returns the bytes that the file has in the staging folder.
+// Returns the file's bytes in the staging folder.
 std::uint64_t staged_bytes(const OpenInode& inode) {
   const std::uint64_t log = inode.staging_file ? inode.staging_file->log_bytes() : 0;
   return std::max(inode.staged->file_bytes(), log);
@@ -51,13 +51,13 @@ Result<void> StagedIngest::ingest(Ino ino, Users users) {
   {
     std::unique_lock lock(state_.mutex);
     auto inode = state_.tree.get(ino);
-    // A seal that cut writers off waits for the file that is being consolidated.
+    // A seal that cut writers off waits until a consolidation of the file ends.
     while (inode && (*inode)->consolidating && state_.frozen) {
       state_.consolidated.wait(lock);
       inode = state_.tree.get(ino);
     }
     if (!inode || (*inode)->staging == 0 || (*inode)->consolidating) return {};
-    if ((*inode)->nlink == 0) return {};  // Nothing will need its chunks.
+    if ((*inode)->nlink == 0) return {};  // Nothing will need the file's chunks.
     if (users == Users::kNone && (*inode)->writers != 0 && !state_.frozen) return {};
     VARVE_TRY(StagingArea::check(**inode));
     VARVE_TRY(staging_.open_file(**inode));
@@ -116,8 +116,8 @@ bool StagedIngest::wants_consolidating(const OpenInode& inode) {
   return staged_bytes(inode) > bytes || inode.staged->ranges() > kRangesMax;
 }
 
-// A failure costs only space in the staging folder, and closing the file tries again. The next
-// attempt here comes much later.
+// A failure costs only space in the staging folder, and closing the file tries again. The next call
+// of consolidate() comes much later.
 void StagedIngest::consolidate(Ino ino) {
   auto done = ingest(ino, Users::kAny);
   if (done) return;

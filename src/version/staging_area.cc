@@ -11,9 +11,9 @@
 namespace varve::version {
 
 namespace {
-constexpr std::uint64_t kGenerationsEnd = std::uint64_t{1} << 62;  // Counting never reaches it.
+constexpr std::uint64_t kGenerationsEnd = std::uint64_t{1} << 62;  // Never reached by counting.
 
-// Returns the file, which has the share as long as it is open.
+// Returns the file. The file holds the share while open.
 std::shared_ptr<StagingFile> with_share(std::shared_ptr<StagingFile> file,
                                         base::DescriptorBudget::Share share) {
   auto* const raw = file.get();
@@ -136,13 +136,13 @@ Result<void> StagingArea::sync(const Changes& changes) {
   return {};
 }
 
-// Once the kernel has failed to write a page back, it forgets the page, and the next sync succeeds.
-// So the inode remembers a failure as long as the file has that content (docs/ORDERING.md O8).
+// After a failed write-back, the kernel forgets the page, and the next sync succeeds. So the inode
+// remembers the failure as long as the inode uses the staging file (docs/ORDERING.md O8).
 Result<void> StagingArea::sync_file(Ino ino, std::uint64_t generation) {
   {
     const std::lock_guard lock(state_.mutex);
     const auto inode = state_.tree.get(ino);
-    // Another thread may have cut the file: the record to be committed names it nevertheless.
+    // Another thread may have cut the file; the record to commit still names the staging file.
     if (inode && (*inode)->staging == generation) VARVE_TRY(check(**inode));
   }
   VARVE_TRY_ASSIGN(const auto file,
@@ -167,13 +167,13 @@ void StagingArea::restore(const Changes& changes) {
 Result<void> StagingArea::recover() {
   VARVE_TRY_ASSIGN(const auto names, state_.parts.files->list(directory_));
   for (const auto& name : names) {
-    // A crash left any file to which no inode refers.
+    // A staging file without an inode remains from a crash.
     const auto dash = name.find('-');
     const Ino ino = std::strtoull(name.c_str(), nullptr, 16);
     const std::uint64_t generation =
         dash == std::string::npos ? 0 : std::strtoull(name.c_str() + dash + 1, nullptr, 16);
     const auto full_name = directory_ + "/" + name;
-    // Files with other names stay: a hostile folder could link to another one.
+    // Files with names of another form stay: a hostile folder could link to another folder.
     if (generation >= kGenerationsEnd || path(ino, generation) != full_name) continue;
     last_generation_ = std::max(last_generation_, generation);
     auto inode = state_.tree.get(ino);

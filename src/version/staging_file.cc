@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x47535656;  // "VVSG"
 constexpr std::uint32_t kFormat = 1;
 constexpr std::size_t kFileHeaderBytes = 64;
-constexpr std::size_t kHeaderBytes = 48;  // Of a block.
+constexpr std::size_t kHeaderBytes = 48;  // Length of a block's header.
 constexpr std::size_t kNonceAt = 4;
 constexpr std::size_t kTagAt = kNonceAt + crypto::kNonceBytes;
 constexpr std::size_t kDataSumAt = kTagAt + crypto::kTagBytes;
@@ -62,16 +62,16 @@ class PlainStagingFile final : public StagingFile {
   const std::unique_ptr<io::File> file_;
 };
 
-/// A log of blocks. An offset in the log counts the raw bytes of the blocks. A block that was
-/// written never changes, so a crash during a later write does not damage it. Nonces are not
-/// counted, because the writer after a crash gives the log's last offsets a second time.
+/// A log of blocks. An offset in the log counts the raw bytes of the blocks. A written block never
+/// changes, so a crash during a later write does not damage the block. Nonces are not counters,
+/// because the writer after a crash gives the log's last offsets a second time.
 class SealedStagingFile final : public StagingFile {
  public:
   SealedStagingFile(std::unique_ptr<io::File> file, crypto::HedgedAead aead,
                     const StagingPlace& place, std::uint64_t texts_max)
       : file_(std::move(file)), aead_(std::move(aead)), place_(place), texts_max_(texts_max) {}
 
-  /// Finds the blocks of the log, up to the first one that a crash cut short.
+  /// Finds the blocks of the log, up to the first block truncated by a crash.
   [[nodiscard]] Result<void> scan();
   [[nodiscard]] std::uint64_t end() const { return end_; }
 
@@ -85,25 +85,25 @@ class SealedStagingFile final : public StagingFile {
  private:
   struct Block {
     std::uint64_t begin = 0;  // Offset in the log.
-    std::uint64_t at = 0;     // Offset of its header in the file.
+    std::uint64_t at = 0;     // Offset of the block's header in the file.
   };
   [[nodiscard]] std::string associated(std::uint64_t begin, std::uint32_t bytes) const;
   void append_block(const crypto::NonceSeed& seed, std::uint64_t begin,
                     std::span<const std::byte> data, std::string& out) const;
-  /// Opens the block into `out`, which has its length.
+  /// Decrypts the block into `out`. `out` has the length of the block's data.
   [[nodiscard]] Result<void> open_block(const Block& block, std::span<std::byte> out) const;
 
   const std::unique_ptr<io::File> file_;
   const crypto::HedgedAead aead_;
   const StagingPlace place_;
   const std::uint64_t texts_max_;
-  std::uint64_t texts_ = 0;   // Of the file's key. Only the thread that writes uses it.
-  mutable std::mutex mutex_;  // No other lock is taken with it. Guards the members below.
+  std::uint64_t texts_ = 0;   // Texts under the file's key. Used only by the writing thread.
+  mutable std::mutex mutex_;  // Innermost. Guards the members below.
   std::vector<Block> blocks_;
-  std::uint64_t end_ = 0;                      // Of the log.
-  std::uint64_t file_end_ = kFileHeaderBytes;  // Where the next block begins.
+  std::uint64_t end_ = 0;                      // End of the log.
+  std::uint64_t file_end_ = kFileHeaderBytes;  // Offset of the next block in the file.
   bool has_rest_ = false;                      // True if the file goes on behind `file_end_`.
-  // The last block that was opened in part, for a reader that takes small pieces.
+  // The last partly read block, decrypted, for a reader that takes small pieces.
   std::uint64_t opened_begin_ = 0;
   std::vector<std::byte> opened_;
 };
@@ -116,7 +116,7 @@ std::string SealedStagingFile::associated(std::uint64_t begin, std::uint32_t byt
   return text;
 }
 
-// Returns the number of raw bytes of a block; nullopt if its header is not valid.
+// Returns the number of raw bytes of a block; nullopt if the block's header is not valid.
 std::optional<std::uint32_t> block_bytes(std::span<const std::byte> header) {
   const auto bytes = base::load_le<std::uint32_t>(header.data());
   const auto sum = base::load_le<std::uint64_t>(header.data() + kHeaderSumAt);
@@ -160,7 +160,7 @@ void SealedStagingFile::append_block(const crypto::NonceSeed& seed, std::uint64_
 
 Result<std::uint64_t> SealedStagingFile::write(std::uint64_t /*offset*/,
                                                std::span<const std::byte> data) {
-  // Only this thread writes, so the ends do not change meanwhile.
+  // Only the calling thread writes, so the ends do not change meanwhile.
   std::unique_lock lock(mutex_);
   const std::uint64_t begin = end_;
   const std::uint64_t file_begin = file_end_;
@@ -170,7 +170,7 @@ Result<std::uint64_t> SealedStagingFile::write(std::uint64_t /*offset*/,
   std::string out;
   out.reserve(data.size() + sealed_staging_overhead(data.size()));
   std::vector<Block> added;
-  // Taken at once, which is much faster. They die with this call.
+  // All seeds are taken at once, which is much faster, and die with the call.
   std::vector<crypto::NonceSeed> seeds((data.size() + kBlockBytes - 1) / kBlockBytes);
   if (seeds.size() > texts_max_ - std::min(texts_, texts_max_)) {
     return Error(ErrorCode::kTooLarge,
@@ -261,7 +261,7 @@ Result<std::shared_ptr<StagingFile>> create_staging_file(io::FileSystem& files,
   if (keys == nullptr) {
     return std::shared_ptr<StagingFile>(std::make_shared<PlainStagingFile>(std::move(file)));
   }
-  VARVE_TRY(file->truncate(0));  // A crash may have left a file of this name.
+  VARVE_TRY(file->truncate(0));  // A crash may have left a file of the same name.
   VARVE_TRY_ASSIGN(const auto salt, keys->nonces().new_salt(base::as_bytes(text_of(place))));
   VARVE_TRY_ASSIGN(auto aead, keys->salted(crypto::Purpose::kStaging, salt));
   std::string header;
