@@ -16,9 +16,10 @@ OpenEnvs::Use::~Use() {
 
 const ReaderTable& OpenEnvs::Use::table() const { return group_->table; }
 
+// Never destroyed: a static variable of the program may hold an environment to the end.
 OpenEnvs& OpenEnvs::of_process() {
-  static OpenEnvs envs;
-  return envs;
+  static auto* const envs = new OpenEnvs();
+  return *envs;
 }
 
 Result<OpenEnvs::Use> OpenEnvs::use(int lock, uid_t owner) {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ using varve::test::code_of;
 using varve::test::must;
 
 constexpr std::array<const char*, 2> kTwoTables = {"a", "b"};
+// Constructed before the registry of environments, so destroyed after it.
+std::optional<Env> kept_to_the_end;
 
 // The parameter says whether the environment is encrypted.
 class LmdbTest : public testing::TestWithParam<bool> {
@@ -55,6 +58,12 @@ class LmdbTest : public testing::TestWithParam<bool> {
 
   varve::test::TempDirectory directory_;
 };
+
+// The sanitizers see a registry of environments that is destroyed before the last environment.
+TEST_P(LmdbTest, EnvironmentMayLastUntilTheProgramEnds) {
+  kept_to_the_end.emplace(open());
+  put(*kept_to_the_end, 0, "key", "value");
+}
 
 // LMDB 0.9.25 and later destroy the locks of a file that a process has opened twice.
 TEST_P(LmdbTest, ReaderOfTheSameProcessSharesTheWritersEnvironment) {
