@@ -26,6 +26,29 @@
 
 namespace varve::maintain {
 
+namespace {
+
+// Returns the names of the sealed versions that only the labels list: the catalog has deleted these
+// versions, or comes from another copy of the repository.
+Result<std::string> deleted_versions(const meta::Env& catalog, SeriesId series,
+                                     const Labels& labels) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  VARVE_TRY_ASSIGN(const auto owner, catalog::find_series(txn, series));
+  std::string names;
+  for (const auto& entry : labels.records) {
+    if (entry.what != format::ManifestRecord::kVersion || entry.key.size() != 4) continue;
+    const auto number = static_cast<VersionNumber>(base::load_be32(entry.key));
+    const auto record = catalog::decode_version(series, number, entry.value);
+    if (!record || record->state != VersionState::kSealed) continue;
+    VARVE_TRY_ASSIGN(const auto known, catalog::find_version(txn, series, number));
+    if (known) continue;
+    names += (names.empty() ? "" : ", ") + (owner ? owner->name + "/" : "") + record->name;
+  }
+  return names;
+}
+
+}  // namespace
+
 Repairer::Repairer(const std::string& path, const RepairOptions& options,
                    std::unique_ptr<io::WatchedFileSystem> files)
     : path_(path), options_(options), watch_(*files), outside_(io::make_posix_file_system()) {
@@ -233,9 +256,14 @@ Result<void> Repairer::scan_manifests() {
     if (damaged) drop(directory + "/" + kLabelsName);
     VARVE_TRY_ASSIGN(const bool lacking, lacks_changes(series, labels));
     if (lacking) {
+      VARVE_TRY_ASSIGN(const auto deleted, deleted_versions(*catalog_, series, *labels));
       step(RepairStep::Kind::kManifest, directory + "/" + kLabelsName,
            "the labels lack changes that the catalog has; the repair writes them again from the "
-           "catalog");
+           "catalog" +
+               (deleted.empty() ? std::string()
+                                : ". Only the labels list " + deleted +
+                                      ", which count as deleted; if the catalog is of another "
+                                      "copy, complete that copy first"));
       manifests_.push_back(directory + "/" + kLabelsName);
     }
     if (any && labels) manifests_.push_back(directory + "/" + kLabelsName);

@@ -95,6 +95,22 @@ TEST_P(HistoryRepairTest, CatalogOfAnotherHistoryThanTheDataIsReplaced) {
               noise(1500, 2));
 }
 
+// A crash between a deletion and the update of the labels leaves the same files as a newer catalog.
+TEST_P(HistoryRepairTest, VersionsThatOnlyOlderLabelsListAreNamed) {
+  const auto other = fork();
+  {
+    const auto repository = reopen(path_);
+    const auto number = must(repository->find_version(series_, "v2")).number;
+    must(repository->delete_versions(series_, {number}));
+  }
+  take(other, "labels");
+  const auto planned = must(plan(false));
+  ASSERT_FALSE(planned->steps().empty());
+  EXPECT_TRUE(std::ranges::any_of(planned->steps(), [](const RepairStep& step) {
+    return step.what.find("list s/v2, which count as deleted") != std::string::npos;
+  }));
+}
+
 // The labels have a lower stamp than the catalog, and a version that the catalog never had.
 TEST_P(HistoryRepairTest, OlderLabelsWithMoreVersionsStopARepair) {
   const auto other = fork();
