@@ -97,14 +97,26 @@ mkdir "$src/zslow"
 "$VARVE" mount -f "$work/other" "$src/zslow" 2>"$work/other.log" &
 slow=$!
 wait_until "the other mount appears" mountpoint -q "$src/zslow"
-is_sealed() { [ "$(getfattr --only-values -n user.varve.state "$mnt/s/$1" 2>/dev/null)" = sealed ]; }
+is_sealed() { [ "$(getfattr --only-values -n user.varve.state "$mnt/$1" 2>/dev/null)" = sealed ]; }
 # Stores again. On a busy machine, the daemon may have sealed the version before it saw the end of the command.
 store_again() { "$VARVE" store "$repo" "$1" "$src" >"$work/again" 2>&1 || is_sealed "$1"; }
 
+has_begun_or_ended() { [ -e "$mnt/$1" ] || grep -q 'under way' "$work/first"; }
+# Begins the store of a version. The daemon may still be busy with the store of a command that has ended. Sets $victim.
+begin_store() {
+  local begun=
+  until [ -n "$begun" ]; do
+    "$VARVE" store "$repo" "$1" "$src" >"$work/first" 2>&1 &
+    victim=$!
+    wait_until "the store has begun, or is refused" has_begun_or_ended "$1"
+    if [ -e "$mnt/$1" ]; then begun=1; fi
+  done
+}
+is_gone() { [ ! -e "$mnt/$1" ]; }
+is_gone_or_sealed() { is_gone "$1" || is_sealed "$1"; }
+
 kill -STOP "$slow"
-"$VARVE" store "$repo" s/v5 "$src" >"$work/first" 2>&1 &
-victim=$!
-wait_until "the store has begun" test -e "$mnt/s/v5"
+begin_store s/v5
 expect_status 1 "$VARVE" store "$repo" s/v5 "$src"
 message_says 'under way'
 kill -TERM "$victim"
@@ -115,15 +127,13 @@ sleep 0.5  # The daemon looks for the command ten times a second.
 kill -CONT "$slow"
 wait_until "the interrupted store continues" store_again s/v5
 kill -STOP "$slow"
-"$VARVE" store "$repo" s/v6 "$src" >"$work/first" 2>&1 &
-victim=$!
-wait_until "the store has begun" test -e "$mnt/s/v6"
+begin_store s/v6
 kill -9 "$victim"
 wait "$victim" 2>/dev/null || true
 sleep 0.5
 kill -CONT "$slow"
 wait_until "the killed command's store continues" store_again s/v7
-[ ! -e "$mnt/s/v6" ] || is_sealed v6
+wait_until "the killed command's version is sealed or dropped" is_gone_or_sealed s/v6
 "$VARVE" umount "$src/zslow"
 wait "$slow"
 rmdir "$src/zslow"
@@ -188,8 +198,6 @@ stalled() {  # VERSION: begins the store of a stream that does not go on. Sets $
   echo begin >&7
   wait_until "the store has begun" test -e "$mnt/$1"
 }
-is_gone() { [ ! -e "$mnt/$1" ]; }
-has_begun_or_ended() { [ -e "$mnt/$1" ] || grep -q 'under way' "$work/first"; }
 stalled c/stopped
 "$VARVE" -q store "$repo" d/other "$src/d" >/dev/null
 mkdir "$mnt/d/open.partial"
