@@ -119,6 +119,8 @@ Result<Overlay::Use> Overlay::open() {
   const auto close = [state = state_](const meta::Env* closing) {
     const std::unique_ptr<const meta::Env> owned(closing);  // Closes after the lock is released.
     const std::lock_guard closing_lock(state->mutex);
+    // A weak pointer keeps the deleter, and with the deleter the state, for ever.
+    if (state->env.expired()) state->env.reset();
     if (--state->open != 0) return;
     state->closed = State::before_closing(*closing);
   };
