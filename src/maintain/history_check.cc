@@ -10,12 +10,10 @@
 #include <utility>
 #include <variant>
 
-#include "base/coding.h"
 #include "catalog/birth_table.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
-#include "format/manifest.h"
 #include "maintain/manifest_file.h"
 #include "maintain/owners.h"
 #include "meta/schema.h"
@@ -25,8 +23,6 @@
 namespace varve::maintain {
 
 namespace {
-
-using format::ManifestRecord;
 
 /// Compares the files of one series with the catalog.
 class SeriesComparison {
@@ -105,15 +101,12 @@ class SeriesComparison {
                                 const std::string& path) {
     std::string names;
     VersionNumber first{};
-    for (const auto& entry : labels.records) {
-      if (entry.what != ManifestRecord::kVersion || entry.key.size() != 4) continue;
-      const auto number = static_cast<VersionNumber>(base::load_be32(entry.key));
-      const auto record = catalog::decode_version(series_, number, entry.value);
-      VARVE_TRY_ASSIGN(const auto known, catalog::find_version(txn, series_, number));
-      if (record && !known) add_name(only_in_labels_, name_of(number, record->name));
-      if (!record || !known || may_be_same_version(*record, *known)) continue;
-      if (names.empty()) first = number;
-      add_name(names, name_of(number, record->name));
+    for (const auto& record : labelled_versions(series_, labels)) {
+      VARVE_TRY_ASSIGN(const auto known, catalog::find_version(txn, series_, record.number));
+      if (!known) add_name(only_in_labels_, name_of(record.number, record.name));
+      if (!known || may_be_same_version(record, *known)) continue;
+      if (names.empty()) first = record.number;
+      add_name(names, name_of(record.number, record.name));
     }
     if (names.empty()) return {};
     note(other_, first, path, std::move(names),

@@ -201,6 +201,9 @@ struct Labels {
   /// Returns the sequence number (docs/FORMAT.md §14.6); 0 if there is none.
   [[nodiscard]] std::uint64_t sequence() const;
 };
+/// Returns the records of versions in labels, by number. Leaves out records that cannot be decoded.
+[[nodiscard]] std::vector<catalog::VersionRecord> labelled_versions(SeriesId series,
+                                                                    const Labels& labels);
 /// Reads a labels file. Leaves out an update cut short by a crash.
 /// Errors: kNotFound without a file; kCorrupt if another part is damaged, or if the file belongs to
 /// another series.

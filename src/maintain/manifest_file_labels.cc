@@ -238,6 +238,17 @@ Result<bool> labels_agree(const meta::Txn& txn, SeriesId series, const std::stri
   return agree_without(txn, series, superblock, labels, {});
 }
 
+std::vector<catalog::VersionRecord> labelled_versions(SeriesId series, const Labels& labels) {
+  std::vector<catalog::VersionRecord> versions;
+  for (const auto& entry : labels.records) {
+    if (entry.what != ManifestRecord::kVersion || entry.key.size() != 4) continue;
+    const auto number = static_cast<VersionNumber>(base::load_be32(entry.key));
+    auto record = catalog::decode_version(series, number, entry.value);
+    if (record) versions.push_back(*std::move(record));
+  }
+  return versions;
+}
+
 Result<bool> sealed_labels_agree(const meta::Txn& txn, SeriesId series, const Labels& labels) {
   VARVE_TRY_ASSIGN(const auto open, open_versions(txn, series));
   return agree_without(txn, series, labels.superblock, labels, {.versions = open});

@@ -35,14 +35,10 @@ Result<std::string> deleted_versions(const meta::Env& catalog, SeriesId series,
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto owner, catalog::find_series(txn, series));
   std::string names;
-  for (const auto& entry : labels.records) {
-    if (entry.what != format::ManifestRecord::kVersion || entry.key.size() != 4) continue;
-    const auto number = static_cast<VersionNumber>(base::load_be32(entry.key));
-    const auto record = catalog::decode_version(series, number, entry.value);
-    if (!record || record->state != VersionState::kSealed) continue;
-    VARVE_TRY_ASSIGN(const auto known, catalog::find_version(txn, series, number));
-    if (known) continue;
-    names += (names.empty() ? "" : ", ") + (owner ? owner->name + "/" : "") + record->name;
+  for (const auto& record : labelled_versions(series, labels)) {
+    VARVE_TRY_ASSIGN(const auto known, catalog::find_version(txn, series, record.number));
+    if (known || record.state != VersionState::kSealed) continue;
+    names += (names.empty() ? "" : ", ") + (owner ? owner->name + "/" : "") + record.name;
   }
   return names;
 }
