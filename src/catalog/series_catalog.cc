@@ -8,6 +8,7 @@
 #include "base/coding.h"
 #include "base/time_coding.h"
 #include "catalog/chunk_references.h"
+#include "catalog/deletion_record.h"
 #include "catalog/name_table.h"
 #include "catalog/refused_record.h"
 #include "catalog/series_sequences.h"
@@ -245,6 +246,7 @@ Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record) {
 
 Result<void> erase_series(meta::WriteTxn& txn, SeriesId id) {
   VARVE_TRY(erase_refused(txn, id));
+  VARVE_TRY(erase_deletion(txn, id));
   const auto key = meta::series_key(id);
   std::string copy;
   const auto before = present_name(txn, meta::catalog::kSeries, key, copy, &stored_series_name);

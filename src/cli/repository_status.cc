@@ -272,10 +272,11 @@ Result<void> look_at_losses(Repository& repository, SeriesId series, SeriesStatu
 std::vector<Concern> find_concerns(const RepositoryStatus& status, const StatusLimits& limits) {
   std::vector<Concern> concerns;
   if (status.has_older_catalog) {
-    concerns.push_back({Health::kCritical,
-                        "the catalog is older than the rest of the repository, so newer versions "
-                        "are not shown; restore the newest copy of the repository, or run `varve "
-                        "repair`"});
+    concerns.push_back(
+        {Health::kCritical,
+         "the catalog is older than the rest of the repository, or of another copy, so versions "
+         "are not shown; restore the newest copy of the repository, or run `varve "
+         "repair`"});
   }
   add_check_concerns(status, limits, concerns);
   for (const SeriesStatus& series : status.series) {

@@ -17,14 +17,6 @@ namespace varve::maintain {
 
 namespace {
 
-base::IdRuns chunks_in(const ContainerScan& scan) {
-  std::vector<base::IdRun> runs;
-  for (const auto& found : scan.containers) {
-    for (const auto& run : found.runs) runs.push_back({run.first, run.count});
-  }
-  return base::IdRuns::from(std::move(runs));
-}
-
 bool is_same_sealed(const std::optional<catalog::VersionRecord>& record, const ListedVersion& one) {
   return one.sealed && record && record->state == VersionState::kSealed &&
          record->sealed_at == one.sealed_at;

@@ -190,24 +190,40 @@ class FileScan {
 
 }  // namespace
 
+Result<ContainerScan> scan_files(store::SegmentStore& store, const format::ContainerKeys* keys,
+                                 StoreId store_id, const std::vector<SegmentNumber>& names,
+                                 FoundBySearch found,
+                                 const std::function<void(std::uint64_t)>& progress) {
+  ContainerScan scan;
+  for (const auto segment : names) {
+    scan.next_segment = std::max(scan.next_segment, number_after(without_kind(segment)));
+    VARVE_TRY_ASSIGN(const auto file, store.open(segment, store::ReadMode::kCached));
+    FileScan one(*file, keys, store.describe(segment), segment, store_id, found, scan);
+    VARVE_TRY(one.run());
+    VARVE_TRY_ASSIGN(const auto bytes, file->size());
+    if (progress) progress(bytes);
+  }
+  return scan;
+}
+
 Result<ContainerScan> scan_containers(store::SegmentStore& store, const format::ContainerKeys* keys,
                                       StoreId store_id, FoundBySearch found,
                                       const std::function<void(std::uint64_t)>& progress) {
-  ContainerScan scan;
+  std::vector<SegmentNumber> segments;
   for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
     VARVE_TRY_ASSIGN(auto names, store.list(kind));
     std::sort(names.begin(), names.end());
-    for (const auto& name : names) {
-      const auto segment = std::get<SegmentNumber>(name);
-      scan.next_segment = std::max(scan.next_segment, number_after(without_kind(segment)));
-      VARVE_TRY_ASSIGN(const auto file, store.open(segment, store::ReadMode::kCached));
-      FileScan one(*file, keys, store.describe(segment), segment, store_id, found, scan);
-      VARVE_TRY(one.run());
-      VARVE_TRY_ASSIGN(const auto bytes, file->size());
-      if (progress) progress(bytes);
-    }
+    for (const auto& name : names) segments.push_back(std::get<SegmentNumber>(name));
   }
-  return scan;
+  return scan_files(store, keys, store_id, segments, found, progress);
+}
+
+base::IdRuns chunks_in(const ContainerScan& scan) {
+  std::vector<base::IdRun> runs;
+  for (const auto& found : scan.containers) {
+    for (const auto& run : found.runs) runs.push_back({run.first, run.count});
+  }
+  return base::IdRuns::from(std::move(runs));
 }
 
 void drop_repeated_numbers(ContainerScan& scan, const store::SegmentStore& store) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/id_runs.h"
 #include "base/ids.h"
 #include "catalog/location_table.h"
 #include "format/container.h"
@@ -56,15 +57,24 @@ struct ContainerScan {
   SegmentNumber next_segment{};
 };
 
-/// Reads the headers of all containers. Corrects one wrong byte of a fixed header in memory: the
-/// fixed header locates the next container, even if the rest of the header is damaged. Behind worse
-/// damage, searches for a header from which containers follow each other up to the end of the file,
-/// and takes or leaves the containers according to `found`. Calls `progress` with the bytes of each
-/// scanned file. `keys` are the keys of the repository's containers, or null.
-/// Errors: kUnsupported for a container of a newer format.
+/// Reads the headers of all containers in the files `names`. Corrects one wrong byte of a fixed
+/// header in memory: the fixed header locates the next container, even if the rest of the header is
+/// damaged. Behind worse damage, searches for a header from which containers follow each other up
+/// to the end of the file, and takes or leaves the containers according to `found`. Calls
+/// `progress` with the bytes of each scanned file. `keys` are the keys of the repository's
+/// containers, or null. Errors: kUnsupported for a container of a newer format.
+[[nodiscard]] Result<ContainerScan> scan_files(
+    store::SegmentStore& store, const format::ContainerKeys* keys, StoreId store_id,
+    const std::vector<SegmentNumber>& names, FoundBySearch found,
+    const std::function<void(std::uint64_t bytes)>& progress);
+
+/// Reads the headers of all containers of a store, as scan_files().
 [[nodiscard]] Result<ContainerScan> scan_containers(
     store::SegmentStore& store, const format::ContainerKeys* keys, StoreId store_id,
     FoundBySearch found, const std::function<void(std::uint64_t bytes)>& progress);
+
+/// Returns the ids of all chunks in the containers of a scan.
+[[nodiscard]] base::IdRuns chunks_in(const ContainerScan& scan);
 
 /// Moves each container with the number of an earlier container to ContainerScan::repeated. A
 /// mixture of two histories may repeat numbers, so the caller first removes the containers of the

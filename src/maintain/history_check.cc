@@ -82,9 +82,7 @@ class SeriesComparison {
     if (!other_.empty()) return {};
     VARVE_TRY_ASSIGN(const auto id, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
     const bool is_same_catalog = id && id->view() == labels->catalog_id;
-    VARVE_TRY_ASSIGN(const auto replaced, replaced_catalogs(txn));
-    const bool is_replaced = std::ranges::find(replaced, labels->catalog_id) != replaced.end();
-    const bool is_later = is_same_catalog ? labels->header.stamp > txn.id() : !is_replaced;
+    VARVE_TRY_ASSIGN(const bool is_later, are_later_labels(txn, *labels));
     const auto of_labels = known && owner ? owner->next_number : next;
     const auto missing = only_in_labels_.empty() ? series_name_ : only_in_labels_;
     // In one history, the numbers and the stamps ascend together.
@@ -232,7 +230,9 @@ Result<bool> fits_most_data(const format::DataCodecs& codecs, const meta::Env& c
       VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, store, number));
       if (!record) continue;
       const auto header = reader.read_header(store, *record);
-      if (!header && header.error().code() != ErrorCode::kCorrupt) return header.error();
+      const bool is_other = !header && (header.error().code() == ErrorCode::kCorrupt ||
+                                        header.error().code() == ErrorCode::kNotFound);
+      if (!header && !is_other) return header.error();
       (header ? fitting : others) += record->raw_bytes;
     }
     VARVE_TRY_ASSIGN(const auto unlisted, unlisted_bytes(txn, store_of(owner), store));

@@ -16,13 +16,14 @@
 
 namespace varve::maintain {
 
-/// Labels or a manifest of another history of the repository than the catalog.
+/// Labels, a manifest or a data file of another state of the repository than the catalog.
 struct MixedFile {
   SeriesId series{};
   VersionNumber number{};  ///< Lowest number under which the file and the catalog differ.
   std::string path;
   std::string versions;  ///< Names of the differing versions of the file, with their series.
   std::string fault;
+  bool is_data = false;  ///< A data file keeps its name.
 };
 
 /// The labels and manifests that differ from a catalog.

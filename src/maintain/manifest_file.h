@@ -201,6 +201,9 @@ struct Labels {
   /// Returns the sequence number (docs/FORMAT.md §14.6); 0 if there is none.
   [[nodiscard]] std::uint64_t sequence() const;
 };
+/// Returns true for labels of another catalog, or of a later state of this catalog. Labels of a
+/// catalog replaced by this catalog are older.
+[[nodiscard]] Result<bool> are_later_labels(const meta::Txn& txn, const Labels& labels);
 /// Returns the records of versions in labels, by number. Leaves out records that cannot be decoded.
 [[nodiscard]] std::vector<catalog::VersionRecord> labelled_versions(SeriesId series,
                                                                     const Labels& labels);
@@ -250,14 +253,5 @@ template <typename T>
   if (!read && read.error().code() == ErrorCode::kUnsupported) return read.error();
   return {};
 }
-
-/// Returns true if labels of a series mirror another catalog, or a later state of this catalog, or
-/// if a manifest has a number that the catalog has not given yet. Labels of a catalog replaced by
-/// this catalog are older. Ignores unreadable labels. Reads labels and manifests before the
-/// catalog, so a writer may be active.
-/// Errors: kUnsupported for labels of a newer format.
-[[nodiscard]] Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
-                                            const std::string& repository_path,
-                                            const meta::Env& catalog);
 
 }  // namespace varve::maintain

@@ -12,6 +12,7 @@
 #include "catalog/series_catalog.h"
 #include "format/beside.h"
 #include "io/posix_file_system.h"
+#include "maintain/catalog_age.h"
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/checker.h"
 #include "maintain/lost_objects.h"
@@ -169,7 +170,8 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
     if (!fits) return fault_of(fits.error());
     if (!*fits) fault = "it belongs to another history than most of the data";
   } else {
-    VARVE_TRY_ASSIGN(catalog_is_older_, is_older_catalog(*files_, codecs_->frames(), path_, *env));
+    VARVE_TRY_ASSIGN(const auto age, age_of_catalog(*files_, codecs_->frames(), path_, *env));
+    catalog_is_older_ = age.is_older;
     if (catalog_is_older_) fault = "it is older than the rest of the repository";
   }
   if (fault) return fault;
@@ -218,6 +220,7 @@ Result<void> Repairer::scan_catalog() {
 // Plans the removal of damaged manifests. The next opening writes new manifests from the catalog.
 Result<void> Repairer::scan_manifests() {
   for (const auto& file : mixed_) {
+    if (file.is_data) continue;
     step(RepairStep::Kind::kManifest, file.path,
          fmt::format("{}: {}; the repair keeps the file under another name, and writes it again "
                      "from the catalog",

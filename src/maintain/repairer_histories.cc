@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "maintain/later_state.h"
 #include "maintain/manifest_file.h"
 #include "maintain/repairer.h"
+#include "maintain/undeleted_versions.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
 
@@ -78,6 +80,16 @@ Result<void> Repairer::compare_histories(const meta::Env& catalog) {
     auto& later = mixed_.empty() ? later_ : mixed_;
     later.insert(later.end(), found->later.begin(), found->later.end());
   }
+  const auto add = [&](Result<std::vector<MixedFile>> more) -> Result<void> {
+    VARVE_TRY(refuse_unsupported(more));
+    if (more) std::ranges::move(*more, std::back_inserter(mixed_));
+    return {};
+  };
+  VARVE_TRY(add(find_undeleted(*files_, *codecs_, path_, catalog)));
+  // An older catalog expects chunks in the files from which the chunks have been moved, too.
+  if (found && found->later.empty()) {
+    VARVE_TRY(add(find_displaced(*files_, *codecs_, path_, catalog)));
+  }
   auto listed = list_versions_of(catalog);
   if (listed) listed_ = *std::move(listed);
   if (mixed_.empty() || options_.skip_mixed) return {};
@@ -93,6 +105,11 @@ bool Repairer::is_mixed(const std::string& path) const {
 Result<void> Repairer::put_files_away(const std::vector<MixedFile>& files, const char* of,
                                       RepairReport& report) {
   for (const auto& file : files) {
+    if (file.is_data) {
+      report.problems.push_back(
+          fmt::format("{} of {} ({}): {}", file.versions, of, file.path, file.fault));
+      continue;
+    }
     VARVE_TRY_ASSIGN(const auto name, rename_to_free_name(file.path));
     VARVE_TRY(files_->sync_directory(file.path.substr(0, file.path.rfind('/'))));
     report.problems.push_back(fmt::format("{} of {} ({}): {}; the file is kept as {}",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completes the last writer's unfinished work, and notes when no work is left (docs/ORDERING.md
 // O37).
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -10,7 +12,9 @@
 #include "base/random_bytes.h"
 #include "catalog/name_table.h"
 #include "catalog/series_catalog.h"
+#include "maintain/catalog_age.h"
 #include "maintain/manifest_file.h"
+#include "maintain/undeleted_versions.h"
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
 #include "series/pool.h"
@@ -25,6 +29,13 @@ Error older_catalog(const std::string& catalog) {
           catalog +
               " is older than the rest of the repository: restore the newest copy, or run `varve "
               "repair`, which rebuilds it from the manifests"};
+}
+
+Error other_catalog(const maintain::MixedFile& file) {
+  return {ErrorCode::kCorrupt,
+          fmt::format("the catalog is of another state than the rest of the repository: {} ({}): "
+                      "{}; complete the copy of one state over the other, or run `varve repair`",
+                      file.versions, file.path, file.fault)};
 }
 
 // A crash leaves staging folders of versions no longer open, and unfinished copies of older
@@ -145,14 +156,23 @@ bool RepositoryImpl::complete_names() {
 // Refuses to write with a catalog restored from a copy: Varve would mistake data newer than the
 // catalog for leftovers of a crash, and remove it.
 Result<void> RepositoryImpl::refuse_older_catalog() {
-  VARVE_TRY_ASSIGN(const bool older, has_older_catalog());
-  return older ? Result<void>(older_catalog(paths_.catalog())) : Result<void>();
+  if (is_attached()) return {};
+  VARVE_TRY_ASSIGN(const auto age,
+                   maintain::age_of_catalog(*files_, codecs_.frames(), paths_.root(), catalog_));
+  if (age.is_older) return older_catalog(paths_.catalog());
+  // The note may have been copied together with the catalog.
+  const bool is_settled = options_.read_only ? has_settled_note() : was_settled_;
+  if (age.has_labelled_versions && is_settled) return {};
+  VARVE_TRY_ASSIGN(const auto undeleted,
+                   maintain::find_undeleted(*files_, codecs_, paths_.root(), catalog_));
+  return undeleted.empty() ? Result<void>() : Result<void>(other_catalog(undeleted.front()));
 }
 
 // An attached folder's catalog fits the labels, because a head names both.
 Result<bool> RepositoryImpl::has_older_catalog() {
-  if (is_attached()) return false;
-  return maintain::is_older_catalog(*files_, codecs_.frames(), paths_.root(), catalog_);
+  const auto fits = refuse_older_catalog();
+  if (!fits && fits.error().code() != ErrorCode::kCorrupt) return fits.error();
+  return !fits.has_value();
 }
 
 // A reader destroys nothing, so it shows the versions of the older catalog: the user may be looking

@@ -128,6 +128,7 @@ Result<void> LabelsWriter::write_all() {
   parts_.metrics->labels.rewrites.add();
   parts_.metrics->labels.written_bytes.add(labels.size());
   base_bytes_ = end_ = labels.size();
+  stamp_ = txn.id();
   settings_ = checksum_of(settings);
   known_ = true;
   return tell_sequence(txn);
@@ -155,6 +156,7 @@ Result<bool> LabelsWriter::find_end(const meta::Txn& txn,
   if (!complete) return false;
   base_bytes_ = labels->base_bytes;
   end_ = labels->end;
+  stamp_ = labels->header.stamp;
   settings_ = checksum_of(settings_in(*labels));
   known_ = true;
   return true;
@@ -194,6 +196,7 @@ Result<bool> LabelsWriter::append(const std::vector<VersionNumber>& changed) {
   parts_.metrics->labels.appends.add();
   parts_.metrics->labels.written_bytes.add(end - end_);
   end_ = end;
+  stamp_ = txn.id();
   known_ = true;
   VARVE_TRY(tell_sequence(txn));
   return true;
@@ -202,6 +205,14 @@ Result<bool> LabelsWriter::append(const std::vector<VersionNumber>& changed) {
 Result<bool> LabelsWriter::agree(const meta::Txn& txn, const Labels& labels) const {
   if (!labels.header.grows || labels.torn) return false;
   return maintain::labels_agree(txn, parts_.id, parts_.superblock(), labels);
+}
+
+std::uint64_t LabelsWriter::stamp() {
+  const std::lock_guard lock(mutex_);
+  if (known_) return stamp_;
+  const auto labels =
+      maintain::read_labels(*parts_.files, parts_.codecs->frames(), parts_.directory(), parts_.id);
+  return labels ? labels->header.stamp : 0;
 }
 
 }  // namespace varve::series

@@ -30,6 +30,8 @@ class LabelsWriter {
   /// Returns whether the labels agree with the catalog, apart from the clock's record and the
   /// sequence number, and need no rewriting. `labels` are the labels on disk.
   [[nodiscard]] Result<bool> agree(const meta::Txn& txn, const maintain::Labels& labels) const;
+  /// Returns the stamp of the labels on disk; 0 for unreadable labels.
+  [[nodiscard]] std::uint64_t stamp();
 
  private:
   /// Returns false if the labels must be written as a whole. The caller holds the mutex.
@@ -48,6 +50,7 @@ class LabelsWriter {
   bool known_ = false;  // The members below describe the labels on disk, which are up to date.
   std::uint64_t base_bytes_ = 0;
   std::uint64_t end_ = 0;
+  std::uint64_t stamp_ = 0;
   std::uint64_t settings_ = 0;  // Checksum of the settings, except settings changed by each seal.
 };
 

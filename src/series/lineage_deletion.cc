@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "catalog/birth_table.h"
+#include "catalog/deletion_record.h"
 #include "catalog/layout_records.h"
 #include "layout/window.h"
 #include "series/pool_removal.h"
@@ -227,6 +228,10 @@ Result<void> LineageDeletion::commit_deletion(const layout::DeletionPlan& plan,
                                               const catalog::ObjectSet& objects,
                                               const OpenChunks& open) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
+  catalog::DeletionRecord deletion;
+  deletion.labels_stamp = manifests_.labels().stamp();
+  for (const auto& record : gone) deletion.sealed[record.number] = record.sealed_at;
+  VARVE_TRY(catalog::note_deletion(txn, parts_.id, std::move(deletion)));
   for (const auto& record : gone) {
     VARVE_TRY(catalog::erase_version(txn, parts_.id, record.number));
     VARVE_TRY(catalog::erase_retention(txn, parts_.id, record.number));

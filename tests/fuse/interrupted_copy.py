@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interrupts a copy of a newer state of a repository over an older one after each of its files.
 
-Whatever the copy has replaced so far: a repair changes nothing, or each version that could be restored before can be
-restored after it, with the same content. One with --mixed=skip names the versions that it drops, and a second one
+Whatever the copy has replaced so far: a repair changes nothing, or each version that could be restored before, or from
+a catalog that is built from the rest of the folder, can be restored after it, with the same content. One with --mixed=skip names the versions that it drops, and a second one
 changes nothing. Once the copy is completed, the newer state is whole.
 
 usage: interrupted_copy.py FOLDER ORDER ARGUMENTS_OF_INIT...
@@ -82,9 +82,19 @@ class Copy:
             os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
             shutil.copy2(os.path.join(self.newer, path), target)
 
+    def present(self, mixed):
+        """Returns the versions that a folder still has, by its own catalog or by a new one."""
+        rebuilt, out = self.folder + "/rebuilt", self.folder + "/out"
+        shutil.rmtree(rebuilt, ignore_errors=True)
+        shutil.copytree(mixed, rebuilt)
+        trees = restorable(mixed, out)
+        if varve("repair", "--yes", "--rebuild-catalog", rebuilt).returncode in (0, 3):
+            trees += [one for one in restorable(rebuilt, out) if one not in trees]
+        return trees
+
     def repair(self, mixed):
         """Returns what is wrong with repairs of a folder."""
-        before, arguments, files = restorable(mixed, self.folder + "/out"), ["repair", "--yes", mixed], files_of(mixed)
+        before, arguments, files = self.present(mixed), ["repair", "--yes", mixed], files_of(mixed)
         repaired = varve(*arguments)
         self.results[repaired.returncode] = self.results.get(repaired.returncode, 0) + 1
         said = f"{repaired.returncode}: {repaired.stdout}{repaired.stderr}"
