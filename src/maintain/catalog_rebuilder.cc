@@ -179,6 +179,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   VARVE_TRY_ASSIGN(auto scan, this->scan(store, catalog::store_of(series)));
   VARVE_TRY(read_labels_of(series));
   VARVE_TRY(read_manifests(series, scan));
+  VARVE_TRY(replace_manifests(series));
   if (!owner_) {
     const auto directory = series_directory(series);
     VARVE_TRY_ASSIGN(const bool any, files_.exists(directory + "/" + kManifestFolder));
@@ -200,6 +201,10 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   keep_locks(series);
   VARVE_TRY(keep_whole_versions(series, scan));
   VARVE_TRY(choose_versions(series));
+  // A lost version may have left chunks, so no other version gets its number.
+  for (const auto& [birth, of_birth] : runs) {
+    owner_->next_number = std::max(owner_->next_number, static_cast<std::uint32_t>(birth) + 1);
+  }
   tell_replaced_name(*owner_);
   while (!series_names_.insert(owner_->name).second) {
     add_number(owner_->name, static_cast<std::uint32_t>(series));
@@ -306,10 +311,10 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
     VARVE_TRY(refuse_unsupported(read));
     if (!read || read->damaged_blocks != 0) {
       version.damaged = true;
-      whole_ = false;
-      problem(read ? fmt::format("{}: {} damaged blocks", manifest_path(directory, file.number),
-                                 read->damaged_blocks)
-                   : read.error().message());
+      version.fault = read
+                          ? fmt::format("{}: {} damaged blocks",
+                                        manifest_path(directory, file.number), read->damaged_blocks)
+                          : read.error().message();
     }
     if (progress_) progress_(file.bytes);
     report_.bytes_read += file.bytes;
@@ -320,8 +325,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
                                  [&, of = number](const auto& file) { return file.number == of; });
     if (has || !is_sealed(version.record)) continue;
     version.damaged = true;
-    whole_ = false;
-    problem(manifest_path(directory, number) + " is missing");
+    version.fault = manifest_path(directory, number) + " is missing";
   }
   return {};
 }

@@ -51,6 +51,9 @@ struct RebuildChoices {
   /// Versions of the catalog in place, if readable. A sealed version with all its data stays, even
   /// if the labels do not list the version.
   std::vector<ListedVersion> listed{};
+  /// The catalog in place, if readable. Replaces damaged and missing manifests. Lifetime: outlives
+  /// the rebuilder.
+  const meta::Env* in_place = nullptr;
 };
 
 /// Reads the repository's files and fills an empty catalog. Does not change the repository. For one
@@ -83,6 +86,7 @@ class CatalogRebuilder {
     std::optional<std::string> links;
     std::optional<format::Births> births;  ///< Births named by the manifest.
     bool damaged = false;                  ///< The manifest is damaged or missing.
+    std::string fault;                     ///< The damage; "" if sound.
     bool labelled = false;                 ///< The labels list the version.
     bool is_kept = false;                  ///< Not in the labels, but whole.
     /// The manifest's record, if the manifest is of another seal than the labels.
@@ -110,6 +114,12 @@ class CatalogRebuilder {
   /// version.
   void note_deleted(VersionNumber number, const Version& version);
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
+  /// Takes the records of damaged and missing manifests from the catalog in place. Reports the
+  /// manifests that the catalog cannot replace.
+  [[nodiscard]] Result<void> replace_manifests(SeriesId series);
+  /// Returns whether the catalog in place has the whole tree of a version.
+  [[nodiscard]] Result<bool> take_version(const meta::Txn& from, SeriesId series,
+                                          VersionNumber number, Version& version);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
   /// Takes over the later locks of the catalog in place.
   void keep_locks(SeriesId series);

@@ -43,6 +43,17 @@ Result<std::string> Repairer::make_fresh_folder() {
   return fresh;
 }
 
+// Labels and manifests of another history do not fit the catalog.
+Result<std::optional<meta::Env>> Repairer::open_in_place() const {
+  std::optional<meta::Env> in_place;
+  if (listed_.empty() || !mixed_.empty()) return in_place;
+  auto options = catalog_options(true);
+  if (lock_) options.writer_lock.clear();  // The calling process holds the lock.
+  VARVE_TRY_ASSIGN(auto opened, meta::Env::open(*files_, path_ + "/catalog", options));
+  in_place.emplace(std::move(opened));
+  return in_place;
+}
+
 Result<void> Repairer::try_rebuild(const Progress& progress) {
   const bool has_earlier_steps = superblock_lost_ || !parity_repairers_.empty();
   if (options_.skip_mixed || !has_earlier_steps) return {};
@@ -54,6 +65,8 @@ Result<void> Repairer::try_rebuild(const Progress& progress) {
     choices.listed = listed_;
     choices.found = FoundBySearch::kLeave;  // Parity may restore the damaged headers.
     CheckProgress done;
+    VARVE_TRY_ASSIGN(const auto in_place, open_in_place());
+    choices.in_place = in_place ? &*in_place : nullptr;
     CatalogRebuilder trial(*codecs_, *files_, path_, env, choices, [&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);
@@ -85,6 +98,8 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     if (options_.take_found) {
       choices.found = *options_.take_found ? FoundBySearch::kTake : FoundBySearch::kLeave;
     }
+    VARVE_TRY_ASSIGN(const auto in_place, open_in_place());
+    choices.in_place = in_place ? &*in_place : nullptr;
     CatalogRebuilder rebuilder(*codecs_, *files_, path_, env, choices, [&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);

@@ -78,6 +78,34 @@ for labels in older empty missing; do
 done
 ok "a catalog and labels that are both older than manifests are refused, and a repair brings all back"
 
+# The older catalog has the only copy of a tree.
+for manifest in missing damaged; do
+  fresh
+  "$VARVE" -q store "$repo" a/3 "$work/two" >/dev/null
+  put_back
+  lost=$repo/series/00000001/manifests/00000001.man
+  if [ $manifest = missing ]; then rm "$lost"; else truncate -s 100 "$lost"; fi
+  expect_status 0 "$VARVE" repair --yes "$repo"
+  grep -q 'the catalog in place has all of a/1' "$work/stdout" "$work/stderr" || fail "$(cat "$work/stdout" "$work/stderr")"
+  for version in "a/1 one/x" "a/3 two/y"; do
+    "$VARVE" -q restore "$repo" "${version% *}" "$work/restored"
+    cmp "$work/${version#* }" "$work/restored/${version##*/}"
+    rm -r "$work/restored"
+  done
+  expect_status 0 "$VARVE" repair --yes "$repo"
+  "$VARVE" -q check --read-data "$repo" >"$work/check" || fail "$manifest: $(cat "$work/check")"
+done
+ok "a repair takes the tree of a manifest that is lost from the older catalog"
+
+# Nothing but a lost version's chunks tells its number.
+fresh
+"$VARVE" -q store "$repo" a/2 "$work/two" >/dev/null
+rm -r "$repo/catalog" "$repo/series/00000001/labels" "$repo/series/00000001/manifests/00000002.man"
+expect_status 3 "$VARVE" repair --yes "$repo"
+expect_status 0 "$VARVE" store "$repo" a/3 "$work/two"
+"$VARVE" -q check --read-data "$repo" >"$work/check" || fail "$(cat "$work/check")"
+ok "the next version after a repair does not get the number of a lost one"
+
 # ---- A deletion that was killed. ----
 
 for placement in lineage pool; do
