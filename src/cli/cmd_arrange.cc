@@ -99,7 +99,8 @@ Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
   control::StopRequest stop;
   const SignalWatch signals(
       {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
-  VARVE_TRY_ASSIGN(auto control, open_control(named.repository));
+  VARVE_TRY_ASSIGN(auto control, open_control(named.repository, control::Purpose::kChange, {},
+                                              lock_wait_to_view()));
   VARVE_TRY_ASSIGN(Repository* const repository, control->view());
   VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));
   if (changes_settings(options)) {

@@ -126,7 +126,9 @@ Result<void> config(ConfigArguments options, const Context& context) {
     return usage_error("\"" + named.rest.front() +
                        "\" is not a setting; write KEY=VALUE behind the series");
   }
-  VARVE_TRY_ASSIGN(const auto control, open_control(named.repository, purpose));
+  VARVE_TRY_ASSIGN(const auto control,
+                   open_control(named.repository, purpose, {},
+                                named.places.empty() ? lock_wait() : lock_wait_to_view()));
   if (!named.places.empty()) {
     VARVE_TRY_ASSIGN(Repository* const repository, control->view());
     VARVE_TRY_ASSIGN(const auto found, find_series(*repository, named.places));

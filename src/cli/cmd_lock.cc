@@ -48,7 +48,8 @@ Result<void> lock(const LockArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const Timestamp until, end_of_lock(options));
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));
-  VARVE_TRY_ASSIGN(const auto control, open_control(named.repository));
+  VARVE_TRY_ASSIGN(const auto control, open_control(named.repository, control::Purpose::kChange, {},
+                                                    lock_wait_to_view()));
   VARVE_TRY_ASSIGN(Repository* const repository, control->view());
   control::OpenVersions open_versions(*repository);
   std::vector<VersionInfo> versions;

@@ -239,7 +239,7 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   // Before opening the repository, because a process can open a catalog only once at a time.
   // Versions replicated meanwhile stay, too.
   std::vector<VersionId> missing;
-  control::LockWait lock = lock_wait(control::kTurnMax);
+  control::LockWait lock = lock_wait_to_view(control::kTurnMax);
   lock.prepare = [&]() -> Result<void> {
     VARVE_TRY_ASSIGN(missing, unreplicated_versions(folder, is_trusted(folder)));
     return {};

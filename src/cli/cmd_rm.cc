@@ -83,7 +83,7 @@ Result<bool> remove(const RmArguments& options, const Context& context, bool& an
   VARVE_TRY_ASSIGN(const auto control, open_control(named.repository,
                                                     options.dry_run ? control::Purpose::kLook
                                                                     : control::Purpose::kChange,
-                                                    owed.waits()));
+                                                    owed.waits(), lock_wait_to_view()));
   VARVE_TRY_ASSIGN(Repository* const repository, control->view());
   VARVE_TRY_ASSIGN(const auto removals, resolve(*repository, named.places));
   std::vector<std::string> changed;

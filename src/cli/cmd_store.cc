@@ -233,7 +233,7 @@ Result<control::StoreTask> stream_task(const StoreArguments& options, const Vers
 control::LockWait turn_of(const std::optional<StreamInput>& stream,
                           const control::StopRequest& stop) {
   control::LockWait wait = lock_wait(control::kTurnMax);
-  wait.shares_paths = !stream;
+  wait.reads_files = !stream;
   wait.stop = stop.descriptor();
   return wait;
 }

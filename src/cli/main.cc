@@ -19,9 +19,10 @@
 #include "cli/key_options.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/quantity.h"
+#include "cli/repository_access.h"
 #include "cli/stream_input.h"
 #include "control/client_state.h"
-#include "control/lock_wait.h"
 #include "fs/mount_main.h"
 
 namespace varve::cli {
@@ -96,11 +97,11 @@ base::LogLevel log_level(const Context& context) {
 /// Checks the option --lock-wait, or the environment variable for the option, and sets the
 /// variable.
 Result<void> take_lock_wait(const std::string& option) {
-  const char* const variable = std::getenv(control::kLockWaitVariable);
+  const char* const variable = std::getenv(kLockWaitVariable);
   const std::string value = option.empty() && variable != nullptr ? variable : option;
   if (value.empty()) return {};
-  VARVE_TRY(as_usage(control::parse_lock_wait(value)));
-  ::setenv(control::kLockWaitVariable, value.c_str(), 1);
+  VARVE_TRY(parse_wait(value));
+  ::setenv(kLockWaitVariable, value.c_str(), 1);
   return {};
 }
 
@@ -128,6 +129,7 @@ int run(int argc, char** argv) {
   line.add_option("--lock-wait", lock_wait,
                   "How long to wait while another process uses the repository, such as 30s or 2h "
                   "(default: 10min for store and prune, 10s for other changes)")
+      .not_empty()
       .type_name("DURATION");
   add_commands(line, context);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);

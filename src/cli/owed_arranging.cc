@@ -5,6 +5,7 @@
 
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/wait_signals.h"
 #include "varve/arrange.h"
 
 namespace varve::cli {
@@ -52,7 +53,10 @@ OwedArranging::OwedArranging(bool wanted, const Context& context)
   signals_ = std::make_unique<SignalWatch>(
       SignalWatch::Actions{.stop =
                                [this] {
-                                 if (!begun_) std::_Exit(kExitInterrupted);
+                                 if (!begun_) {
+                                   WaitSignals::tell();
+                                   std::_Exit(kExitInterrupted);
+                                 }
                                  stop_.stop();
                                },
                            .report = [this] { progress_.print_line(); }});

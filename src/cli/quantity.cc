@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/quantity.h"
 
-#include <array>
 #include <charconv>
 #include <ctime>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string>
-#include <utility>
+#include <string_view>
 
 #include "cli/command.h"
 
@@ -14,13 +15,37 @@ namespace varve::cli {
 namespace {
 
 constexpr std::uint64_t kDay = 86400;
-constexpr std::array<std::pair<char, std::uint64_t>, 5> kUnits = {
-    {{'h', 3600}, {'d', kDay}, {'w', 7 * kDay}, {'m', 31 * kDay}, {'y', 366 * kDay}}};
 constexpr std::uint64_t kDurationMax = 10000 * 366 * kDay;
+constexpr std::uint64_t kWaitMax = 366 * kDay;
 
-Error no_duration(std::string_view text) {
-  return usage_error("\"" + std::string(text) +
-                     "\" is not a length of time; write 12h, 30d, 2w, 6m or 1y");
+struct Unit {
+  std::string_view name;
+  std::uint64_t seconds;
+};
+constexpr Unit kDurationUnits[] = {
+    {"h", 3600}, {"d", kDay}, {"w", 7 * kDay}, {"m", 31 * kDay}, {"y", 366 * kDay}};
+constexpr Unit kWaitUnits[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"d", kDay}};
+
+/// Returns the seconds of a sum of numbers, each with a unit; nullopt for another form, or for more
+/// than `most` seconds.
+std::optional<std::uint64_t> sum_of_units(std::string_view text, std::span<const Unit> units,
+                                          std::uint64_t most) {
+  std::uint64_t seconds = 0;
+  do {
+    std::uint64_t count = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (failure != std::errc{}) return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    const std::string_view name = text.substr(0, text.find_first_of("0123456789"));
+    text.remove_prefix(name.size());
+    std::uint64_t unit_seconds = 0;
+    for (const Unit& unit : units) {
+      if (unit.name == name) unit_seconds = unit.seconds;
+    }
+    if (unit_seconds == 0 || count > (most - seconds) / unit_seconds) return std::nullopt;
+    seconds += count * unit_seconds;
+  } while (!text.empty());
+  return seconds;
 }
 
 Error no_time(std::string_view text) {
@@ -47,22 +72,16 @@ bool take_digits(std::string_view& text, char before, std::size_t digits, int& v
 }  // namespace
 
 Result<std::uint64_t> parse_duration(std::string_view text) {
-  std::uint64_t seconds = 0;
-  std::string_view rest = text;
-  do {
-    std::uint64_t count = 0;
-    const auto [end, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
-    if (failure != std::errc{} || end == rest.data() + rest.size()) return no_duration(text);
-    std::uint64_t unit_seconds = 0;
-    for (const auto& [unit, length] : kUnits) {
-      if (*end == unit) unit_seconds = length;
-    }
-    if (unit_seconds == 0 || count > kDurationMax / unit_seconds) return no_duration(text);
-    seconds += count * unit_seconds;
-    if (seconds > kDurationMax) return no_duration(text);
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()) + 1);
-  } while (!rest.empty());
-  return seconds;
+  if (const auto seconds = sum_of_units(text, kDurationUnits, kDurationMax)) return *seconds;
+  return usage_error("\"" + std::string(text) +
+                     "\" is not a length of time; write 12h, 30d, 2w, 6m or 1y");
+}
+
+Result<std::chrono::seconds> parse_wait(std::string_view text) {
+  const auto seconds = text == "0" ? 0 : sum_of_units(text, kWaitUnits, kWaitMax);
+  if (seconds) return std::chrono::seconds(*seconds);
+  return usage_error("\"" + std::string(text) +
+                     "\" is no time to wait for a lock; write 0, 30s, 10min, 2h or 1d");
 }
 
 Result<Timestamp> parse_time(std::string_view text) {

@@ -2,6 +2,7 @@
 // Parses lengths of time, points in time and sizes from a command line.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
@@ -13,6 +14,10 @@ namespace varve::cli {
 /// Returns the seconds of "12h", "30d", "2w", "6m", "1y" or a sum such as "1y6m". A month counts 31
 /// days and a year 366 days, the longest possible lengths.
 [[nodiscard]] Result<std::uint64_t> parse_duration(std::string_view text);
+
+/// Parses "0", "30s", "10min", "2h", "1d" or a sum such as "1h30min".
+/// Errors: kUsage for another form, also for "10m", because `m` is a month in other durations.
+[[nodiscard]] Result<std::chrono::seconds> parse_wait(std::string_view text);
 
 /// Parses "2027-01-01", "2027-01-01T18:30" or "2027-01-01T18:30:15" in local time, or in UTC with a
 /// Z at the end.

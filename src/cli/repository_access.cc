@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/repository_access.h"
 
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -8,6 +9,8 @@
 #include "base/file_limit.h"
 #include "base/path_list.h"
 #include "cli/output.h"
+#include "cli/quantity.h"
+#include "cli/wait_signals.h"
 #include "control/client_state.h"
 #include "control/key_source.h"
 #include "control/open_control.h"
@@ -71,9 +74,19 @@ Result<std::string> repository_at(const std::string& path, control::Purpose purp
 }
 
 control::LockWait lock_wait(std::chrono::seconds most) {
-  const auto given = control::lock_wait_of_environment();
+  const char* const value = std::getenv(kLockWaitVariable);
+  // The start of the program has checked the variable.
+  const auto given = parse_wait(value == nullptr ? "" : value);
   // A user who names a time, or a command that waits long, outlasts mounts, too.
-  return {.most = given.value_or(most), .for_mounts = given || most > control::kEndingMax};
+  return {.most = given ? *given : most,
+          .for_mounts = given || most > control::kEndingMax,
+          .begin = [] { return std::make_shared<const WaitSignals>(); }};
+}
+
+control::LockWait lock_wait_to_view(std::chrono::seconds most) {
+  control::LockWait wait = lock_wait(most);
+  wait.reads_catalog = true;
+  return wait;
 }
 
 Result<std::unique_ptr<Repository>> open_to_read(const std::string& named, bool probe_catalog) {

@@ -40,9 +40,14 @@ namespace varve::cli {
 /// Opens a repository for reading, also beside a writing process.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_read(const std::string& named,
                                                                bool probe_catalog = false);
+/// The environment variable for the option --lock-wait.
+inline constexpr const char* kLockWaitVariable = "VARVE_LOCK_WAIT";
 /// Returns how a command waits for the lock of a repository: for the time of --lock-wait, otherwise
 /// for `most`.
 [[nodiscard]] control::LockWait lock_wait(std::chrono::seconds most = control::kEndingMax);
+
+/// As lock_wait(), for a command that reads the catalog beside a daemon: RepositoryControl::view().
+[[nodiscard]] control::LockWait lock_wait_to_view(std::chrono::seconds most = control::kEndingMax);
 
 /// Choices for a repository written by the calling process.
 struct WriteChoices {

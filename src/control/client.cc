@@ -36,6 +36,7 @@ Result<void> Client::connect() {
   VARVE_TRY_ASSIGN(Connected connected, connect_to(repository_, patience_.silence));
   socket_ = std::move(connected.socket);
   process_ = connected.process;
+  user_ = connected.user;
   // A daemon that refuses the connection sends the reason and disconnects without reading this
   // request.
   const auto sent =

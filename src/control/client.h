@@ -40,6 +40,8 @@ class Client {
   [[nodiscard]] const Identity& identity() const { return identity_; }
   /// Returns the daemon's process id, as the kernel reports it.
   [[nodiscard]] pid_t process() const { return process_; }
+  /// Returns the daemon's user, as the kernel reports it.
+  [[nodiscard]] uid_t user() const { return user_; }
 
   [[nodiscard]] Result<void> ping();
   /// Makes all open versions durable. The error message names the versions that are not durable.
@@ -110,6 +112,7 @@ class Client {
   ClientPatience patience_;
   base::UniqueFd socket_;
   pid_t process_ = 0;
+  uid_t user_ = 0;
   Identity identity_;
 };
 

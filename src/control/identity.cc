@@ -2,6 +2,7 @@
 #include "control/identity.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include "control/identity_json.h"
 #include "control/json_fields.h"
@@ -15,7 +16,8 @@ Json identity_to_json(const Identity& identity) {
           {"device", identity.device},
           {"inode", identity.inode},
           {"mount_device", identity.mount_device},
-          {"mount_root", text_to_json(identity.mount_root)}};
+          {"mount_root", text_to_json(identity.mount_root)},
+          {"mount_namespace", identity.mount_namespace}};
 }
 
 std::optional<Identity> identity_from_json(const Json& object) {
@@ -29,8 +31,14 @@ std::optional<Identity> identity_from_json(const Json& object) {
   identity.inode = fields.count("inode");
   identity.mount_device = fields.count("mount_device");
   identity.mount_root = fields.text("mount_root");
+  if (fields.has("mount_namespace")) identity.mount_namespace = fields.count("mount_namespace");
   if (!fields.ok()) return std::nullopt;
   return identity;
+}
+
+std::uint64_t own_mount_namespace() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/mnt", &status) == 0 ? status.st_ino : 0;
 }
 
 Error protocol_refused(std::uint32_t protocol_of_command) {

@@ -24,8 +24,13 @@ struct Identity {
   /// Device number of the mount's file system, as st_dev; 0 while nothing is mounted.
   std::uint64_t mount_device = 0;
   std::string mount_root;  ///< SERIES or SERIES/VERSION visible in the mount; "" for all.
+  /// Inode number of the daemon's mount namespace; 0 for a daemon of an older Varve.
+  std::uint64_t mount_namespace = 0;
   bool operator==(const Identity&) const = default;
 };
+
+/// Returns the inode number of the calling process's mount namespace; 0 without /proc.
+[[nodiscard]] std::uint64_t own_mount_namespace();
 
 /// Returns the daemon's error for a request of another protocol (kUnsupported).
 [[nodiscard]] Error protocol_refused(std::uint32_t protocol_of_command);

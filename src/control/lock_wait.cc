@@ -3,44 +3,33 @@
 
 #include <fmt/core.h>
 #include <poll.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include "base/log.h"
 #include "base/path_list.h"
 #include "control/client.h"
+#include "control/identity.h"
 #include "control/lock_holder.h"
 #include "varve/replication.h"
 
 namespace varve::control {
 namespace {
 
-constexpr std::chrono::hours kWaitLimit{24 * 366};
-
-struct WaitUnit {
-  std::string_view name;
-  std::uint32_t seconds;
-};
-constexpr WaitUnit kWaitUnits[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}};
-
 std::string wait_text(std::chrono::seconds wait) {
   const auto seconds = wait.count();
   return seconds % 60 == 0 ? fmt::format("{} min", seconds / 60) : fmt::format("{} s", seconds);
 }
 
-/// Returns whether the process has another mount namespace. Returns false if that is hidden.
-bool has_other_mounts(std::int64_t process) {
-  struct stat own {};
-  struct stat there {};
-  return ::stat("/proc/self/ns/mnt", &own) == 0 &&
-         ::stat(fmt::format("/proc/{}/ns/mnt", process).c_str(), &there) == 0 &&
-         own.st_ino != there.st_ino;
+/// Returns whether the command can do its work through the daemon. See check_same_view().
+bool serves(const Client& daemon, const LockWait& wait) {
+  const std::uint64_t mounts = daemon.identity().mount_namespace;
+  const bool shares_mounts = mounts == 0 || mounts == own_mount_namespace();
+  const bool is_own = daemon.user() == ::geteuid();
+  if (wait.reads_files && !(shares_mounts && (is_own || daemon.user() == 0))) return false;
+  return !wait.reads_catalog || is_own;
 }
 
 bool is_fence(const std::string& repository) {
@@ -48,13 +37,12 @@ bool is_fence(const std::string& repository) {
   return info && *info && !(*info)->fenced.empty();
 }
 
-LockHolder find_holder(const std::string& repository, bool shares_paths) {
+LockHolder find_holder(const std::string& repository, const LockWait& wait) {
   if (is_fence(repository)) return LockHolder::kFence;
   const auto client = Client::connect(repository);
   if (client) {
     if (client->identity().mount_device == 0) return LockHolder::kPassing;
-    const bool refuses = shares_paths && has_other_mounts(client->process());
-    return refuses ? LockHolder::kRefusing : LockHolder::kServing;
+    return serves(*client, wait) ? LockHolder::kServing : LockHolder::kRefusing;
   }
   switch (client.error().code()) {
     case ErrorCode::kNotFound:
@@ -75,36 +63,14 @@ bool pause_unless(int stop, std::chrono::milliseconds time) {
 
 }  // namespace
 
-Result<std::chrono::seconds> parse_lock_wait(const std::string& text) {
-  if (text == "0") return std::chrono::seconds(0);
-  std::uint32_t count = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, count);
-  const std::string_view name(read.ptr, static_cast<std::size_t>(end - read.ptr));
-  for (const WaitUnit& unit : kWaitUnits) {
-    if (read.ec != std::errc() || name != unit.name) continue;
-    const std::chrono::seconds wait(std::uint64_t{count} * unit.seconds);
-    if (wait <= kWaitLimit) return wait;
-  }
-  return Error(ErrorCode::kInvalid,
-               "\"" + text + "\" is no time to wait for a lock; write 0, 30s, 10min, 2h or 1d");
-}
-
-std::optional<std::chrono::seconds> lock_wait_of_environment() {
-  const char* const value = std::getenv(kLockWaitVariable);
-  if (value == nullptr) return std::nullopt;
-  const auto wait = parse_lock_wait(value);
-  return wait ? std::optional(*wait) : std::nullopt;
-}
-
 LockScene lock_scene(const std::string& repository, const LockWait& wait) {
   LockScene scene;
-  scene.holder = [repository, shares_paths = wait.shares_paths] {
-    return find_holder(repository, shares_paths);
-  };
+  scene.holder = [repository, wait] { return find_holder(repository, wait); };
   scene.process = [repository] { return holder_of_lock(repository + "/lock"); };
   scene.now = [] { return std::chrono::steady_clock::now(); };
-  scene.pause = [stop = wait.stop](std::chrono::milliseconds time) {
+  scene.pause = [stop = wait.stop, begin = wait.begin,
+                 held = std::shared_ptr<const void>()](std::chrono::milliseconds time) mutable {
+    if (begin && !held) held = begin();
     return pause_unless(stop, time);
   };
   scene.tell = [](const std::string& line) { base::log(base::LogLevel::kWarning, line); };

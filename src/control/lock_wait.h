@@ -5,13 +5,15 @@
 //   ---------------------------------------------------  -----------------------------------
 //   a command, or a daemon that is starting or ending    yes
 //   a daemon that serves a mount and takes requests      no: the daemon does the work
-//   a daemon of another user or mount namespace          with LockWait::for_mounts
+//   a daemon unable to do the command's work, such as    with LockWait::for_mounts
+//   a daemon of another user or mount namespace
 //   a daemon that hangs or speaks another protocol       no: the error of connecting gives advice
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -31,21 +33,16 @@ inline constexpr std::chrono::milliseconds kPauseMax{1000};
 /// Pause between connections to a refusing daemon, because the daemon logs each refused connection.
 inline constexpr std::chrono::seconds kAskAgain{30};
 
-/// The environment variable for the option --lock-wait.
-inline constexpr const char* kLockWaitVariable = "VARVE_LOCK_WAIT";
-
-/// Parses "0", or a number with a unit: "30s", "10min", "2h" or "1d".
-/// Errors: kInvalid for another form, also for "10m", because `m` is a month elsewhere.
-[[nodiscard]] Result<std::chrono::seconds> parse_lock_wait(const std::string& text);
-/// Returns the wait set in the environment; nullopt without a valid value.
-[[nodiscard]] std::optional<std::chrono::seconds> lock_wait_of_environment();
-
 /// How a command waits for the lock.
 struct LockWait {
   std::chrono::seconds most = kEndingMax;
-  bool for_mounts = false;    ///< Also waits for the end of a mount that refuses the command.
-  bool shares_paths = false;  ///< A daemon of another mount namespace cannot do the command's work.
-  int stop = -1;              ///< A descriptor. Ends the wait once readable; -1 = none.
+  bool for_mounts = false;   ///< Also waits for the end of a mount unable to do the command's work.
+  bool reads_files = false;  ///< A daemon would read files for the command, by the same paths.
+  /// The command reads the catalog beside a daemon. Beside another user's daemon, that is an error.
+  bool reads_catalog = false;
+  int stop = -1;  ///< A descriptor. Ends the wait once readable; -1 = none.
+  /// Called at the first pause. The wait destroys the result at its end.
+  std::function<std::shared_ptr<const void>()> begin{};
   /// Called before each attempt to open the repository, to re-read facts that a writer may change.
   std::function<Result<void>()> prepare{};
 };
@@ -94,15 +91,16 @@ class LockWaiting {
   bool is_announced_ = false;
 };
 
-/// Calls `open` until the result is no kLocked error or the wait is over. Returns the last result.
+/// Calls LockWait::prepare and `open` until the result is no kLocked error or the wait is over.
+/// Returns the last result.
 /// Errors: also the errors of LockWait::prepare and LockWaiting::goes_on().
 template <typename Open>
 [[nodiscard]] auto open_when_unlocked(const std::string& repository, const LockWait& wait,
                                       const Open& open) -> decltype(open()) {
   LockWaiting waiting(repository, wait, lock_scene(repository, wait));
   for (;;) {
-    if (wait.prepare) VARVE_TRY(wait.prepare());
-    auto opened = open();
+    const Result<void> prepared = wait.prepare ? wait.prepare() : Result<void>();
+    auto opened = prepared ? open() : decltype(open())(prepared.error());
     if (opened || opened.error().code() != ErrorCode::kLocked) return opened;
     VARVE_TRY_ASSIGN(const bool again, waiting.goes_on());
     if (!again) return opened;

@@ -48,6 +48,9 @@ Result<Control> open_control(const std::string& path, const OpenOptions& options
   auto repository = open_when_unlocked(path, wait, [&] { return Repository::open(path, options); });
   if (repository) return Control(std::make_unique<LocalControl>(*std::move(repository)));
   if (repository.error().code() != ErrorCode::kLocked) return std::move(repository).error();
+  // The facts of the command must precede the daemon's work, and may be out of reach beside a
+  // writer.
+  if (wait.prepare) VARVE_TRY(wait.prepare());
   auto client = Client::connect(path);
   if (client) {
     VARVE_TRY(check_given_key(path, options));
@@ -56,6 +59,9 @@ Result<Control> open_control(const std::string& path, const OpenOptions& options
   }
   // Without a daemon, the lock's error says the reason.
   if (client.error().code() == ErrorCode::kNotFound) return std::move(repository).error();
+  if (client.error().code() == ErrorCode::kNotPermitted) {
+    return std::move(repository).error().with_more(". " + client.error().message());
+  }
   return std::move(client).error();
 }
 

@@ -60,7 +60,7 @@ class RepositoryControl {
   [[nodiscard]] virtual Result<void> rename(const RenameRequest& request) = 0;
   /// Stores a directory as a version, in the process that makes the changes; see
   /// varve::store_version(). Seals the version, if the task says so.
-  /// Errors: also kNotPermitted if the storing process sees another directory than the command, or
+  /// Errors: also kLocked if the storing process sees another directory than the command, or
   /// may read less than the command; kInterrupted after a stop.
   [[nodiscard]] virtual Result<StoreTaskReply> store(
       const StoreTask& task, const StopRequest& stop,

@@ -357,6 +357,7 @@ Reply Server::hello() const {
   identity.process = ::getpid();
   identity.device = listener_.repository().status.st_dev;
   identity.inode = listener_.repository().status.st_ino;
+  identity.mount_namespace = own_mount_namespace();
   if (handlers_.identify) handlers_.identify(identity);
   return reply;
 }

@@ -107,7 +107,10 @@ Result<Connected> connect_at(const Address& address, std::chrono::milliseconds p
     if (error == EAGAIN) {
       return Error(ErrorCode::kBusy, "the daemon accepts no connection; it may be stopped");
     }
-    if (error == EACCES || error == EPERM) return base::io_error("control socket", error);
+    if (error == EACCES || error == EPERM) {
+      return Error(ErrorCode::kNotPermitted,
+                   "control socket: permission denied, because the daemon runs as another user");
+    }
     return Error(ErrorCode::kNotFound, "nothing listens");
   }
   ucred peer{};

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/system_error.h"
+#include "control/identity.h"
 #include "control/local_control.h"
 #include "control/named_version.h"
 #include "varve/store.h"
@@ -24,11 +25,6 @@ namespace varve::control {
 namespace {
 
 constexpr std::size_t kProblemBytesMax = 256U << 10;  // A reply has at most 1 MiB.
-
-std::uint64_t mount_namespace() {
-  struct stat status {};
-  return ::stat("/proc/self/ns/mnt", &status) == 0 ? status.st_ino : 0;
-}
 
 /// Truncates a list of messages, and adds a message with the number of dropped messages.
 void shorten(std::vector<std::string>& messages) {
@@ -55,7 +51,7 @@ Result<StoreTask> store_task(const std::string& version, const StoreRequest& req
   task.version = version;
   task.directory = directory.string();
   task.identity = {status.st_dev, status.st_ino};
-  task.mount_namespace = mount_namespace();
+  task.mount_namespace = own_mount_namespace();
   task.user = ::geteuid();
   task.without_entries = request.options.without_entries;
   task.excludes = request.options.excludes;
@@ -70,7 +66,7 @@ Result<StoreTask> store_task(const std::string& version, const StoreRequest& req
 
 Result<void> check_same_view(const StoreTask& task) {
   if (task.user != ::geteuid() && ::geteuid() != 0) {
-    return Error(ErrorCode::kNotPermitted,
+    return Error(ErrorCode::kLocked,
                  fmt::format("the daemon runs as user {} and could not read all files of {}; copy "
                              "them into the mount instead",
                              ::geteuid(), task.directory));
@@ -78,10 +74,10 @@ Result<void> check_same_view(const StoreTask& task) {
   struct stat status {};
   const bool is_same = ::stat(task.directory.c_str(), &status) == 0 &&
                        DirectoryIdentity{status.st_dev, status.st_ino} == task.identity &&
-                       mount_namespace() == task.mount_namespace;
+                       own_mount_namespace() == task.mount_namespace;
   if (is_same) return {};
   return Error(
-      ErrorCode::kNotPermitted,
+      ErrorCode::kLocked,
       "the daemon sees other files at " + task.directory +
           ", because it runs in another mount namespace; copy them into the mount instead");
 }

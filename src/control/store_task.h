@@ -16,7 +16,7 @@ namespace varve::control {
 
 /// Checks that the calling process sees the same directory as the command, and may read all files
 /// readable by the command.
-/// Errors: kNotPermitted.
+/// Errors: kLocked, because the command has to wait for the end of the process.
 [[nodiscard]] Result<void> check_same_view(const StoreTask& task);
 
 /// Checks that only the stream's writer can delay a read of the stream.

@@ -182,10 +182,10 @@ TEST_P(StoreControlContract, StopEndsTheStoreAndTheNextContinues) {
 TEST_P(StoreControlContract, AnotherViewOfTheFilesIsRefused) {
   StoreTask what = task("s/v");
   ++what.identity.inode;
-  EXPECT_EQ(code_of(store(what)), ErrorCode::kNotPermitted);
+  EXPECT_EQ(code_of(store(what)), ErrorCode::kLocked);
   what = task("s/v");
   ++what.mount_namespace;
-  EXPECT_EQ(code_of(store(what)), ErrorCode::kNotPermitted);
+  EXPECT_EQ(code_of(store(what)), ErrorCode::kLocked);
   EXPECT_TRUE(must(repository_->series()).empty());
 }
 

@@ -83,7 +83,7 @@ expect_status 0 "$VARVE" store "$repo" t/bound "$work"
 umount "$work/bound"
 ok "the repository and its mount are left out"
 if unshare -m true 2>/dev/null; then
-  expect_status 1 unshare -m "$VARVE" store --lock-wait 0 "$repo" t/other "$src"
+  expect_status 11 unshare -m "$VARVE" store --lock-wait 0 "$repo" t/other "$src"
   message_says 'another mount namespace'
   ok "another view of the files is refused"
 else

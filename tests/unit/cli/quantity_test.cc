@@ -30,6 +30,19 @@ TEST(Duration, AnythingElseIsInvalid) {
   }
 }
 
+TEST(LockWaitTime, IsZeroOrASumOfUnits) {
+  EXPECT_EQ(parse_wait("0").value().count(), 0);
+  EXPECT_EQ(parse_wait("90s").value().count(), 90);
+  EXPECT_EQ(parse_wait("10min").value().count(), 600);
+  EXPECT_EQ(parse_wait("1h30min").value().count(), 5400);
+  EXPECT_EQ(parse_wait("1d").value().count(), 86400);
+  for (const char* text : {"", "10", "10m", "-1s", "s", "1.5h", "99999d", "1 h", "00", "1w"}) {
+    const auto wait = parse_wait(text);
+    ASSERT_FALSE(wait) << text;
+    EXPECT_EQ(wait.error().code(), ErrorCode::kUsage) << text;
+  }
+}
+
 /// Local times are those of a zone with summer time.
 class PointInTime : public testing::Test {
  protected:

@@ -14,7 +14,6 @@
 
 #include "base/unique_fd.h"
 #include "control/lock_holder.h"
-#include "support/environment_variable.h"
 #include "support/temp_repository.h"
 
 namespace varve::control {
@@ -155,24 +154,13 @@ TEST(LockWaiting, FactsAreReadAgainBeforeEachAttempt) {
   EXPECT_EQ(*opened, 3);
 }
 
-TEST(LockWaitTime, IsZeroOrHasAUnit) {
-  EXPECT_EQ(*parse_lock_wait("0"), seconds(0));
-  EXPECT_EQ(*parse_lock_wait("90s"), seconds(90));
-  EXPECT_EQ(*parse_lock_wait("10min"), seconds(600));
-  EXPECT_EQ(*parse_lock_wait("2h"), seconds(7200));
-  EXPECT_EQ(*parse_lock_wait("1d"), seconds(86400));
-  for (const char* text : {"", "10", "10m", "1h30min", "-1s", "s", "1.5h", "99999d", "1 h"}) {
-    const auto wait = parse_lock_wait(text);
-    ASSERT_FALSE(wait) << text;
-    EXPECT_EQ(wait.error().code(), ErrorCode::kInvalid) << text;
-  }
-}
-
-TEST(LockWaitTime, OfTheEnvironment) {
-  const test::EnvironmentVariable wait(kLockWaitVariable, "2h");
-  EXPECT_EQ(lock_wait_of_environment(), seconds(7200));
-  const test::EnvironmentVariable wrong(kLockWaitVariable, "soon");
-  EXPECT_EQ(lock_wait_of_environment(), std::nullopt);
+TEST(LockWaiting, FactsThatCannotBeReadAreTheError) {
+  const test::TempDirectory folder;
+  LockWait wait{.most = seconds(0)};
+  wait.prepare = []() -> Result<void> { return Error(ErrorCode::kLocked, "facts"); };
+  const auto opened = open_when_unlocked(folder.path(), wait, []() -> Result<int> { return 1; });
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().message(), "facts");
 }
 
 TEST(ListedLocks, HasOnlyHoldersOfExclusiveLocksOfFlock) {
