@@ -11,7 +11,7 @@ namespace varve {
 /// Why a store was refused.
 enum class RefusalReason : std::uint8_t {
   kEmpty = 1,   ///< The source had no names, or a stream no bytes.
-  kShrunk = 2,  ///< The source had less than half of the newest version's names and bytes.
+  kShrunk = 2,  ///< The source had lost most of the newest version's content.
 };
 
 /// The last refused store into a series. A seal of a newer version of the series ends the concern.

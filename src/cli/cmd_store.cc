@@ -371,8 +371,8 @@ void add_store_command(CommandLine& line, const Context& context) {
                                   "Store nothing; print the changes of the directory");
   auto allow_shrunk =
       command.add_flag("--allow-shrunk", options->allow_shrunk,
-                       "Store the directory even if it is empty, or has lost more than half of its "
-                       "names and bytes since the newest version");
+                       "Store the directory even if it is empty, or has lost most of its names or "
+                       "content since the newest version");
   add_stream_options(command, options->stream, {dry_run, allow_shrunk});
   command
       .add_option("--time", options->time,

@@ -59,7 +59,7 @@ void add_refusal_concern(const SeriesStatus& series, std::vector<Concern>& conce
                    printable(series.name), time_text(series.refused->at),
                    series.refused->reason == RefusalReason::kEmpty
                        ? "was empty"
-                       : "had lost more than half of its names and bytes")});
+                       : "had lost most of its content")});
 }
 
 void add_debt_concern(const SeriesStatus& series, std::vector<Concern>& concerns) {

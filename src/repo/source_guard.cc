@@ -2,19 +2,26 @@
 #include "repo/source_guard.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "io/file_system.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
 #include "transfer/source_filter.h"
+#include "varve/browse.h"
 #include "varve/upkeep.h"
 
 namespace varve::repo {
 namespace {
+
+/// With fewer files, a rotated log or an emptied spool would be most of the source.
+constexpr std::uint64_t kFilledFilesMin = 10;
 
 constexpr const char* kAdvice =
     "nothing was stored. Check that the directory is mounted and complete; --allow-shrunk stores "
@@ -30,6 +37,40 @@ std::uint64_t lost_percent(std::uint64_t before, std::uint64_t now) {
 
 bool lost_more_than_half(std::uint64_t before, std::uint64_t now) {
   return now < before - before / 2;
+}
+
+bool lost_nine_tenths(std::uint64_t before, std::uint64_t now) {
+  return before > 0 && now <= before / 10;
+}
+
+bool is_filled(const Attributes& attributes) {
+  return S_ISREG(attributes.mode) && attributes.data_bytes > 0;
+}
+
+/// Returns the number of names of files with data. Skips unreadable entries, because damage of the
+/// newest version is no reason against another version.
+std::uint64_t filled_files(VersionReader& version) {
+  std::uint64_t count = 0;
+  for (Rank rank = 1; rank <= version.info().entries; ++rank) {
+    const auto entry = version.get(rank);
+    if (entry && is_filled(entry->attributes)) ++count;
+  }
+  return count;
+}
+
+Result<std::uint64_t> filled_files(VersionWriter& version) {
+  std::uint64_t count = 0;
+  std::vector<Ino> folders{kRootIno};
+  while (!folders.empty()) {
+    const Ino folder = folders.back();
+    folders.pop_back();
+    VARVE_TRY(version.list(folder, "", [&](std::string_view, const OpenEntry& entry) {
+      if (S_ISDIR(entry.attributes.mode)) folders.push_back(entry.ino);
+      if (is_filled(entry.attributes)) ++count;
+      return true;
+    }));
+  }
+  return count;
 }
 
 /// Returns a sentence about the unreadable entries; "" if the store read all entries.
@@ -81,7 +122,7 @@ Result<void> SourceGuard::check_before_opening() {
 }
 
 // The walk has counted names and bytes anyway, so the comparison reads nothing.
-Result<void> SourceGuard::check_stored(const TransferReport& report) {
+Result<void> SourceGuard::check_stored(VersionWriter& version, const TransferReport& report) {
   if (!is_on_) return {};
   const std::uint64_t names = report.entries;
   if (names == 0) {
@@ -93,13 +134,30 @@ Result<void> SourceGuard::check_stored(const TransferReport& report) {
   const std::uint64_t bytes = report.bytes + report.unchanged_bytes;
   const bool lost_bytes =
       newest->logical_bytes == 0 || lost_more_than_half(newest->logical_bytes, bytes);
-  if (!lost_bytes || !lost_more_than_half(newest->entries, names)) return {};
+  if (!lost_bytes || !lost_more_than_half(newest->entries, names)) {
+    return lost_nine_tenths(newest->logical_bytes, bytes) ? check_filled(version, *newest, bytes)
+                                                          : Result<void>();
+  }
   return Error(ErrorCode::kRefused,
                fmt::format("{} has lost {} % of the names and {} % of the bytes of {}/{}; {}",
                            request_.directory, lost_percent(newest->entries, names),
                            lost_percent(newest->logical_bytes, bytes), request_.series,
                            newest->name, kAdvice))
       .with_more(problems_text(report));
+}
+
+// Only a source that lost nearly all bytes pays for the walks through both versions.
+Result<void> SourceGuard::check_filled(VersionWriter& version, const VersionInfo& newest,
+                                       std::uint64_t bytes) {
+  VARVE_TRY_ASSIGN(const auto reader, repository_.reader(newest.series, newest.number));
+  const std::uint64_t before = filled_files(*reader);
+  VARVE_TRY_ASSIGN(const std::uint64_t now, filled_files(version));
+  if (before < kFilledFilesMin || !lost_more_than_half(before, now)) return {};
+  return Error(ErrorCode::kRefused,
+               fmt::format("{} has {} files with content, and {}/{} has {}; {} % of the bytes are "
+                           "lost; {}",
+                           request_.directory, now, request_.series, newest.name, before,
+                           lost_percent(newest.logical_bytes, bytes), kAdvice));
 }
 
 void note_refused(Repository& repository, const std::string& series, RefusalReason reason) {

@@ -4,6 +4,7 @@
 // retention rules would delete sound versions instead.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -28,15 +29,19 @@ class SourceGuard {
   /// refused store.
   /// Errors: kRefused; as for transfer::is_empty_source().
   [[nodiscard]] Result<void> check_before_opening();
-  /// Compares the outcome of the walk through the directory with the newest version.
-  /// Errors: kRefused.
-  [[nodiscard]] Result<void> check_stored(const TransferReport& report);
+  /// Compares the outcome of the walk through the directory with the newest version. `version` has
+  /// the stored directory.
+  /// Errors: kRefused; the errors of reading `version`.
+  [[nodiscard]] Result<void> check_stored(VersionWriter& version, const TransferReport& report);
 
  private:
   SourceGuard(Repository& repository, const StoreRequest& request, bool is_on)
       : repository_(repository), request_(request), is_on_(is_on) {}
   /// Returns the series' newest sealed version, ignoring incomplete copies.
   [[nodiscard]] Result<std::optional<VersionInfo>> newest_whole();
+  /// Checks that a source with nearly no bytes left still has half of the files with content.
+  [[nodiscard]] Result<void> check_filled(VersionWriter& version, const VersionInfo& newest,
+                                          std::uint64_t bytes);
   /// Returns the error for a source without entries.
   [[nodiscard]] Result<void> refuse_empty();
 

@@ -127,7 +127,8 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
     VARVE_TRY_ASSIGN(auto report, transfer::import_tree(*writer, request.directory, progress,
                                                         options, memory.tracking()));
     // The version of another command may have more than the source.
-    if (memory.tracking() != nullptr || !had_version) VARVE_TRY(guard.check_stored(report));
+    if (memory.tracking() != nullptr || !had_version)
+      VARVE_TRY(guard.check_stored(*writer, report));
     VARVE_TRY(repo::mark_problems(*writer, report.problems.size()));
     VARVE_TRY(writer->sync());
     return report;

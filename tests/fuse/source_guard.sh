@@ -55,6 +55,16 @@ expect_status 0 "$VARVE" status "$repo"
 expect_status 0 "$VARVE" store "$repo" home/7 "$src"
 ok "a source that lost more than half is refused, unless the user allows it"
 
+mkdir "$work/cut"
+for i in $(seq 12); do head -c 1000 /dev/urandom >"$work/cut/$i"; done
+"$VARVE" -q store "$repo" cut/1 "$work/cut"
+truncate -s 0 "$work"/cut/*
+expect_status 13 "$VARVE" store "$repo" cut/2 "$work/cut"
+message_says 'has 0 files with content, and cut/1 has 12; 100 % of the bytes are lost; nothing was stored.*--allow-shrunk'
+expect_status 0 "$VARVE" store --allow-shrunk "$repo" cut/2 "$work/cut"
+"$VARVE" -q rm "$repo" cut/1 cut/2 >/dev/null
+ok "files that are all empty now are refused, too"
+
 expect_status 2 "$VARVE" config "$repo" guard=maybe
 expect_status 0 "$VARVE" config "$repo" guard=off
 mkdir "$work/nothing"

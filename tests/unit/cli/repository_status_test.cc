@@ -63,7 +63,7 @@ TEST(RepositoryStatus, ARefusedStoreIsCritical) {
   EXPECT_EQ(only_concern(status, {}, "into home was refused"), Health::kCritical);
   EXPECT_EQ(only_concern(status, {}, "was empty"), Health::kCritical);
   status.series[0].refused->reason = RefusalReason::kShrunk;
-  EXPECT_EQ(only_concern(status, strict(), "lost more than half"), Health::kCritical);
+  EXPECT_EQ(only_concern(status, strict(), "lost most"), Health::kCritical);
 }
 
 TEST(RepositoryStatus, AVersionThatStaysOpenIsAWarning) {

@@ -152,6 +152,52 @@ TEST_F(SourceGuardTest, LostNamesOrLostBytesAloneAreNoReason) {
   expect_refused("4", "3", RefusalReason::kShrunk);  // A version without bytes cannot lose any.
 }
 
+TEST_F(SourceGuardTest, FilesCutToNothingAreALoss) {
+  store("1");
+  for (int i = 0; i < 10; ++i) write("folder/f" + std::to_string(i), "");
+  expect_refused("2", "1", RefusalReason::kShrunk);
+  for (int i = 0; i < 4; ++i) write("folder/f" + std::to_string(i), "left");
+  expect_refused("3", "1", RefusalReason::kShrunk);  // 4 of 10 files, 16 of 10,000 bytes.
+  write("folder/f4", "left");
+  store("4");  // Half of the files.
+}
+
+TEST_F(SourceGuardTest, FilesThatBecameFoldersAreALoss) {
+  store("1");
+  keep_files(0);
+  for (int i = 0; i < 10; ++i) fs::create_directory(source_ + "/folder/f" + std::to_string(i));
+  expect_refused("2", "1", RefusalReason::kShrunk);
+}
+
+TEST_F(SourceGuardTest, ALargeFileOrARotatedLogIsNoLoss) {
+  write("image", std::string(1'000'000, 'y'));
+  store("1");
+  fs::remove(source_ + "/image");
+  store("2");  // 1 % of the bytes.
+  write("folder/log", std::string(1'000'000, 'z'));
+  store("3");
+  write("folder/log", "");
+  write("folder/log.1.gz", std::string(1000, 'z'));
+  store("4");
+}
+
+TEST_F(SourceGuardTest, AFewEmptiedFilesAreNoLoss) {
+  keep_files(9);
+  store("1");
+  for (int i = 0; i < 9; ++i) write("folder/f" + std::to_string(i), "");
+  store("2");
+}
+
+TEST_F(SourceGuardTest, SecondNamesOfFilesCount) {
+  keep_files(1);
+  for (int i = 0; i < 9; ++i) {
+    fs::create_hard_link(source_ + "/folder/f0", source_ + "/folder/g" + std::to_string(i));
+  }
+  store("1");
+  write("folder/f0", "");
+  expect_refused("2", "1", RefusalReason::kShrunk);
+}
+
 TEST_F(SourceGuardTest, AnotherDirectoryWithTheSameContentIsNoReason) {
   store("1");
   StoreRequest snapshot = request("2");
