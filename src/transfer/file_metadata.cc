@@ -88,6 +88,11 @@ Result<std::string> fill_buffer(const Fill& fill) {
   }
 }
 
+/// Returns whether only root may set the attribute.
+bool needs_root(const std::string& name) {
+  return name.starts_with("trusted.") || name.starts_with("security.");
+}
+
 /// Sets owner and group. Returns whether the file has both.
 bool set_owner(const FileRef& file, const Attributes& wanted, const std::string& path,
                ProblemList& problems) {
@@ -120,8 +125,13 @@ void apply_metadata(const FileRef& file, const Attributes& attributes, const Xat
   }
   // After chown, because chown removes security.capability; before chmod, because setting an ACL
   // may clear the setgid bit.
+  bool lacks_root = false;
   for (const Xattr& xattr : xattrs) {
     if (set_xattr(file, xattr) == 0) continue;
+    if (errno == EPERM && needs_root(xattr.name) && ::geteuid() != 0) {
+      lacks_root = true;
+      continue;
+    }
     const bool is_foreign =
         base::classify_attribute(xattr.name) == base::AttributeName::kUnsupported;
     if (is_foreign && errno == EOPNOTSUPP) {
@@ -130,6 +140,10 @@ void apply_metadata(const FileRef& file, const Attributes& attributes, const Xat
     } else {
       problems.add_shared("attribute " + xattr.name + " not set: " + errno_text(errno), path);
     }
+  }
+  if (lacks_root) {
+    problems.note_shared(
+        "attributes trusted.* and security.* are not restored: only root may set them", path);
   }
   // Linux cannot change a symlink's mode.
   if (!S_ISLNK(attributes.mode) && change_mode(file, mode) != 0) {

@@ -30,8 +30,9 @@ inline constexpr std::uint32_t kNoOwner = 0xFFFFFFFF;
 
 /// Sets the owner, extended attributes, mode and mtime of a new file, in an order in which no step
 /// undoes another. Adds steps refused by the system to `problems`, under `path`; a refusal to give
-/// files away is only noted. Leaves out the setuid and setgid bits of a file whose owner or group
-/// was not set; a directory keeps its own setgid bit then.
+/// files away, or to set attributes reserved for root, is only noted unless the user is root.
+/// Leaves out the setuid and setgid bits of a file whose owner or group was not set; a directory
+/// keeps its own setgid bit then.
 void apply_metadata(const FileRef& file, const Attributes& attributes, const Xattrs& xattrs,
                     const std::string& path, ProblemList& problems);
 

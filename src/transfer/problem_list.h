@@ -28,7 +28,11 @@ class ProblemList {
   /// each text once.
   void note(const std::string& what);
 
-  /// Returns all messages, the shared messages last.
+  /// As note(), for a fact shared by many files. take() logs the fact with the first file's name
+  /// and the number of files.
+  void note_shared(const std::string& what, const std::string& path);
+
+  /// Returns all messages, the shared messages last. Logs the shared notes.
   [[nodiscard]] std::vector<std::string> take();
 
  private:
@@ -36,10 +40,14 @@ class ProblemList {
     std::string first_path;
     std::uint64_t files = 0;
   };
+  /// Returns the message for all files.
+  [[nodiscard]] static std::string text_of(const std::string& what, const Shared& shared);
+
   std::mutex mutex_;  // Guards the members below. Innermost.
   std::vector<std::string> messages_;
   std::uint64_t dropped_ = 0;
   std::map<std::string, Shared> shared_;
+  std::map<std::string, Shared> shared_notes_;
   std::set<std::string> notes_;
 };
 

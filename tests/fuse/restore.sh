@@ -248,6 +248,23 @@ expect_status 0 as_user "$VARVE" restore "$work/user/repo" s/v1 "$work/user/out"
 message_says 'owners are not restored'
 [ "$(grep -c 'owners are not restored' "$work/stderr")" -eq 1 ]
 [ "$(stat -c '%U %a' "$work/user/out/root")" = "$(stat -c %U "$work/user") 755" ]
+# Nor may such a user set attributes of root.
+mkdir "$work/rooted"
+for i in 1 2 3; do
+  echo $i >"$work/rooted/$i"
+  setfattr -n user.mine -v $i "$work/rooted/$i"
+  setfattr -n trusted.other -v $i "$work/rooted/$i"
+done
+setcap cap_net_raw+ep "$work/rooted/3"
+"$VARVE" -q store "$repo" rooted/1 "$work/rooted"
+cp -a "$repo" "$work/user/rooted"
+chown -R $user:$user "$work/user/rooted" "$work/rooted"
+expect_status 0 as_user "$VARVE" restore "$work/user/rooted" rooted/1 "$work/user/unrooted"
+message_says 'trusted.* and security.* are not restored: only root may set them \(3 files, the first is'
+[ "$(getfattr --absolute-names --only-values -n user.mine "$work/user/unrooted/2")" = 2 ]
+# Root without the right fails: the restore of root should be complete.
+expect_status 3 setpriv --bounding-set=-sys_admin "$VARVE" restore "$repo" rooted/1 "$work/less-root"
+message_says 'trusted.other not set'
 expect_status 0 as_user "$VARVE" -q restore --no-owner "$work/user/repo" s/v1 "$work/user/plain"
 [ ! -s "$work/stderr" ] || fail "$message"
 [ "$(stat -c '%u %a' "$work/user/plain/user")" = "$user 755" ]
