@@ -117,6 +117,7 @@ struct ConnectedTarget {
 /// The rights of the source served by serve_copy().
 struct SourceRights {
   static constexpr std::uint64_t kLockSecondsDefault = std::uint64_t{5} * 366 * 86400;
+  static constexpr std::uint64_t kSeriesDefault = 10'000;
 
   /// Repository::id() of the source. Empty: the target takes copies from one repository only, the
   /// source of the first copy.
@@ -124,6 +125,9 @@ struct SourceRights {
   bool may_prune = false;  ///< The source may delete its unlocked copies.
   /// Longest lock that the source may set, from the present time. A longer lock is shortened.
   std::uint64_t lock_seconds_max = kLockSecondsDefault;
+  /// Maximum number of series that are the source's or have no versions. The source creates no
+  /// series beyond the limit.
+  std::uint64_t series_max = kSeriesDefault;
 };
 
 /// Opens the target of serve_copy(). Returns null in a dry run without a repository.

@@ -107,6 +107,12 @@ void add_serve_copy_command(CommandLine& line, const Context& context) {
                   "Longest lock that the source may set, from now: 30d, 1y; 0d for none")
       .type_name("DURATION")
       .show_default();
+  command
+      .add_option("--series-max", options->rights.series_max,
+                  "Largest number of series of the source and of series without versions; the "
+                  "source creates no more")
+      .type_name("N")
+      .show_default();
   add_no_arrange_flag(command, options->no_arrange);
   command.run([options, &context] { return run_serve(*options, context); });
 }

@@ -67,6 +67,14 @@ Result<std::vector<TargetVersion>> ConfinedTarget::versions(SeriesId series) {
 Result<SeriesId> ConfinedTarget::create_series(const std::string& name,
                                                const SeriesSettings& settings) {
   if (const auto empty = copies_.take_empty(name)) return *empty;
+  if (copies_.possible_series() >= rights_.series_max) {
+    return Error(ErrorCode::kNotPermitted,
+                 fmt::format("the target has {} series that are copies of this source or have no "
+                             "versions, as many as the source may create. Remove empty series "
+                             "there with rmdir in a mount, or permit more: `varve serve-copy "
+                             "--series-max`",
+                             copies_.possible_series()));
+  }
   auto made = target_->create_series(name, settings);
   if (!made && made.error().code() == ErrorCode::kExists) {
     return Error(ErrorCode::kExists,

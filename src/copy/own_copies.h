@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,6 +42,9 @@ class OwnCopies {
   [[nodiscard]] bool has_others() const { return has_others_; }
 
   [[nodiscard]] std::vector<TargetSeries> series() const;
+  /// Returns the number of series of the source and of series without versions, which the source
+  /// may have made, too.
+  [[nodiscard]] std::size_t possible_series() const { return own_.size() + empty_.size(); }
   /// Returns a series with copies of the source, or null.
   [[nodiscard]] OwnSeries* find(SeriesId series);
   /// Adds a new series, made by the source.

@@ -102,6 +102,14 @@ expect_status 0 "$VARVE" copy "$repo" ssh:host:ignored
 grep -q 'no damage' "$work/checked"
 ok "the files of programs follow, without a link that replaces the target's own"
 
+serve_with --origin="$(id_of "$repo")" --series-max=2
+for name in more most; do "$VARVE" -q store "$repo" $name/v1 "$work/data"; done
+expect_status 3 "$VARVE" copy "$repo" ssh:host:ignored
+message_says 'most: .*2 series .*as many as the source may create.*--series-max'
+[ "$(listed more)" = "more/v1 " ] || fail "$(listed)"
+expect_status 1 "$VARVE" ls "$far" most
+ok "a source creates as many series as the target permits"
+
 # Without a fixed command, the source has a shell there, and asks for what its user wants.
 cat >"$work/ssh" <<'END'
 #!/bin/bash

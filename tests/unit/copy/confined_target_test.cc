@@ -274,6 +274,19 @@ TEST_F(ConfinedSource, SeriesWithoutVersionsIsTakenButKeepsItsFilesAndName) {
   EXPECT_EQ(source->refusal(begin_in(empty, kSource, 1)), std::nullopt);
 }
 
+TEST_F(ConfinedSource, SeriesAreLimitedAcrossConnections) {
+  store_copies("foreign", kOther);
+  const SourceRights rights{.origin = kSource, .series_max = 3};
+  EXPECT_EQ(refusal(CreateSeriesRequest{"one", {}}, rights), std::nullopt);
+  const auto source = connect(rights);
+  const auto two = source->expect<NumberAnswer>(CreateSeriesRequest{"two", {}}).number;
+  EXPECT_EQ(source->refusal(CreateSeriesRequest{"three", {}}), ErrorCode::kNotPermitted);
+  EXPECT_EQ(source->refusal(CreateSeriesRequest{"one", {}}), std::nullopt);
+  EXPECT_EQ(source->refusal(begin_in(static_cast<SeriesId>(two), kSource, 1)), std::nullopt);
+  EXPECT_EQ(refusal(CreateSeriesRequest{"three", {}}, rights), ErrorCode::kNotPermitted);
+  EXPECT_EQ(must(repository_->series()).size(), 4U);
+}
+
 TEST_F(ConfinedSource, SeriesWithAVersionFromElsewhereIsNotOwn) {
   const auto info = must(repository_->open_version(own_, "mine", test::folder()));
   EXPECT_EQ(refusal(VersionsRequest{own_}), std::nullopt);
