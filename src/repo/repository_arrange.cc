@@ -41,13 +41,13 @@ void lower_priority() {
 }  // namespace
 
 Result<ArrangeSettings> RepositoryImpl::arrange_settings() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   return catalog::find_arrange_settings(txn);
 }
 
 Result<void> RepositoryImpl::set_arrange_settings(const ArrangeSettings& settings) {
-  if (options_.read_only) return series::opened_read_only();
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(folder_.check_writable());
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
   VARVE_TRY(catalog::put_arrange_settings(txn, settings));
   VARVE_TRY(txn.commit());
   {
@@ -55,14 +55,14 @@ Result<void> RepositoryImpl::set_arrange_settings(const ArrangeSettings& setting
     any_unarranged_ = true;  // New settings may mean new work.
   }
   write_all_labels();
-  replicate_soon();
+  folder_.replicate_soon();
   return {};
 }
 
 Result<ArrangeReport> RepositoryImpl::arrange(SeriesId id, const ArrangeOptions& options) {
-  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(folder_.check_writable());
   VARVE_TRY_ASSIGN(auto* const series, find(id));
-  VARVE_TRY(series::VersionRecords(catalog_, id).owner());
+  VARVE_TRY(series::VersionRecords(folder_.catalog, id).owner());
   {
     // arrange() takes over the next work of the background thread. The thread continues with the
     // remaining series.
@@ -88,12 +88,12 @@ Result<ArrangeReport> RepositoryImpl::arrange(SeriesId id, const ArrangeOptions&
 }
 
 void RepositoryImpl::arrange_soon(SeriesId series) {
-  if (options_.read_only) return;
-  replicate_soon();  // A version was sealed or deleted.
+  if (folder_.options.read_only) return;
+  folder_.replicate_soon();  // A version was sealed or deleted.
   const std::lock_guard lock(arrange_mutex_);
   unarranged_.insert(series);
   ++backlogs_[series].requests;
-  if (!options_.arrange) return;
+  if (!folder_.options.arrange) return;
   to_arrange_.insert(series);
   if (arranger_.joinable()) {
     arrange_wake_.notify_all();
@@ -115,7 +115,7 @@ void RepositoryImpl::arrange_soon(SeriesId series) {
 }
 
 void RepositoryImpl::arrange_what_is_owed() {
-  if (!options_.arrange || options_.read_only) return;
+  if (!folder_.options.arrange || folder_.options.read_only) return;
   std::set<SeriesId> owing;
   {
     const std::lock_guard lock(arrange_mutex_);
@@ -173,12 +173,12 @@ Result<bool> RepositoryImpl::arrange_next(SeriesId id, const ArrangeOptions& opt
     const std::lock_guard lock(arrange_mutex_);
     if (kept && *kept && !leaves && !to_arrange_.contains(id)) unarranged_.erase(id);
   }
-  replicate_soon();
+  folder_.replicate_soon();
   return finished;
 }
 
 std::uint64_t RepositoryImpl::background_rate() {
-  if (options_.arrange_bytes_per_second) return *options_.arrange_bytes_per_second;
+  if (folder_.options.arrange_bytes_per_second) return *folder_.options.arrange_bytes_per_second;
   const auto settings = upkeep_settings();
   const auto stored = settings ? settings->arrange_bytes_per_second : std::nullopt;
   return stored.value_or(kBackgroundBytesPerSecond);

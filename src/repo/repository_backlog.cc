@@ -65,8 +65,8 @@ bool RepositoryImpl::is_far_behind(SeriesId id) {
 // Waits only if the arranging after an earlier seal is not finished yet, and once for each earlier
 // seal. If arranging fails, for example on a full disk or on damage, the seal goes on.
 void RepositoryImpl::wait_before_seal(SeriesId series) {
-  if (bucket_ && bucket_->bound() != nullptr) bucket_->bound()->before_seal();
-  if (!options_.arrange || options_.read_only) return;
+  if (folder_.bucket && folder_.bucket->bound() != nullptr) folder_.bucket->bound()->before_seal();
+  if (!folder_.options.arrange || folder_.options.read_only) return;
   std::uint64_t wanted = 0;
   {
     const std::lock_guard lock(arrange_mutex_);

@@ -10,11 +10,12 @@ Result<std::shared_ptr<BesideFiles>> RepositoryImpl::beside(SeriesId series) {
   const std::lock_guard lock(mutex_);
   auto& table = beside_[series];
   if (table == nullptr) {
-    table = std::make_shared<BesideTable>(BesideTable::Place{.files = *files_,
-                                                             .clock = clock_,
-                                                             .series = series,
-                                                             .directory = paths_.series(series),
-                                                             .read_only = options_.read_only});
+    table =
+        std::make_shared<BesideTable>(BesideTable::Place{.files = *folder_.files,
+                                                         .clock = folder_.clock,
+                                                         .series = series,
+                                                         .directory = folder_.paths.series(series),
+                                                         .read_only = folder_.options.read_only});
   }
   return std::shared_ptr<BesideFiles>(table);
 }

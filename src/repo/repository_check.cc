@@ -12,11 +12,11 @@ namespace varve::repo {
 maintain::CheckHelpers RepositoryImpl::check_helpers() {
   maintain::CheckHelpers helpers;
   // Only a writer has the index and open versions.
-  const bool has_index = !is_attached();
+  const bool has_index = !folder_.is_attached();
   helpers.has_open_versions = has_index;
-  helpers.is_distant = is_attached();
-  if (bucket_) helpers.drop_cached = [this] { bucket_->drop_cached(); };
-  if (options_.read_only) {
+  helpers.is_distant = folder_.is_attached();
+  if (folder_.bucket) helpers.drop_cached = [this] { folder_.bucket->drop_cached(); };
+  if (folder_.options.read_only) {
     helpers.labels_are_complete = [this] { return has_settled_note(); };
   }
   helpers.verify_index = [this, has_index](SeriesId id, VersionNumber newest) -> Result<void> {
@@ -26,11 +26,12 @@ maintain::CheckHelpers RepositoryImpl::check_helpers() {
   };
   if (has_index) {
     helpers.derived_faults = [this] {
-      return find_derived_faults(*files_, paths_.root(), maintain::DerivedFiles::kBesideIndex);
+      return find_derived_faults(*folder_.files, folder_.paths.root(),
+                                 maintain::DerivedFiles::kBesideIndex);
     };
   }
   // A writing process may have the overlay open, and LMDB's locks belong to the process.
-  if (!options_.read_only) return helpers;
+  if (!folder_.options.read_only) return helpers;
   helpers.read_staged = [this](SeriesId id, VersionNumber number) -> Result<maintain::StagedFacts> {
     VARVE_TRY_ASSIGN(auto* const one, find(id));
     VARVE_TRY_ASSIGN(auto state, one->read_staged_state(number));

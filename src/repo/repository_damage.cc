@@ -22,7 +22,7 @@ namespace varve::repo {
 // The commit comes first: chunks removed from the record are in quarantine already (O61).
 Result<std::uint64_t> RepositoryImpl::quarantine(const maintain::LostChunks& lost,
                                                  const maintain::LostChunks& sound) {
-  VARVE_TRY_ASSIGN(const auto changed, maintain::change_quarantine(catalog_, lost, sound));
+  VARVE_TRY_ASSIGN(const auto changed, maintain::change_quarantine(folder_.catalog, lost, sound));
   if (changed.empty()) return std::uint64_t{0};
   for (const auto& [store, ids] : changed) {
     if (store == kPoolStore) {
@@ -36,31 +36,33 @@ Result<std::uint64_t> RepositoryImpl::quarantine(const maintain::LostChunks& los
     one->hide(damaged->second);
   }
   write_all_labels();  // The labels of all series have the quarantine of the pool.
-  replicate_soon();
-  VARVE_TRY_ASSIGN(const auto all, maintain::find_quarantined(catalog_));
+  folder_.replicate_soon();
+  VARVE_TRY_ASSIGN(const auto all, maintain::find_quarantined(folder_.catalog));
   base::log(base::LogLevel::kInfo,
             fmt::format("{} damaged chunks are in quarantine", maintain::count_of(all)));
   return maintain::count_of(changed);
 }
 
 Result<std::uint64_t> RepositoryImpl::settle_quarantine() {
-  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(folder_.check_writable());
   const std::lock_guard lock(damage_mutex_);
-  const auto named = maintain::read_lost_chunks(*files_, paths_.root());
-  VARVE_TRY_ASSIGN(const auto known, maintain::find_quarantined(catalog_));
+  const auto named = maintain::read_lost_chunks(*folder_.files, folder_.paths.root());
+  VARVE_TRY_ASSIGN(const auto known, maintain::find_quarantined(folder_.catalog));
   auto suspects = known;
   for (const auto& [store, ids] : named) suspects[store] = suspects[store].unite(ids);
   if (suspects.empty()) return std::uint64_t{0};
-  VARVE_TRY_ASSIGN(const auto second, maintain::confirm_lost_chunks(codecs_, catalog_, *files_,
-                                                                    paths_.root(), suspects));
+  VARVE_TRY_ASSIGN(const auto second,
+                   maintain::confirm_lost_chunks(folder_.codecs, folder_.catalog, *folder_.files,
+                                                 folder_.paths.root(), suspects));
   VARVE_TRY_ASSIGN(const auto chunks, quarantine(second.lost, second.sound));
-  maintain::forget_lost_chunks(*files_, paths_.root(), maintain::without(named, second.undecided));
+  maintain::forget_lost_chunks(*folder_.files, folder_.paths.root(),
+                               maintain::without(named, second.undecided));
   return chunks;
 }
 
 // If a check cannot quarantine, the next writer does.
 void RepositoryImpl::settle_quarantine_at_opening() {
-  if (maintain::read_lost_chunks(*files_, paths_.root()).empty()) return;
+  if (maintain::read_lost_chunks(*folder_.files, folder_.paths.root()).empty()) return;
   const auto done = settle_quarantine();
   if (done) return;
   base::log(base::LogLevel::kWarning,
@@ -73,16 +75,16 @@ void RepositoryImpl::keep_damage(const maintain::LostChunks& lost, maintain::Che
   report.lost_chunks = maintain::count_of(lost);
   maintain::LostChunks known;
   maintain::LostChunks sound;  // In quarantine, and found sound.
-  if (auto found = maintain::find_quarantined(catalog_)) known = *std::move(found);
+  if (auto found = maintain::find_quarantined(folder_.catalog)) known = *std::move(found);
   const auto suspects = maintain::without(known, lost);
-  if (end.whole >= CheckDepth::kData && !suspects.empty() && !is_attached()) {
-    auto second =
-        maintain::confirm_lost_chunks(codecs_, catalog_, *files_, paths_.root(), suspects);
+  if (end.whole >= CheckDepth::kData && !suspects.empty() && !folder_.is_attached()) {
+    auto second = maintain::confirm_lost_chunks(folder_.codecs, folder_.catalog, *folder_.files,
+                                                folder_.paths.root(), suspects);
     if (second) sound = std::move(second->sound);
   }
-  if (!is_attached()) end.lost = maintain::without(lost, known);
+  if (!folder_.is_attached()) end.lost = maintain::without(lost, known);
   report.quarantined = maintain::without(lost, known).empty();
-  if (!options_.read_only) {
+  if (!folder_.options.read_only) {
     const auto changed = quarantine(lost, sound);
     if (changed) {
       report.quarantined = true;
@@ -92,18 +94,19 @@ void RepositoryImpl::keep_damage(const maintain::LostChunks& lost, maintain::Che
       base::log(base::LogLevel::kWarning, changed.error().message());
     }
   }
-  const bool recorded = is_recorded && maintain::record_check(*files_, paths_.root(), clock_, end);
+  const bool recorded = is_recorded && maintain::record_check(*folder_.files, folder_.paths.root(),
+                                                              folder_.clock, end);
   report.quarantine_is_due = !sound.empty() || (recorded && !end.lost.empty());
 }
 
 // A reader also knows the chunks recorded by checks for the next writer.
 Result<base::IdRuns> RepositoryImpl::lost_chunks(SeriesId series) {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   const auto store = catalog::store_of(series);
   VARVE_TRY_ASSIGN(auto own, catalog::find_quarantine(txn, store));
   VARVE_TRY_ASSIGN(auto shared, catalog::find_quarantine(txn, kPoolStore));
-  if (options_.read_only && !is_attached()) {
-    auto named = maintain::read_lost_chunks(*files_, paths_.root());
+  if (folder_.options.read_only && !folder_.is_attached()) {
+    auto named = maintain::read_lost_chunks(*folder_.files, folder_.paths.root());
     own = own.unite(named[store]);
     shared = shared.unite(named[kPoolStore]);
   }
@@ -115,7 +118,7 @@ Result<std::vector<VersionNumber>> RepositoryImpl::versions_with_losses(SeriesId
   std::vector<VersionNumber> affected;
   VARVE_TRY_ASSIGN(const auto lost, lost_chunks(series));
   if (lost.size() == 0) return affected;
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
   for (const auto& version : versions) {
     if (version.state != VersionState::kSealed) continue;
@@ -130,7 +133,7 @@ Result<LostFiles> RepositoryImpl::lost_files(SeriesId series, VersionNumber numb
   if (lost.size() == 0) return LostFiles();
   catalog::VersionRecord record;
   {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
     VARVE_TRY_ASSIGN(const auto found, catalog::find_version(txn, series, number));
     if (!found || found->state != VersionState::kSealed) return series::no_version();
     record = *found;
@@ -138,7 +141,7 @@ Result<LostFiles> RepositoryImpl::lost_files(SeriesId series, VersionNumber numb
     if (chunks) lost = lost.intersect(*chunks);
   }
   if (lost.size() == 0) return LostFiles();
-  catalog::ObjectReader objects(catalog_, series, &pages_);
+  catalog::ObjectReader objects(folder_.catalog, series, &pages_);
   return maintain::find_lost_files(objects, record, lost);
 }
 

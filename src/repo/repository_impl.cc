@@ -30,75 +30,51 @@
 
 namespace varve::repo {
 
-namespace {
-OpenOptions without_key(OpenOptions options) {
-  options.key = {};  // Needed once, to derive the keys; need not stay in memory.
-  options.announce = {};
-  return options;
-}
-
-}  // namespace
-
-RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
-                               std::unique_ptr<BucketSide> bucket, format::Superblock superblock,
-                               std::shared_ptr<const crypto::KeyRing> keys,
-                               std::unique_ptr<io::FileSystem> files,
-                               std::unique_ptr<io::FileLock> lock, meta::Env catalog)
-    : paths_(std::move(path)),
-      options_(without_key(options)),
-      bucket_(std::move(bucket)),
-      files_(std::move(files)),
-      superblock_(*files_, paths_.root(), std::move(superblock), keys),
-      codecs_(superblock_.parameters(), std::move(keys)),
-      memory_(options.memory_folder, superblock_.repository_id()),
-      lock_(std::move(lock)),
-      catalog_(std::move(catalog)),
-      space_(*files_, paths_.root()) {
-  catalog_.count_reads(catalog_metrics_.records_read);
-  if (options_.read_only) return;
-  catalog_.before_writes([this]() -> Result<void> {
-    if (catalog_replaced_) return Error(ErrorCode::kReadOnly, "the repository was closed");
-    if (bucket_) bucket_->before_write(catalog_);
-    return settled_.clear();
-  });
+RepositoryImpl::RepositoryImpl(OpenedFolder opened)
+    : folder_(std::move(opened)),
+      memory_(folder_.options.memory_folder, folder_.superblock.repository_id()),
+      space_(*folder_.files, folder_.paths.root()) {
+  folder_.catalog.count_reads(catalog_metrics_.records_read);
   count_changes();
 }
 
 Result<void> RepositoryImpl::start() {
-  const auto& parameters = superblock_.parameters();
+  const auto& parameters = folder_.superblock.parameters();
   VARVE_TRY_ASSIGN(chunker_,
                    ingest::make_chunker(parameters.chunker, ingest::chunk_sizes_of(parameters),
-                                        codecs_.keys().get()));
+                                        folder_.codecs.keys().get()));
   restore::ReadOptions reading;
-  reading.cache_bytes = options_.cache_bytes;
-  reading.engine = options_.engine;
+  reading.cache_bytes = folder_.options.cache_bytes;
+  reading.engine = folder_.options.engine;
   VARVE_TRY_ASSIGN(read_service_, restore::make_read_service(reading, metrics_));
   DiskCosts::Parts costs;
-  costs.series_directory = paths_.all_series();
-  costs.files = bucket_ ? &bucket_->disk() : files_.get();  // Measured without requests.
-  costs.catalog = &catalog_;
-  costs.clock = &clock_;
+  costs.series_directory = folder_.paths.all_series();
+  costs.files =
+      folder_.bucket ? &folder_.bucket->disk() : folder_.files.get();  // Measured without requests.
+  costs.catalog = &folder_.catalog;
+  costs.clock = &folder_.clock;
   costs.service = read_service_.get();
-  costs.read_only = options_.read_only;
+  costs.read_only = folder_.options.read_only;
   disk_costs_ = std::make_unique<DiskCosts>(std::move(costs));
   VARVE_TRY(compare_with_memory());  // Before anything is written.
   VARVE_TRY(check_key_counter());
   // Refuses a series of a newer Varve before anything is written.
   const auto all = series();
   if (!all && all.error().code() == ErrorCode::kUnsupported) return all.error();
-  if (options_.read_only) {
+  if (folder_.options.read_only) {
     warn_of_older_catalog();
     remember_present();
     return {};
   }
-  if (bucket_) bucket_->hold(catalog_);
-  if (bucket_ && !bucket_->reads_only()) {
+  if (folder_.bucket) folder_.bucket->hold(folder_.catalog);
+  if (folder_.bucket && !folder_.bucket->reads_only()) {
     evicted_ = std::make_unique<EvictedArranging>(
-        *bucket_, [this](SeriesId id) { return is_far_behind(id); });
+        *folder_.bucket, [this](SeriesId id) { return is_far_behind(id); });
   }
   if (all) complete_superblock(*all);
   const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
-  const unsigned threads = options_.ingest_threads != 0 ? options_.ingest_threads : cores;
+  const unsigned threads =
+      folder_.options.ingest_threads != 0 ? folder_.options.ingest_threads : cores;
   compressors_ = std::make_unique<base::ThreadPool>(cores, "varve-compress");
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
   checkpoint_tasks_ =
@@ -110,34 +86,35 @@ Result<void> RepositoryImpl::start() {
   // Before anything is removed: an older catalog would mistake new data for leftovers.
   VARVE_TRY(check_catalog_age());
   if (accepted_older_) {
-    const auto left = catalog::leave_random_gap(catalog_);
+    const auto left = catalog::leave_random_gap(folder_.catalog);
     if (!left) base::log(base::LogLevel::kWarning, "numbers: " + left.error().message());
     VARVE_TRY(read_note());
   }
-  VARVE_TRY_ASSIGN(const bool has_pool, series::pool_has_containers(catalog_));
+  VARVE_TRY_ASSIGN(const bool has_pool, series::pool_has_containers(folder_.catalog));
   // Before any version is loaded: the pool then looks at the files of open versions.
   if (has_pool) VARVE_TRY(pool());
   VARVE_TRY(settle_at_opening());
   settle_quarantine_at_opening();
   if (!left_behind_) remember_present();
   space_.keep_reserve();
-  if (!bucket_) return {};
-  if (codecs_.keys()) {
-    bucket_->watch_sequence([this] { return labelled_.load(); },
-                            [this](std::uint64_t sequence) { memory_.remember(sequence); });
+  if (!folder_.bucket) return {};
+  if (folder_.codecs.keys()) {
+    folder_.bucket->watch_sequence([this] { return labelled_.load(); },
+                                   [this](std::uint64_t sequence) { memory_.remember(sequence); });
   }
-  bucket_->watch_disk(space_);
-  VARVE_TRY(bucket_->start(catalog_, superblock_.repository_id(), codecs_.keys()));
-  if (auto* const bound = bucket_->bound()) {
+  folder_.bucket->watch_disk(space_);
+  VARVE_TRY(folder_.bucket->start(folder_.catalog, folder_.superblock.repository_id(),
+                                  folder_.codecs.keys()));
+  if (auto* const bound = folder_.bucket->bound()) {
     space_.ask_before_writes([bound](std::uint64_t bytes) { return bound->before_write(bytes); });
-    space_.make_room_by([this](std::uint64_t bytes) { return bucket_->evict(bytes); });
+    space_.make_room_by([this](std::uint64_t bytes) { return folder_.bucket->evict(bytes); });
   }
   return {};
 }
 
 RepositoryImpl::~RepositoryImpl() {
   stop_arranging();
-  if (bucket_) bucket_->stop();
+  if (folder_.bucket) folder_.bucket->stop();
   disk_costs_.reset();
   for (auto& [id, one] : series_) {
     one->stop();
@@ -172,22 +149,22 @@ Result<void> RepositoryImpl::end_work() {
   if (disk_costs_) disk_costs_->on_close();
   settle_at_close();
   if (synced) return {};
-  return std::move(synced).error().with_context(paths_.root() + ": lost at the end");
+  return std::move(synced).error().with_context(folder_.paths.root() + ": lost at the end");
 }
 
 Result<void> RepositoryImpl::close() {
-  if (catalog_replaced_) return {};
+  if (folder_.catalog_replaced) return {};
   const auto ended = end_work();
   memory_.settle();
   VARVE_TRY(ended);
-  if (options_.read_only) return {};
-  const auto replicated = end_replication();
+  if (folder_.options.read_only) return {};
+  const auto replicated = folder_.end_replication();
   memory_.settle();
   VARVE_TRY(replicated);
-  const auto wasteful = meta::wastes_space(catalog_);
+  const auto wasteful = meta::wastes_space(folder_.catalog);
   if (!wasteful || !*wasteful) return {};
-  catalog_replaced_ = true;
-  const auto compacted = meta::compact(catalog_, *files_, meta::catalog::kTables);
+  folder_.catalog_replaced = true;
+  const auto compacted = meta::compact(folder_.catalog, *folder_.files, meta::catalog::kTables);
   if (!compacted) {
     const bool later = compacted.error().code() == ErrorCode::kBusy;
     base::log(later ? base::LogLevel::kDebug : base::LogLevel::kWarning,
@@ -197,26 +174,21 @@ Result<void> RepositoryImpl::close() {
 }
 
 Result<CatalogCompaction> RepositoryImpl::compact_catalog() {
-  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(folder_.check_writable());
   VARVE_TRY(end_work());
-  VARVE_TRY(end_replication());
-  catalog_replaced_ = true;
-  return meta::compact(catalog_, *files_, meta::catalog::kTables);
-}
-
-Result<bool> RepositoryImpl::has_used_key() {
-  if (options_.read_only || catalog_.texts() == nullptr) return false;
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  return catalog_.texts()->is_half_used(txn);
+  VARVE_TRY(folder_.end_replication());
+  folder_.catalog_replaced = true;
+  return meta::compact(folder_.catalog, *folder_.files, meta::catalog::kTables);
 }
 
 Result<void> RepositoryImpl::renew_key() {
-  base::log(base::LogLevel::kInfo, paths_.catalog() + ": all values are encrypted again");
+  base::log(base::LogLevel::kInfo, folder_.paths.catalog() + ": all values are encrypted again");
   VARVE_TRY(end_work());
-  VARVE_TRY(end_replication());
+  VARVE_TRY(folder_.end_replication());
   const meta::DerivedTable names{meta::catalog::kNames, catalog::rebuild_names};
-  const auto renewed = meta::renew_key(catalog_, *files_, meta::catalog::kTables, names);
-  catalog_replaced_ = true;
+  const auto renewed =
+      meta::renew_key(folder_.catalog, *folder_.files, meta::catalog::kTables, names);
+  folder_.catalog_replaced = true;
   // The old key has room for as many texts again.
   if (!renewed) base::log(base::LogLevel::kWarning, renewed.error().message());
   return {};
@@ -226,19 +198,19 @@ Result<series::Pool*> RepositoryImpl::pool() {
   const std::lock_guard lock(pool_mutex_);
   if (!pool_) {
     series::PoolHost host;
-    host.paths = &paths_;
-    host.files = files_.get();
-    host.catalog = &catalog_;
-    host.codec = &codecs_.frames();
+    host.paths = &folder_.paths;
+    host.files = folder_.files.get();
+    host.catalog = &folder_.catalog;
+    host.codec = &folder_.codecs.frames();
     host.compressors = compressors_.get();
-    host.fingerprinter = &codecs_.fingerprinter();
+    host.fingerprinter = &folder_.codecs.fingerprinter();
     host.open_files = &open_files_;
     host.space = &space_;
     host.metrics = &series_metrics_.layout;
     host.stream_metrics = &series_metrics_.streams;
-    host.read_only = options_.read_only;
+    host.read_only = folder_.options.read_only;
     host.settled = was_settled_;
-    host.segments = [this](const std::string& directory) { return segments(directory); };
+    host.segments = [this](const std::string& directory) { return folder_.segments(directory); };
     VARVE_TRY_ASSIGN(pool_, series::Pool::open(host));
   }
   return pool_.get();
@@ -257,17 +229,17 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.id = id;
   parts.store = catalog::store_of(id);
   {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
     VARVE_TRY_ASSIGN(const auto record, catalog::find_series(txn, id));
     if (!record) return series::no_series();
   }
-  parts.paths = &paths_;
-  parts.options = &options_;
-  parts.superblock = [this] { return superblock_.text(); };
-  parts.codecs = &codecs_;
-  parts.files = files_.get();
-  parts.catalog = &catalog_;
-  parts.clock = &clock_;
+  parts.paths = &folder_.paths;
+  parts.options = &folder_.options;
+  parts.superblock = [this] { return folder_.superblock.text(); };
+  parts.codecs = &folder_.codecs;
+  parts.files = folder_.files.get();
+  parts.catalog = &folder_.catalog;
+  parts.clock = &folder_.clock;
   parts.space = &space_;
   parts.open_files = &open_files_;
   parts.pages = &pages_;
@@ -284,22 +256,22 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.require_aliases = [this] { return require_aliases(); };
   parts.on_reader = [this] { disk_costs_->on_reader(); };
   parts.arrange_soon = [this](SeriesId series) { arrange_soon(series); };
-  parts.replicate_soon = [this] { replicate_soon(); };
+  parts.replicate_soon = [this] { folder_.replicate_soon(); };
   parts.before_seal = [this](SeriesId series) { wait_before_seal(series); };
   parts.arrange_urgency = [this](SeriesId series) { return arrange_urgency(series); };
   parts.eviction = evicted_.get();
-  parts.has_open_versions = !is_attached();
+  parts.has_open_versions = !folder_.is_attached();
   parts.left_behind = [this] { left_behind_ = true; };
-  if (codecs_.keys()) {
+  if (folder_.codecs.keys()) {
     parts.labelled = [this](std::uint64_t sequence) { remember(sequence); };
   }
-  parts.segments = [this](const std::string& directory) { return segments(directory); };
-  if (bucket_) bucket_->add_early_uploads(parts);
+  parts.segments = [this](const std::string& directory) { return folder_.segments(directory); };
+  if (folder_.bucket) folder_.bucket->add_early_uploads(parts);
   return (series_[id] = series::make_series(parts)).get();
 }
 
 Result<std::vector<SeriesInfo>> RepositoryImpl::series() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(const auto records, catalog::list_series(txn));
   std::vector<SeriesInfo> all;
   for (const auto& record : records) all.push_back(catalog::info_of(record));
@@ -307,16 +279,16 @@ Result<std::vector<SeriesInfo>> RepositoryImpl::series() {
 }
 
 Result<SeriesInfo> RepositoryImpl::find_series(std::string_view name) {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(const auto record, catalog::find_series_named(txn, name));
   if (!record) return series::no_series();
   return catalog::info_of(*record);
 }
 
 std::string RepositoryImpl::present_path() {
-  auto now = files_->root_path();
+  auto now = folder_.files->root_path();
   const std::lock_guard lock(mutex_);
-  if (!now) return seen_path_.empty() ? paths_.root() : seen_path_;
+  if (!now) return seen_path_.empty() ? folder_.paths.root() : seen_path_;
   if (!seen_path_.empty() && seen_path_ != *now) {
     base::log(base::LogLevel::kWarning,
               fmt::format("the repository was moved from {} to {}; commands must name the new path",
@@ -330,17 +302,17 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
                                           const CheckObserver& progress) {
   maintain::LostChunks lost;
   const auto run = [&]() -> Result<CheckReport> {
-    maintain::Checker checker(codecs_, catalog_, *files_, paths_.root(), options, progress,
-                              check_helpers());
+    maintain::Checker checker(folder_.codecs, folder_.catalog, *folder_.files, folder_.paths.root(),
+                              options, progress, check_helpers());
     auto checked = checker.run();
     lost = checker.lost_chunks();
     return checked;
   };
   VARVE_TRY_ASSIGN(auto report, run());
-  if (bucket_ && !report.damages.empty()) {
+  if (folder_.bucket && !report.damages.empty()) {
     // The cache may have kept a wrong answer that the store gave only once. A check of a percentage
     // would read different containers the second time.
-    bucket_->drop_cached();
+    folder_.bucket->drop_cached();
     if (report.finished && options.percent == 100) {
       VARVE_TRY_ASSIGN(report, run());
     }
@@ -349,16 +321,17 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
   // first.
   const auto age = refuse_older_catalog();
   if (!age && age.error().code() == ErrorCode::kCorrupt) {
-    report.damages.insert(report.damages.begin(), {paths_.catalog(), age.error().message(), {}});
+    report.damages.insert(report.damages.begin(),
+                          {folder_.paths.catalog(), age.error().message(), {}});
   }
-  if (const auto fault = superblock_.fault_of_copy()) {
-    report.damages.push_back({paths_.keys(), *fault, {}});
+  if (const auto fault = folder_.superblock.fault_of_copy()) {
+    report.damages.push_back({folder_.paths.keys(), *fault, {}});
   }
   VARVE_TRY_ASSIGN(report.sequence, sequence());
   if (options.expected_sequence && *options.expected_sequence > report.sequence.value_or(0)) {
     report.damages.insert(
         report.damages.begin(),
-        {paths_.root(),
+        {folder_.paths.root(),
          fmt::format("its sequence number is {}, and {} was expected: an older state of the "
                      "repository was put back, or its newest changes are lost",
                      report.sequence.value_or(0), *options.expected_sequence),
@@ -378,14 +351,15 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
 }
 
 std::vector<EarlierCheck> RepositoryImpl::earlier_checks() {
-  return maintain::read_earlier_checks(*files_, paths_.root());
+  return maintain::read_earlier_checks(*folder_.files, folder_.paths.root());
 }
 
 Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
                                           const CheckObserver& progress) {
   maintain::LostChunks lost;
-  VARVE_TRY_ASSIGN(auto report, maintain::scrub(codecs_, catalog_, *files_, paths_.root(), options,
-                                                progress, check_helpers(), lost));
+  VARVE_TRY_ASSIGN(auto report,
+                   maintain::scrub(folder_.codecs, folder_.catalog, *folder_.files,
+                                   folder_.paths.root(), options, progress, check_helpers(), lost));
   // A finished pass has compared all data, perhaps in several runs.
   maintain::CheckEnd end{.reached = CheckDepth::kChunks,
                          .damages = report.damages_before + report.check.damages.size()};
@@ -397,32 +371,33 @@ Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
 Result<RepositoryStats> RepositoryImpl::stats() {
   RepositoryStats stats;
   const auto bytes_if_present = [this](const std::string& path) -> Result<std::uint64_t> {
-    VARVE_TRY_ASSIGN(const bool present, files_->exists(path));
-    return present ? files_->tree_bytes(path) : Result<std::uint64_t>(0);
+    VARVE_TRY_ASSIGN(const bool present, folder_.files->exists(path));
+    return present ? folder_.files->tree_bytes(path) : Result<std::uint64_t>(0);
   };
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
   stats.series = all.size();
   for (const auto& record : all) {
     VARVE_TRY_ASSIGN(auto* const one, find(record.id));
     VARVE_TRY(one->add_stats(txn, stats));
     for (const char* name : {maintain::kManifestFolder, maintain::kLabelsName}) {
-      VARVE_TRY_ASSIGN(const auto bytes, bytes_if_present(paths_.series(record.id) + "/" + name));
+      VARVE_TRY_ASSIGN(const auto bytes,
+                       bytes_if_present(folder_.paths.series(record.id) + "/" + name));
       stats.manifest_bytes += bytes;
     }
   }
-  VARVE_TRY(series::add_pool_stats(txn, *files_, paths_.pool(), stats));
-  VARVE_TRY_ASSIGN(const auto pages, meta::page_use(catalog_));
+  VARVE_TRY(series::add_pool_stats(txn, *folder_.files, folder_.paths.pool(), stats));
+  VARVE_TRY_ASSIGN(const auto pages, meta::page_use(folder_.catalog));
   stats.catalog_free_bytes = pages.free;
-  VARVE_TRY_ASSIGN(stats.reserve_bytes, bytes_if_present(paths_.root() + "/reserve"));
-  VARVE_TRY_ASSIGN(stats.repository_bytes, files_->tree_bytes(paths_.root()));
-  VARVE_TRY_ASSIGN(stats.catalog_bytes, files_->tree_bytes(paths_.catalog()));
-  VARVE_TRY_ASSIGN(stats.staging_bytes, bytes_if_present(paths_.all_staging()));
+  VARVE_TRY_ASSIGN(stats.reserve_bytes, bytes_if_present(folder_.paths.root() + "/reserve"));
+  VARVE_TRY_ASSIGN(stats.repository_bytes, folder_.files->tree_bytes(folder_.paths.root()));
+  VARVE_TRY_ASSIGN(stats.catalog_bytes, folder_.files->tree_bytes(folder_.paths.catalog()));
+  VARVE_TRY_ASSIGN(stats.staging_bytes, bytes_if_present(folder_.paths.all_staging()));
   VARVE_TRY_ASSIGN(const auto changes, sequence());
   stats.sequence = changes.value_or(0);
   return stats;
 }
 
-Result<SpaceInfo> RepositoryImpl::space() { return files_->space(paths_.root()); }
+Result<SpaceInfo> RepositoryImpl::space() { return folder_.files->space(folder_.paths.root()); }
 
 }  // namespace varve::repo

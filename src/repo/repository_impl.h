@@ -35,6 +35,7 @@
 #include "repo/client_memory.h"
 #include "repo/evicted_arranging.h"
 #include "repo/key_slots_editor.h"
+#include "repo/repository_folder.h"
 #include "repo/settled_mark.h"
 #include "repo/store_metrics.h"
 #include "repo/superblock_file.h"
@@ -77,13 +78,15 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] Result<void> close() override;
   [[nodiscard]] Result<CatalogCompaction> compact_catalog() override;
   [[nodiscard]] Result<void> sync() override;
-  [[nodiscard]] const std::string& path() const override { return paths_.root(); }
+  [[nodiscard]] const std::string& path() const override { return folder_.paths.root(); }
   [[nodiscard]] std::string present_path() override;
-  [[nodiscard]] bool read_only() const override { return options_.read_only; }
-  [[nodiscard]] std::string id() const override { return superblock_.repository_id(); }
-  [[nodiscard]] Result<std::optional<std::uint64_t>> sequence() override;
+  [[nodiscard]] bool read_only() const override { return folder_.options.read_only; }
+  [[nodiscard]] std::string id() const override { return folder_.superblock.repository_id(); }
+  [[nodiscard]] Result<std::optional<std::uint64_t>> sequence() override {
+    return folder_.sequence();
+  }
   [[nodiscard]] const RepositoryParameters& parameters() const override {
-    return superblock_.parameters();
+    return folder_.superblock.parameters();
   }
   [[nodiscard]] Result<std::vector<SeriesInfo>> series() override;
   [[nodiscard]] Result<SeriesInfo> find_series(std::string_view name) override;
@@ -121,25 +124,25 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<SpaceInfo> space() override;
   [[nodiscard]] base::Metrics& metrics_registry() override;
-  [[nodiscard]] io::FileSystem& file_system() override { return *files_; }
+  [[nodiscard]] io::FileSystem& file_system() override { return *folder_.files; }
   void will_read_once() override {
-    if (bucket_) bucket_->will_read_once();
+    if (folder_.bucket) folder_.bucket->will_read_once();
   }
 
   /// Brings an attached folder to newer heads every `interval`, unless the disk is read-only. Does
   /// nothing for repositories that are not attached.
   [[nodiscard]] Result<void> follow(std::chrono::milliseconds interval);
   /// As varve::is_fenced().
-  [[nodiscard]] bool is_fenced() const { return bucket_ && bucket_->is_fenced(); }
+  [[nodiscard]] bool is_fenced() const { return folder_.bucket && folder_.bucket->is_fenced(); }
   /// As varve::end_store_reads().
   void end_store_reads() {
-    if (bucket_) bucket_->end_reads();
+    if (folder_.bucket) folder_.bucket->end_reads();
   }
   /// Returns the lease last seen by the folder, as varve::store_lease().
   [[nodiscard]] Result<std::optional<StoreLease>> store_lease();
 
   // Key slots of an encrypted repository. repository_keys.cc. For one thread, except adopt_keys().
-  [[nodiscard]] bool is_encrypted() const { return codecs_.keys() != nullptr; }
+  [[nodiscard]] bool is_encrypted() const { return folder_.codecs.keys() != nullptr; }
   [[nodiscard]] EncryptionInfo key_slots() const;
   /// Changes the key slots with `change`, unless it fails.
   [[nodiscard]] Result<void> change_key_slots(const KeyLinesChange& change);
@@ -147,12 +150,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] Result<crypto::KeySlot> seal_key_slot(const NewKey& key, std::uint32_t number);
 
  private:
-  /// Returns whether the folder only reads the repository, and another folder writes.
-  [[nodiscard]] bool is_attached() const { return bucket_ && bucket_->reads_only(); }
-  RepositoryImpl(std::string path, const OpenOptions& options, std::unique_ptr<BucketSide> bucket,
-                 format::Superblock superblock, std::shared_ptr<const crypto::KeyRing> keys,
-                 std::unique_ptr<io::FileSystem> files, std::unique_ptr<io::FileLock> lock,
-                 meta::Env catalog);
+  explicit RepositoryImpl(OpenedFolder opened);
   /// How an opening learns of the newest head of an attached folder.
   struct Looking {
     bool is_wanted = false;  ///< To look while the folder is opened in its present state.
@@ -204,16 +202,10 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   void settle_at_close();
   /// Ends the work of close() before the catalog is compacted.
   [[nodiscard]] Result<void> end_work();
-  /// Returns whether the catalog's key has sealed half of the texts allowed for a key.
-  [[nodiscard]] Result<bool> has_used_key();
   /// Ends the work, and gives the catalog a new key. Logs the reason on failure. The repository
-  /// cannot be used afterwards. Errors: as for end_work() and end_replication().
+  /// cannot be used afterwards. Errors: as for end_work() and
+  /// RepositoryFolder::end_replication().
   [[nodiscard]] Result<void> renew_key();
-  /// Ends the uploads to the object store, and waits for the end if StoreUse::waits.
-  [[nodiscard]] Result<void> end_replication();
-  /// Returns the segment store in a folder of the repository.
-  [[nodiscard]] std::unique_ptr<store::SegmentStore> segments(const std::string& directory);
-
   [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
   /// Returns the pool. The first call opens the pool.
   [[nodiscard]] Result<series::Pool*> pool();
@@ -250,8 +242,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   /// changed.
   void write_labels_after_change(SeriesId id);
   void write_all_labels();
-  /// Requests a replication in the background, after a change other than a seal or a deletion.
-  void replicate_soon();
 
   // Arranging. repository_arrange.cc.
   void arrange_soon(SeriesId series);
@@ -295,20 +285,9 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   const meta::MetaMetrics catalog_metrics_{metrics_};
   const series::SeriesMetrics series_metrics_{metrics_};
   StoreMetrics store_metrics_{metrics_};
-  const store::RepositoryPaths paths_;
-  const OpenOptions options_;
-  const std::unique_ptr<BucketSide> bucket_;  // Null for a local repository.
-  const std::unique_ptr<io::FileSystem> files_;
-  SuperblockFile superblock_;
-  const format::DataCodecs codecs_;
+  RepositoryFolder folder_;
   ClientMemory memory_;
   std::atomic<std::uint64_t> labelled_ = 0;  // The number to remember with the next head.
-  const std::unique_ptr<io::FileLock> lock_;
-  bool may_follow_ = false;  // The folder is attached, with the catalog open for writing.
-  std::atomic<bool> catalog_replaced_ = false;      // The open catalog may have no name any more.
-  SettledMark settled_{*files_, paths_.settled()};  // Outlives the catalog.
-  meta::Env catalog_;
-  base::SystemClock clock_;
   store::SpaceGuard space_;
   // Outlives the series.
   store::OpenFiles open_files_{

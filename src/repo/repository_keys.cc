@@ -22,57 +22,57 @@ namespace varve {
 
 namespace repo {
 
-EncryptionInfo RepositoryImpl::key_slots() const { return info_of(superblock_.key_lines()); }
+EncryptionInfo RepositoryImpl::key_slots() const { return info_of(folder_.superblock.key_lines()); }
 
 Result<void> RepositoryImpl::change_key_slots(const KeyLinesChange& change) {
-  auto lines = superblock_.key_lines();
+  auto lines = folder_.superblock.key_lines();
   VARVE_TRY(change(lines));
   ++lines.key_counter;
-  VARVE_TRY(settled_.clear());
-  VARVE_TRY(superblock_.set_key_lines(std::move(lines)));  // O42
+  VARVE_TRY(folder_.settled.clear());
+  VARVE_TRY(folder_.superblock.set_key_lines(std::move(lines)));  // O42
   VARVE_TRY(note_key_counter());
   write_all_labels();  // The labels have a copy of the counter, for a rebuilt catalog.
-  replicate_soon();
+  folder_.replicate_soon();
   return {};
 }
 
 Result<void> RepositoryImpl::note_key_counter() {
-  const auto counter = superblock_.key_lines().key_counter;
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  const auto counter = folder_.superblock.key_lines().key_counter;
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
   VARVE_TRY(catalog::put_key_counter(txn, counter));
   return txn.commit();
 }
 
 Result<void> RepositoryImpl::check_key_counter() {
-  if (!codecs_.keys()) return {};
+  if (!folder_.codecs.keys()) return {};
   std::uint32_t known = 0;
   {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
     VARVE_TRY_ASSIGN(known, catalog::find_key_counter(txn));
   }
-  if (options_.read_only && known > superblock_.key_lines().key_counter) {
-    VARVE_TRY(superblock_.read_again());  // A writer may have changed the keys since.
+  if (folder_.options.read_only && known > folder_.superblock.key_lines().key_counter) {
+    VARVE_TRY(folder_.superblock.read_again());  // A writer may have changed the keys since.
   }
-  const auto present = superblock_.key_lines().key_counter;
+  const auto present = folder_.superblock.key_lines().key_counter;
   if (known > present) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("{} has the keys of change {}, but the catalog knows change {}: an "
                              "older copy of the file was put back, and removed keys may open the "
                              "repository. Run `varve repair`",
-                             paths_.superblock(), present, known));
+                             folder_.paths.superblock(), present, known));
   }
-  if (options_.read_only) return {};
-  VARVE_TRY(superblock_.complete_copy());
+  if (folder_.options.read_only) return {};
+  VARVE_TRY(folder_.superblock.complete_copy());
   return known < present ? note_key_counter() : Result<void>();
 }
 
 Result<void> RepositoryImpl::adopt_keys(std::string_view superblock) {
-  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(folder_.check_writable());
   if (!is_encrypted()) {
     return Error(ErrorCode::kNotPermitted, path() + " is not encrypted, and has no keys");
   }
   VARVE_TRY_ASSIGN(const auto changed, ingest::read_superblock(superblock));
-  VARVE_TRY(format::authenticate_superblock(superblock, *codecs_.keys()));
+  VARVE_TRY(format::authenticate_superblock(superblock, *folder_.codecs.keys()));
   if (changed.repository_id != id() || !changed.encryption) {
     return Error(ErrorCode::kCorrupt, "these keys are those of another repository");
   }
@@ -114,8 +114,8 @@ class OpenKeySlots final : public KeySlotsEditor {
 }  // namespace
 
 Result<crypto::KeySlot> RepositoryImpl::seal_key_slot(const NewKey& key, std::uint32_t number) {
-  return crypto::seal_slot(key, number, clock_.now().seconds, codecs_.keys()->master(),
-                           superblock_.repository_id());
+  return crypto::seal_slot(key, number, folder_.clock.now().seconds,
+                           folder_.codecs.keys()->master(), folder_.superblock.repository_id());
 }
 
 Result<std::unique_ptr<KeySlots>> open_key_slots(const std::string& path,

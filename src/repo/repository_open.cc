@@ -78,11 +78,17 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std
       may_follow ? std::move(writable) : open_catalog(*files, paths, env, options.probe_catalog);
   if (!catalog) return std::move(catalog).error();
   std::unique_ptr<RepositoryImpl> repository(
-      new RepositoryImpl(path, options, std::move(bucket), std::move(*superblock), *std::move(keys),
-                         std::move(files), std::move(lock), std::move(*catalog)));
-  repository->may_follow_ = may_follow;
+      new RepositoryImpl({.path = path,
+                          .options = options,
+                          .bucket = std::move(bucket),
+                          .superblock = std::move(*superblock),
+                          .keys = *std::move(keys),
+                          .files = std::move(files),
+                          .lock = std::move(lock),
+                          .catalog = *std::move(catalog),
+                          .may_follow = may_follow}));
   // The start may have to complete work interrupted by a crash, even at the limit.
-  auto* const texts = repository->catalog_.texts();
+  auto* const texts = repository->folder_.catalog.texts();
   if (texts != nullptr) texts->permit_spare_texts(true);
   VARVE_TRY(repository->start());
   if (texts != nullptr) texts->permit_spare_texts(false);
@@ -98,7 +104,7 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_with_room(const std
                                                                        Looking& looking) {
   {
     VARVE_TRY_ASSIGN(auto opened, open_folder_at(path, options, hooks, looking));
-    VARVE_TRY_ASSIGN(const bool used, opened->has_used_key());
+    VARVE_TRY_ASSIGN(const bool used, opened->folder_.has_used_key());
     if (!used) return opened;
     VARVE_TRY(opened->renew_key());
   }
@@ -120,9 +126,9 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
       return std::unique_ptr<Repository>(*std::move(opened));
     }
     if (opened) {
-      auto& bucket = *(*opened)->bucket_;
+      auto& bucket = *(*opened)->folder_.bucket;
       options.announce(**opened);
-      auto newer = bucket.end_look((*opened)->codecs_.keys().get());
+      auto newer = bucket.end_look((*opened)->folder_.codecs.keys().get());
       if (newer && !*newer) return std::unique_ptr<Repository>(*std::move(opened));
       bucket.end_requests();  // The destructor waits for reads in flight.
       if (!newer) return std::move(newer).error();

@@ -26,7 +26,7 @@ Result<VersionNumber> newest_sealed(const meta::Txn& txn, SeriesId series) {
 }  // namespace
 
 Result<std::optional<RefusedStore>> RepositoryImpl::refused_store(SeriesId series) {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(const auto record, catalog::find_refused(txn, series));
   if (!record) return std::optional<RefusedStore>();
   VARVE_TRY_ASSIGN(const auto newest, newest_sealed(txn, series));
@@ -34,12 +34,12 @@ Result<std::optional<RefusedStore>> RepositoryImpl::refused_store(SeriesId serie
 }
 
 Result<void> RepositoryImpl::note_refused_store(SeriesId series, RefusalReason reason) {
-  if (options_.read_only) return series::opened_read_only();
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(folder_.check_writable());
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(const auto newest, newest_sealed(txn, series));
-  VARVE_TRY(catalog::put_refused(txn, series, {newest, {reason, clock_.now()}}));
+  VARVE_TRY(catalog::put_refused(txn, series, {newest, {reason, folder_.clock.now()}}));
   VARVE_TRY(txn.commit());
-  replicate_soon();
+  folder_.replicate_soon();
   return {};
 }
 

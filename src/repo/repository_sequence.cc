@@ -11,15 +11,8 @@
 namespace varve::repo {
 
 void RepositoryImpl::count_changes() {
-  if (!codecs_.keys() || options_.read_only) return;
-  catalog_.before_commits(catalog::counts_in_sequence, catalog::advance_sequence);  // O43
-}
-
-Result<std::optional<std::uint64_t>> RepositoryImpl::sequence() {
-  if (!codecs_.keys()) return std::optional<std::uint64_t>();
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto present, catalog::find_sequence(txn));
-  return std::optional(present);
+  if (!folder_.codecs.keys() || folder_.options.read_only) return;
+  folder_.catalog.before_commits(catalog::counts_in_sequence, catalog::advance_sequence);  // O43
 }
 
 // Only encrypted repositories are remembered, and an encrypted repository never becomes plain. A
@@ -27,20 +20,20 @@ Result<std::optional<std::uint64_t>> RepositoryImpl::sequence() {
 // the clear. A plain repository needs the memory for nothing else, so an unreadable memory is no
 // reason to refuse a plain repository.
 Result<void> RepositoryImpl::refuse_plain_instead_of_encrypted() const {
-  if (options_.accept_older) return {};
+  if (folder_.options.accept_older) return {};
   const auto known = memory_.read();
   if (!known && known.error().code() == ErrorCode::kIo) {
     base::log(base::LogLevel::kWarning,
               fmt::format("an encrypted repository that was replaced by the plain {} would not be "
                           "seen: {}",
-                          paths_.root(), known.error().message()));
+                          folder_.paths.root(), known.error().message()));
     return {};
   }
   if (!known) return known.error();
   if (!*known) return {};
   return Error(
       ErrorCode::kWrongKey,
-      paths_.root() +
+      folder_.paths.root() +
           " is plain, but this machine remembers a repository with the same id as "
           "encrypted: it may have been replaced, to get new data in the clear. Do not "
           "trust its storage, and put the right repository back. If you did that yourself, "
@@ -49,13 +42,13 @@ Result<void> RepositoryImpl::refuse_plain_instead_of_encrypted() const {
 }
 
 Result<void> RepositoryImpl::compare_with_memory() {
-  if (!codecs_.keys()) return refuse_plain_instead_of_encrypted();
+  if (!folder_.codecs.keys()) return refuse_plain_instead_of_encrypted();
   const auto number = [this]() -> Result<std::uint64_t> {
     VARVE_TRY_ASSIGN(const auto present, sequence());
     return present.value_or(0);
   };
-  auto compared = refuse_older(memory_, paths_.root(), number);
-  if (compared || !options_.accept_older) return compared;
+  auto compared = refuse_older(memory_, folder_.paths.root(), number);
+  if (compared || !folder_.options.accept_older) return compared;
   accepted_older_ = compared.error().code() == ErrorCode::kCorrupt;
   const auto present = number();
   if (!present) return {};
@@ -70,14 +63,14 @@ Result<void> RepositoryImpl::compare_with_memory() {
 // look older than the machine's memory, so only replicated numbers are remembered
 // (docs/decisions/085).
 void RepositoryImpl::remember(std::uint64_t sequence) {
-  if (!bucket_ || bucket_->reads_only()) return memory_.remember(sequence);
+  if (!folder_.bucket || folder_.bucket->reads_only()) return memory_.remember(sequence);
   auto known = labelled_.load();
   while (known < sequence && !labelled_.compare_exchange_weak(known, sequence)) continue;
 }
 
 // Without series, no labels have the number, so a rebuilt catalog could not restore the number.
 void RepositoryImpl::remember_present() {
-  if (!codecs_.keys()) return;
+  if (!folder_.codecs.keys()) return;
   const auto present = sequence();
   const auto all = series();
   if (present && *present && all && !all->empty()) remember(**present);

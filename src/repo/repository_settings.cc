@@ -57,25 +57,25 @@ Result<void> check_settings(const SeriesSettings& settings) {
 }  // namespace
 
 SeriesSettings RepositoryImpl::initial_series_settings() const {
-  return {superblock_.parameters().placement, Rewrite::kNone};
+  return {folder_.superblock.parameters().placement, Rewrite::kNone};
 }
 
 // An older Varve takes a record with pool settings for damage. So the superblock on disk names the
 // feature before the record is committed. The caller has begun a transaction: the note of a settled
 // repository is void, and an opening after a crash compares all labels with the superblock.
 Result<void> RepositoryImpl::require_feature_for(const SeriesSettings& settings) {
-  if (!catalog::needs_pool_feature(settings) || superblock_.needs_pool()) return {};
+  if (!catalog::needs_pool_feature(settings) || folder_.superblock.needs_pool()) return {};
   labels_lack_feature_ = true;  // Also after a failure, because the file may have changed.
-  return superblock_.require_pool();
+  return folder_.superblock.require_pool();
 }
 
 // As for `pool`, the name of the feature is on disk before any record needs the feature
 // (decisions/057).
 Result<void> RepositoryImpl::require_aliases() {
-  if (superblock_.needs_aliases()) return {};
-  VARVE_TRY(catalog_.prepare_write());
+  if (folder_.superblock.needs_aliases()) return {};
+  VARVE_TRY(folder_.catalog.prepare_write());
   labels_lack_feature_ = true;
-  VARVE_TRY(superblock_.require_aliases());
+  VARVE_TRY(folder_.superblock.require_aliases());
   labels_lack_feature_ = false;
   write_all_labels();
   return {};
@@ -92,24 +92,24 @@ void RepositoryImpl::complete_superblock(const std::vector<SeriesInfo>& all) {
   const auto complete = [&]() -> Result<void> {
     bool has_aliases = false;
     {
-      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
       VARVE_TRY(catalog::for_each_alias(txn, [&](const catalog::AliasRecord&) -> Result<bool> {
         has_aliases = true;
         return false;
       }));
     }
-    const bool lacks_pool = needed && !superblock_.needs_pool();
-    const bool lacks_aliases = has_aliases && !superblock_.needs_aliases();
-    const bool lacks_marks = !superblock_.needs_marks();
+    const bool lacks_pool = needed && !folder_.superblock.needs_pool();
+    const bool lacks_aliases = has_aliases && !folder_.superblock.needs_aliases();
+    const bool lacks_marks = !folder_.superblock.needs_marks();
     if (!lacks_pool && !lacks_aliases && !lacks_marks) return {};
-    VARVE_TRY(settled_.clear());
-    if (lacks_marks) VARVE_TRY(superblock_.require_marks());
-    if (lacks_pool) VARVE_TRY(superblock_.require_pool());
-    return lacks_aliases ? superblock_.require_aliases() : Result<void>();
+    VARVE_TRY(folder_.settled.clear());
+    if (lacks_marks) VARVE_TRY(folder_.superblock.require_marks());
+    if (lacks_pool) VARVE_TRY(folder_.superblock.require_pool());
+    return lacks_aliases ? folder_.superblock.require_aliases() : Result<void>();
   };
   const auto done = complete();
   if (!done)
-    base::log(base::LogLevel::kWarning, paths_.superblock() + ": " + done.error().message());
+    base::log(base::LogLevel::kWarning, folder_.paths.superblock() + ": " + done.error().message());
 }
 
 void RepositoryImpl::write_all_labels() {
@@ -137,9 +137,9 @@ void RepositoryImpl::write_labels_after_change(SeriesId id) {
 
 Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name,
                                                  const SeriesOptions& options) {
-  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(folder_.check_writable());
   VARVE_TRY(check_series_name(name));
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(const auto defaults,
                    catalog::find_new_series_settings(txn, initial_series_settings()));
   const SeriesSettings settings = changed(defaults, options);
@@ -152,12 +152,12 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name,
   {
     const std::lock_guard lock(mutex_);
     id = std::max(id, next_series_);
-    while (is_file_in_place(*files_, paths_.series(static_cast<SeriesId>(id)))) ++id;
+    while (is_file_in_place(*folder_.files, folder_.paths.series(static_cast<SeriesId>(id)))) ++id;
     next_series_ = id + 1;
   }
   record.id = static_cast<SeriesId>(id);
   record.name = name;
-  record.created_at = clock_.now();
+  record.created_at = folder_.clock.now();
   record.placement = settings.placement;
   record.rewrite = settings.rewrite;
   VARVE_TRY(require_feature_for(settings));
@@ -168,8 +168,8 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name,
 }
 
 Result<SeriesSettings> RepositoryImpl::change_series(SeriesId id, const SeriesOptions& changes) {
-  if (options_.read_only) return series::opened_read_only();
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(folder_.check_writable());
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(auto record, catalog::find_series(txn, id));
   if (!record) return series::no_series();
   const SeriesSettings present = catalog::settings_of(*record);
@@ -190,9 +190,9 @@ Result<SeriesSettings> RepositoryImpl::change_series(SeriesId id, const SeriesOp
 }
 
 Result<void> RepositoryImpl::rename_series(SeriesId id, std::string_view new_name) {
-  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(folder_.check_writable());
   VARVE_TRY(check_series_name(new_name));
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(auto record, catalog::find_series(txn, id));
   if (!record) return series::no_series();
   if (record->name == new_name) return {};
@@ -208,13 +208,13 @@ Result<void> RepositoryImpl::rename_series(SeriesId id, std::string_view new_nam
 }
 
 Result<SeriesSettings> RepositoryImpl::series_defaults() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   return catalog::find_new_series_settings(txn, initial_series_settings());
 }
 
 Result<SeriesSettings> RepositoryImpl::change_series_defaults(const SeriesOptions& changes) {
-  if (options_.read_only) return series::opened_read_only();
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(folder_.check_writable());
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
   const SeriesSettings initial = initial_series_settings();
   VARVE_TRY_ASSIGN(const auto present, catalog::find_new_series_settings(txn, initial));
   const SeriesSettings wanted = changed(present, changes);
@@ -225,50 +225,50 @@ Result<SeriesSettings> RepositoryImpl::change_series_defaults(const SeriesOption
   VARVE_TRY(txn.commit());
   labels_lack_feature_ = false;
   write_all_labels();
-  replicate_soon();
+  folder_.replicate_soon();
   return wanted;
 }
 
 Result<PoolIndexChoice> RepositoryImpl::pool_index() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   return catalog::find_pool_index(txn);
 }
 
 // Only the catalog and the labels change: the files of an index are derived data.
 Result<void> RepositoryImpl::set_pool_index(const PoolIndexChoice& choice) {
-  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(folder_.check_writable());
   VARVE_TRY(check_pool_index(choice));
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(const auto present, catalog::find_pool_index(txn));
   if (choice == present) return {};
   VARVE_TRY(catalog::put_pool_index(txn, choice));
   VARVE_TRY(txn.commit());
   write_all_labels();
-  replicate_soon();
+  folder_.replicate_soon();
   return {};
 }
 
 Result<UpkeepSettings> RepositoryImpl::upkeep_settings() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   return catalog::find_upkeep_settings(txn);
 }
 
 Result<void> RepositoryImpl::set_upkeep_settings(const UpkeepSettings& settings) {
-  if (options_.read_only) return series::opened_read_only();
-  VARVE_TRY_ASSIGN(const auto lock, object_lock_of(catalog_));
-  if (settings.object_lock != lock && !bucket_) {
+  VARVE_TRY(folder_.check_writable());
+  VARVE_TRY_ASSIGN(const auto lock, object_lock_of(folder_.catalog));
+  if (settings.object_lock != lock && !folder_.bucket) {
     return Error(ErrorCode::kInvalid, "only a repository in an object store can lock its objects");
   }
   // The store may take long, so the request comes before the transaction.
-  if (settings.object_lock != lock) VARVE_TRY(bucket_->allow_lock(settings.object_lock));
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  if (settings.object_lock != lock) VARVE_TRY(folder_.bucket->allow_lock(settings.object_lock));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(const auto present, catalog::find_upkeep_settings(txn));
   if (settings == present) return {};
   VARVE_TRY(catalog::put_upkeep_settings(txn, settings));
   VARVE_TRY(txn.commit());
-  if (bucket_) bucket_->set_lock(settings.object_lock);
+  if (folder_.bucket) folder_.bucket->set_lock(settings.object_lock);
   write_all_labels();
-  replicate_soon();
+  folder_.replicate_soon();
   return {};
 }
 

@@ -81,11 +81,11 @@ Result<void> remove_leftovers(const meta::Env& catalog, io::FileSystem& files,
 // A note counts only for the catalog's last commit. A note does not rule out an older copy of the
 // catalog, because a note may be restored together with the catalog: the labels rule that out.
 Result<void> RepositoryImpl::read_note() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(const auto known,
                    txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
   if (known) catalog_id_ = *known;
-  const auto note = settled_.read(catalog_id_, txn.id());
+  const auto note = folder_.settled.read(catalog_id_, txn.id());
   any_unarranged_ = !note.unarranged;
   if (note.unarranged) unarranged_ = *note.unarranged;
   was_settled_ = note.settled;
@@ -94,16 +94,16 @@ Result<void> RepositoryImpl::read_note() {
 }
 
 bool RepositoryImpl::has_settled_note() {
-  const auto txn = meta::ReadTxn::begin(catalog_);
+  const auto txn = meta::ReadTxn::begin(folder_.catalog);
   if (!txn) return false;
   const auto id = txn->get(meta::catalog::kSettings, maintain::kCatalogIdSetting);
-  return id && *id && settled_.read(std::string(**id), txn->id()).settled;
+  return id && *id && folder_.settled.read(std::string(**id), txn->id()).settled;
 }
 
 Result<void> RepositoryImpl::settle_at_opening() {
   if (!left_behind_) return {};
   bool complete = complete_names();
-  VARVE_TRY(remove_leftovers(catalog_, *files_, paths_));
+  VARVE_TRY(remove_leftovers(folder_.catalog, *folder_.files, folder_.paths));
   VARVE_TRY_ASSIGN(const auto all, series());
   if (all.empty()) any_unarranged_ = false;  // A new repository has no note yet.
   for (const auto& info : all) {
@@ -125,11 +125,11 @@ Result<void> RepositoryImpl::settle_at_opening() {
 }
 
 void RepositoryImpl::settle_at_close() {
-  if (options_.read_only || left_behind_ || labels_lack_feature_) return;
+  if (folder_.options.read_only || left_behind_ || labels_lack_feature_) return;
   if (auto* const shared = opened_pool(); shared != nullptr && shared->has_left_behind()) return;
   const auto note = [&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    return settled_.write(catalog_id_, txn.id(), unarranged());
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
+    return folder_.settled.write(catalog_id_, txn.id(), unarranged());
   };
   const auto noted = note();
   if (!noted) base::log(base::LogLevel::kDebug, noted.error().message());
@@ -140,11 +140,11 @@ void RepositoryImpl::settle_at_close() {
 bool RepositoryImpl::complete_names() {
   const auto work = [&]() -> Result<void> {
     {
-      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
       VARVE_TRY_ASSIGN(const bool complete, catalog::has_all_names(txn));
       if (complete) return {};
     }
-    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
     VARVE_TRY(catalog::rebuild_names(txn));
     return txn.commit();
   };
@@ -156,15 +156,16 @@ bool RepositoryImpl::complete_names() {
 // Refuses to write with a catalog restored from a copy: Varve would mistake data newer than the
 // catalog for leftovers of a crash, and remove it.
 Result<void> RepositoryImpl::refuse_older_catalog() {
-  if (is_attached()) return {};
-  VARVE_TRY_ASSIGN(const auto age,
-                   maintain::age_of_catalog(*files_, codecs_.frames(), paths_.root(), catalog_));
-  if (age.is_older) return older_catalog(paths_.catalog());
+  if (folder_.is_attached()) return {};
+  VARVE_TRY_ASSIGN(const auto age, maintain::age_of_catalog(*folder_.files, folder_.codecs.frames(),
+                                                            folder_.paths.root(), folder_.catalog));
+  if (age.is_older) return older_catalog(folder_.paths.catalog());
   // The note may have been copied together with the catalog.
   const bool is_settled = options_.read_only ? has_settled_note() : was_settled_;
   if (age.has_labelled_versions && is_settled) return {};
   VARVE_TRY_ASSIGN(const auto undeleted,
-                   maintain::find_undeleted(*files_, codecs_, paths_.root(), catalog_));
+                   maintain::find_undeleted(*folder_.files, folder_.codecs, folder_.paths.root(),
+                                            folder_.catalog));
   return undeleted.empty() ? Result<void>() : Result<void>(other_catalog(undeleted.front()));
 }
 
@@ -190,7 +191,7 @@ Result<void> RepositoryImpl::check_catalog_age() {
   VARVE_TRY(refuse_older_catalog());
   if (!catalog_id_.empty()) return {};
   VARVE_TRY_ASSIGN(const auto random, base::random_bytes<16>());
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
   catalog_id_ = base::as_text(random);
   VARVE_TRY(txn.put(meta::catalog::kSettings, maintain::kCatalogIdSetting, catalog_id_));
   return txn.commit();
