@@ -31,11 +31,8 @@
 namespace varve::repo {
 
 RepositoryImpl::RepositoryImpl(OpenedFolder opened)
-    : folder_(std::move(opened)),
-      memory_(folder_.options.memory_folder, folder_.superblock.repository_id()),
-      space_(*folder_.files, folder_.paths.root()) {
+    : folder_(std::move(opened)), space_(*folder_.files, folder_.paths.root()) {
   folder_.catalog.count_reads(catalog_metrics_.records_read);
-  count_changes();
 }
 
 Result<void> RepositoryImpl::start() {
@@ -56,14 +53,14 @@ Result<void> RepositoryImpl::start() {
   costs.service = read_service_.get();
   costs.read_only = folder_.options.read_only;
   disk_costs_ = std::make_unique<DiskCosts>(std::move(costs));
-  VARVE_TRY(compare_with_memory());  // Before anything is written.
+  VARVE_TRY_ASSIGN(const bool is_older, sequence_memory_.compare());  // Before anything is written.
   VARVE_TRY(check_key_counter());
   // Refuses a series of a newer Varve before anything is written.
   const auto all = series();
   if (!all && all.error().code() == ErrorCode::kUnsupported) return all.error();
   if (folder_.options.read_only) {
     warn_of_older_catalog();
-    remember_present();
+    sequence_memory_.remember_present();
     return {};
   }
   if (folder_.bucket) folder_.bucket->hold(folder_.catalog);
@@ -85,7 +82,7 @@ Result<void> RepositoryImpl::start() {
   VARVE_TRY(read_note());
   // Before anything is removed: an older catalog would mistake new data for leftovers.
   VARVE_TRY(check_catalog_age());
-  if (accepted_older_) {
+  if (is_older) {  // The user accepted the older state.
     const auto left = catalog::leave_random_gap(folder_.catalog);
     if (!left) base::log(base::LogLevel::kWarning, "numbers: " + left.error().message());
     VARVE_TRY(read_note());
@@ -95,13 +92,10 @@ Result<void> RepositoryImpl::start() {
   if (has_pool) VARVE_TRY(pool());
   VARVE_TRY(settle_at_opening());
   settle_quarantine_at_opening();
-  if (!left_behind_) remember_present();
+  if (!left_behind_) sequence_memory_.remember_present();
   space_.keep_reserve();
   if (!folder_.bucket) return {};
-  if (folder_.codecs.keys()) {
-    folder_.bucket->watch_sequence([this] { return labelled_.load(); },
-                                   [this](std::uint64_t sequence) { memory_.remember(sequence); });
-  }
+  sequence_memory_.watch_store(*folder_.bucket);
   folder_.bucket->watch_disk(space_);
   VARVE_TRY(folder_.bucket->start(folder_.catalog, folder_.superblock.repository_id(),
                                   folder_.codecs.keys()));
@@ -155,11 +149,11 @@ Result<void> RepositoryImpl::end_work() {
 Result<void> RepositoryImpl::close() {
   if (folder_.catalog_replaced) return {};
   const auto ended = end_work();
-  memory_.settle();
+  sequence_memory_.settle();
   VARVE_TRY(ended);
   if (folder_.options.read_only) return {};
   const auto replicated = folder_.end_replication();
-  memory_.settle();
+  sequence_memory_.settle();
   VARVE_TRY(replicated);
   const auto wasteful = meta::wastes_space(folder_.catalog);
   if (!wasteful || !*wasteful) return {};
@@ -263,7 +257,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.has_open_versions = !folder_.is_attached();
   parts.left_behind = [this] { left_behind_ = true; };
   if (folder_.codecs.keys()) {
-    parts.labelled = [this](std::uint64_t sequence) { remember(sequence); };
+    parts.labelled = [this](std::uint64_t sequence) { sequence_memory_.remember(sequence); };
   }
   parts.segments = [this](const std::string& directory) { return folder_.segments(directory); };
   if (folder_.bucket) folder_.bucket->add_early_uploads(parts);

@@ -32,10 +32,10 @@
 #include "meta/lmdb.h"
 #include "meta/meta_metrics.h"
 #include "repo/bucket_side.h"
-#include "repo/client_memory.h"
 #include "repo/evicted_arranging.h"
 #include "repo/key_slots_editor.h"
 #include "repo/repository_folder.h"
+#include "repo/sequence_memory.h"
 #include "repo/settled_mark.h"
 #include "repo/store_metrics.h"
 #include "repo/superblock_file.h"
@@ -172,20 +172,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] Result<void> check_key_counter();
   /// Notes the counter of the key slots in the catalog.
   [[nodiscard]] Result<void> note_key_counter();
-  // The sequence number. repository_sequence.cc.
-  /// Increments the sequence number of an encrypted repository in each counting commit.
-  void count_changes();
-  /// Errors: kCorrupt for a repository older than the local machine's memory, unless the options
-  /// accept an older repository; kInvalid if the memory is damaged.
-  [[nodiscard]] Result<void> compare_with_memory();
-  /// Refuses a plain repository remembered as encrypted by the local machine. Errors: kWrongKey.
-  [[nodiscard]] Result<void> refuse_plain_instead_of_encrypted() const;
-  /// Remembers a sequence number of the labels: at once, or, in a replicating folder, once the
-  /// object store has the number.
-  void remember(std::uint64_t sequence);
-  /// Remembers the present sequence number. The labels have the number, or no local writer has the
-  /// repository open.
-  void remember_present();
   /// Refuses a catalog older than the rest of the repository.
   [[nodiscard]] Result<void> check_catalog_age();
   /// Errors: kCorrupt if the catalog is older than the labels.
@@ -286,8 +272,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   const series::SeriesMetrics series_metrics_{metrics_};
   StoreMetrics store_metrics_{metrics_};
   RepositoryFolder folder_;
-  ClientMemory memory_;
-  std::atomic<std::uint64_t> labelled_ = 0;  // The number to remember with the next head.
+  SequenceMemory sequence_memory_{folder_};
   store::SpaceGuard space_;
   // Outlives the series.
   store::OpenFiles open_files_{
@@ -331,7 +316,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   std::map<SeriesId, std::unique_ptr<series::Series>> series_;
   std::map<SeriesId, std::shared_ptr<BesideFiles>> beside_;
   std::string catalog_id_;                         // Set by start().
-  bool accepted_older_ = false;                    // The user accepted the older state.
   bool was_settled_ = false;                       // The last writer left nothing behind.
   std::atomic<bool> left_behind_ = true;           // The next opening has something to complete.
   std::atomic<bool> labels_lack_feature_ = false;  // The labels' superblock is older.

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sequence number of an encrypted repository, and the local machine's memory of the number.
-// docs/decisions/085 gives the order of writes.
+#include "repo/sequence_memory.h"
+
 #include <fmt/core.h>
 
 #include "base/log.h"
 #include "catalog/sequence_record.h"
+#include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
-#include "repo/repository_impl.h"
 
 namespace varve::repo {
 
-void RepositoryImpl::count_changes() {
-  if (!folder_.codecs.keys() || folder_.options.read_only) return;
-  folder_.catalog.before_commits(catalog::counts_in_sequence, catalog::advance_sequence);  // O43
+SequenceMemory::SequenceMemory(RepositoryFolder& folder)
+    : folder_(folder), memory_(folder.options.memory_folder, folder.superblock.repository_id()) {
+  if (!folder.codecs.keys() || folder.options.read_only) return;
+  folder.catalog.before_commits(catalog::counts_in_sequence, catalog::advance_sequence);  // O43
 }
 
 // Only encrypted repositories are remembered, and an encrypted repository never becomes plain. A
 // remembered id of a plain repository thus means a replacement by an attacker, to get new data in
 // the clear. A plain repository needs the memory for nothing else, so an unreadable memory is no
 // reason to refuse a plain repository.
-Result<void> RepositoryImpl::refuse_plain_instead_of_encrypted() const {
+Result<void> SequenceMemory::refuse_plain_instead_of_encrypted() const {
   if (folder_.options.accept_older) return {};
   const auto known = memory_.read();
   if (!known && known.error().code() == ErrorCode::kIo) {
@@ -41,39 +42,51 @@ Result<void> RepositoryImpl::refuse_plain_instead_of_encrypted() const {
           memory_.path());
 }
 
-Result<void> RepositoryImpl::compare_with_memory() {
-  if (!folder_.codecs.keys()) return refuse_plain_instead_of_encrypted();
+Result<bool> SequenceMemory::compare() {
+  if (!folder_.codecs.keys()) {
+    VARVE_TRY(refuse_plain_instead_of_encrypted());
+    return false;
+  }
   const auto number = [this]() -> Result<std::uint64_t> {
-    VARVE_TRY_ASSIGN(const auto present, sequence());
+    VARVE_TRY_ASSIGN(const auto present, folder_.sequence());
     return present.value_or(0);
   };
-  auto compared = refuse_older(memory_, folder_.paths.root(), number);
-  if (compared || !folder_.options.accept_older) return compared;
-  accepted_older_ = compared.error().code() == ErrorCode::kCorrupt;
+  const auto compared = refuse_older(memory_, folder_.paths.root(), number);
+  if (compared) return false;
+  if (!folder_.options.accept_older) return compared.error();
+  const bool is_older = compared.error().code() == ErrorCode::kCorrupt;
   const auto present = number();
-  if (!present) return {};
+  if (!present) return is_older;
   const auto accepted = memory_.accept(*present);
-  if (accepted) return {};
+  if (accepted) return is_older;
   base::log(base::LogLevel::kWarning,
             "the older state is not remembered as accepted: " + accepted.error().message());
-  return {};
+  return is_older;
 }
 
 // Another folder may take over without the unreplicated changes. The state in the store must not
 // look older than the machine's memory, so only replicated numbers are remembered
 // (docs/decisions/085).
-void RepositoryImpl::remember(std::uint64_t sequence) {
+void SequenceMemory::remember(std::uint64_t sequence) {
   if (!folder_.bucket || folder_.bucket->reads_only()) return memory_.remember(sequence);
   auto known = labelled_.load();
   while (known < sequence && !labelled_.compare_exchange_weak(known, sequence)) continue;
 }
 
 // Without series, no labels have the number, so a rebuilt catalog could not restore the number.
-void RepositoryImpl::remember_present() {
+void SequenceMemory::remember_present() {
   if (!folder_.codecs.keys()) return;
-  const auto present = sequence();
-  const auto all = series();
-  if (present && *present && all && !all->empty()) remember(**present);
+  const auto txn = meta::ReadTxn::begin(folder_.catalog);
+  if (!txn) return;
+  const auto present = catalog::find_sequence(*txn);
+  const auto all = catalog::list_series(*txn);
+  if (present && all && !all->empty()) remember(*present);
+}
+
+void SequenceMemory::watch_store(BucketSide& bucket) {
+  if (!folder_.codecs.keys()) return;
+  bucket.watch_sequence([this] { return labelled_.load(); },
+                        [this](std::uint64_t sequence) { memory_.remember(sequence); });
 }
 
 }  // namespace varve::repo
