@@ -17,7 +17,7 @@ maintain::CheckHelpers RepositoryImpl::check_helpers() {
   helpers.is_distant = folder_.is_attached();
   if (folder_.bucket) helpers.drop_cached = [this] { folder_.bucket->drop_cached(); };
   if (folder_.options.read_only) {
-    helpers.labels_are_complete = [this] { return has_settled_note(); };
+    helpers.labels_are_complete = [this] { return settled_state_.has_note(); };
   }
   helpers.verify_index = [this, has_index](SeriesId id, VersionNumber newest) -> Result<void> {
     if (!has_index) return {};

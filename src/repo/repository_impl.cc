@@ -59,7 +59,7 @@ Result<void> RepositoryImpl::start() {
   const auto all = series();
   if (!all && all.error().code() == ErrorCode::kUnsupported) return all.error();
   if (folder_.options.read_only) {
-    warn_of_older_catalog();
+    settled_state_.warn_of_older_catalog();
     sequence_memory_.remember_present();
     return {};
   }
@@ -79,20 +79,22 @@ Result<void> RepositoryImpl::start() {
   overlays_ = std::make_shared<meta::EnvCache>(
       base::descriptors_for(kOverlaysShare, kOverlaysMin, kOverlaysMax));
 
-  VARVE_TRY(read_note());
+  VARVE_TRY_ASSIGN(auto note, settled_state_.read_note());
+  note_unarranged(note);
   // Before anything is removed: an older catalog would mistake new data for leftovers.
-  VARVE_TRY(check_catalog_age());
+  VARVE_TRY(settled_state_.check_catalog_age());
   if (is_older) {  // The user accepted the older state.
     const auto left = catalog::leave_random_gap(folder_.catalog);
     if (!left) base::log(base::LogLevel::kWarning, "numbers: " + left.error().message());
-    VARVE_TRY(read_note());
+    VARVE_TRY_ASSIGN(note, settled_state_.read_note());
+    note_unarranged(note);
   }
   VARVE_TRY_ASSIGN(const bool has_pool, series::pool_has_containers(folder_.catalog));
   // Before any version is loaded: the pool then looks at the files of open versions.
   if (has_pool) VARVE_TRY(pool());
   VARVE_TRY(settle_at_opening());
   settle_quarantine_at_opening();
-  if (!left_behind_) sequence_memory_.remember_present();
+  if (!settled_state_.leaves_work()) sequence_memory_.remember_present();
   space_.keep_reserve();
   if (!folder_.bucket) return {};
   sequence_memory_.watch_store(*folder_.bucket);
@@ -104,6 +106,40 @@ Result<void> RepositoryImpl::start() {
     space_.make_room_by([this](std::uint64_t bytes) { return folder_.bucket->evict(bytes); });
   }
   return {};
+}
+
+void RepositoryImpl::note_unarranged(const SettledMark::Note& note) {
+  any_unarranged_ = !note.unarranged;
+  if (note.unarranged) unarranged_ = *note.unarranged;
+}
+
+Result<void> RepositoryImpl::settle_at_opening() {
+  if (!settled_state_.leaves_work()) return {};
+  VARVE_TRY_ASSIGN(bool complete, settled_state_.complete_catalog());
+  VARVE_TRY_ASSIGN(const auto all, series());
+  if (all.empty()) any_unarranged_ = false;  // A new repository has no note yet.
+  for (const auto& info : all) {
+    VARVE_TRY_ASSIGN(auto* const one, find(info.id));
+    // A failure is only logged: the repository works without manifests, and deletions must work on
+    // a full disk.
+    const auto done = one->complete_manifests();
+    complete = complete && done;
+    if (!done) base::log(base::LogLevel::kWarning, "manifests: " + done.error().message());
+  }
+  if (!all.empty()) {
+    // Labels in agreement keep their stamp, and the stamp may be older than the last writer's
+    // removals of files. A new stamp in any label identifies an older catalog (O22).
+    VARVE_TRY_ASSIGN(auto* const first, find(all.front().id));
+    first->write_labels();
+  }
+  settled_state_.set_leaves_work(!complete);
+  return {};
+}
+
+void RepositoryImpl::settle_at_close() {
+  if (labels_lack_feature_) return;
+  if (auto* const shared = opened_pool(); shared != nullptr && shared->has_left_behind()) return;
+  settled_state_.write_note(unarranged());
 }
 
 RepositoryImpl::~RepositoryImpl() {
@@ -203,7 +239,7 @@ Result<series::Pool*> RepositoryImpl::pool() {
     host.metrics = &series_metrics_.layout;
     host.stream_metrics = &series_metrics_.streams;
     host.read_only = folder_.options.read_only;
-    host.settled = was_settled_;
+    host.settled = settled_state_.was_settled();
     host.segments = [this](const std::string& directory) { return folder_.segments(directory); };
     VARVE_TRY_ASSIGN(pool_, series::Pool::open(host));
   }
@@ -255,7 +291,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.arrange_urgency = [this](SeriesId series) { return arrange_urgency(series); };
   parts.eviction = evicted_.get();
   parts.has_open_versions = !folder_.is_attached();
-  parts.left_behind = [this] { left_behind_ = true; };
+  parts.left_behind = [this] { settled_state_.set_leaves_work(true); };
   if (folder_.codecs.keys()) {
     parts.labelled = [this](std::uint64_t sequence) { sequence_memory_.remember(sequence); };
   }
@@ -313,7 +349,7 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
   }
   // With an older catalog, newer files seem unknown, and removed files seem lost. The reason comes
   // first.
-  const auto age = refuse_older_catalog();
+  const auto age = settled_state_.refuse_older_catalog();
   if (!age && age.error().code() == ErrorCode::kCorrupt) {
     report.damages.insert(report.damages.begin(),
                           {folder_.paths.catalog(), age.error().message(), {}});

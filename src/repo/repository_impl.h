@@ -36,7 +36,7 @@
 #include "repo/key_slots_editor.h"
 #include "repo/repository_folder.h"
 #include "repo/sequence_memory.h"
-#include "repo/settled_mark.h"
+#include "repo/settled_state.h"
 #include "repo/store_metrics.h"
 #include "repo/superblock_file.h"
 #include "restore/read_service.h"
@@ -120,7 +120,9 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] Result<std::uint64_t> settle_quarantine() override;
   [[nodiscard]] Result<LostFiles> lost_files(SeriesId series, VersionNumber number) override;
   [[nodiscard]] Result<std::vector<VersionNumber>> versions_with_losses(SeriesId series) override;
-  [[nodiscard]] Result<bool> has_older_catalog() override;
+  [[nodiscard]] Result<bool> has_older_catalog() override {
+    return settled_state_.has_older_catalog();
+  }
   [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<SpaceInfo> space() override;
   [[nodiscard]] base::Metrics& metrics_registry() override;
@@ -166,24 +168,15 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
       const std::string& path, const OpenOptions& options, const BucketHooks& hooks,
       Looking& looking);
   [[nodiscard]] Result<void> start();
-  /// Reads the note of the last writer (docs/ORDERING.md O37).
-  [[nodiscard]] Result<void> read_note();
   /// Refuses key slots older than the catalog, and completes a change interrupted by a crash.
   [[nodiscard]] Result<void> check_key_counter();
   /// Notes the counter of the key slots in the catalog.
   [[nodiscard]] Result<void> note_key_counter();
-  /// Refuses a catalog older than the rest of the repository.
-  [[nodiscard]] Result<void> check_catalog_age();
-  /// Errors: kCorrupt if the catalog is older than the labels.
-  [[nodiscard]] Result<void> refuse_older_catalog();
-  /// Logs a warning if the catalog is older than the labels.
-  void warn_of_older_catalog();
-  [[nodiscard]] bool complete_names();
+  /// Adds the series of the last writer's note to the series with possible work.
+  void note_unarranged(const SettledMark::Note& note);
   /// Completes the last writer's unfinished files beside the catalog, unless the last writer noted
   /// that no work was left.
   [[nodiscard]] Result<void> settle_at_opening();
-  /// Returns whether the note on disk says that the last writer left no work.
-  [[nodiscard]] bool has_settled_note();
   /// Notes that no work is left, if true. Logs errors.
   void settle_at_close();
   /// Ends the work of close() before the catalog is compacted.
@@ -273,6 +266,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   StoreMetrics store_metrics_{metrics_};
   RepositoryFolder folder_;
   SequenceMemory sequence_memory_{folder_};
+  SettledState settled_state_{folder_};
   store::SpaceGuard space_;
   // Outlives the series.
   store::OpenFiles open_files_{
@@ -315,9 +309,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   std::mutex mutex_;  // Guards the members below.
   std::map<SeriesId, std::unique_ptr<series::Series>> series_;
   std::map<SeriesId, std::shared_ptr<BesideFiles>> beside_;
-  std::string catalog_id_;                         // Set by start().
-  bool was_settled_ = false;                       // The last writer left nothing behind.
-  std::atomic<bool> left_behind_ = true;           // The next opening has something to complete.
   std::atomic<bool> labels_lack_feature_ = false;  // The labels' superblock is older.
   std::string seen_path_;          // The last logged present_path(); empty at first.
   std::uint32_t next_series_ = 1;  // Ids are not reused, because removed series stay in series_.

@@ -115,7 +115,7 @@ void RepositoryImpl::complete_superblock(const std::vector<SeriesInfo>& all) {
 void RepositoryImpl::write_all_labels() {
   const auto all = series();
   if (!all) {
-    left_behind_ = true;
+    settled_state_.set_leaves_work(true);
     return;
   }
   for (const auto& info : *all) {
@@ -123,7 +123,7 @@ void RepositoryImpl::write_all_labels() {
     if (one) {
       (*one)->write_labels();
     } else {
-      left_behind_ = true;
+      settled_state_.set_leaves_work(true);
     }
   }
 }

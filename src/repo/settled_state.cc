@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completes the last writer's unfinished work, and notes when no work is left (docs/ORDERING.md
-// O37).
+#include "repo/settled_state.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,8 +16,6 @@
 #include "maintain/manifest_file.h"
 #include "maintain/undeleted_versions.h"
 #include "meta/schema.h"
-#include "repo/repository_impl.h"
-#include "series/pool.h"
 #include "store/repository_names.h"
 
 namespace varve::repo {
@@ -76,75 +74,16 @@ Result<void> remove_leftovers(const meta::Env& catalog, io::FileSystem& files,
   return {};
 }
 
-}  // namespace
-
-// A note counts only for the catalog's last commit. A note does not rule out an older copy of the
-// catalog, because a note may be restored together with the catalog: the labels rule that out.
-Result<void> RepositoryImpl::read_note() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
-  VARVE_TRY_ASSIGN(const auto known,
-                   txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
-  if (known) catalog_id_ = *known;
-  const auto note = folder_.settled.read(catalog_id_, txn.id());
-  any_unarranged_ = !note.unarranged;
-  if (note.unarranged) unarranged_ = *note.unarranged;
-  was_settled_ = note.settled;
-  left_behind_ = !note.settled;
-  return {};
-}
-
-bool RepositoryImpl::has_settled_note() {
-  const auto txn = meta::ReadTxn::begin(folder_.catalog);
-  if (!txn) return false;
-  const auto id = txn->get(meta::catalog::kSettings, maintain::kCatalogIdSetting);
-  return id && *id && folder_.settled.read(std::string(**id), txn->id()).settled;
-}
-
-Result<void> RepositoryImpl::settle_at_opening() {
-  if (!left_behind_) return {};
-  bool complete = complete_names();
-  VARVE_TRY(remove_leftovers(folder_.catalog, *folder_.files, folder_.paths));
-  VARVE_TRY_ASSIGN(const auto all, series());
-  if (all.empty()) any_unarranged_ = false;  // A new repository has no note yet.
-  for (const auto& info : all) {
-    VARVE_TRY_ASSIGN(auto* const one, find(info.id));
-    // A failure is only logged: the repository works without manifests, and deletions must work on
-    // a full disk.
-    const auto done = one->complete_manifests();
-    complete = complete && done;
-    if (!done) base::log(base::LogLevel::kWarning, "manifests: " + done.error().message());
-  }
-  if (!all.empty()) {
-    // Labels in agreement keep their stamp, and the stamp may be older than the last writer's
-    // removals of files. A new stamp in any label identifies an older catalog (O22).
-    VARVE_TRY_ASSIGN(auto* const first, find(all.front().id));
-    first->write_labels();
-  }
-  left_behind_ = !complete;
-  return {};
-}
-
-void RepositoryImpl::settle_at_close() {
-  if (folder_.options.read_only || left_behind_ || labels_lack_feature_) return;
-  if (auto* const shared = opened_pool(); shared != nullptr && shared->has_left_behind()) return;
-  const auto note = [&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
-    return folder_.settled.write(catalog_id_, txn.id(), unarranged());
-  };
-  const auto noted = note();
-  if (!noted) base::log(base::LogLevel::kDebug, noted.error().message());
-}
-
 // Makes the table of names in a catalog of an earlier release. Without the table, a lookup reads
 // all records.
-bool RepositoryImpl::complete_names() {
+bool complete_names(const meta::Env& catalog) {
   const auto work = [&]() -> Result<void> {
     {
-      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
       VARVE_TRY_ASSIGN(const bool complete, catalog::has_all_names(txn));
       if (complete) return {};
     }
-    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog));
     VARVE_TRY(catalog::rebuild_names(txn));
     return txn.commit();
   };
@@ -153,15 +92,53 @@ bool RepositoryImpl::complete_names() {
   return done.has_value();
 }
 
+}  // namespace
+
+// A note counts only for the catalog's last commit. A note does not rule out an older copy of the
+// catalog, because a note may be restored together with the catalog: the labels rule that out.
+Result<SettledMark::Note> SettledState::read_note() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
+  VARVE_TRY_ASSIGN(const auto known,
+                   txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
+  if (known) catalog_id_ = *known;
+  auto note = folder_.settled.read(catalog_id_, txn.id());
+  was_settled_ = note.settled;
+  leaves_work_ = !note.settled;
+  return note;
+}
+
+bool SettledState::has_note() const {
+  const auto txn = meta::ReadTxn::begin(folder_.catalog);
+  if (!txn) return false;
+  const auto id = txn->get(meta::catalog::kSettings, maintain::kCatalogIdSetting);
+  return id && *id && folder_.settled.read(std::string(**id), txn->id()).settled;
+}
+
+void SettledState::write_note(const std::optional<std::set<SeriesId>>& unarranged) {
+  if (folder_.options.read_only || leaves_work_) return;
+  const auto note = [&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
+    return folder_.settled.write(catalog_id_, txn.id(), unarranged);
+  };
+  const auto noted = note();
+  if (!noted) base::log(base::LogLevel::kDebug, noted.error().message());
+}
+
+Result<bool> SettledState::complete_catalog() {
+  const bool complete = complete_names(folder_.catalog);
+  VARVE_TRY(remove_leftovers(folder_.catalog, *folder_.files, folder_.paths));
+  return complete;
+}
+
 // Refuses to write with a catalog restored from a copy: Varve would mistake data newer than the
 // catalog for leftovers of a crash, and remove it.
-Result<void> RepositoryImpl::refuse_older_catalog() {
+Result<void> SettledState::refuse_older_catalog() const {
   if (folder_.is_attached()) return {};
   VARVE_TRY_ASSIGN(const auto age, maintain::age_of_catalog(*folder_.files, folder_.codecs.frames(),
                                                             folder_.paths.root(), folder_.catalog));
   if (age.is_older) return older_catalog(folder_.paths.catalog());
   // The note may have been copied together with the catalog.
-  const bool is_settled = options_.read_only ? has_settled_note() : was_settled_;
+  const bool is_settled = folder_.options.read_only ? has_note() : was_settled_;
   if (age.has_labelled_versions && is_settled) return {};
   VARVE_TRY_ASSIGN(const auto undeleted,
                    maintain::find_undeleted(*folder_.files, folder_.codecs, folder_.paths.root(),
@@ -170,7 +147,7 @@ Result<void> RepositoryImpl::refuse_older_catalog() {
 }
 
 // An attached folder's catalog fits the labels, because a head names both.
-Result<bool> RepositoryImpl::has_older_catalog() {
+Result<bool> SettledState::has_older_catalog() const {
   const auto fits = refuse_older_catalog();
   if (!fits && fits.error().code() != ErrorCode::kCorrupt) return fits.error();
   return !fits.has_value();
@@ -178,7 +155,7 @@ Result<bool> RepositoryImpl::has_older_catalog() {
 
 // A reader destroys nothing, so it shows the versions of the older catalog: the user may be looking
 // for an older version.
-void RepositoryImpl::warn_of_older_catalog() {
+void SettledState::warn_of_older_catalog() const {
   const auto fault = refuse_older_catalog();
   if (fault) return;
   base::log(base::LogLevel::kWarning,
@@ -187,7 +164,7 @@ void RepositoryImpl::warn_of_older_catalog() {
                 : fault.error().message());
 }
 
-Result<void> RepositoryImpl::check_catalog_age() {
+Result<void> SettledState::check_catalog_age() {
   VARVE_TRY(refuse_older_catalog());
   if (!catalog_id_.empty()) return {};
   VARVE_TRY_ASSIGN(const auto random, base::random_bytes<16>());
