@@ -64,7 +64,7 @@ bool RepositoryImpl::is_far_behind(SeriesId id) {
 
 // Waits only if the arranging after an earlier seal is not finished yet, and once for each earlier
 // seal. If arranging fails, for example on a full disk or on damage, the seal goes on.
-void RepositoryImpl::wait_before_seal(SeriesId series) {
+void RepositoryImpl::before_seal(SeriesId series) {
   if (folder_.bucket && folder_.bucket->bound() != nullptr) folder_.bucket->bound()->before_seal();
   if (!folder_.options.arrange || folder_.options.read_only) return;
   std::uint64_t wanted = 0;

@@ -224,6 +224,8 @@ Result<void> RepositoryImpl::renew_key() {
   return {};
 }
 
+void RepositoryImpl::on_reader() { disk_costs_->on_reader(); }
+
 Result<series::Pool*> RepositoryImpl::pool() {
   const std::lock_guard lock(pool_mutex_);
   if (!pool_) {
@@ -265,7 +267,6 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   }
   parts.paths = &folder_.paths;
   parts.options = &folder_.options;
-  parts.superblock = [this] { return folder_.superblock.text(); };
   parts.codecs = &folder_.codecs;
   parts.files = folder_.files.get();
   parts.catalog = &folder_.catalog;
@@ -281,20 +282,8 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.checkpoint_tasks = checkpoint_tasks_.get();
   parts.descriptors = &descriptors_;
   parts.overlays = overlays_;
-  parts.pool = [this] { return pool(); };
-  parts.opened_pool = [this] { return opened_pool(); };
-  parts.require_aliases = [this] { return require_aliases(); };
-  parts.on_reader = [this] { disk_costs_->on_reader(); };
-  parts.arrange_soon = [this](SeriesId series) { arrange_soon(series); };
-  parts.replicate_soon = [this] { folder_.replicate_soon(); };
-  parts.before_seal = [this](SeriesId series) { wait_before_seal(series); };
-  parts.arrange_urgency = [this](SeriesId series) { return arrange_urgency(series); };
-  parts.eviction = evicted_.get();
+  parts.host = this;
   parts.has_open_versions = !folder_.is_attached();
-  parts.left_behind = [this] { settled_state_.set_leaves_work(true); };
-  if (folder_.codecs.keys()) {
-    parts.labelled = [this](std::uint64_t sequence) { sequence_memory_.remember(sequence); };
-  }
   parts.segments = [this](const std::string& directory) { return folder_.segments(directory); };
   if (folder_.bucket) folder_.bucket->add_early_uploads(parts);
   return (series_[id] = series::make_series(parts)).get();

@@ -41,6 +41,7 @@
 #include "repo/superblock_file.h"
 #include "restore/read_service.h"
 #include "series/series.h"
+#include "series/series_host.h"
 #include "series/series_metrics.h"
 #include "series/series_parts.h"
 #include "store/open_files.h"
@@ -68,7 +69,7 @@ class DiskCosts;
 /// Implements Repository: the path, the lock, the catalog, the list of series, and the arranging
 /// thread. Thread-safe. Lock order: arrange_mutex_ and mutex_ are innermost; no series is called
 /// with either mutex held.
-class RepositoryImpl final : public Repository, public ReadsOnce {
+class RepositoryImpl final : public Repository, public ReadsOnce, private series::SeriesHost {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
                                                                 const OpenOptions& options,
@@ -186,10 +187,20 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   /// RepositoryFolder::end_replication().
   [[nodiscard]] Result<void> renew_key();
   [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
-  /// Returns the pool. The first call opens the pool.
-  [[nodiscard]] Result<series::Pool*> pool();
-  /// Returns the pool if open; else null.
-  [[nodiscard]] series::Pool* opened_pool();
+  // The functions for the series.
+  [[nodiscard]] Result<series::Pool*> pool() override;
+  [[nodiscard]] series::Pool* opened_pool() override;
+  [[nodiscard]] std::string superblock() override { return folder_.superblock.text(); }
+  [[nodiscard]] Result<void> require_aliases() override;
+  void on_reader() override;
+  void before_seal(SeriesId series) override;
+  void arrange_soon(SeriesId series) override;
+  [[nodiscard]] series::ArrangeUrgency arrange_urgency(SeriesId series) override;
+  [[nodiscard]] series::EvictionRules* eviction() override { return evicted_.get(); }
+  void replicate_soon() override { folder_.replicate_soon(); }
+  void left_behind() override { settled_state_.set_leaves_work(true); }
+  void labelled(std::uint64_t sequence) override { sequence_memory_.remember(sequence); }
+
   /// Returns the callbacks of a check for indexes, open versions and caches.
   [[nodiscard]] maintain::CheckHelpers check_helpers();
   /// Returns the series used since the opening.
@@ -213,8 +224,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   [[nodiscard]] SeriesSettings initial_series_settings() const;
   /// Adds the feature needed by the settings to the superblock. The caller has begun a transaction.
   [[nodiscard]] Result<void> require_feature_for(const SeriesSettings& settings);
-  /// Adds the feature `pool-aliases` to the superblock and to the copies in the labels.
-  [[nodiscard]] Result<void> require_aliases();
   /// Adds the features needed by the present series to the superblock. Logs errors.
   void complete_superblock(const std::vector<SeriesInfo>& all);
   /// Writes the labels of a series whose record has changed; all labels if the superblock has
@@ -223,7 +232,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   void write_all_labels();
 
   // Arranging. repository_arrange.cc.
-  void arrange_soon(SeriesId series);
   /// Arranges after the opening, because an earlier process may have stopped or skipped the work.
   void arrange_what_is_owed();
   /// Returns the series that may have work left; nullopt if any series may.
@@ -239,8 +247,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce {
   void stop_arranging();
 
   // Seals waiting for arranging. repository_backlog.cc.
-  void wait_before_seal(SeriesId series);
-  [[nodiscard]] series::ArrangeUrgency arrange_urgency(SeriesId series);
   /// Returns whether a series has more work left for arranging than a seal may add to.
   [[nodiscard]] bool is_far_behind(SeriesId series);
   /// Notes that arranging begins. Returns the number of covered requests.

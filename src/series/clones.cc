@@ -178,7 +178,7 @@ Result<VersionInfo> VersionClones::copy(const catalog::VersionRecord& source,
   if (copied) return info;
   const auto dropped = open_.drop_unfinished(record);
   if (!dropped) {
-    if (parts_.left_behind) parts_.left_behind();
+    parts_.host->left_behind();
     base::log(base::LogLevel::kWarning, dropped.error().message());
   }
   return std::move(copied).error();

@@ -94,7 +94,7 @@ Result<void> add_version(const meta::Txn& txn, SeriesId series, VersionNumber nu
 // The commit is already done, so a failure is only logged. The next change or opening tries again.
 // Until then, a rebuilt catalog would lack the change.
 void LabelsWriter::log_failure(const Error& error) const {
-  if (parts_.left_behind) parts_.left_behind();
+  parts_.host->left_behind();
   base::log(base::LogLevel::kWarning,
             fmt::format("the labels of series {} are not up to date: {}",
                         static_cast<std::uint32_t>(parts_.id), error.message()));
@@ -120,10 +120,11 @@ Result<void> LabelsWriter::write_all() {
   known_ = false;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(const auto settings, settings_in(txn));
-  VARVE_TRY_ASSIGN(const auto labels, maintain::encode_labels(txn, parts_.codecs->frames(),
-                                                              parts_.id, parts_.superblock()));
+  VARVE_TRY_ASSIGN(
+      const auto labels,
+      maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id, parts_.host->superblock()));
   // Once the labels have the sequence number, the name of a new folder must be durable too (O43).
-  if (parts_.labelled) VARVE_TRY(parts_.files->make_durable_directory(parts_.directory()));
+  if (parts_.codecs->keys()) VARVE_TRY(parts_.files->make_durable_directory(parts_.directory()));
   VARVE_TRY(maintain::write_labels(*parts_.files, parts_.directory(), labels));
   parts_.metrics->labels.rewrites.add();
   parts_.metrics->labels.written_bytes.add(labels.size());
@@ -135,9 +136,9 @@ Result<void> LabelsWriter::write_all() {
 }
 
 Result<void> LabelsWriter::tell_sequence(const meta::Txn& txn) const {
-  if (!parts_.labelled) return {};
+  if (!parts_.codecs->keys()) return {};
   VARVE_TRY_ASSIGN(const auto sequence, catalog::find_sequence(txn));
-  parts_.labelled(sequence);  // O43
+  parts_.host->labelled(sequence);  // O43
   return {};
 }
 
@@ -151,8 +152,9 @@ Result<bool> LabelsWriter::find_end(const meta::Txn& txn,
   if (!labels || !labels->header.grows || labels->torn || labels->header.stamp > txn.id()) {
     return false;
   }
-  VARVE_TRY_ASSIGN(const bool complete, maintain::labels_agree_but(
-                                            txn, parts_.id, parts_.superblock(), *labels, changed));
+  VARVE_TRY_ASSIGN(
+      const bool complete,
+      maintain::labels_agree_but(txn, parts_.id, parts_.host->superblock(), *labels, changed));
   if (!complete) return false;
   base_bytes_ = labels->base_bytes;
   end_ = labels->end;
@@ -204,7 +206,7 @@ Result<bool> LabelsWriter::append(const std::vector<VersionNumber>& changed) {
 
 Result<bool> LabelsWriter::agree(const meta::Txn& txn, const Labels& labels) const {
   if (!labels.header.grows || labels.torn) return false;
-  return maintain::labels_agree(txn, parts_.id, parts_.superblock(), labels);
+  return maintain::labels_agree(txn, parts_.id, parts_.host->superblock(), labels);
 }
 
 std::uint64_t LabelsWriter::stamp() {

@@ -18,6 +18,7 @@
 #include "layout/arranger.h"
 #include "layout/version_walk.h"
 #include "maintain/parity_upkeep.h"
+#include "series/eviction_rules.h"
 #include "series/pool.h"
 #include "store/segment_files.h"
 
@@ -97,10 +98,10 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
   const bool background = pace == Pace::kBackground;
   const auto stop = [&] {
     return options.stop.stop_requested() || store_.layout->make_way() ||
-           (background && parts_.arrange_urgency(parts_.id).other_series_waits);
+           (background && parts_.host->arrange_urgency(parts_.id).other_series_waits);
   };
   const auto stop_waiting = [&] {
-    return stop() || (background && parts_.arrange_urgency(parts_.id).seal_waits);
+    return stop() || (background && parts_.host->arrange_urgency(parts_.id).seal_waits);
   };
   ArrangeSettings settings;
   std::optional<catalog::VersionRecord> newest;
@@ -120,7 +121,7 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     done.bytes_read += step.bytes_read;
     ++done.steps;
     if (options.progress) options.progress(done);
-    const auto urgency = background ? parts_.arrange_urgency(parts_.id) : ArrangeUrgency{};
+    const auto urgency = background ? parts_.host->arrange_urgency(parts_.id) : ArrangeUrgency{};
     if (urgency.seal_waits) {
       throttle.skip(store_.layout->placed().raw);
       return;
@@ -136,11 +137,12 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     parts.stop = stop;
     parts.before_freeing = before_freeing;
     parts.after_step = after_step;
-    if (parts_.eviction != nullptr) parts.evicted = evicted_sources(options, newest->number);
+    auto* const eviction = parts_.host->eviction();
+    if (eviction != nullptr) parts.evicted = evicted_sources(options, newest->number);
     layout::Arranger arranger(std::move(parts), settings);
     finished = arranger.run();
-    if (finished && *finished && !arranger.waits() && parts_.eviction != nullptr) {
-      parts_.eviction->arranged(parts_.id, newest->number, arranger.active_bytes());
+    if (finished && *finished && !arranger.waits() && eviction != nullptr) {
+      eviction->arranged(parts_.id, newest->number, arranger.active_bytes());
     }
   }
   if (finished && *finished) {
@@ -176,7 +178,7 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
 layout::EvictedSources LineageArranging::evicted_sources(const ArrangeOptions& options,
                                                          VersionNumber newest) const {
   layout::EvictedSources evicted;
-  auto* const rules = parts_.eviction;
+  auto* const rules = parts_.host->eviction();
   evicted.find = [rules, directory = parts_.directory()](
                      const std::set<SegmentNumber>& files) -> Result<std::set<SegmentNumber>> {
     std::set<SegmentNumber> found;
@@ -199,21 +201,21 @@ layout::EvictedSources LineageArranging::evicted_sources(const ArrangeOptions& o
 Result<bool> LineageArranging::merge_pool(layout::PoolMergerParts parts) const {
   VARVE_TRY_ASSIGN(const bool is_due, pool_merging_is_due(*parts_.catalog));
   if (!is_due) return true;
-  VARVE_TRY_ASSIGN(auto* const pool, parts_.pool());
+  VARVE_TRY_ASSIGN(auto* const pool, parts_.host->pool());
   return pool->merge(std::move(parts));
 }
 
 // As merging, the pass is work of the whole pool. A repository without a pool has none.
 Result<bool> LineageArranging::post_pass(layout::PostPassHooks hooks,
                                          const PostPassOptions& options) const {
-  if (parts_.opened_pool() == nullptr) {
+  if (parts_.host->opened_pool() == nullptr) {
     VARVE_TRY_ASSIGN(const bool has_any, pool_has_containers(*parts_.catalog));
     if (!has_any) return true;
   }
-  VARVE_TRY_ASSIGN(auto* const pool, parts_.pool());
+  VARVE_TRY_ASSIGN(auto* const pool, parts_.host->pool());
   VARVE_TRY_ASSIGN(const bool is_due, pool->post_pass_is_due(options));
   if (!is_due) return true;
-  hooks.require_aliases = parts_.require_aliases;
+  hooks.require_aliases = [this] { return parts_.host->require_aliases(); };
   return pool->post_pass(options, hooks);
 }
 
@@ -229,7 +231,7 @@ Result<bool> LineageArranging::protect(const ArrangeOptions& options, ArrangePro
                    maintain::keep_parity(*parts_.catalog, *store_.segments, parts_.id, pass));
   done.bytes_read += kept.bytes_read;
   done.bytes_written += kept.bytes_written;
-  auto* const pool = parts_.opened_pool();
+  auto* const pool = parts_.host->opened_pool();
   if (!kept.finished || pool == nullptr) return kept.finished;
   VARVE_TRY_ASSIGN(const auto shared, pool->keep_parity(pass));
   done.bytes_read += shared.bytes_read;

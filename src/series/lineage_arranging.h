@@ -30,7 +30,8 @@ class LineageArranging {
 
  private:
   [[nodiscard]] Result<bool> merge_pool(layout::PoolMergerParts parts) const;
-  /// Returns how arranging treats evicted files. Only with SeriesParts::eviction.
+  /// Returns how arranging treats evicted files. Only if SeriesHost::eviction() is not
+  /// null.
   [[nodiscard]] layout::EvictedSources evicted_sources(const ArrangeOptions& options,
                                                        VersionNumber newest) const;
   [[nodiscard]] Result<bool> post_pass(layout::PostPassHooks hooks,

@@ -205,7 +205,7 @@ Result<std::shared_ptr<index::FingerprintIndex>> LineageOpen::with_pool(
     dedup_policy_ = std::make_shared<ingest::AlwaysRefer>();
     return std::shared_ptr<index::FingerprintIndex>(std::move(neighbours));
   }
-  VARVE_TRY_ASSIGN(auto* const pool, parts_.pool());
+  VARVE_TRY_ASSIGN(auto* const pool, parts_.host->pool());
   VARVE_TRY_ASSIGN(auto* const index, pool->index());
   session_ =
       std::make_shared<PoolSession>(std::move(neighbours), *pool, *index,
@@ -227,7 +227,7 @@ void LineageOpen::end(const catalog::VersionRecord& record) {
     if (removed) removed = std::move(others);
   }
   if (!removed) {
-    if (parts_.left_behind) parts_.left_behind();
+    parts_.host->left_behind();
     base::log(base::LogLevel::kWarning, removed.error().message());
   }
 }
@@ -325,7 +325,7 @@ Result<OpenChunks> LineageOpen::record_after(const meta::Txn& txn,
 }
 
 void LineageOpen::end_in_pool(VersionNumber number) {
-  auto* const pool = parts_.opened_pool();
+  auto* const pool = parts_.host->opened_pool();
   if (pool == nullptr) return;
   const auto containers = pool->store().unpin({parts_.id, number});
   const auto freed = parts_.with_reserve([&] { return pool->sweep(containers); });

@@ -188,14 +188,14 @@ Result<std::shared_ptr<VersionReader>> LineageSeries::reader(VersionNumber numbe
   if (record.state != VersionState::kSealed) {
     return Error(ErrorCode::kInvalid, record.name + " is not sealed yet");
   }
-  if (parts_.on_reader) parts_.on_reader();
+  parts_.host->on_reader();
   version::SealedVersionParts parts;
   parts.objects = use->store->objects.get();
   parts.source = use->store->all.get();
   parts.read_service = parts_.read_service;
   parts.open_files = readers_.open_files(number);
   parts.on_open = [this](const format::Recipe& recipe) {
-    Pool* const pool = parts_.opened_pool ? parts_.opened_pool() : nullptr;
+    Pool* const pool = parts_.host->opened_pool();
     if (pool != nullptr) pool->note_opened(parts_.id, recipe);
   };
   parts.links = [this, number] { return records_.links(number); };
@@ -235,7 +235,7 @@ Result<SealOutcome> LineageSeries::seal(VersionNumber number, std::string_view n
                                         SealMode mode, SealWriters writers) {
   VARVE_TRY(parts_.check_writable());
   VARVE_TRY_ASSIGN(auto* const use, load());
-  parts_.before_seal(parts_.id);
+  parts_.host->before_seal(parts_.id);
   std::optional<Result<SealResult>> sealed;
   {
     const std::lock_guard lock(mutex_);
@@ -305,7 +305,7 @@ Result<void> LineageSeries::lock_version(VersionNumber number, Timestamp until) 
   VARVE_TRY(txn.commit());
   manifests_.labels().change({number});
   manifests_.rewrite(record);
-  parts_.replicate_soon();
+  parts_.host->replicate_soon();
   return {};
 }
 
@@ -341,7 +341,7 @@ Result<void> LineageSeries::abandon_version(VersionNumber number, bool force) {
   parts_.space->keep_reserve();
   // The version is gone. The next version of the series frees the rest.
   if (!freed) base::log(base::LogLevel::kWarning, "discarding: " + freed.error().message());
-  parts_.replicate_soon();
+  parts_.host->replicate_soon();
   return {};
 }
 

@@ -25,7 +25,7 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   }));
   store->all = std::make_unique<layout::SeriesLayout>(
       *store->layout, [&parts]() -> Result<layout::PoolStore*> {
-        VARVE_TRY_ASSIGN(auto* const pool, parts.pool());
+        VARVE_TRY_ASSIGN(auto* const pool, parts.host->pool());
         return &pool->store();
       });
   store->objects = std::make_unique<catalog::ObjectReader>(*parts.catalog, parts.id, parts.pages);

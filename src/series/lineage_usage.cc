@@ -95,7 +95,7 @@ class UsageMeter {
     if (!pool_) {
       VARVE_TRY_ASSIGN(const auto uses, catalog::find_pool_use(txn_, parts_.id, number));
       if (uses.empty()) return layout::PoolShare{};
-      VARVE_TRY_ASSIGN(auto* const pool, parts_.pool());
+      VARVE_TRY_ASSIGN(auto* const pool, parts_.host->pool());
       pool_.emplace(
           txn_, [pool](ContainerNumber container) { return pool->store().is_pinned(container); });
     }

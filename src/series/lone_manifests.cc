@@ -35,7 +35,7 @@ Result<std::unique_ptr<LoneManifests>> LoneManifests::open(
     opened->labels_size_.add(label.version, label.key_bytes, label.value_bytes);
     return {};
   };
-  VARVE_TRY(maintain::for_each_label(txn, parts.id, parts.superblock(), {}, add));
+  VARVE_TRY(maintain::for_each_label(txn, parts.id, parts.host->superblock(), {}, add));
   const auto path = opened->labels_path();
   VARVE_TRY_ASSIGN(const bool labelled, parts.files->exists(path));
   if (labelled) {

@@ -146,8 +146,9 @@ Result<DeadManifests> Manifests::dead(const std::vector<catalog::VersionRecord>&
     found.numbers.push_back(file.number);
     found.bytes += file.bytes;
   }
-  VARVE_TRY_ASSIGN(const auto after, maintain::encode_labels(txn, parts_.codecs->frames(),
-                                                             parts_.id, parts_.superblock(), view));
+  VARVE_TRY_ASSIGN(const auto after,
+                   maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
+                                           parts_.host->superblock(), view));
   const auto path = directory + "/" + maintain::kLabelsName;
   VARVE_TRY_ASSIGN(const bool labelled, parts_.files->exists(path));
   if (!labelled) return found;
@@ -160,7 +161,7 @@ bool Manifests::drop(const DeadManifests& dead) {
   for (const auto number : dead.numbers) {
     const auto removed = parts_.files->remove(maintain::manifest_path(parts_.directory(), number));
     if (!removed && removed.error().code() != ErrorCode::kNotFound) {
-      if (parts_.left_behind) parts_.left_behind();
+      parts_.host->left_behind();
       base::log(base::LogLevel::kWarning, removed.error().message());
     }
   }

@@ -16,7 +16,7 @@ Result<PoolRemoval> PoolRemoval::begin(const SeriesParts& parts, const meta::Txn
     if (!uses.empty()) removal.gone_.push_back({record.series, record.number});
   }
   if (removal.gone_.empty()) return removal;
-  VARVE_TRY_ASSIGN(removal.pool_, parts.pool());
+  VARVE_TRY_ASSIGN(removal.pool_, parts.host->pool());
   VARVE_TRY(removal.pool_->prepare_forecast());
   removal.exclusive_ = std::make_unique<layout::PoolStore::Exclusive>(removal.pool_->store());
   // A snapshot from before the lock could have other users of the containers.

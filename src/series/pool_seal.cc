@@ -16,7 +16,7 @@ Result<PoolSeal> PoolSeal::begin(const SeriesParts& parts, catalog::VersionRecor
   PoolSeal seal;
   seal.owner_ = {parts.id, record.number};
   if (catalog::pool_part(chunks).size() == 0) return seal;
-  VARVE_TRY_ASSIGN(auto* const pool, parts.pool());
+  VARVE_TRY_ASSIGN(auto* const pool, parts.host->pool());
   seal.store_ = &pool->store();
   seal.exclusive_ = std::make_unique<layout::PoolStore::Exclusive>(pool->store());
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));

@@ -80,7 +80,7 @@ Result<SealResult> VersionSeal::run(catalog::VersionRecord record, const SealReq
   }
   open_.end(record);
   open_.end_in_pool(record.number);
-  if (auto* const shared = parts_.opened_pool()) shared->save_index();
+  if (auto* const shared = parts_.host->opened_pool()) shared->save_index();
   base::return_free_memory();
   if (old) {
     result.replaced = old->number;
@@ -92,7 +92,7 @@ Result<SealResult> VersionSeal::run(catalog::VersionRecord record, const SealReq
     const auto resumed = open_.resume(*next);
     if (!resumed) base::log(base::LogLevel::kWarning, resumed.error().message());
   }
-  parts_.arrange_soon(parts_.id);
+  parts_.host->arrange_soon(parts_.id);
   return result;
 }
 

@@ -18,7 +18,7 @@
 #include "meta/env_cache.h"
 #include "meta/lmdb.h"
 #include "restore/read_service.h"
-#include "series/eviction_rules.h"
+#include "series/series_host.h"
 #include "series/series_metrics.h"
 #include "store/open_files.h"
 #include "store/repository_paths.h"
@@ -30,17 +30,8 @@
 
 namespace varve::series {
 
-class Pool;
-
 /// Returns the error of a change to a repository opened read-only: kReadOnly.
 [[nodiscard]] Error opened_read_only();
-
-/// How urgent the background arranging of a series is.
-struct ArrangeUrgency {
-  std::uint64_t seals_behind = 0;   ///< Seals not yet covered by a finished arranging.
-  bool seal_waits = false;          ///< A seal of the series waits for arranging.
-  bool other_series_waits = false;  ///< No seal of the series waits, but a seal of another series.
-};
 
 /// Returns a special segment store for a folder; null for an ordinary folder.
 using OpenSegments = std::function<std::unique_ptr<store::SegmentStore>(const std::string& folder)>;
@@ -71,30 +62,9 @@ struct SeriesParts {
   base::RecurringTasks* checkpoint_tasks = nullptr;
   base::DescriptorBudget* descriptors = nullptr;
   std::shared_ptr<meta::EnvCache> overlays{};
-  /// Returns the repository's pool. The first call opens it. Thread-safe.
-  std::function<Result<Pool*>()> pool{};
-  /// Returns the pool if pool() has opened the pool; else null.
-  std::function<Pool*()> opened_pool{};
-  /// Makes programs without support for aliases refuse the repository. Call before the first alias.
-  std::function<Result<void>()> require_aliases{};
-  std::function<std::string()> superblock{};     ///< Returns the present text of varve.repo.
-  std::function<void()> on_reader{};             ///< Called before a version is read.
-  std::function<void(SeriesId)> arrange_soon{};  ///< Asks for arranging in the background.
-  /// Asks for a replication in the background, where there is an object store.
-  std::function<void()> replicate_soon{};
-  /// Called before a seal, without a lock. Waits a bounded time if arranging is far behind.
-  std::function<void(SeriesId)> before_seal{};
-  /// Returns how urgent the background arranging of a series is.
-  std::function<ArrangeUrgency(SeriesId)> arrange_urgency{};
+  SeriesHost* host = nullptr;
   /// False in an attached folder: the content of open versions is on the writer's machine.
   bool has_open_versions = true;
-  /// Called after a failure to be repaired by the next opening of the repository.
-  std::function<void()> left_behind{};
-  /// Called with the labels' sequence number after labels were written. Only in an encrypted
-  /// repository. Thread-safe.
-  std::function<void(std::uint64_t sequence)> labelled{};
-  /// Null where all data is on the disk.
-  EvictionRules* eviction = nullptr;
   /// Opens the special segment stores.
   OpenSegments segments{};
   /// As in version::OpenVersionParts.
