@@ -26,7 +26,7 @@ Result<std::uint64_t> RepositoryImpl::quarantine(const maintain::LostChunks& los
   if (changed.empty()) return std::uint64_t{0};
   for (const auto& [store, ids] : changed) {
     if (store == kPoolStore) {
-      if (auto* const shared = opened_pool()) VARVE_TRY(shared->note_quarantine());
+      if (auto* const shared = resources_.opened_pool()) VARVE_TRY(shared->note_quarantine());
       continue;
     }
     // Released chunks stay unknown to an open version; the only cost is space.
@@ -141,7 +141,7 @@ Result<LostFiles> RepositoryImpl::lost_files(SeriesId series, VersionNumber numb
     if (chunks) lost = lost.intersect(*chunks);
   }
   if (lost.size() == 0) return LostFiles();
-  catalog::ObjectReader objects(folder_.catalog, series, &pages_);
+  catalog::ObjectReader objects(folder_.catalog, series, &resources_.pages());
   return maintain::find_lost_files(objects, record, lost);
 }
 

@@ -4,55 +4,29 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "base/log.h"
 #include "catalog/number_gap.h"
 #include "catalog/series_catalog.h"
-#include "ingest/parameters.h"
-#include "io/posix_file_system.h"
 #include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
 #include "meta/compaction.h"
 #include "meta/page_use.h"
 #include "meta/schema.h"
-#include "repo/disk_costs.h"
-#include "repo/open_catalog.h"
 #include "series/pool.h"
 #include "series/series_factory.h"
 #include "series/usage.h"
 #include "series/version_records.h"
-#include "store/repository_names.h"
-#include "store/sealed_places.h"
-#include "varve/version_name.h"
 
 namespace varve::repo {
 
-RepositoryImpl::RepositoryImpl(OpenedFolder opened)
-    : folder_(std::move(opened)), space_(*folder_.files, folder_.paths.root()) {
+RepositoryImpl::RepositoryImpl(OpenedFolder opened) : folder_(std::move(opened)) {
   folder_.catalog.count_reads(catalog_metrics_.records_read);
 }
 
 Result<void> RepositoryImpl::start() {
-  const auto& parameters = folder_.superblock.parameters();
-  VARVE_TRY_ASSIGN(chunker_,
-                   ingest::make_chunker(parameters.chunker, ingest::chunk_sizes_of(parameters),
-                                        folder_.codecs.keys().get()));
-  restore::ReadOptions reading;
-  reading.cache_bytes = folder_.options.cache_bytes;
-  reading.engine = folder_.options.engine;
-  VARVE_TRY_ASSIGN(read_service_, restore::make_read_service(reading, metrics_));
-  DiskCosts::Parts costs;
-  costs.series_directory = folder_.paths.all_series();
-  costs.files =
-      folder_.bucket ? &folder_.bucket->disk() : folder_.files.get();  // Measured without requests.
-  costs.catalog = &folder_.catalog;
-  costs.clock = &folder_.clock;
-  costs.service = read_service_.get();
-  costs.read_only = folder_.options.read_only;
-  disk_costs_ = std::make_unique<DiskCosts>(std::move(costs));
+  VARVE_TRY(resources_.start_reading());
   VARVE_TRY_ASSIGN(const bool is_older, sequence_memory_.compare());  // Before anything is written.
   VARVE_TRY(check_key_counter());
   // Refuses a series of a newer Varve before anything is written.
@@ -69,15 +43,7 @@ Result<void> RepositoryImpl::start() {
         *folder_.bucket, [this](SeriesId id) { return is_far_behind(id); });
   }
   if (all) complete_superblock(*all);
-  const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
-  const unsigned threads =
-      folder_.options.ingest_threads != 0 ? folder_.options.ingest_threads : cores;
-  compressors_ = std::make_unique<base::ThreadPool>(cores, "varve-compress");
-  fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
-  checkpoint_tasks_ =
-      std::make_unique<base::RecurringTasks>(kCheckpointThreadsMax, "varve-checkpt");
-  overlays_ = std::make_shared<meta::EnvCache>(
-      base::descriptors_for(kOverlaysShare, kOverlaysMin, kOverlaysMax));
+  resources_.start_writing();
 
   VARVE_TRY_ASSIGN(auto note, settled_state_.read_note());
   note_unarranged(note);
@@ -91,19 +57,21 @@ Result<void> RepositoryImpl::start() {
   }
   VARVE_TRY_ASSIGN(const bool has_pool, series::pool_has_containers(folder_.catalog));
   // Before any version is loaded: the pool then looks at the files of open versions.
-  if (has_pool) VARVE_TRY(pool());
+  if (has_pool) VARVE_TRY(resources_.pool());
   VARVE_TRY(settle_at_opening());
   settle_quarantine_at_opening();
   if (!settled_state_.leaves_work()) sequence_memory_.remember_present();
-  space_.keep_reserve();
+  resources_.space().keep_reserve();
   if (!folder_.bucket) return {};
   sequence_memory_.watch_store(*folder_.bucket);
-  folder_.bucket->watch_disk(space_);
+  folder_.bucket->watch_disk(resources_.space());
   VARVE_TRY(folder_.bucket->start(folder_.catalog, folder_.superblock.repository_id(),
                                   folder_.codecs.keys()));
   if (auto* const bound = folder_.bucket->bound()) {
-    space_.ask_before_writes([bound](std::uint64_t bytes) { return bound->before_write(bytes); });
-    space_.make_room_by([this](std::uint64_t bytes) { return folder_.bucket->evict(bytes); });
+    resources_.space().ask_before_writes(
+        [bound](std::uint64_t bytes) { return bound->before_write(bytes); });
+    resources_.space().make_room_by(
+        [this](std::uint64_t bytes) { return folder_.bucket->evict(bytes); });
   }
   return {};
 }
@@ -138,19 +106,20 @@ Result<void> RepositoryImpl::settle_at_opening() {
 
 void RepositoryImpl::settle_at_close() {
   if (labels_lack_feature_) return;
-  if (auto* const shared = opened_pool(); shared != nullptr && shared->has_left_behind()) return;
+  if (auto* const shared = resources_.opened_pool(); shared != nullptr && shared->has_left_behind())
+    return;
   settled_state_.write_note(unarranged());
 }
 
 RepositoryImpl::~RepositoryImpl() {
   stop_arranging();
   if (folder_.bucket) folder_.bucket->stop();
-  disk_costs_.reset();
+  resources_.stop();
   for (auto& [id, one] : series_) {
     one->stop();
     one->release();
   }
-  read_service_.reset();  // The service's threads may still read through the layouts.
+  resources_.end_reads();
 }
 
 std::vector<series::Series*> RepositoryImpl::used_series() {
@@ -176,7 +145,7 @@ Result<void> RepositoryImpl::end_work() {
   stop_arranging();
   auto synced = sync();
   for (auto* const one : used_series()) one->stop();
-  if (disk_costs_) disk_costs_->on_close();
+  if (auto* const costs = resources_.disk_costs()) costs->on_close();
   settle_at_close();
   if (synced) return {};
   return std::move(synced).error().with_context(folder_.paths.root() + ": lost at the end");
@@ -224,35 +193,6 @@ Result<void> RepositoryImpl::renew_key() {
   return {};
 }
 
-void RepositoryImpl::on_reader() { disk_costs_->on_reader(); }
-
-Result<series::Pool*> RepositoryImpl::pool() {
-  const std::lock_guard lock(pool_mutex_);
-  if (!pool_) {
-    series::PoolHost host;
-    host.paths = &folder_.paths;
-    host.files = folder_.files.get();
-    host.catalog = &folder_.catalog;
-    host.codec = &folder_.codecs.frames();
-    host.compressors = compressors_.get();
-    host.fingerprinter = &folder_.codecs.fingerprinter();
-    host.open_files = &open_files_;
-    host.space = &space_;
-    host.metrics = &series_metrics_.layout;
-    host.stream_metrics = &series_metrics_.streams;
-    host.read_only = folder_.options.read_only;
-    host.settled = settled_state_.was_settled();
-    host.segments = [this](const std::string& directory) { return folder_.segments(directory); };
-    VARVE_TRY_ASSIGN(pool_, series::Pool::open(host));
-  }
-  return pool_.get();
-}
-
-series::Pool* RepositoryImpl::opened_pool() {
-  const std::lock_guard lock(pool_mutex_);
-  return pool_.get();
-}
-
 Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   const std::lock_guard lock(mutex_);
   const auto known = series_.find(id);
@@ -265,27 +205,8 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
     VARVE_TRY_ASSIGN(const auto record, catalog::find_series(txn, id));
     if (!record) return series::no_series();
   }
-  parts.paths = &folder_.paths;
-  parts.options = &folder_.options;
-  parts.codecs = &folder_.codecs;
-  parts.files = folder_.files.get();
-  parts.catalog = &folder_.catalog;
-  parts.clock = &folder_.clock;
-  parts.space = &space_;
-  parts.open_files = &open_files_;
-  parts.pages = &pages_;
-  parts.metrics = &series_metrics_;
-  parts.read_service = read_service_.get();
-  parts.chunker = chunker_.get();
-  parts.compressors = compressors_.get();
-  parts.fingerprint_pool = fingerprint_pool_.get();
-  parts.checkpoint_tasks = checkpoint_tasks_.get();
-  parts.descriptors = &descriptors_;
-  parts.overlays = overlays_;
+  resources_.lend_to(parts);
   parts.host = this;
-  parts.has_open_versions = !folder_.is_attached();
-  parts.segments = [this](const std::string& directory) { return folder_.segments(directory); };
-  if (folder_.bucket) folder_.bucket->add_early_uploads(parts);
   return (series_[id] = series::make_series(parts)).get();
 }
 

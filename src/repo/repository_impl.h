@@ -15,38 +15,20 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/descriptor_budget.h"
-#include "base/file_limit.h"
 #include "base/metrics.h"
-#include "base/recurring_tasks.h"
-#include "base/thread_pool.h"
-#include "catalog/page_cache.h"
-#include "format/data_codecs.h"
-#include "format/superblock.h"
-#include "ingest/chunker.h"
-#include "io/file_system.h"
 #include "maintain/check_record.h"
 #include "maintain/known_damage.h"
-#include "meta/env_cache.h"
-#include "meta/lmdb.h"
 #include "meta/meta_metrics.h"
 #include "repo/bucket_side.h"
 #include "repo/evicted_arranging.h"
 #include "repo/key_slots_editor.h"
 #include "repo/repository_folder.h"
 #include "repo/sequence_memory.h"
+#include "repo/series_resources.h"
 #include "repo/settled_state.h"
 #include "repo/store_metrics.h"
-#include "repo/superblock_file.h"
-#include "restore/read_service.h"
 #include "series/series.h"
 #include "series/series_host.h"
-#include "series/series_metrics.h"
-#include "series/series_parts.h"
-#include "store/open_files.h"
-#include "store/repository_paths.h"
-#include "store/space_guard.h"
 #include "varve/arrange.h"
 #include "varve/beside.h"
 #include "varve/check.h"
@@ -63,8 +45,6 @@ class Pool;
 }  // namespace varve::series
 
 namespace varve::repo {
-
-class DiskCosts;
 
 /// Implements Repository: the path, the lock, the catalog, the list of series, and the arranging
 /// thread. Thread-safe. Lock order: arrange_mutex_ and mutex_ are innermost; no series is called
@@ -188,11 +168,11 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   [[nodiscard]] Result<void> renew_key();
   [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
   // The functions for the series.
-  [[nodiscard]] Result<series::Pool*> pool() override;
-  [[nodiscard]] series::Pool* opened_pool() override;
+  [[nodiscard]] Result<series::Pool*> pool() override { return resources_.pool(); }
+  [[nodiscard]] series::Pool* opened_pool() override { return resources_.opened_pool(); }
   [[nodiscard]] std::string superblock() override { return folder_.superblock.text(); }
   [[nodiscard]] Result<void> require_aliases() override;
-  void on_reader() override;
+  void on_reader() override { resources_.disk_costs()->on_reader(); }
   void before_seal(SeriesId series) override;
   void arrange_soon(SeriesId series) override;
   [[nodiscard]] series::ArrangeUrgency arrange_urgency(SeriesId series) override;
@@ -256,36 +236,13 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   /// Returns whether a series has work waiting for more versions.
   [[nodiscard]] bool leaves_work(SeriesId series) { return evicted_ && evicted_->waits(series); }
 
-  // Enough for a restore with many segments open at once, and far from the usual hard limits.
-  static constexpr std::size_t kOpenFilesMax = 512;
-  static constexpr std::size_t kOpenFilesMin = 16;
-  static constexpr std::size_t kOpenFilesShare = 8;  // Of the descriptors.
-  static constexpr std::size_t kCheckpointThreadsMax = 8;
-  // Limits of open but unused overlays.
-  static constexpr std::size_t kOverlaysMax = 64;
-  static constexpr std::size_t kOverlaysMin = 2;
-  static constexpr std::size_t kOverlaysShare = 64;
-
   base::Metrics metrics_;
   const meta::MetaMetrics catalog_metrics_{metrics_};
-  const series::SeriesMetrics series_metrics_{metrics_};
   StoreMetrics store_metrics_{metrics_};
   RepositoryFolder folder_;
   SequenceMemory sequence_memory_{folder_};
   SettledState settled_state_{folder_};
-  store::SpaceGuard space_;
-  // Outlives the series.
-  store::OpenFiles open_files_{
-      base::descriptors_for(kOpenFilesShare, kOpenFilesMin, kOpenFilesMax)};
-  catalog::PageCache pages_;  // Outlives the series.
-  std::unique_ptr<ingest::Chunker> chunker_;
-  std::unique_ptr<base::ThreadPool> compressors_;
-  std::unique_ptr<base::ThreadPool> fingerprint_pool_;
-  std::unique_ptr<base::RecurringTasks> checkpoint_tasks_;
-  base::DescriptorBudget descriptors_{base::DescriptorBudget::of_process()};
-  std::shared_ptr<meta::EnvCache> overlays_;
-  std::unique_ptr<restore::ReadService> read_service_;
-  std::unique_ptr<DiskCosts> disk_costs_;
+  SeriesResources resources_{folder_, settled_state_, metrics_};  // Outlives the series.
   std::unique_ptr<EvictedArranging> evicted_;  // Null where all data is on the disk.
 
   std::mutex keys_mutex_;     // Held by a change of the key slots.
@@ -308,9 +265,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   bool stops_arranging_ = false;
   std::condition_variable arranging_ended_;
   std::jthread arranger_;
-
-  std::mutex pool_mutex_;
-  std::unique_ptr<series::Pool> pool_;  // Outlives the series.
 
   std::mutex mutex_;  // Guards the members below.
   std::map<SeriesId, std::unique_ptr<series::Series>> series_;

@@ -273,7 +273,7 @@ Result<void> RepositoryImpl::set_upkeep_settings(const UpkeepSettings& settings)
 }
 
 Result<std::vector<PoolStream>> RepositoryImpl::pool_streams() {
-  series::Pool* const pool = opened_pool();
+  series::Pool* const pool = resources_.opened_pool();
   if (pool == nullptr) return std::vector<PoolStream>();
   auto streams = pool->streams();
   VARVE_TRY_ASSIGN(const auto all, series());
