@@ -54,14 +54,14 @@ Result<void> RepositoryImpl::set_arrange_settings(const ArrangeSettings& setting
     const std::lock_guard lock(arrange_mutex_);
     any_unarranged_ = true;  // New settings may mean new work.
   }
-  write_all_labels();
+  series_.write_all_labels();
   folder_.replicate_soon();
   return {};
 }
 
 Result<ArrangeReport> RepositoryImpl::arrange(SeriesId id, const ArrangeOptions& options) {
   VARVE_TRY(folder_.check_writable());
-  VARVE_TRY_ASSIGN(auto* const series, find(id));
+  VARVE_TRY_ASSIGN(auto* const series, series_.find(id));
   VARVE_TRY(series::VersionRecords(folder_.catalog, id).owner());
   {
     // arrange() takes over the next work of the background thread. The thread continues with the
@@ -122,7 +122,7 @@ void RepositoryImpl::arrange_what_is_owed() {
     owing.swap(unarranged_);
   }
   if (!any_unarranged_ && owing.empty()) return;
-  const auto all = series();
+  const auto all = series_.list();
   if (!all) {
     base::log(base::LogLevel::kWarning, "arranging: " + all.error().message());
     any_unarranged_ = true;
@@ -150,7 +150,7 @@ std::optional<SeriesId> RepositoryImpl::next_to_arrange(const std::stop_token& s
 Result<bool> RepositoryImpl::arrange_next(SeriesId id, const ArrangeOptions& options, bool& told) {
   ArrangeProgress done;
   const auto covered = begin_arranging(id);
-  const auto one = find(id);
+  const auto one = series_.find(id);
   auto finished = Result<bool>(false);
   if (one) {
     finished = (*one)->arrange(options, series::Pace::kBackground, done);

@@ -47,7 +47,7 @@ series::ArrangeUrgency RepositoryImpl::arrange_urgency(SeriesId series) {
 }
 
 bool RepositoryImpl::is_far_behind(SeriesId id) {
-  const auto series = find(id);
+  const auto series = series_.find(id);
   const auto settings = arrange_settings();
   if (!series || !settings) return false;
   const auto debt = (*series)->arranging_debt();

@@ -21,7 +21,7 @@ maintain::CheckHelpers RepositoryImpl::check_helpers() {
   }
   helpers.verify_index = [this, has_index](SeriesId id, VersionNumber newest) -> Result<void> {
     if (!has_index) return {};
-    VARVE_TRY_ASSIGN(auto* const one, find(id));
+    VARVE_TRY_ASSIGN(auto* const one, series_.find(id));
     return one->verify_index(newest);
   };
   if (has_index) {
@@ -33,7 +33,7 @@ maintain::CheckHelpers RepositoryImpl::check_helpers() {
   // A writing process may have the overlay open, and LMDB's locks belong to the process.
   if (!folder_.options.read_only) return helpers;
   helpers.read_staged = [this](SeriesId id, VersionNumber number) -> Result<maintain::StagedFacts> {
-    VARVE_TRY_ASSIGN(auto* const one, find(id));
+    VARVE_TRY_ASSIGN(auto* const one, series_.find(id));
     VARVE_TRY_ASSIGN(auto state, one->read_staged_state(number));
     return maintain::StagedFacts{std::move(state.faults), std::move(state.chunks)};
   };

@@ -32,10 +32,10 @@ Result<std::uint64_t> RepositoryImpl::quarantine(const maintain::LostChunks& los
     // Released chunks stay unknown to an open version; the only cost is space.
     const auto damaged = lost.find(store);
     if (damaged == lost.end()) continue;
-    VARVE_TRY_ASSIGN(auto* const one, find(static_cast<SeriesId>(store)));
+    VARVE_TRY_ASSIGN(auto* const one, series_.find(static_cast<SeriesId>(store)));
     one->hide(damaged->second);
   }
-  write_all_labels();  // The labels of all series have the quarantine of the pool.
+  series_.write_all_labels();  // The labels of all series have the quarantine of the pool.
   folder_.replicate_soon();
   VARVE_TRY_ASSIGN(const auto all, maintain::find_quarantined(folder_.catalog));
   base::log(base::LogLevel::kInfo,

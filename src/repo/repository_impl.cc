@@ -15,7 +15,6 @@
 #include "meta/page_use.h"
 #include "meta/schema.h"
 #include "series/pool.h"
-#include "series/series_factory.h"
 #include "series/usage.h"
 #include "series/version_records.h"
 
@@ -30,7 +29,7 @@ Result<void> RepositoryImpl::start() {
   VARVE_TRY_ASSIGN(const bool is_older, sequence_memory_.compare());  // Before anything is written.
   VARVE_TRY(check_key_counter());
   // Refuses a series of a newer Varve before anything is written.
-  const auto all = series();
+  const auto all = series_.list();
   if (!all && all.error().code() == ErrorCode::kUnsupported) return all.error();
   if (folder_.options.read_only) {
     settled_state_.warn_of_older_catalog();
@@ -42,7 +41,7 @@ Result<void> RepositoryImpl::start() {
     evicted_ = std::make_unique<EvictedArranging>(
         *folder_.bucket, [this](SeriesId id) { return is_far_behind(id); });
   }
-  if (all) complete_superblock(*all);
+  if (all) features_.complete(*all);
   resources_.start_writing();
 
   VARVE_TRY_ASSIGN(auto note, settled_state_.read_note());
@@ -83,29 +82,16 @@ void RepositoryImpl::note_unarranged(const SettledMark::Note& note) {
 
 Result<void> RepositoryImpl::settle_at_opening() {
   if (!settled_state_.leaves_work()) return {};
-  VARVE_TRY_ASSIGN(bool complete, settled_state_.complete_catalog());
-  VARVE_TRY_ASSIGN(const auto all, series());
+  VARVE_TRY_ASSIGN(const bool complete, settled_state_.complete_catalog());
+  VARVE_TRY_ASSIGN(const auto all, series_.list());
   if (all.empty()) any_unarranged_ = false;  // A new repository has no note yet.
-  for (const auto& info : all) {
-    VARVE_TRY_ASSIGN(auto* const one, find(info.id));
-    // A failure is only logged: the repository works without manifests, and deletions must work on
-    // a full disk.
-    const auto done = one->complete_manifests();
-    complete = complete && done;
-    if (!done) base::log(base::LogLevel::kWarning, "manifests: " + done.error().message());
-  }
-  if (!all.empty()) {
-    // Labels in agreement keep their stamp, and the stamp may be older than the last writer's
-    // removals of files. A new stamp in any label identifies an older catalog (O22).
-    VARVE_TRY_ASSIGN(auto* const first, find(all.front().id));
-    first->write_labels();
-  }
-  settled_state_.set_leaves_work(!complete);
+  VARVE_TRY_ASSIGN(const bool has_manifests, series_.complete_manifests());
+  settled_state_.set_leaves_work(!complete || !has_manifests);
   return {};
 }
 
 void RepositoryImpl::settle_at_close() {
-  if (labels_lack_feature_) return;
+  if (features_.labels_lack_any()) return;
   if (auto* const shared = resources_.opened_pool(); shared != nullptr && shared->has_left_behind())
     return;
   settled_state_.write_note(unarranged());
@@ -115,36 +101,14 @@ RepositoryImpl::~RepositoryImpl() {
   stop_arranging();
   if (folder_.bucket) folder_.bucket->stop();
   resources_.stop();
-  for (auto& [id, one] : series_) {
-    one->stop();
-    one->release();
-  }
+  series_.release();
   resources_.end_reads();
-}
-
-std::vector<series::Series*> RepositoryImpl::used_series() {
-  const std::lock_guard lock(mutex_);
-  std::vector<series::Series*> used;
-  for (auto& [id, one] : series_) used.push_back(one.get());
-  return used;
-}
-
-Result<void> RepositoryImpl::sync() {
-  std::optional<Error> errors;
-  for (auto* const one : used_series()) {
-    auto synced = one->sync();
-    if (synced) continue;
-    errors = errors ? std::move(*errors).with_more("\n" + synced.error().message())
-                    : std::move(synced).error();
-  }
-  if (!errors) return {};
-  return std::move(*errors);
 }
 
 Result<void> RepositoryImpl::end_work() {
   stop_arranging();
-  auto synced = sync();
-  for (auto* const one : used_series()) one->stop();
+  auto synced = series_.sync();
+  series_.stop();
   if (auto* const costs = resources_.disk_costs()) costs->on_close();
   settle_at_close();
   if (synced) return {};
@@ -193,41 +157,17 @@ Result<void> RepositoryImpl::renew_key() {
   return {};
 }
 
-Result<series::Series*> RepositoryImpl::find(SeriesId id) {
-  const std::lock_guard lock(mutex_);
-  const auto known = series_.find(id);
-  if (known != series_.end()) return known->second.get();
-  series::SeriesParts parts;
-  parts.id = id;
-  parts.store = catalog::store_of(id);
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
-    VARVE_TRY_ASSIGN(const auto record, catalog::find_series(txn, id));
-    if (!record) return series::no_series();
-  }
-  resources_.lend_to(parts);
-  parts.host = this;
-  return (series_[id] = series::make_series(parts)).get();
-}
-
-Result<std::vector<SeriesInfo>> RepositoryImpl::series() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
-  VARVE_TRY_ASSIGN(const auto records, catalog::list_series(txn));
-  std::vector<SeriesInfo> all;
-  for (const auto& record : records) all.push_back(catalog::info_of(record));
-  return all;
-}
-
-Result<SeriesInfo> RepositoryImpl::find_series(std::string_view name) {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
-  VARVE_TRY_ASSIGN(const auto record, catalog::find_series_named(txn, name));
-  if (!record) return series::no_series();
-  return catalog::info_of(*record);
+Result<void> RepositoryImpl::require_aliases() {
+  VARVE_TRY_ASSIGN(const bool is_new, features_.require_aliases());
+  if (!is_new) return {};
+  features_.begin_labels();
+  series_.write_all_labels();
+  return {};
 }
 
 std::string RepositoryImpl::present_path() {
   auto now = folder_.files->root_path();
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(path_mutex_);
   if (!now) return seen_path_.empty() ? folder_.paths.root() : seen_path_;
   if (!seen_path_.empty() && seen_path_ != *now) {
     base::log(base::LogLevel::kWarning,
@@ -318,7 +258,7 @@ Result<RepositoryStats> RepositoryImpl::stats() {
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
   stats.series = all.size();
   for (const auto& record : all) {
-    VARVE_TRY_ASSIGN(auto* const one, find(record.id));
+    VARVE_TRY_ASSIGN(auto* const one, series_.find(record.id));
     VARVE_TRY(one->add_stats(txn, stats));
     for (const char* name : {maintain::kManifestFolder, maintain::kLabelsName}) {
       VARVE_TRY_ASSIGN(const auto bytes,

@@ -23,8 +23,10 @@
 #include "repo/evicted_arranging.h"
 #include "repo/key_slots_editor.h"
 #include "repo/repository_folder.h"
+#include "repo/required_features.h"
 #include "repo/sequence_memory.h"
 #include "repo/series_resources.h"
+#include "repo/series_table.h"
 #include "repo/settled_state.h"
 #include "repo/store_metrics.h"
 #include "series/series.h"
@@ -58,7 +60,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
 
   [[nodiscard]] Result<void> close() override;
   [[nodiscard]] Result<CatalogCompaction> compact_catalog() override;
-  [[nodiscard]] Result<void> sync() override;
+  [[nodiscard]] Result<void> sync() override { return series_.sync(); }
   [[nodiscard]] const std::string& path() const override { return folder_.paths.root(); }
   [[nodiscard]] std::string present_path() override;
   [[nodiscard]] bool read_only() const override { return folder_.options.read_only; }
@@ -69,13 +71,21 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   [[nodiscard]] const RepositoryParameters& parameters() const override {
     return folder_.superblock.parameters();
   }
-  [[nodiscard]] Result<std::vector<SeriesInfo>> series() override;
-  [[nodiscard]] Result<SeriesInfo> find_series(std::string_view name) override;
+  [[nodiscard]] Result<std::vector<SeriesInfo>> series() override { return series_.list(); }
+  [[nodiscard]] Result<SeriesInfo> find_series(std::string_view name) override {
+    return series_.find_named(name);
+  }
   [[nodiscard]] Result<SeriesInfo> create_series(std::string_view name,
-                                                 const SeriesOptions& options) override;
+                                                 const SeriesOptions& options) override {
+    return series_.create(name, options);
+  }
   [[nodiscard]] Result<SeriesSettings> change_series(SeriesId series,
-                                                     const SeriesOptions& changes) override;
-  [[nodiscard]] Result<void> rename_series(SeriesId series, std::string_view new_name) override;
+                                                     const SeriesOptions& changes) override {
+    return series_.change(series, changes);
+  }
+  [[nodiscard]] Result<void> rename_series(SeriesId series, std::string_view new_name) override {
+    return series_.rename(series, new_name);
+  }
   [[nodiscard]] Result<SeriesSettings> series_defaults() override;
   [[nodiscard]] Result<SeriesSettings> change_series_defaults(
       const SeriesOptions& changes) override;
@@ -86,7 +96,9 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   [[nodiscard]] Result<std::optional<RefusedStore>> refused_store(SeriesId series) override;
   [[nodiscard]] Result<void> note_refused_store(SeriesId series, RefusalReason reason) override;
   [[nodiscard]] Result<void> adopt_keys(std::string_view superblock) override;
-  [[nodiscard]] Result<std::shared_ptr<BesideFiles>> beside(SeriesId series) override;
+  [[nodiscard]] Result<std::shared_ptr<BesideFiles>> beside(SeriesId series) override {
+    return series_.beside(series);
+  }
   [[nodiscard]] Result<std::vector<PoolStream>> pool_streams() override;
   [[nodiscard]] Result<ArrangeSettings> arrange_settings() override;
   [[nodiscard]] Result<void> set_arrange_settings(const ArrangeSettings& settings) override;
@@ -166,7 +178,9 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   /// cannot be used afterwards. Errors: as for end_work() and
   /// RepositoryFolder::end_replication().
   [[nodiscard]] Result<void> renew_key();
-  [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
+  [[nodiscard]] Result<series::Series*> find(SeriesId series) override {
+    return series_.find(series);
+  }
   // The functions for the series.
   [[nodiscard]] Result<series::Pool*> pool() override { return resources_.pool(); }
   [[nodiscard]] series::Pool* opened_pool() override { return resources_.opened_pool(); }
@@ -183,9 +197,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
 
   /// Returns the callbacks of a check for indexes, open versions and caches.
   [[nodiscard]] maintain::CheckHelpers check_helpers();
-  /// Returns the series used since the opening.
-  [[nodiscard]] std::vector<series::Series*> used_series();
-
   /// Changes the quarantine, as maintain::change_quarantine(), in the catalog and in open series.
   /// Returns the number of chunks added or released.
   [[nodiscard]] Result<std::uint64_t> quarantine(const maintain::LostChunks& lost,
@@ -198,18 +209,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
                    CheckReport& report);
   /// Returns the chunks, with aliases, that are unreadable for the versions of a series.
   [[nodiscard]] Result<base::IdRuns> lost_chunks(SeriesId series);
-
-  // Settings of series. repository_settings.cc.
-  /// Returns the settings of new series chosen at the creation of the repository.
-  [[nodiscard]] SeriesSettings initial_series_settings() const;
-  /// Adds the feature needed by the settings to the superblock. The caller has begun a transaction.
-  [[nodiscard]] Result<void> require_feature_for(const SeriesSettings& settings);
-  /// Adds the features needed by the present series to the superblock. Logs errors.
-  void complete_superblock(const std::vector<SeriesInfo>& all);
-  /// Writes the labels of a series whose record has changed; all labels if the superblock has
-  /// changed.
-  void write_labels_after_change(SeriesId id);
-  void write_all_labels();
 
   // Arranging. repository_arrange.cc.
   /// Arranges after the opening, because an earlier process may have stopped or skipped the work.
@@ -242,7 +241,9 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   RepositoryFolder folder_;
   SequenceMemory sequence_memory_{folder_};
   SettledState settled_state_{folder_};
-  SeriesResources resources_{folder_, settled_state_, metrics_};  // Outlives the series.
+  SeriesResources resources_{folder_, settled_state_, metrics_};
+  RequiredFeatures features_{folder_};
+  SeriesTable series_{folder_, settled_state_, resources_, features_, *this};
   std::unique_ptr<EvictedArranging> evicted_;  // Null where all data is on the disk.
 
   std::mutex keys_mutex_;     // Held by a change of the key slots.
@@ -266,12 +267,8 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   std::condition_variable arranging_ended_;
   std::jthread arranger_;
 
-  std::mutex mutex_;  // Guards the members below.
-  std::map<SeriesId, std::unique_ptr<series::Series>> series_;
-  std::map<SeriesId, std::shared_ptr<BesideFiles>> beside_;
-  std::atomic<bool> labels_lack_feature_ = false;  // The labels' superblock is older.
-  std::string seen_path_;          // The last logged present_path(); empty at first.
-  std::uint32_t next_series_ = 1;  // Ids are not reused, because removed series stay in series_.
+  std::mutex path_mutex_;  // Guards seen_path_.
+  std::string seen_path_;  // The last logged present_path(); empty at first.
 };
 
 }  // namespace varve::repo

@@ -31,7 +31,7 @@ Result<void> RepositoryImpl::change_key_slots(const KeyLinesChange& change) {
   VARVE_TRY(folder_.settled.clear());
   VARVE_TRY(folder_.superblock.set_key_lines(std::move(lines)));  // O42
   VARVE_TRY(note_key_counter());
-  write_all_labels();  // The labels have a copy of the counter, for a rebuilt catalog.
+  series_.write_all_labels();  // The labels have a copy of the counter, for a rebuilt catalog.
   folder_.replicate_soon();
   return {};
 }

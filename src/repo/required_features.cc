@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "repo/required_features.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "catalog/alias_table.h"
+#include "catalog/series_settings.h"
+#include "meta/lmdb.h"
+
+namespace varve::repo {
+
+SeriesSettings RequiredFeatures::initial_settings() const {
+  return {folder_.superblock.parameters().placement, Rewrite::kNone};
+}
+
+// An older Varve takes a record with pool settings for damage. So the superblock on disk names the
+// feature before the record is committed. The caller has begun a transaction: the note of a settled
+// repository is void, and an opening after a crash compares all labels with the superblock.
+Result<void> RequiredFeatures::require_for(const SeriesSettings& settings) {
+  if (!catalog::needs_pool_feature(settings) || folder_.superblock.needs_pool()) return {};
+  labels_lack_any_ = true;  // Also after a failure, because the file may have changed.
+  return folder_.superblock.require_pool();
+}
+
+// As for `pool`, the name of the feature is on disk before any record needs the feature.
+Result<bool> RequiredFeatures::require_aliases() {
+  if (folder_.superblock.needs_aliases()) return false;
+  VARVE_TRY(folder_.catalog.prepare_write());
+  labels_lack_any_ = true;
+  VARVE_TRY(folder_.superblock.require_aliases());
+  return true;
+}
+
+// A repository of an earlier Varve gets the feature `marks` from the first writer, whose records
+// need `marks`. The names `pool` and `pool-aliases` are missing if a lost superblock was repaired
+// from labels that a crash had left without the names.
+void RequiredFeatures::complete(const std::vector<SeriesInfo>& all) {
+  const bool needed = catalog::needs_pool_feature(initial_settings()) ||
+                      std::ranges::any_of(all, [](const SeriesInfo& info) {
+                        return catalog::needs_pool_feature({info.placement, info.rewrite});
+                      });
+  const auto complete = [&]() -> Result<void> {
+    bool has_aliases = false;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
+      VARVE_TRY(catalog::for_each_alias(txn, [&](const catalog::AliasRecord&) -> Result<bool> {
+        has_aliases = true;
+        return false;
+      }));
+    }
+    const bool lacks_pool = needed && !folder_.superblock.needs_pool();
+    const bool lacks_aliases = has_aliases && !folder_.superblock.needs_aliases();
+    const bool lacks_marks = !folder_.superblock.needs_marks();
+    if (!lacks_pool && !lacks_aliases && !lacks_marks) return {};
+    VARVE_TRY(folder_.settled.clear());
+    if (lacks_marks) VARVE_TRY(folder_.superblock.require_marks());
+    if (lacks_pool) VARVE_TRY(folder_.superblock.require_pool());
+    return lacks_aliases ? folder_.superblock.require_aliases() : Result<void>();
+  };
+  const auto done = complete();
+  if (!done)
+    base::log(base::LogLevel::kWarning, folder_.paths.superblock() + ": " + done.error().message());
+}
+
+}  // namespace varve::repo
