@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/log.h"
@@ -37,22 +38,19 @@ Result<void> RepositoryImpl::start() {
     return {};
   }
   if (folder_.bucket) folder_.bucket->hold(folder_.catalog);
-  if (folder_.bucket && !folder_.bucket->reads_only()) {
-    evicted_ = std::make_unique<EvictedArranging>(
-        *folder_.bucket, [this](SeriesId id) { return is_far_behind(id); });
-  }
+  arranging_.start();
   if (all) features_.complete(*all);
   resources_.start_writing();
 
   VARVE_TRY_ASSIGN(auto note, settled_state_.read_note());
-  note_unarranged(note);
+  arranging_.add_unarranged(note.unarranged);
   // Before anything is removed: an older catalog would mistake new data for leftovers.
   VARVE_TRY(settled_state_.check_catalog_age());
   if (is_older) {  // The user accepted the older state.
     const auto left = catalog::leave_random_gap(folder_.catalog);
     if (!left) base::log(base::LogLevel::kWarning, "numbers: " + left.error().message());
     VARVE_TRY_ASSIGN(note, settled_state_.read_note());
-    note_unarranged(note);
+    arranging_.add_unarranged(note.unarranged);
   }
   VARVE_TRY_ASSIGN(const bool has_pool, series::pool_has_containers(folder_.catalog));
   // Before any version is loaded: the pool then looks at the files of open versions.
@@ -75,16 +73,12 @@ Result<void> RepositoryImpl::start() {
   return {};
 }
 
-void RepositoryImpl::note_unarranged(const SettledMark::Note& note) {
-  any_unarranged_ = !note.unarranged;
-  if (note.unarranged) unarranged_ = *note.unarranged;
-}
-
 Result<void> RepositoryImpl::settle_at_opening() {
   if (!settled_state_.leaves_work()) return {};
   VARVE_TRY_ASSIGN(const bool complete, settled_state_.complete_catalog());
   VARVE_TRY_ASSIGN(const auto all, series_.list());
-  if (all.empty()) any_unarranged_ = false;  // A new repository has no note yet.
+  if (all.empty())
+    arranging_.add_unarranged(std::set<SeriesId>());  // A new repository has no note yet.
   VARVE_TRY_ASSIGN(const bool has_manifests, series_.complete_manifests());
   settled_state_.set_leaves_work(!complete || !has_manifests);
   return {};
@@ -94,11 +88,11 @@ void RepositoryImpl::settle_at_close() {
   if (features_.labels_lack_any()) return;
   if (auto* const shared = resources_.opened_pool(); shared != nullptr && shared->has_left_behind())
     return;
-  settled_state_.write_note(unarranged());
+  settled_state_.write_note(arranging_.unarranged());
 }
 
 RepositoryImpl::~RepositoryImpl() {
-  stop_arranging();
+  arranging_.stop();
   if (folder_.bucket) folder_.bucket->stop();
   resources_.stop();
   series_.release();
@@ -106,7 +100,7 @@ RepositoryImpl::~RepositoryImpl() {
 }
 
 Result<void> RepositoryImpl::end_work() {
-  stop_arranging();
+  arranging_.stop();
   auto synced = series_.sync();
   series_.stop();
   if (auto* const costs = resources_.disk_costs()) costs->on_close();
@@ -162,6 +156,24 @@ Result<void> RepositoryImpl::require_aliases() {
   if (!is_new) return {};
   features_.begin_labels();
   series_.write_all_labels();
+  return {};
+}
+
+Result<std::vector<PoolStream>> RepositoryImpl::pool_streams() {
+  series::Pool* const pool = resources_.opened_pool();
+  if (pool == nullptr) return std::vector<PoolStream>();
+  auto streams = pool->streams();
+  VARVE_TRY_ASSIGN(const auto all, series_.list());
+  for (PoolStream& stream : streams) {
+    const auto its = std::ranges::find(all, stream.series, &SeriesInfo::id);
+    if (its != all.end()) stream.name = its->name;
+  }
+  return streams;
+}
+
+Result<void> RepositoryImpl::set_arrange_settings(const ArrangeSettings& settings) {
+  VARVE_TRY(settings_.set_arrange_settings(settings));
+  arranging_.expect_any();  // New settings may mean new work.
   return {};
 }
 

@@ -4,29 +4,26 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "base/metrics.h"
 #include "maintain/check_record.h"
 #include "maintain/known_damage.h"
 #include "meta/meta_metrics.h"
+#include "repo/arrange_queue.h"
 #include "repo/bucket_side.h"
-#include "repo/evicted_arranging.h"
 #include "repo/key_slots_editor.h"
 #include "repo/repository_folder.h"
 #include "repo/required_features.h"
 #include "repo/sequence_memory.h"
 #include "repo/series_resources.h"
 #include "repo/series_table.h"
+#include "repo/settings_editor.h"
 #include "repo/settled_state.h"
 #include "repo/store_metrics.h"
 #include "series/series.h"
@@ -86,24 +83,42 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   [[nodiscard]] Result<void> rename_series(SeriesId series, std::string_view new_name) override {
     return series_.rename(series, new_name);
   }
-  [[nodiscard]] Result<SeriesSettings> series_defaults() override;
+  [[nodiscard]] Result<SeriesSettings> series_defaults() override {
+    return settings_.series_defaults();
+  }
   [[nodiscard]] Result<SeriesSettings> change_series_defaults(
-      const SeriesOptions& changes) override;
-  [[nodiscard]] Result<PoolIndexChoice> pool_index() override;
-  [[nodiscard]] Result<void> set_pool_index(const PoolIndexChoice& choice) override;
-  [[nodiscard]] Result<UpkeepSettings> upkeep_settings() override;
-  [[nodiscard]] Result<void> set_upkeep_settings(const UpkeepSettings& settings) override;
-  [[nodiscard]] Result<std::optional<RefusedStore>> refused_store(SeriesId series) override;
-  [[nodiscard]] Result<void> note_refused_store(SeriesId series, RefusalReason reason) override;
+      const SeriesOptions& changes) override {
+    return settings_.change_series_defaults(changes);
+  }
+  [[nodiscard]] Result<PoolIndexChoice> pool_index() override { return settings_.pool_index(); }
+  [[nodiscard]] Result<void> set_pool_index(const PoolIndexChoice& choice) override {
+    return settings_.set_pool_index(choice);
+  }
+  [[nodiscard]] Result<UpkeepSettings> upkeep_settings() override {
+    return settings_.upkeep_settings();
+  }
+  [[nodiscard]] Result<void> set_upkeep_settings(const UpkeepSettings& settings) override {
+    return settings_.set_upkeep_settings(settings);
+  }
+  [[nodiscard]] Result<std::optional<RefusedStore>> refused_store(SeriesId series) override {
+    return settings_.refused_store(series);
+  }
+  [[nodiscard]] Result<void> note_refused_store(SeriesId series, RefusalReason reason) override {
+    return settings_.note_refused_store(series, reason);
+  }
   [[nodiscard]] Result<void> adopt_keys(std::string_view superblock) override;
   [[nodiscard]] Result<std::shared_ptr<BesideFiles>> beside(SeriesId series) override {
     return series_.beside(series);
   }
   [[nodiscard]] Result<std::vector<PoolStream>> pool_streams() override;
-  [[nodiscard]] Result<ArrangeSettings> arrange_settings() override;
+  [[nodiscard]] Result<ArrangeSettings> arrange_settings() override {
+    return settings_.arrange_settings();
+  }
   [[nodiscard]] Result<void> set_arrange_settings(const ArrangeSettings& settings) override;
   [[nodiscard]] Result<ArrangeReport> arrange(SeriesId series,
-                                              const ArrangeOptions& options) override;
+                                              const ArrangeOptions& options) override {
+    return arranging_.arrange(series, options);
+  }
   [[nodiscard]] Result<CheckReport> check(const CheckOptions& options,
                                           const CheckObserver& progress) override;
   [[nodiscard]] Result<ScrubReport> scrub(const ScrubOptions& options,
@@ -165,8 +180,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   [[nodiscard]] Result<void> check_key_counter();
   /// Notes the counter of the key slots in the catalog.
   [[nodiscard]] Result<void> note_key_counter();
-  /// Adds the series of the last writer's note to the series with possible work.
-  void note_unarranged(const SettledMark::Note& note);
   /// Completes the last writer's unfinished files beside the catalog, unless the last writer noted
   /// that no work was left.
   [[nodiscard]] Result<void> settle_at_opening();
@@ -187,10 +200,12 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   [[nodiscard]] std::string superblock() override { return folder_.superblock.text(); }
   [[nodiscard]] Result<void> require_aliases() override;
   void on_reader() override { resources_.disk_costs()->on_reader(); }
-  void before_seal(SeriesId series) override;
-  void arrange_soon(SeriesId series) override;
-  [[nodiscard]] series::ArrangeUrgency arrange_urgency(SeriesId series) override;
-  [[nodiscard]] series::EvictionRules* eviction() override { return evicted_.get(); }
+  void before_seal(SeriesId series) override { arranging_.before_seal(series); }
+  void arrange_soon(SeriesId series) override { arranging_.arrange_soon(series); }
+  [[nodiscard]] series::ArrangeUrgency arrange_urgency(SeriesId series) override {
+    return arranging_.urgency(series);
+  }
+  [[nodiscard]] series::EvictionRules* eviction() override { return arranging_.eviction(); }
   void replicate_soon() override { folder_.replicate_soon(); }
   void left_behind() override { settled_state_.set_leaves_work(true); }
   void labelled(std::uint64_t sequence) override { sequence_memory_.remember(sequence); }
@@ -210,31 +225,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   /// Returns the chunks, with aliases, that are unreadable for the versions of a series.
   [[nodiscard]] Result<base::IdRuns> lost_chunks(SeriesId series);
 
-  // Arranging. repository_arrange.cc.
-  /// Arranges after the opening, because an earlier process may have stopped or skipped the work.
-  void arrange_what_is_owed();
-  /// Returns the series that may have work left; nullopt if any series may.
-  [[nodiscard]] std::optional<std::set<SeriesId>> unarranged();
-  void arrange_in_background(ArrangeOptions options);
-  /// Returns the limit of background arranging in bytes per second; 0 for none.
-  [[nodiscard]] std::uint64_t background_rate();
-  /// Takes the next series to arrange. Waits for a series; nullopt if stopped.
-  [[nodiscard]] std::optional<SeriesId> next_to_arrange(const std::stop_token& stop);
-  /// Arranges a series; `told` says whether a full disk was logged already.
-  [[nodiscard]] Result<bool> arrange_next(SeriesId series, const ArrangeOptions& options,
-                                          bool& told);
-  void stop_arranging();
-
-  // Seals waiting for arranging. repository_backlog.cc.
-  /// Returns whether a series has more work left for arranging than a seal may add to.
-  [[nodiscard]] bool is_far_behind(SeriesId series);
-  /// Notes that arranging begins. Returns the number of covered requests.
-  [[nodiscard]] std::uint64_t begin_arranging(SeriesId series);
-  enum class ArrangingEnd : std::uint8_t { kFinished, kStopped, kFailed };
-  void end_arranging(SeriesId series, std::uint64_t covered, ArrangingEnd end);
-  /// Returns whether a series has work waiting for more versions.
-  [[nodiscard]] bool leaves_work(SeriesId series) { return evicted_ && evicted_->waits(series); }
-
   base::Metrics metrics_;
   const meta::MetaMetrics catalog_metrics_{metrics_};
   StoreMetrics store_metrics_{metrics_};
@@ -244,31 +234,12 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   SeriesResources resources_{folder_, settled_state_, metrics_};
   RequiredFeatures features_{folder_};
   SeriesTable series_{folder_, settled_state_, resources_, features_, *this};
-  std::unique_ptr<EvictedArranging> evicted_;  // Null where all data is on the disk.
-
-  std::mutex keys_mutex_;     // Held by a change of the key slots.
-  std::mutex damage_mutex_;   // Held while chunks in the record of checks are read again.
-  std::mutex arrange_mutex_;  // Guards the members up to arranger_.
-  std::condition_variable_any arrange_wake_;
-  std::set<SeriesId> to_arrange_;
-  std::set<SeriesId> unarranged_;  // Series with possible work.
-  bool any_unarranged_ = true;     // Any series may have work left.
-  /// The requested and unfinished arranging of a series.
-  struct Backlog {
-    std::uint64_t requests = 0;    // Requests for arranging: by seals, deletions and openings.
-    std::uint64_t covered = 0;     // Requests before the start of the last finished arranging.
-    std::uint64_t waited_for = 0;  // Requests before the last waiting seal.
-    std::uint32_t waiting = 0;     // Seals waiting now.
-    bool failed = false;           // The last arranging failed: no seal waits.
-  };
-  std::map<SeriesId, Backlog> backlogs_;
-  std::uint32_t seals_waiting_ = 0;  // Sum of Backlog::waiting.
-  bool stops_arranging_ = false;
-  std::condition_variable arranging_ended_;
-  std::jthread arranger_;
-
-  std::mutex path_mutex_;  // Guards seen_path_.
-  std::string seen_path_;  // The last logged present_path(); empty at first.
+  SettingsEditor settings_{folder_, features_, series_};
+  ArrangeQueue arranging_{folder_, series_, settings_};
+  std::mutex keys_mutex_;    // Held by a change of the key slots.
+  std::mutex damage_mutex_;  // Held while chunks in the record of checks are read again.
+  std::mutex path_mutex_;    // Guards seen_path_.
+  std::string seen_path_;    // The last logged present_path(); empty at first.
 };
 
 }  // namespace varve::repo

@@ -92,7 +92,7 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std
   if (texts != nullptr) texts->permit_spare_texts(true);
   VARVE_TRY(repository->start());
   if (texts != nullptr) texts->permit_spare_texts(false);
-  repository->arrange_what_is_owed();
+  repository->arranging_.resume();
   return repository;
 }
 
