@@ -28,7 +28,7 @@ RepositoryImpl::RepositoryImpl(OpenedFolder opened) : folder_(std::move(opened))
 Result<void> RepositoryImpl::start() {
   VARVE_TRY(resources_.start_reading());
   VARVE_TRY_ASSIGN(const bool is_older, sequence_memory_.compare());  // Before anything is written.
-  VARVE_TRY(check_key_counter());
+  VARVE_TRY(key_ring_.check_counter());
   // Refuses a series of a newer Varve before anything is written.
   const auto all = series_.list();
   if (!all && all.error().code() == ErrorCode::kUnsupported) return all.error();

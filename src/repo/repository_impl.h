@@ -17,7 +17,7 @@
 #include "meta/meta_metrics.h"
 #include "repo/arrange_queue.h"
 #include "repo/bucket_side.h"
-#include "repo/key_slots_editor.h"
+#include "repo/key_ring_editor.h"
 #include "repo/repository_folder.h"
 #include "repo/required_features.h"
 #include "repo/sequence_memory.h"
@@ -106,7 +106,9 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   [[nodiscard]] Result<void> note_refused_store(SeriesId series, RefusalReason reason) override {
     return settings_.note_refused_store(series, reason);
   }
-  [[nodiscard]] Result<void> adopt_keys(std::string_view superblock) override;
+  [[nodiscard]] Result<void> adopt_keys(std::string_view superblock) override {
+    return key_ring_.adopt(superblock);
+  }
   [[nodiscard]] Result<std::shared_ptr<BesideFiles>> beside(SeriesId series) override {
     return series_.beside(series);
   }
@@ -151,13 +153,8 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   /// Returns the lease last seen by the folder, as varve::store_lease().
   [[nodiscard]] Result<std::optional<StoreLease>> store_lease();
 
-  // Key slots of an encrypted repository. repository_keys.cc. For one thread, except adopt_keys().
-  [[nodiscard]] bool is_encrypted() const { return folder_.codecs.keys() != nullptr; }
-  [[nodiscard]] EncryptionInfo key_slots() const;
-  /// Changes the key slots with `change`, unless it fails.
-  [[nodiscard]] Result<void> change_key_slots(const KeyLinesChange& change);
-  /// Returns a slot sealed under a key.
-  [[nodiscard]] Result<crypto::KeySlot> seal_key_slot(const NewKey& key, std::uint32_t number);
+  /// Lifetime: the editor lives as long as the repository.
+  [[nodiscard]] KeyRingEditor& key_ring() { return key_ring_; }
 
  private:
   explicit RepositoryImpl(OpenedFolder opened);
@@ -176,10 +173,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
       const std::string& path, const OpenOptions& options, const BucketHooks& hooks,
       Looking& looking);
   [[nodiscard]] Result<void> start();
-  /// Refuses key slots older than the catalog, and completes a change interrupted by a crash.
-  [[nodiscard]] Result<void> check_key_counter();
-  /// Notes the counter of the key slots in the catalog.
-  [[nodiscard]] Result<void> note_key_counter();
   /// Completes the last writer's unfinished files beside the catalog, unless the last writer noted
   /// that no work was left.
   [[nodiscard]] Result<void> settle_at_opening();
@@ -236,7 +229,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   SeriesTable series_{folder_, settled_state_, resources_, features_, *this};
   SettingsEditor settings_{folder_, features_, series_};
   ArrangeQueue arranging_{folder_, series_, settings_};
-  std::mutex keys_mutex_;    // Held by a change of the key slots.
+  KeyRingEditor key_ring_{folder_, series_};
   std::mutex damage_mutex_;  // Held while chunks in the record of checks are read again.
   std::mutex path_mutex_;    // Guards seen_path_.
   std::string seen_path_;    // The last logged present_path(); empty at first.
