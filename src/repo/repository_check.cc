@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects a check with the rooms for indexes and open versions.
+// Checks of a repository.
+#include <fmt/core.h>
+
 #include <utility>
 
+#include "maintain/check_record.h"
 #include "maintain/checker.h"
+#include "maintain/scrub.h"
 #include "repo/derived_files.h"
 #include "repo/repository_impl.h"
-#include "series/pool.h"
 
 namespace varve::repo {
 
@@ -38,6 +41,76 @@ maintain::CheckHelpers RepositoryImpl::check_helpers() {
     return maintain::StagedFacts{std::move(state.faults), std::move(state.chunks)};
   };
   return helpers;
+}
+
+Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
+                                          const CheckObserver& progress) {
+  maintain::LostChunks lost;
+  const auto run = [&]() -> Result<CheckReport> {
+    maintain::Checker checker(folder_.codecs, folder_.catalog, *folder_.files, folder_.paths.root(),
+                              options, progress, check_helpers());
+    auto checked = checker.run();
+    lost = checker.lost_chunks();
+    return checked;
+  };
+  VARVE_TRY_ASSIGN(auto report, run());
+  if (folder_.bucket && !report.damages.empty()) {
+    // The cache may have kept a wrong answer that the store gave only once. A check of a percentage
+    // would read different containers the second time.
+    folder_.bucket->drop_cached();
+    if (report.finished && options.percent == 100) {
+      VARVE_TRY_ASSIGN(report, run());
+    }
+  }
+  // With an older catalog, newer files seem unknown, and removed files seem lost. The reason comes
+  // first.
+  const auto age = settled_state_.refuse_older_catalog();
+  if (!age && age.error().code() == ErrorCode::kCorrupt) {
+    report.damages.insert(report.damages.begin(),
+                          {folder_.paths.catalog(), age.error().message(), {}});
+  }
+  if (const auto fault = folder_.superblock.fault_of_copy()) {
+    report.damages.push_back({folder_.paths.keys(), *fault, {}});
+  }
+  VARVE_TRY_ASSIGN(report.sequence, sequence());
+  if (options.expected_sequence && *options.expected_sequence > report.sequence.value_or(0)) {
+    report.damages.insert(
+        report.damages.begin(),
+        {folder_.paths.root(),
+         fmt::format("its sequence number is {}, and {} was expected: an older state of the "
+                     "repository was put back, or its newest changes are lost",
+                     report.sequence.value_or(0), *options.expected_sequence),
+         {}});
+  }
+  maintain::CheckEnd end;
+  if (options.verify_chunks) {
+    end.reached = CheckDepth::kChunks;
+  } else if (options.read_data) {
+    end.reached = CheckDepth::kData;
+  }
+  const bool is_whole = report.finished && options.percent == 100 && !options.after;
+  if (is_whole) end.whole = end.reached;
+  end.damages = report.damages.size();
+  quarantine_.keep_damage(lost, end, report.finished || end.damages != 0, report);
+  return report;
+}
+
+std::vector<EarlierCheck> RepositoryImpl::earlier_checks() {
+  return maintain::read_earlier_checks(*folder_.files, folder_.paths.root());
+}
+
+Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
+                                          const CheckObserver& progress) {
+  maintain::LostChunks lost;
+  VARVE_TRY_ASSIGN(auto report,
+                   maintain::scrub(folder_.codecs, folder_.catalog, *folder_.files,
+                                   folder_.paths.root(), options, progress, check_helpers(), lost));
+  // A finished pass has compared all data, perhaps in several runs.
+  maintain::CheckEnd end{.reached = CheckDepth::kChunks,
+                         .damages = report.damages_before + report.check.damages.size()};
+  if (report.check.finished) end.whole = CheckDepth::kChunks;
+  quarantine_.keep_damage(lost, end, report.check.finished || end.damages != 0, report.check);
+  return report;
 }
 
 }  // namespace varve::repo

@@ -2,7 +2,6 @@
 // Connects the rooms of a repository. No other place builds the rooms' objects.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -12,12 +11,11 @@
 #include <vector>
 
 #include "base/metrics.h"
-#include "maintain/check_record.h"
-#include "maintain/known_damage.h"
 #include "meta/meta_metrics.h"
 #include "repo/arrange_queue.h"
 #include "repo/bucket_side.h"
 #include "repo/key_ring_editor.h"
+#include "repo/quarantine_keeper.h"
 #include "repo/repository_folder.h"
 #include "repo/required_features.h"
 #include "repo/sequence_memory.h"
@@ -39,15 +37,11 @@ namespace varve::maintain {
 struct CheckHelpers;
 }  // namespace varve::maintain
 
-namespace varve::series {
-class Pool;
-}  // namespace varve::series
-
 namespace varve::repo {
 
-/// Implements Repository: the path, the lock, the catalog, the list of series, and the arranging
-/// thread. Thread-safe. Lock order: arrange_mutex_ and mutex_ are innermost; no series is called
-/// with either mutex held.
+/// Implements Repository, and the repository as the series see it: opens and closes the folder, and
+/// connects the parts. Each part has its own state and lock. Thread-safe. Lock order: the mutex of
+/// QuarantineKeeper is outermost; the mutexes of the other parts are innermost.
 class RepositoryImpl final : public Repository, public ReadsOnce, private series::SeriesHost {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
@@ -126,10 +120,13 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   [[nodiscard]] Result<ScrubReport> scrub(const ScrubOptions& options,
                                           const CheckObserver& progress) override;
   [[nodiscard]] std::vector<EarlierCheck> earlier_checks() override;
-  // Known damage. repository_damage.cc.
-  [[nodiscard]] Result<std::uint64_t> settle_quarantine() override;
-  [[nodiscard]] Result<LostFiles> lost_files(SeriesId series, VersionNumber number) override;
-  [[nodiscard]] Result<std::vector<VersionNumber>> versions_with_losses(SeriesId series) override;
+  [[nodiscard]] Result<std::uint64_t> settle_quarantine() override { return quarantine_.settle(); }
+  [[nodiscard]] Result<LostFiles> lost_files(SeriesId series, VersionNumber number) override {
+    return quarantine_.lost_files(series, number);
+  }
+  [[nodiscard]] Result<std::vector<VersionNumber>> versions_with_losses(SeriesId series) override {
+    return quarantine_.versions_with_losses(series);
+  }
   [[nodiscard]] Result<bool> has_older_catalog() override {
     return settled_state_.has_older_catalog();
   }
@@ -205,18 +202,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
 
   /// Returns the callbacks of a check for indexes, open versions and caches.
   [[nodiscard]] maintain::CheckHelpers check_helpers();
-  /// Changes the quarantine, as maintain::change_quarantine(), in the catalog and in open series.
-  /// Returns the number of chunks added or released.
-  [[nodiscard]] Result<std::uint64_t> quarantine(const maintain::LostChunks& lost,
-                                                 const maintain::LostChunks& sound);
-  /// As settle_quarantine(), if the record of checks names chunks. Logs errors.
-  void settle_quarantine_at_opening();
-  /// Quarantines chunks found damaged by a check, or leaves the chunks to the next writer. With
-  /// `is_recorded`, records the result of the check.
-  void keep_damage(const maintain::LostChunks& lost, maintain::CheckEnd end, bool is_recorded,
-                   CheckReport& report);
-  /// Returns the chunks, with aliases, that are unreadable for the versions of a series.
-  [[nodiscard]] Result<base::IdRuns> lost_chunks(SeriesId series);
 
   base::Metrics metrics_;
   const meta::MetaMetrics catalog_metrics_{metrics_};
@@ -230,9 +215,9 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   SettingsEditor settings_{folder_, features_, series_};
   ArrangeQueue arranging_{folder_, series_, settings_};
   KeyRingEditor key_ring_{folder_, series_};
-  std::mutex damage_mutex_;  // Held while chunks in the record of checks are read again.
-  std::mutex path_mutex_;    // Guards seen_path_.
-  std::string seen_path_;    // The last logged present_path(); empty at first.
+  QuarantineKeeper quarantine_{folder_, resources_, series_};
+  std::mutex path_mutex_;  // Guards seen_path_.
+  std::string seen_path_;  // The last logged present_path(); empty at first.
 };
 
 }  // namespace varve::repo

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quarantines chunks found damaged by a check, and names the files with damaged chunks.
+#include "repo/quarantine_keeper.h"
+
 #include <fmt/core.h>
 
-#include <mutex>
 #include <utility>
 
 #include "base/log.h"
@@ -10,18 +10,15 @@
 #include "catalog/layout_records.h"
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
-#include "maintain/check_record.h"
-#include "maintain/known_damage.h"
 #include "maintain/lost_files.h"
-#include "repo/repository_impl.h"
 #include "series/pool.h"
 #include "series/version_records.h"
 
 namespace varve::repo {
 
 // The commit comes first: chunks removed from the record are in quarantine already (O61).
-Result<std::uint64_t> RepositoryImpl::quarantine(const maintain::LostChunks& lost,
-                                                 const maintain::LostChunks& sound) {
+Result<std::uint64_t> QuarantineKeeper::change(const maintain::LostChunks& lost,
+                                               const maintain::LostChunks& sound) {
   VARVE_TRY_ASSIGN(const auto changed, maintain::change_quarantine(folder_.catalog, lost, sound));
   if (changed.empty()) return std::uint64_t{0};
   for (const auto& [store, ids] : changed) {
@@ -43,9 +40,9 @@ Result<std::uint64_t> RepositoryImpl::quarantine(const maintain::LostChunks& los
   return maintain::count_of(changed);
 }
 
-Result<std::uint64_t> RepositoryImpl::settle_quarantine() {
+Result<std::uint64_t> QuarantineKeeper::settle() {
   VARVE_TRY(folder_.check_writable());
-  const std::lock_guard lock(damage_mutex_);
+  const std::lock_guard lock(mutex_);
   const auto named = maintain::read_lost_chunks(*folder_.files, folder_.paths.root());
   VARVE_TRY_ASSIGN(const auto known, maintain::find_quarantined(folder_.catalog));
   auto suspects = known;
@@ -54,24 +51,24 @@ Result<std::uint64_t> RepositoryImpl::settle_quarantine() {
   VARVE_TRY_ASSIGN(const auto second,
                    maintain::confirm_lost_chunks(folder_.codecs, folder_.catalog, *folder_.files,
                                                  folder_.paths.root(), suspects));
-  VARVE_TRY_ASSIGN(const auto chunks, quarantine(second.lost, second.sound));
+  VARVE_TRY_ASSIGN(const auto chunks, change(second.lost, second.sound));
   maintain::forget_lost_chunks(*folder_.files, folder_.paths.root(),
                                maintain::without(named, second.undecided));
   return chunks;
 }
 
 // If a check cannot quarantine, the next writer does.
-void RepositoryImpl::settle_quarantine_at_opening() {
+void QuarantineKeeper::settle_at_opening() {
   if (maintain::read_lost_chunks(*folder_.files, folder_.paths.root()).empty()) return;
-  const auto done = settle_quarantine();
+  const auto done = settle();
   if (done) return;
   base::log(base::LogLevel::kWarning,
             "damaged chunks that a check found are not in quarantine: " + done.error().message());
 }
 
 // An attached folder's writer is on another machine, and does not see the attached folder's record.
-void RepositoryImpl::keep_damage(const maintain::LostChunks& lost, maintain::CheckEnd end,
-                                 bool is_recorded, CheckReport& report) {
+void QuarantineKeeper::keep_damage(const maintain::LostChunks& lost, maintain::CheckEnd end,
+                                   bool is_recorded, CheckReport& report) {
   report.lost_chunks = maintain::count_of(lost);
   maintain::LostChunks known;
   maintain::LostChunks sound;  // In quarantine, and found sound.
@@ -85,7 +82,7 @@ void RepositoryImpl::keep_damage(const maintain::LostChunks& lost, maintain::Che
   if (!folder_.is_attached()) end.lost = maintain::without(lost, known);
   report.quarantined = maintain::without(lost, known).empty();
   if (!folder_.options.read_only) {
-    const auto changed = quarantine(lost, sound);
+    const auto changed = change(lost, sound);
     if (changed) {
       report.quarantined = true;
       end.lost.clear();
@@ -100,7 +97,7 @@ void RepositoryImpl::keep_damage(const maintain::LostChunks& lost, maintain::Che
 }
 
 // A reader also knows the chunks recorded by checks for the next writer.
-Result<base::IdRuns> RepositoryImpl::lost_chunks(SeriesId series) {
+Result<base::IdRuns> QuarantineKeeper::lost_chunks(SeriesId series) const {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
   const auto store = catalog::store_of(series);
   VARVE_TRY_ASSIGN(auto own, catalog::find_quarantine(txn, store));
@@ -114,7 +111,7 @@ Result<base::IdRuns> RepositoryImpl::lost_chunks(SeriesId series) {
   return own.unite(shared).unite(aliases);
 }
 
-Result<std::vector<VersionNumber>> RepositoryImpl::versions_with_losses(SeriesId series) {
+Result<std::vector<VersionNumber>> QuarantineKeeper::versions_with_losses(SeriesId series) const {
   std::vector<VersionNumber> affected;
   VARVE_TRY_ASSIGN(const auto lost, lost_chunks(series));
   if (lost.size() == 0) return affected;
@@ -128,7 +125,7 @@ Result<std::vector<VersionNumber>> RepositoryImpl::versions_with_losses(SeriesId
   return affected;
 }
 
-Result<LostFiles> RepositoryImpl::lost_files(SeriesId series, VersionNumber number) {
+Result<LostFiles> QuarantineKeeper::lost_files(SeriesId series, VersionNumber number) {
   VARVE_TRY_ASSIGN(auto lost, lost_chunks(series));
   if (lost.size() == 0) return LostFiles();
   catalog::VersionRecord record;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "maintain/check_record.h"
+#include "maintain/known_damage.h"
+#include "repo/repository_folder.h"
+#include "repo/series_resources.h"
+#include "repo/series_table.h"
+#include "varve/check.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::repo {
+
+/// Quarantines chunks found damaged by checks, and names the files with damaged chunks. Functions
+/// named as functions of Repository have the same errors. Thread-safe. Lock order: mutex_ is
+/// outermost.
+class QuarantineKeeper {
+ public:
+  /// Lifetime: the arguments outlive the object.
+  QuarantineKeeper(RepositoryFolder& folder, SeriesResources& resources, SeriesTable& series)
+      : folder_(folder), resources_(resources), series_(series) {}
+
+  /// As Repository::settle_quarantine().
+  [[nodiscard]] Result<std::uint64_t> settle();
+  /// As settle(), if the record of checks names chunks. Logs errors.
+  void settle_at_opening();
+  /// Quarantines chunks found damaged by a check, or leaves the chunks to the next writer. With
+  /// `is_recorded`, records the result of the check.
+  void keep_damage(const maintain::LostChunks& lost, maintain::CheckEnd end, bool is_recorded,
+                   CheckReport& report);
+
+  [[nodiscard]] Result<LostFiles> lost_files(SeriesId series, VersionNumber number);
+  [[nodiscard]] Result<std::vector<VersionNumber>> versions_with_losses(SeriesId series) const;
+
+ private:
+  /// Changes the quarantine, as maintain::change_quarantine(), in the catalog and in open series.
+  /// Returns the number of chunks added or released.
+  [[nodiscard]] Result<std::uint64_t> change(const maintain::LostChunks& lost,
+                                             const maintain::LostChunks& sound);
+  /// Returns the chunks, with aliases, that are unreadable for the versions of a series.
+  [[nodiscard]] Result<base::IdRuns> lost_chunks(SeriesId series) const;
+
+  RepositoryFolder& folder_;
+  SeriesResources& resources_;
+  SeriesTable& series_;
+  std::mutex mutex_;  // Held while chunks in the record of checks are read again.
+};
+
+}  // namespace varve::repo
