@@ -97,7 +97,6 @@ Result<ArrangeReport> ArrangeQueue::arrange(SeriesId id, const ArrangeOptions& o
 
 void ArrangeQueue::arrange_soon(SeriesId series) {
   if (folder_.options.read_only) return;
-  folder_.replicate_soon();  // A version was sealed or deleted.
   const std::lock_guard lock(mutex_);
   unarranged_.insert(series);
   ++backlogs_[series].requests;
@@ -137,7 +136,9 @@ void ArrangeQueue::resume() {
     return;
   }
   for (const auto& one : *all) {
-    if (any_unarranged_ || owing.contains(one.id)) arrange_soon(one.id);
+    if (!any_unarranged_ && !owing.contains(one.id)) continue;
+    folder_.replicate_soon();  // The earlier process may also have skipped a replication.
+    arrange_soon(one.id);
   }
   const std::lock_guard lock(mutex_);
   any_unarranged_ = false;  // From here on, the set has all unarranged series.

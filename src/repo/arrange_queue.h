@@ -38,7 +38,7 @@ class ArrangeQueue {
   /// Adds the series that a note names as unarranged; nullopt for any series.
   void add_unarranged(const std::optional<std::set<SeriesId>>& unarranged);
   /// Requests arranging of all series that may have work left, because an earlier process may have
-  /// stopped or skipped the work.
+  /// stopped or skipped the work. Also requests a replication, if any series may have work.
   void resume();
   /// Notes that any series may have work: after a change of the settings.
   void expect_any();

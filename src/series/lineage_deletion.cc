@@ -165,6 +165,7 @@ Result<DeletionForecast> LineageDeletion::run(const std::vector<VersionNumber>& 
   }
   deleted->held = *std::move(held);
   readers_.forget_deleted(numbers_of(gone));
+  parts_.host->replicate_soon();
   parts_.host->arrange_soon(parts_.id);
   return deleted;
 }

@@ -92,6 +92,7 @@ Result<SealResult> VersionSeal::run(catalog::VersionRecord record, const SealReq
     const auto resumed = open_.resume(*next);
     if (!resumed) base::log(base::LogLevel::kWarning, resumed.error().message());
   }
+  parts_.host->replicate_soon();
   parts_.host->arrange_soon(parts_.id);
   return result;
 }
