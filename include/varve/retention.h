@@ -3,6 +3,7 @@
 // Repository::delete_versions().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -106,6 +107,25 @@ struct KeepRules {
 
   friend bool operator==(const KeepRules&, const KeepRules&) = default;
 };
+
+/// A rule of KeepRules with a count.
+struct CountRule {
+  const char* name;  ///< Name in JSON; after "keep-", the name of the setting and the option.
+  std::uint32_t KeepRules::*count;
+  /// Format for strftime(3): two times of one period give equal text. Null for a rule that counts
+  /// versions.
+  const char* period;
+};
+/// The rules with a count, in the order in which the catalog stores the counts.
+inline constexpr std::array<CountRule, 6> kCountRules = {{
+    {"last", &KeepRules::last, nullptr},
+    // The zone distinguishes the repeated hour when clocks go back in autumn.
+    {"hourly", &KeepRules::hourly, "%Y-%m-%d %H:00 %z"},
+    {"daily", &KeepRules::daily, "%Y-%m-%d"},
+    {"weekly", &KeepRules::weekly, "%G-W%V"},
+    {"monthly", &KeepRules::monthly, "%Y-%m"},
+    {"yearly", &KeepRules::yearly, "%Y"},
+}};
 
 struct PruneDecision {
   VersionInfo version;

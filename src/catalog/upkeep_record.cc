@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "catalog/upkeep_record.h"
 
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -28,11 +27,6 @@ constexpr std::uint64_t kFlags =
 
 constexpr auto kLockModeMax = static_cast<std::uint64_t>(LockMode::kGovernance);
 
-using Count = std::uint32_t KeepRules::*;
-constexpr std::array<Count, 6> kCounts = {&KeepRules::last,    &KeepRules::hourly,
-                                          &KeepRules::daily,   &KeepRules::weekly,
-                                          &KeepRules::monthly, &KeepRules::yearly};
-
 Error damaged_upkeep() { return {ErrorCode::kCorrupt, "catalog: the setting upkeep is damaged"}; }
 
 }  // namespace
@@ -51,10 +45,10 @@ Result<UpkeepSettings> find_upkeep_settings(const meta::Txn& txn) {
         "Varve");
   }
   if ((flags & kHasRate) != 0) settings.arrange_bytes_per_second = r.varint();
-  for (const Count count : kCounts) {
+  for (const auto& rule : kCountRules) {
     const std::uint64_t number = r.varint();
     if (number > std::numeric_limits<std::uint32_t>::max()) return damaged_upkeep();
-    settings.keep.*count = static_cast<std::uint32_t>(number);
+    settings.keep.*rule.count = static_cast<std::uint32_t>(number);
   }
   if ((flags & kHasWithin) != 0) settings.keep.within_seconds = r.varint();
   settings.keep.by_claimed = (flags & kBySealed) == 0;
@@ -78,7 +72,7 @@ Result<void> put_upkeep_settings(meta::WriteTxn& txn, const UpkeepSettings& sett
            (keep.within_seconds ? kHasWithin : 0) | (keep.by_claimed ? kByClaimed : kBySealed) |
            (settings.object_lock.on() ? kHasLock : 0) | (settings.guards_sources ? 0 : kNoGuard));
   if (settings.arrange_bytes_per_second) w.varint(*settings.arrange_bytes_per_second);
-  for (const Count count : kCounts) w.varint(keep.*count);
+  for (const auto& rule : kCountRules) w.varint(keep.*rule.count);
   if (keep.within_seconds) w.varint(*keep.within_seconds);
   if (settings.object_lock.on()) {
     w.varint(settings.object_lock.days);

@@ -15,17 +15,7 @@
 namespace varve::cli {
 namespace {
 
-using Count = std::uint32_t KeepRules::*;
-struct CountSetting {
-  const char* name;
-  Count count;
-};
-constexpr std::array<CountSetting, 6> kCounts = {{{"keep-last", &KeepRules::last},
-                                                  {"keep-hourly", &KeepRules::hourly},
-                                                  {"keep-daily", &KeepRules::daily},
-                                                  {"keep-weekly", &KeepRules::weekly},
-                                                  {"keep-monthly", &KeepRules::monthly},
-                                                  {"keep-yearly", &KeepRules::yearly}}};
+std::string setting_of(const CountRule& rule) { return std::string("keep-") + rule.name; }
 
 using Number = std::uint32_t ArrangeSettings::*;
 struct NumberSetting {
@@ -95,11 +85,11 @@ Result<bool> add(RepositoryChanges& changes, bool RepositoryChanges::*part, Chan
 
 Result<bool> parse_upkeep(std::string_view key, std::string_view value,
                           RepositoryChanges& changes) {
-  for (const auto& [name, count] : kCounts) {
-    if (key != name) continue;
+  for (const auto& rule : kCountRules) {
+    if (key != setting_of(rule)) continue;
     VARVE_TRY_ASSIGN(const auto number, parse_number(key, value, 0, 1'000'000));
     return add(changes, &RepositoryChanges::keep_rules,
-               [member = count, number](auto& all) { all.upkeep.keep.*member = number; });
+               [count = rule.count, number](auto& all) { all.upkeep.keep.*count = number; });
   }
   if (key == "keep-within") {
     std::optional<std::uint64_t> within;
@@ -142,9 +132,9 @@ Result<bool> parse_upkeep(std::string_view key, std::string_view value,
 }  // namespace
 
 std::string repository_setting_names() {
-  return "policy, batch, dead, fan, window, parity, arrange-rate, keep-last, keep-hourly, "
-         "keep-daily, keep-weekly, keep-monthly, keep-yearly, keep-within, keep-by, guard, "
-         "object-lock";
+  std::string names = "policy, batch, dead, fan, window, parity, arrange-rate, ";
+  for (const auto& rule : kCountRules) names += setting_of(rule) + ", ";
+  return names + "keep-within, keep-by, guard, object-lock";
 }
 
 Result<ObjectLock> parse_object_lock(std::string_view text) {
@@ -200,7 +190,9 @@ std::vector<std::pair<std::string, std::string>> repository_setting_texts(
     texts.emplace_back(setting.name, std::to_string(arrange.*setting.number));
   }
   texts.emplace_back("arrange-rate", rate_text(settings.upkeep.arrange_bytes_per_second));
-  for (const auto& [name, count] : kCounts) texts.emplace_back(name, std::to_string(keep.*count));
+  for (const auto& rule : kCountRules) {
+    texts.emplace_back(setting_of(rule), std::to_string(keep.*rule.count));
+  }
   texts.emplace_back("keep-within",
                      keep.within_seconds ? duration_text(*keep.within_seconds) : "none");
   texts.emplace_back("keep-by", keep.by_claimed ? "claimed" : "sealed");
@@ -221,12 +213,7 @@ void put_repository_settings(Json& object, const RepositorySettings& settings) {
   if (settings.upkeep.arrange_bytes_per_second) {
     object["arrange_rate_bytes"] = *settings.upkeep.arrange_bytes_per_second;
   }
-  object["keep_last"] = keep.last;
-  object["keep_hourly"] = keep.hourly;
-  object["keep_daily"] = keep.daily;
-  object["keep_weekly"] = keep.weekly;
-  object["keep_monthly"] = keep.monthly;
-  object["keep_yearly"] = keep.yearly;
+  for (const auto& rule : kCountRules) object[std::string("keep_") + rule.name] = keep.*rule.count;
   if (keep.within_seconds) object["keep_within_seconds"] = *keep.within_seconds;
   object["keep_by"] = keep.by_claimed ? "claimed" : "sealed";
   object["guard"] = settings.upkeep.guards_sources ? "on" : "off";
@@ -239,9 +226,9 @@ void put_repository_settings(Json& object, const RepositorySettings& settings) {
 
 std::string rules_text(const KeepRules& rules) {
   std::string text;
-  for (const auto& [name, count] : kCounts) {
-    if (rules.*count == 0) continue;
-    text += fmt::format("{}--{} {}", text.empty() ? "" : " ", name, rules.*count);
+  for (const auto& rule : kCountRules) {
+    if (rules.*rule.count == 0) continue;
+    text += fmt::format("{}--{} {}", text.empty() ? "" : " ", setting_of(rule), rules.*rule.count);
   }
   if (rules.within_seconds) {
     text += fmt::format("{}--keep-within {}", text.empty() ? "" : " ",

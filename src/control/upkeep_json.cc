@@ -1,29 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/upkeep_json.h"
 
-#include <array>
 #include <cstdint>
 #include <utility>
 
 #include "control/json_fields.h"
 
 namespace varve::control {
-namespace {
-
-constexpr std::array<std::pair<const char*, std::uint32_t KeepRules::*>, 6> kCounts = {{
-    {"last", &KeepRules::last},
-    {"hourly", &KeepRules::hourly},
-    {"daily", &KeepRules::daily},
-    {"weekly", &KeepRules::weekly},
-    {"monthly", &KeepRules::monthly},
-    {"yearly", &KeepRules::yearly},
-}};
-
-}  // namespace
-
 Json upkeep_to_json(const UpkeepSettings& settings) {
   Json object{{"by_claimed", settings.keep.by_claimed}};
-  for (const auto& [name, count] : kCounts) object[name] = settings.keep.*count;
+  for (const auto& rule : kCountRules) object[rule.name] = settings.keep.*rule.count;
   if (settings.keep.within_seconds) object["within_seconds"] = *settings.keep.within_seconds;
   if (settings.arrange_bytes_per_second) {
     object["arrange_bytes_per_second"] = *settings.arrange_bytes_per_second;
@@ -40,7 +26,7 @@ std::optional<UpkeepSettings> upkeep_from_json(const Json& object) {
   Fields fields(object);
   UpkeepSettings settings;
   settings.keep.by_claimed = fields.flag("by_claimed");
-  for (const auto& [name, count] : kCounts) settings.keep.*count = fields.u32(name);
+  for (const auto& rule : kCountRules) settings.keep.*rule.count = fields.u32(rule.name);
   if (fields.has("within_seconds")) settings.keep.within_seconds = fields.count("within_seconds");
   if (fields.has("arrange_bytes_per_second")) {
     settings.arrange_bytes_per_second = fields.count("arrange_bytes_per_second");

@@ -12,21 +12,6 @@ namespace varve {
 
 namespace {
 
-struct Period {
-  std::string_view name;
-  const char* format;  // Format for strftime(3). Two times of one period give equal text.
-  std::uint32_t KeepRules::*count;
-};
-
-constexpr std::array<Period, 5> kPeriods = {{
-    // The zone distinguishes the repeated hour when clocks go back in autumn.
-    {"hourly", "%Y-%m-%d %H:00 %z", &KeepRules::hourly},
-    {"daily", "%Y-%m-%d", &KeepRules::daily},
-    {"weekly", "%G-W%V", &KeepRules::weekly},
-    {"monthly", "%Y-%m", &KeepRules::monthly},
-    {"yearly", "%Y", &KeepRules::yearly},
-}};
-
 std::string period_of(const Timestamp& time, const char* format) {
   const auto seconds = static_cast<std::time_t>(time.seconds);
   std::tm parts{};
@@ -44,8 +29,8 @@ const Timestamp& data_time(const VersionInfo& version) {
 }
 
 bool KeepRules::any() const {
-  return last != 0 || within_seconds.has_value() ||
-         std::ranges::any_of(kPeriods, [&](const Period& p) { return this->*p.count != 0; });
+  return within_seconds.has_value() ||
+         std::ranges::any_of(kCountRules, [&](const CountRule& r) { return this->*r.count != 0; });
 }
 
 namespace {
@@ -97,12 +82,12 @@ bool is_better(const VersionInfo& version, const VersionInfo& newer) {
   return version.problems == 0 && newer.problems != 0 && version.entries != 0;
 }
 
-void keep_period(const Candidates& candidates, const KeepRules& rules, const Period& period) {
-  const std::uint32_t count = rules.*period.count;
+void keep_period(const Candidates& candidates, const KeepRules& rules, const CountRule& rule) {
+  const std::uint32_t count = rules.*rule.count;
   std::map<std::string, PruneDecision*> best;
   for (const auto* group : {&candidates.filled, &candidates.empty}) {
     for (auto* decision : *group) {
-      auto current = period_of(time_of(decision->version, rules), period.format);
+      auto current = period_of(time_of(decision->version, rules), rule.period);
       const auto found = best.find(current);
       if (found == best.end()) {
         if (best.size() < count) best.emplace(std::move(current), decision);
@@ -111,7 +96,7 @@ void keep_period(const Candidates& candidates, const KeepRules& rules, const Per
       }
     }
   }
-  for (const auto& [name, decision] : best) keep(*decision, std::string(period.name) + " " + name);
+  for (const auto& [name, decision] : best) keep(*decision, std::string(rule.name) + " " + name);
 }
 
 /// Keeps the newest complete version, even after many incomplete versions.
@@ -159,7 +144,9 @@ std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions
   }
   keep_last(candidates, rules.last);
   if (rules.within_seconds) keep_within(candidates, rules, *rules.within_seconds);
-  for (const auto& period : kPeriods) keep_period(candidates, rules, period);
+  for (const auto& rule : kCountRules) {
+    if (rule.period != nullptr) keep_period(candidates, rules, rule);
+  }
   if (rules.any()) keep_complete(candidates);
   const std::set<VersionNumber> held(locked.begin(), locked.end());
   for (auto& decision : decisions) {
