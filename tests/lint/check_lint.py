@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks of text and of file names find what they look for, and nothing else."""
 
+import check_classes
 import check_header_lines
 import check_headers
 import check_includes
@@ -57,6 +58,24 @@ PROSE = [("// Returns the size of the file, in bytes.\n" * 6, False),
 HEADER_LINES = [("", 2), ("c.h", 12), ("a.h", 2), ("unknown.h", 2)]
 # (numbers of the rules in a page's order, is it a problem)
 ORDERS = [([1, 2, 3], False), ([1, 3, 2], True), ([1, 2, 4], True)]
+# (text of a header, functions and data members of the classes, in the order of their ends)
+CLASSES = [
+    ("class A;\nenum class B : int { kC };\n", []),
+    ("class A final : public B {\n public:\n  A() : a_(1), b_{2} { f(); }\n  ~A() override;\n  A(const A&) = delete;\n"
+     "  [[nodiscard]] virtual bool f(int a = 1) const = 0;\n  void g() override { if (a_) b_ = {}; }\n private:\n"
+     "  using B = C;\n  friend class D;\n  int a_ = f();\n  std::vector<int> b_{1, 2};\n};\n", [(2, 2)]),
+    ("struct A {\n  std::function<void(int)> f{};  // int g();\n  static constexpr int kA = 1;\n  static int h();\n"
+     "  bool operator<(const A&) const;\n  std::map<int, B> a, b;\n};\n", [(2, 3)]),
+    ("class A {\n  struct B {\n    int a = 0;\n  };\n  template <typename T, typename U = int>\n  void f(T t) { t({}); }\n"
+     "  alignas(64) B b_;\n  const char* c_ = \"};\";\n};\nclass B { int f() { return 1; } int a; };\n",
+     [(0, 1), (1, 2), (1, 1)]),
+]
+# (numbers of functions and data members, exceptions, NOT_YET, is it a problem)
+CLASS_SIZES = [
+    ((30, 20), {}, {}, False), ((31, 20), {}, {}, True), ((30, 21), {}, {}, True), ((31, 21), {"A": ""}, {}, False),
+    ((31, 20), {}, {"A": (31, 20)}, False), ((32, 20), {}, {"A": (31, 20)}, True), ((31, 20), {}, {"A": (32, 20)}, True),
+    ((1, 1), {}, {"A": (30, 21)}, True),
+]
 # (path, text of a file, is it a problem) where only src/a/ and src/b/c_ may name Hidden and hidden_value()
 HIDDEN = [("src/a/d.cc", "Hidden x;\n", False), ("src/b/c_d.h", "Hidden x;\n", False),
           ("src/b/d.h", "Hidden x;\n", True), ("src/b/d.h", "HiddenOptions x;\n", True),
@@ -135,6 +154,11 @@ def header_lines(included):
     return headers.lines_of("b.cc")
 
 
+def class_text(functions, members):
+    lines = [f"  int f{number}();" for number in range(functions)] + [f"  int a{number}_;" for number in range(members)]
+    return "\n".join(["class A {", *lines, "};"])
+
+
 def metric_page_problems(text):
     rows = [["`varve_a_b_total{operation}`", "counter", "Things that were made."]]
     yield from check_metrics.source_problems("src/a/b.h", text)
@@ -155,6 +179,11 @@ def main():
     cases += [(text, list(check_includes.hidden_names(path, text, hidden)), wrong)
               for path, text, wrong in HIDDEN]
     cases += [(text, [1] * check_prose.is_problem(text), wrong) for text, wrong in PROSE]
+    cases += [(text, [found] * (found != expected), False) for text, expected in CLASSES
+              for found in [[sizes[1:] for sizes in check_classes.counts(check_classes.code_of(text))]]]
+    cases += [(str(sizes), list(check_classes.problems_of(
+        "src/a/b.h", class_text(*sizes), exceptions, not_yet)), wrong)
+              for sizes, exceptions, not_yet, wrong in CLASS_SIZES]
     cases += [(str(rules), list(check_text.order_problems(rules)), wrong) for rules, wrong in ORDERS]
     cases += [(str(pages), list(check_text.index_problems(pages, "| 1 | [A](001-a.md) [A](1-a.md) |\n")), wrong)
               for pages, wrong in INDEXES]
