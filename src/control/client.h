@@ -4,28 +4,19 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/unique_fd.h"
-#include "control/patience.h"
+#include "control/daemon_connection.h"
 #include "control/protocol.h"
 #include "varve/result.h"
 
 namespace varve::control {
 
-/// Time limits for waiting for a daemon. A working daemon reports every few seconds, so only a
-/// stopped or hanging daemon is silent.
-struct ClientPatience {
-  std::chrono::milliseconds silence = kSilenceMax;
-  std::chrono::milliseconds stopped = kStoppedMax;
-};
-
-/// A connection to the daemon that holds a repository. Not thread-safe.
+/// The requests of a command to the daemon that holds a repository. Not thread-safe.
 /// Errors: the daemon's errors, unchanged; kUnavailable with advice if the daemon does not answer.
 class Client {
  public:
@@ -37,11 +28,11 @@ class Client {
                                               const ClientPatience& patience = {});
 
   /// Returns the identity that the daemon reported on connecting.
-  [[nodiscard]] const Identity& identity() const { return identity_; }
+  [[nodiscard]] const Identity& identity() const { return connection_.identity(); }
   /// Returns the daemon's process id, as the kernel reports it.
-  [[nodiscard]] pid_t process() const { return process_; }
+  [[nodiscard]] pid_t process() const { return connection_.process(); }
   /// Returns the daemon's user, as the kernel reports it.
-  [[nodiscard]] uid_t user() const { return user_; }
+  [[nodiscard]] uid_t user() const { return connection_.user(); }
 
   [[nodiscard]] Result<void> ping();
   /// Makes all open versions durable. The error message names the versions that are not durable.
@@ -91,29 +82,9 @@ class Client {
   [[nodiscard]] Result<void> adopt_keys(const KeysRequest& request);
 
  private:
-  Client(std::string repository, const ClientPatience& patience)
-      : repository_(std::move(repository)), patience_(patience) {}
-  [[nodiscard]] Result<void> connect();
-  /// Sends a request, with the descriptor `passed` unless it is -1.
-  [[nodiscard]] Result<void> send(const Request& request, int passed = -1);
-  [[nodiscard]] Result<Reply> ask(const Request& request);
-  /// Sends a request unknown to older Varves. `what` names the request in the error of older().
-  [[nodiscard]] Result<Reply> ask_new(const Request& request, const char* what);
-  /// Returns the next reply that is more than a heartbeat. The reply may be an error of the daemon.
-  [[nodiscard]] Result<Reply> receive_any(int stop);
-  [[nodiscard]] Error refuse_end(Error reason, int stop);
-  /// As receive_any(), but returns an error of the daemon as an error.
-  [[nodiscard]] Result<Reply> receive(int stop);
-  [[nodiscard]] Result<std::string> receive_sign_of_life(int stop);
-  [[nodiscard]] Error silent() const;
-  /// Returns the error for a daemon of an older Varve. `lack`: the missing feature.
-  [[nodiscard]] Error older(std::string_view lack) const;
-  std::string repository_;
-  ClientPatience patience_;
-  base::UniqueFd socket_;
-  pid_t process_ = 0;
-  uid_t user_ = 0;
-  Identity identity_;
+  explicit Client(DaemonConnection connection) : connection_(std::move(connection)) {}
+
+  DaemonConnection connection_;
 };
 
 }  // namespace varve::control
