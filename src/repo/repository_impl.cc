@@ -73,12 +73,13 @@ Result<void> RepositoryImpl::start() {
 
 Result<void> RepositoryImpl::settle_at_opening() {
   if (!settled_state_.leaves_work()) return {};
+  settled_state_.set_leaves_work(false);  // Until a step, or a series during a step, fails.
   VARVE_TRY_ASSIGN(const bool complete, settled_state_.complete_catalog());
   VARVE_TRY_ASSIGN(const auto all, series_.list());
-  if (all.empty())
-    arranging_.add_unarranged(std::set<SeriesId>());  // A new repository has no note yet.
+  // A new repository has no note yet.
+  if (all.empty()) arranging_.add_unarranged(std::set<SeriesId>());
   VARVE_TRY_ASSIGN(const bool has_manifests, series_.complete_manifests());
-  settled_state_.set_leaves_work(!complete || !has_manifests);
+  if (!complete || !has_manifests) settled_state_.set_leaves_work(true);
   return {};
 }
 
