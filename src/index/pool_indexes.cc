@@ -48,7 +48,7 @@ Result<std::unique_ptr<PoolIndex>> open_pool_index(
     auto present = ZeroFiles::open_present(files, directory);
     if (present && is_valid(present->parameter())) {
       const auto bits = present->parameter();
-      options.hook_bits = std::max(bits, hook_bits_for(present->places().size() << bits));
+      options.hook_bits = std::max(bits, hook_bits_for(present->bins().size() << bits));
       if (options.hook_bits == bits) {
         return std::unique_ptr<PoolIndex>(ZeroChunkIndex::open(std::move(present), stored));
       }

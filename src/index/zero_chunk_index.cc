@@ -59,7 +59,7 @@ ZeroChunkIndex::ZeroChunkIndex(std::unique_ptr<ZeroFiles> files, StoredFingerpri
       hook_mask_((std::uint64_t{1} << options.hook_bits) - 1),
       files_(std::move(files)),
       confirmed_(options.memory_bytes / 4) {
-  if (files_->places().empty()) files_->add(0);
+  if (files_->bins().size() == 0) files_->add(0);
 }
 
 bool ZeroChunkIndex::is_hook(const Tag& tag) const {
@@ -82,7 +82,7 @@ void ZeroChunkIndex::lookup(StreamNumber stream, std::span<const Fingerprint> fi
 void ZeroChunkIndex::prefetch(const Fingerprint& fingerprint) {
   const Tag tag = tag_of(fingerprint);
   Lock lock(mutex_);
-  const auto known = files_->find(key_of(tag));
+  const auto known = files_->bins().find(key_of(tag));
   if (!known) return;
   const auto id = load(*known).bin.find(tag);
   if (!id || is_marker(*id) || forgotten_.contains(*id)) return;
@@ -92,7 +92,7 @@ void ZeroChunkIndex::prefetch(const Fingerprint& fingerprint) {
 }
 
 void ZeroChunkIndex::follow_hook(Stream& stream, const Tag& tag) {
-  const auto known = files_->find(key_of(tag));
+  const auto known = files_->bins().find(key_of(tag));
   stream.present = known.value_or(kNewBin);
   if (known) ++counts_.hook_hits;
 }
@@ -184,7 +184,7 @@ ZeroChunkIndex::Resident& ZeroChunkIndex::load(BinNumber bin) {
     return resident_.front();
   }
   ZeroBin content(options_.rules);
-  if (files_->places()[bin].bytes != 0) {
+  if (files_->bins()[bin].bytes != 0) {
     ++counts_.bins_read;
     const auto bytes = files_->read(bin);
     auto decoded = bytes ? ZeroBin::decode(*bytes, options_.rules)
@@ -234,7 +234,7 @@ Result<void> ZeroChunkIndex::write_back(Resident& resident) {
 
 BinNumber ZeroChunkIndex::bin_for(Stream& stream, const Tag& tag) {
   if (is_hook(tag)) {
-    const auto known = files_->find(key_of(tag));
+    const auto known = files_->bins().find(key_of(tag));
     stream.target = known ? *known : files_->add(key_of(tag));
     stream.missed.erase(key_of(tag));
     return stream.target;
@@ -378,9 +378,9 @@ std::size_t ZeroChunkIndex::size() const {
   const Lock lock(mutex_);
   std::size_t entries = 0;
   std::size_t stored = 0;
-  for (const auto& place : files_->places()) stored += place.bytes / kBinEntryBytes;
+  for (const auto& place : files_->bins().places()) stored += place.bytes / kBinEntryBytes;
   for (const auto& one : resident_) {
-    stored -= files_->places()[one.number].bytes / kBinEntryBytes;
+    stored -= files_->bins()[one.number].bytes / kBinEntryBytes;
     entries += one.bin.size();
   }
   return entries + stored;

@@ -30,8 +30,6 @@ constexpr std::uint64_t kOffsetMax = std::uint64_t{1} << 50;
 constexpr std::size_t kBinBytesMax = std::size_t{64} << 20;
 constexpr std::uint64_t kGarbageMin = std::uint64_t{1} << 20;
 constexpr BinNumber kBinsMax = BinNumber{1} << 28;
-constexpr BinNumber kNoBin = UINT32_MAX;
-constexpr std::size_t kSlotsMin = 64;
 
 std::string log_header(std::uint32_t parameter) {
   std::string header;
@@ -118,11 +116,9 @@ std::unique_ptr<ZeroFiles> ZeroFiles::open(io::FileSystem& files, const std::str
               loaded.error().message() + "; this part of the index is left out");
   }
   all->generation_ = found.empty() ? 1 : found.front() + 1;
-  all->places_.clear();
-  all->slots_.clear();
+  all->table_ = {};
   all->told_ = {};
   all->complete_below_ = {};
-  all->live_bytes_ = 0;
   return all;
 }
 
@@ -190,11 +186,9 @@ Result<std::string> ZeroFiles::read_log(io::File& file, const std::string& path)
 }
 
 void ZeroFiles::take_batches(io::File& file, std::string_view log) {
-  places_.clear();
-  slots_.clear();
+  table_ = {};
   told_ = {};
   complete_below_ = {};
-  live_bytes_ = 0;
   bins_end_ = 0;
   log_end_ = kLogHeaderBytes;
   for (std::size_t at = file.next_append(log_end_); take_batch(log, at);
@@ -235,7 +229,7 @@ Result<bool> ZeroFiles::look_at(std::uint32_t generation, std::vector<IndexFault
   }
   generation_ = generation;
   VARVE_TRY_ASSIGN(bins_, files_.open(path_of(generation, kBins), io::OpenMode::kRead));
-  for (BinNumber bin = 0; bin < places_.size(); ++bin) {
+  for (BinNumber bin = 0; bin < table_.size(); ++bin) {
     const auto content = read(bin);
     if (content) continue;
     faults.push_back({path_of(generation, kBins), content.error(), log_path});
@@ -270,21 +264,16 @@ bool ZeroFiles::take_batch(std::string_view log, std::size_t& at) {
     place.bytes = r.u32();
     place.hook = r.u64();
     place.offset = r.u64();
-    if (bin > places_.size() + new_hooks.size() || bin >= kBinsMax) return false;
+    if (bin > table_.size() + new_hooks.size() || bin >= kBinsMax) return false;
     if (place.bytes > kBinBytesMax || place.offset > kOffsetMax) return false;
-    if (bin == places_.size() + new_hooks.size()) new_hooks.push_back(place.hook);
-    const auto hook = bin < places_.size() ? places_[bin].hook : new_hooks[bin - places_.size()];
+    if (bin == table_.size() + new_hooks.size()) new_hooks.push_back(place.hook);
+    const auto hook = bin < table_.size() ? table_[bin].hook : new_hooks[bin - table_.size()];
     if (hook != place.hook) return false;
     taken.emplace_back(bin, place);
   }
-  for (const auto hook : new_hooks) {
-    places_.push_back({hook, 0, 0});
-    index_newest();
-  }
+  for (const auto hook : new_hooks) table_.add(hook);
   for (const auto& [bin, place] : taken) {
-    live_bytes_ += place.bytes;
-    live_bytes_ -= places_[bin].bytes;
-    places_[bin] = place;
+    table_.put(bin, place.offset, place.bytes);
     bins_end_ = std::max(bins_end_, place.offset + kBinHeaderBytes + place.bytes);
   }
   told_ = told_.unite(*told);
@@ -299,7 +288,7 @@ std::string ZeroFiles::encode_batch(const base::IdRuns& told, VersionNumber comp
   w.u32(static_cast<std::uint32_t>(complete_below));
   w.u32(static_cast<std::uint32_t>(changed_.size()));
   for (const auto bin : changed_) {
-    const BinPlace& place = places_[bin];
+    const BinPlace& place = table_[bin];
     w.u32(bin);
     w.u32(place.bytes);
     w.u64(place.hook);
@@ -314,38 +303,14 @@ std::string ZeroFiles::encode_batch(const base::IdRuns& told, VersionNumber comp
   return batch + body;
 }
 
-std::optional<BinNumber> ZeroFiles::find(std::uint64_t hook) const {
-  if (slots_.empty()) return std::nullopt;
-  for (std::size_t i = hook & (slots_.size() - 1);; i = (i + 1) & (slots_.size() - 1)) {
-    if (slots_[i] == kNoBin) return std::nullopt;
-    if (places_[slots_[i]].hook == hook) return slots_[i];
-  }
-}
-
-void ZeroFiles::insert_slot(BinNumber bin) {
-  std::size_t i = places_[bin].hook & (slots_.size() - 1);
-  while (slots_[i] != kNoBin) i = (i + 1) & (slots_.size() - 1);
-  slots_[i] = bin;
-}
-
-void ZeroFiles::index_newest() {
-  if (places_.size() * 4 <= slots_.size() * 3) {
-    return insert_slot(static_cast<BinNumber>(places_.size() - 1));
-  }
-  slots_.assign(std::max(2 * slots_.size(), kSlotsMin), kNoBin);
-  for (BinNumber bin = 0; bin < places_.size(); ++bin) insert_slot(bin);
-}
-
 BinNumber ZeroFiles::add(std::uint64_t hook) {
-  const auto bin = static_cast<BinNumber>(places_.size());
-  places_.push_back({hook, 0, 0});
+  const auto bin = table_.add(hook);
   changed_.push_back(bin);  // A batch names every new bin, so that numbers have no gap.
-  index_newest();
   return bin;
 }
 
 Result<std::string> ZeroFiles::read(BinNumber bin) {
-  const BinPlace& place = places_[bin];
+  const BinPlace& place = table_[bin];
   if (place.bytes == 0) return std::string();
   std::string bytes(kBinHeaderBytes + place.bytes, '\0');
   VARVE_TRY_ASSIGN(const auto got,
@@ -365,11 +330,7 @@ Result<void> ZeroFiles::write(BinNumber bin, std::string_view content) {
   const auto bytes = bin_header(bin, content).append(content);
   VARVE_TRY(bins_->write_at(bins_end_, base::as_bytes(bytes)));
   bytes_written_ += bytes.size();
-  BinPlace& place = places_[bin];
-  live_bytes_ += content.size();
-  live_bytes_ -= place.bytes;
-  place.offset = bins_end_;
-  place.bytes = static_cast<std::uint32_t>(content.size());
+  table_.put(bin, bins_end_, static_cast<std::uint32_t>(content.size()));
   bins_end_ += bytes.size();
   changed_.push_back(bin);
   return {};
@@ -404,7 +365,7 @@ Result<void> ZeroFiles::commit(const base::IdRuns& told, VersionNumber complete_
 }
 
 bool ZeroFiles::wants_compaction() const {
-  const auto live = live_bytes_ + places_.size() * (kBinHeaderBytes + kRecordBytes);
+  const auto live = table_.live_bytes() + table_.size() * (kBinHeaderBytes + kRecordBytes);
   return bins_end_ + log_end_ > 2 * live + kGarbageMin;
 }
 
@@ -412,8 +373,8 @@ Result<void> ZeroFiles::compact(const base::IdRuns& told,
                                 const std::function<std::string(std::string)>& change) {
   ZeroFiles fresh(files_, directory_, parameter_);
   fresh.generation_ = generation_ + 1;
-  for (BinNumber bin = 0; bin < places_.size(); ++bin) {
-    fresh.add(places_[bin].hook);
+  for (BinNumber bin = 0; bin < table_.size(); ++bin) {
+    fresh.add(table_[bin].hook);
     auto content = read(bin);
     // A damaged bin is left out.
     VARVE_TRY(fresh.write(bin, content ? change(std::move(*content)) : std::string()));
@@ -424,9 +385,7 @@ Result<void> ZeroFiles::compact(const base::IdRuns& told,
   log_ = std::move(fresh.log_);
   bins_end_ = fresh.bins_end_;
   log_end_ = fresh.log_end_;
-  live_bytes_ = fresh.live_bytes_;
-  places_ = std::move(fresh.places_);
-  slots_ = std::move(fresh.slots_);
+  table_ = std::move(fresh.table_);
   told_ = std::move(fresh.told_);
   changed_.clear();
   bytes_written_ += fresh.bytes_written_;
@@ -434,8 +393,8 @@ Result<void> ZeroFiles::compact(const base::IdRuns& told,
 }
 
 std::size_t ZeroFiles::memory_bytes() const {
-  return places_.capacity() * sizeof(BinPlace) + slots_.capacity() * sizeof(BinNumber) +
-         changed_.capacity() * sizeof(BinNumber) + told_.runs().capacity() * sizeof(base::IdRun);
+  return table_.memory_bytes() + changed_.capacity() * sizeof(BinNumber) +
+         told_.runs().capacity() * sizeof(base::IdRun);
 }
 
 }  // namespace varve::index

@@ -6,27 +6,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/id_runs.h"
+#include "index/bin_table.h"
 #include "index/index_fault.h"
 #include "io/file_system.h"
 #include "varve/result.h"
 
 namespace varve::index {
-
-/// Number of a bin. Numbers are consecutive from 0.
-using BinNumber = std::uint32_t;
-
-/// The place of the newest copy of a bin, and the bin's hook.
-struct BinPlace {
-  std::uint64_t hook = 0;  ///< Key of the bin's hook: ZeroFiles does not interpret it.
-  std::uint64_t offset = 0;
-  std::uint32_t bytes = 0;  ///< 0: the bin was never written.
-};
 
 /// Stores bins. Rewriting a bin leaves the old copy as garbage until compact().
 /// Not thread-safe.
@@ -52,12 +42,10 @@ class ZeroFiles {
                                                            const std::string& directory);
 
   [[nodiscard]] std::uint32_t parameter() const { return parameter_; }
-  [[nodiscard]] const std::vector<BinPlace>& places() const { return places_; }
+  [[nodiscard]] const BinTable& bins() const { return table_; }
   /// Returns the ids added by commits.
   [[nodiscard]] const base::IdRuns& told() const { return told_; }
 
-  /// Returns the first bin with this hook.
-  [[nodiscard]] std::optional<BinNumber> find(std::uint64_t hook) const;
   /// Adds a bin without content.
   BinNumber add(std::uint64_t hook);
   /// Reads the content of a bin.
@@ -103,9 +91,6 @@ class ZeroFiles {
   [[nodiscard]] std::string encode_batch(const base::IdRuns& told,
                                          VersionNumber complete_below) const;
   void remove_others() const;
-  /// Makes find() find the newest bin.
-  void index_newest();
-  void insert_slot(BinNumber bin);
 
   io::FileSystem& files_;
   const std::string directory_;
@@ -115,9 +100,7 @@ class ZeroFiles {
   std::unique_ptr<io::File> log_;
   std::uint64_t bins_end_ = 0;
   std::uint64_t log_end_ = 0;
-  std::uint64_t live_bytes_ = 0;
-  std::vector<BinPlace> places_;
-  std::vector<BinNumber> slots_;    // Bins by hook; a power of two, at most 3/4 full.
+  BinTable table_;
   std::vector<BinNumber> changed_;  // Bins changed since the last commit.
   base::IdRuns told_;
   VersionNumber complete_below_{};

@@ -157,8 +157,8 @@ void zero_files(Bytes input) {
   auto opened = index::ZeroFiles::open_present(*files, kZeroFolder);
   if (!opened) return;
   std::vector<std::optional<std::string>> contents;
-  for (index::BinNumber bin = 0; bin < opened->places().size(); ++bin) {
-    require(opened->find(opened->places()[bin].hook).value_or(~0U) <= bin,
+  for (index::BinNumber bin = 0; bin < opened->bins().size(); ++bin) {
+    require(opened->bins().find(opened->bins()[bin].hook).value_or(~0U) <= bin,
             "a hook has a first bin");
     auto content = opened->read(bin);
     contents.emplace_back(content ? std::optional(std::move(*content)) : std::nullopt);
@@ -169,7 +169,7 @@ void zero_files(Bytes input) {
   const auto parameter = opened->parameter();
   const auto told = opened->told();
   opened = index::ZeroFiles::open(*files, kZeroFolder, parameter);
-  require(opened->places().size() == contents.size() + 1, "a commit keeps the bins before it");
+  require(opened->bins().size() == contents.size() + 1, "a commit keeps the bins before it");
   require(opened->read(bin) && *opened->read(bin) == added, "a committed bin is read");
   require(opened->told() == told && opened->complete_below() == VersionNumber{3},
           "a commit keeps its notes");

@@ -45,7 +45,6 @@ NOT_YET = {
     "SeriesParts": (30, 24),
     "Session": (30, 23),
     "TleCache": (37, 20),
-    "ZeroFiles": (32, 20),
 }
 
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)

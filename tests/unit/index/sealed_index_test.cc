@@ -64,7 +64,7 @@ TEST_F(SealedZeroFiles, ATornCommitLeavesTheOneBefore) {
               bins_after.substr(0, bins.size() + (kept * 31) % (bins_after.size() - bins.size())));
       auto again = open();
       const auto parts = again->told() == ids(0, 10) ? 2U : 1U;
-      ASSERT_EQ(again->places().size(), parts) << kept;
+      ASSERT_EQ(again->bins().size(), parts) << kept;
       if (parts == 1) {
         EXPECT_EQ(must(again->read(0)), test::noise(700, 1)) << kept;
         EXPECT_EQ(again->told(), ids(0, 5));

@@ -46,7 +46,7 @@ class ZeroFilesTest : public testing::Test {
 };
 
 TEST_F(ZeroFilesTest, OnlyCommitsAreThereAfterACrash) {
-  EXPECT_TRUE(zero_->places().empty());
+  EXPECT_EQ(zero_->bins().size(), 0U);
   const auto one = zero_->add(11);
   const auto two = zero_->add(22);
   must(zero_->write(one, "first"));
@@ -55,8 +55,8 @@ TEST_F(ZeroFilesTest, OnlyCommitsAreThereAfterACrash) {
   must(zero_->write(one, "changed"));
   EXPECT_EQ(must(zero_->read(one)), "changed");
   reopen();
-  ASSERT_EQ(zero_->places().size(), 2U);
-  EXPECT_EQ(zero_->places()[1].hook, 22U);
+  ASSERT_EQ(zero_->bins().size(), 2U);
+  EXPECT_EQ(zero_->bins()[1].hook, 22U);
   EXPECT_EQ(must(zero_->read(one)), "first");
   EXPECT_EQ(must(zero_->read(two)), "") << "no content was committed";
   EXPECT_EQ(zero_->told(), ids(0, 5));
@@ -90,9 +90,9 @@ TEST_F(ZeroFilesTest, OtherParametersBeginWithNothing) {
   const auto present = ZeroFiles::open_present(*files_, "/p");
   ASSERT_NE(present, nullptr);
   EXPECT_EQ(present->parameter(), 8U);
-  EXPECT_EQ(present->places().size(), 1U);
+  EXPECT_EQ(present->bins().size(), 1U);
   reopen(9);
-  EXPECT_TRUE(zero_->places().empty());
+  EXPECT_EQ(zero_->bins().size(), 0U);
   EXPECT_EQ(zero_->told(), base::IdRuns());
   must(zero_->write(zero_->add(2), "y"));
   must(zero_->commit({}));
@@ -111,11 +111,11 @@ TEST_F(ZeroFilesTest, DamageIsFound) {
   EXPECT_EQ(must(zero_->read(1)), "two");
   damage(".log", 24 + 16 + 8 + 24 + 6 + 30);  // In the second batch.
   reopen();
-  EXPECT_EQ(zero_->places().size(), 1U);
+  EXPECT_EQ(zero_->bins().size(), 1U);
   EXPECT_EQ(zero_->told(), ids(0, 1));
   damage(".log", 3);
   reopen();
-  EXPECT_TRUE(zero_->places().empty());
+  EXPECT_EQ(zero_->bins().size(), 0U);
   must(zero_->write(zero_->add(3), "three"));
   must(zero_->commit({}));
   reopen();
