@@ -19,9 +19,6 @@ constexpr std::size_t kAreasCounted = kAreasKept + 1;
 // because they replace the reader's buffers.
 constexpr std::ptrdiff_t kAreasLentMax = 5;
 
-// Maximum distance of a reader from the frontier of its session, in files or bytes.
-constexpr std::uint64_t kFilesAhead = 8;
-constexpr std::uint64_t kBytesAhead = 16U << 20;
 // Largest gap to read; larger gaps are skipped.
 constexpr std::uint64_t kSkipBytesMin = 1U << 20;
 // After a gapless read of kSteadyBytes, a reader is likely to continue.
@@ -45,7 +42,6 @@ Session::Session(const SessionContext& context, std::uint64_t version_key,
       stream_(std::move(stream)),
       next_position_(position),
       frontier_(position),
-      steady_since_(position),
       memory_bytes_(memory_bytes),
       area_bytes_(std::min(kFirstAreaBytes, area_bytes_for(memory_bytes))),
       area_bytes_max_(area_bytes_for(memory_bytes)) {}
@@ -77,7 +73,7 @@ EngineMemory Session::engine_memory() const {
 /// Returns the limit for requests: half of the bytes read without a gap, if there are many. So if a
 /// reader leaves out files, little was read in vain.
 std::size_t Session::request_bytes() const {
-  const std::uint64_t steady = frontier_ - steady_since_;
+  const std::uint64_t steady = frontier_.steady_bytes();
   if (steady < kLongRequestsAfterBytes) return kSliceBytesMax;
   return static_cast<std::size_t>(std::min<std::uint64_t>(steady / 2, kJoinedBytesMax));
 }
@@ -105,14 +101,8 @@ std::optional<AreaBytes> Session::take(std::uint64_t ordinal, std::uint64_t data
 }
 
 void Session::advance(std::uint64_t position, std::size_t bytes, const StreamFile& file) {
-  if (position > frontier_ + kReorderBytes) steady_since_ = position;
-  const std::uint64_t end = position + bytes;
-  if (end > frontier_) {
-    frontier_ = end;
-    frontier_file_ = file.number;
-    at_file_end_ = end == file.position + file.bytes;
-  }
-  while (areas_.size() > 1 && areas_.front()->end() + kReorderBytes <= frontier_) {
+  frontier_.advance(position, bytes, file);
+  while (areas_.size() > 1 && areas_.front()->end() + kReorderBytes <= frontier_.position()) {
     leave_first_area();
   }
   prefetch_if_due();
@@ -134,8 +124,8 @@ bool Session::may_lend() const {
 /// assembly until the reader enters the new area.
 bool Session::is_due() const {
   if (assembling_ || ended_ || dropped_) return false;
-  if (areas_.empty() || areas_.back()->position() < frontier_) return true;
-  return frontier_ - steady_since_ >= kSteadyBytes && areas_.size() < kAreasKept;
+  if (areas_.empty() || areas_.back()->position() < frontier_.position()) return true;
+  return frontier_.steady_bytes() >= kSteadyBytes && areas_.size() < kAreasKept;
 }
 
 void Session::prefetch_if_due() {
@@ -200,13 +190,8 @@ bool Session::expects(std::uint64_t ordinal, std::uint64_t data_offset) {
   if (dropped_) return false;
   if (const auto area = find_area(position)) return area->good_bytes(position) > 0;
   if (position < next_position_ || ended_) return false;
-  if (position <= frontier_ + area_bytes_max_ + kReorderBytes) return true;
-  // A request for a different file before the end of the present file comes from a different
-  // reader.
-  if (data_offset > kReorderBytes || !at_file_end_) return false;
-  if (file->number > frontier_file_ + kFilesAhead && file->position > frontier_ + kBytesAhead) {
-    return false;
-  }
+  if (position <= frontier_.position() + area_bytes_max_ + kReorderBytes) return true;
+  if (!frontier_.may_go_on_in(*file, data_offset)) return false;
   if (file->position > next_position_ + kSkipBytesMin) {
     skip_to_ = std::max(skip_to_, file->position);
   }
@@ -255,7 +240,7 @@ bool Session::is_unread() const {
 
 bool Session::is_over() const {
   const std::lock_guard lock(mutex_);
-  if (ended_) return areas_.empty() || frontier_ >= areas_.back()->end();
+  if (ended_) return areas_.empty() || frontier_.position() >= areas_.back()->end();
   return bytes_assembled_ >= kWasteBytes && bytes_taken_ < bytes_assembled_ / 8;
 }
 

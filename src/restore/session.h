@@ -14,12 +14,10 @@
 
 #include "base/thread_pool.h"
 #include "restore/file_stream.h"
+#include "restore/reader_frontier.h"
 #include "restore/restore_engine.h"
 
 namespace varve::restore {
-
-/// Distance by which requests of the kernel's readahead may overtake each other.
-inline constexpr std::uint64_t kReorderBytes = 1U << 20;
 
 /// The parts shared by sessions.
 /// Lifetime: must outlive the sessions.
@@ -121,10 +119,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool dropped_ = false;
   std::uint64_t next_position_;  // Start of the next area, or of the area under assembly.
   std::uint64_t skip_to_ = 0;
-  std::uint64_t frontier_;      // Position before which everything was read or left out.
-  std::uint64_t steady_since_;  // Position from which nothing was left out up to the frontier.
-  std::uint64_t frontier_file_ = 0;
-  bool at_file_end_ = true;  // Whether the file at the frontier was read to its end.
+  ReaderFrontier frontier_;
   std::uint64_t bytes_assembled_ = 0;
   std::uint64_t bytes_taken_ = 0;
   std::size_t memory_bytes_;

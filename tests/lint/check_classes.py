@@ -43,7 +43,6 @@ NOT_YET = {
     "Repository": (67, 20),
     "Series": (33, 20),
     "SeriesParts": (30, 24),
-    "Session": (30, 23),
     "TleCache": (37, 20),
 }
 
