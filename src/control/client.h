@@ -20,8 +20,8 @@ namespace varve::control {
 /// Errors: the daemon's errors, unchanged; kUnavailable with advice if the daemon does not answer.
 class Client {
  public:
-  /// Connects to the daemon. Verifies that the daemon speaks this protocol, holds this repository,
-  /// and runs as the caller, the repository's owner or root.
+  /// Connects to the daemon. Verifies that the daemon speaks the same protocol, has the
+  /// repository, and runs as the caller, the repository's owner or root.
   /// Errors: kNotFound if no daemon has the repository mounted for writing; kUnsupported if the
   /// daemon speaks another protocol; kNotPermitted if any other check fails.
   [[nodiscard]] static Result<Client> connect(const std::string& repository,
@@ -49,19 +49,19 @@ class Client {
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series);
   [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request);
   [[nodiscard]] Result<void> lock(const LockRequest& request);
-  /// Errors: kUnsupported if the daemon belongs to an older Varve without this request.
+  /// Errors: kUnsupported if the daemon belongs to an older Varve without the request.
   [[nodiscard]] Result<void> claim(const ClaimRequest& request);
   /// Errors: as claim().
   [[nodiscard]] Result<void> rename(const RenameRequest& request);
   /// Asks the daemon to store a directory or a stream. Calls `progress` now and then.
   /// Errors: as claim(); kInterrupted once `stop` (a descriptor) is readable. The daemon stops once
-  /// this Client is destroyed.
+  /// the Client is destroyed.
   [[nodiscard]] Result<StoreTaskReply> store(
       const StoreTask& task, int stop,
       const std::function<void(const TransferProgress&)>& progress);
   /// Arranges a series and waits for the report. Calls `progress` now and then.
   /// Errors: kInterrupted once `stop` (a descriptor) is readable. The daemon stops arranging once
-  /// this Client is destroyed.
+  /// the Client is destroyed.
   [[nodiscard]] Result<ArrangeReport> arrange(
       const ArrangeRequest& request, int stop,
       const std::function<void(const ArrangeProgress&)>& progress);
@@ -69,7 +69,7 @@ class Client {
   [[nodiscard]] Result<ArrangeSettings> arrange_settings(
       const std::optional<ArrangeSettings>& settings);
   /// Changes settings as the request says. Returns the present settings.
-  /// Errors: kUnsupported if the daemon belongs to an older Varve without this request.
+  /// Errors: kUnsupported if the daemon belongs to an older Varve without the request.
   [[nodiscard]] Result<SeriesSettings> series_settings(const SeriesSettingsRequest& request);
   /// Chooses the index of the pool, if the request says so. Returns the present choice.
   /// Errors: as series_settings().

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "maintain/catalog_rebuilder.h"
+#include "maintain/manifest_substitute.h"
 
 #include <fmt/core.h>
 
@@ -179,7 +180,6 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   VARVE_TRY_ASSIGN(auto scan, this->scan(store, catalog::store_of(series)));
   VARVE_TRY(read_labels_of(series));
   VARVE_TRY(read_manifests(series, scan));
-  VARVE_TRY(replace_manifests(series));
   if (!owner_) {
     const auto directory = series_directory(series);
     VARVE_TRY_ASSIGN(const bool any, files_.exists(directory + "/" + kManifestFolder));
@@ -310,7 +310,6 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
                                     visit, bounds);
     VARVE_TRY(refuse_unsupported(read));
     if (!read || read->damaged_blocks != 0) {
-      version.damaged = true;
       version.fault = read
                           ? fmt::format("{}: {} damaged blocks",
                                         manifest_path(directory, file.number), read->damaged_blocks)
@@ -324,8 +323,26 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
     const bool has = std::any_of(present.begin(), present.end(),
                                  [&, of = number](const auto& file) { return file.number == of; });
     if (has || !is_sealed(version.record)) continue;
-    version.damaged = true;
     version.fault = manifest_path(directory, number) + " is missing";
+  }
+  for (auto& [number, version] : versions_) {
+    if (version.fault.empty()) continue;
+    std::optional<ManifestRecords> records;
+    if (choices_.in_place != nullptr && is_sealed(version.record)) {
+      VARVE_TRY_ASSIGN(records, copy_version(*choices_.in_place, catalog_, *version.record));
+    }
+    version.damaged = !records;
+    if (records) {
+      note_births(records->chunks);
+      version.chunks = std::move(records->chunks);
+      version.links = std::move(records->links);
+      version.births = std::move(records->births);
+      report_.notes.push_back(version.fault + "; the catalog in place has all of " +
+                              name_of(number));
+    } else {
+      whole_ = false;
+      problem(version.fault);
+    }
   }
   return {};
 }

@@ -114,12 +114,6 @@ class CatalogRebuilder {
   /// version.
   void note_deleted(VersionNumber number, const Version& version);
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
-  /// Takes the records of damaged and missing manifests from the catalog in place. Reports the
-  /// manifests that the catalog cannot replace.
-  [[nodiscard]] Result<void> replace_manifests(SeriesId series);
-  /// Returns whether the catalog in place has the whole tree of a version.
-  [[nodiscard]] Result<bool> take_version(const meta::Txn& from, SeriesId series,
-                                          VersionNumber number, Version& version);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
   /// Takes over the later locks of the catalog in place.
   void keep_locks(SeriesId series);

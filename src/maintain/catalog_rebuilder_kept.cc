@@ -3,18 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
-#include "catalog/birth_table.h"
 #include "catalog/layout_records.h"
 #include "catalog/pool_records.h"
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/owners.h"
 #include "maintain/pool_aliases.h"
 #include "maintain/tree_chunks.h"
-#include "maintain/write_batch.h"
-#include "meta/schema.h"
 #include "store/folder_store.h"
 
 namespace varve::maintain {
@@ -27,65 +23,6 @@ bool is_same_sealed(const std::optional<catalog::VersionRecord>& record, const L
 }
 
 }  // namespace
-
-// A manifest repeats records of the catalog, also of an older catalog: the records of a sealed
-// version never change.
-Result<void> CatalogRebuilder::replace_manifests(SeriesId series) {
-  for (auto& [number, version] : versions_) {
-    if (version.fault.empty()) continue;
-    bool is_replaced = false;
-    if (choices_.in_place != nullptr) {
-      VARVE_TRY_ASSIGN(const auto from, meta::ReadTxn::begin(*choices_.in_place));
-      VARVE_TRY_ASSIGN(is_replaced, take_version(from, series, number, version));
-    }
-    version.damaged = !is_replaced;
-    if (is_replaced) {
-      report_.notes.push_back(version.fault + "; the catalog in place has all of " +
-                              name_of(number));
-    } else {
-      whole_ = false;
-      problem(version.fault);
-    }
-  }
-  return {};
-}
-
-Result<bool> CatalogRebuilder::take_version(const meta::Txn& from, SeriesId series,
-                                            VersionNumber number, Version& version) {
-  const auto known = catalog::find_version(from, series, number);
-  const bool is_same = known && *known && version.record &&
-                       version.record->state == VersionState::kSealed &&
-                       is_same_seal(**known, *version.record);
-  if (!is_same) return false;
-  WriteBatch batch(catalog_);
-  const auto objects =
-      meta::object_key(series, std::uint64_t{static_cast<std::uint32_t>(number)} << 32);
-  for (const auto table : {meta::catalog::kNodes, meta::catalog::kRecipes}) {
-    const auto copy = [&](std::string_view key, std::string_view value) -> Result<bool> {
-      VARVE_TRY_ASSIGN(auto* const txn, batch.txn(value.size()));
-      VARVE_TRY(txn->put(table, key, value));
-      return true;
-    };
-    VARVE_TRY(meta::for_each_prefix(from, table, std::string_view(objects).substr(0, 8), copy));
-  }
-  VARVE_TRY(batch.commit());
-  const auto take = [&](meta::TableIndex table, std::optional<std::string>& to) -> Result<void> {
-    VARVE_TRY_ASSIGN(const auto value, from.get(table, meta::version_key(series, number)));
-    if (value && !to) to = std::string(*value);
-    return {};
-  };
-  VARVE_TRY(take(meta::catalog::kVersionChunks, version.chunks));
-  VARVE_TRY(take(meta::catalog::kVersionLinks, version.links));
-  if (!version.births) {
-    VARVE_TRY_ASSIGN(auto births, catalog::births_named_by(from, series, number));
-    version.births = std::move(births);
-  }
-  if (!version.chunks) return false;
-  note_births(*version.chunks);
-  bool readable = true;
-  static_cast<void>(tree_chunks(catalog_, series, version.record->root, readable));
-  return readable;
-}
 
 // No lock is ever made shorter.
 void CatalogRebuilder::keep_locks(SeriesId series) {

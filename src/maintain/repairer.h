@@ -97,9 +97,6 @@ class Repairer final : public Repair {
   /// Builds the new catalog on trial, if further steps come first: a rebuild that must stop
   /// prevents all steps.
   [[nodiscard]] Result<void> try_rebuild(const Progress& progress);
-  /// Opens the catalog in place, if readable and of the same history as the files; otherwise
-  /// nullopt.
-  [[nodiscard]] Result<std::optional<meta::Env>> open_in_place() const;
   /// Reports the versions of the old catalog that the new catalog lacks or has under new names.
   [[nodiscard]] Result<void> name_missing(const meta::Env& fresh, RepairReport& report) const;
   /// Keeps the files of a later state under new names. Reports the names and locks that the later

@@ -22,6 +22,17 @@ void add_all(const std::vector<std::string>& texts, std::vector<std::string>& to
   to.insert(to.end(), texts.begin(), texts.end());
 }
 
+// Opens the catalog in place, unless `is_of_use` is false. `options`: for reading.
+Result<std::optional<meta::Env>> open_in_place(bool is_of_use, io::FileSystem& files,
+                                               const std::string& path,
+                                               const meta::EnvOptions& options) {
+  std::optional<meta::Env> in_place;
+  if (!is_of_use) return in_place;
+  VARVE_TRY_ASSIGN(auto opened, meta::Env::open(files, path, options));
+  in_place.emplace(std::move(opened));
+  return in_place;
+}
+
 }  // namespace
 
 meta::EnvOptions Repairer::catalog_options(bool read_only) const {
@@ -43,17 +54,6 @@ Result<std::string> Repairer::make_fresh_folder() {
   return fresh;
 }
 
-// Labels and manifests of another history do not fit the catalog.
-Result<std::optional<meta::Env>> Repairer::open_in_place() const {
-  std::optional<meta::Env> in_place;
-  if (listed_.empty() || !mixed_.empty()) return in_place;
-  auto options = catalog_options(true);
-  if (lock_) options.writer_lock.clear();  // The calling process holds the lock.
-  VARVE_TRY_ASSIGN(auto opened, meta::Env::open(*files_, path_ + "/catalog", options));
-  in_place.emplace(std::move(opened));
-  return in_place;
-}
-
 Result<void> Repairer::try_rebuild(const Progress& progress) {
   const bool has_earlier_steps = superblock_lost_ || !parity_repairers_.empty();
   if (options_.skip_mixed || !has_earlier_steps) return {};
@@ -65,7 +65,11 @@ Result<void> Repairer::try_rebuild(const Progress& progress) {
     choices.listed = listed_;
     choices.found = FoundBySearch::kLeave;  // Parity may restore the damaged headers.
     CheckProgress done;
-    VARVE_TRY_ASSIGN(const auto in_place, open_in_place());
+    auto options = catalog_options(true);
+    if (lock_) options.writer_lock.clear();  // The calling process holds the lock.
+    // A catalog of another history does not fit the labels and manifests.
+    VARVE_TRY_ASSIGN(const auto in_place, open_in_place(!listed_.empty() && mixed_.empty(), *files_,
+                                                        path_ + "/catalog", options));
     choices.in_place = in_place ? &*in_place : nullptr;
     CatalogRebuilder trial(*codecs_, *files_, path_, env, choices, [&](std::uint64_t bytes) {
       done.bytes_done += bytes;
@@ -98,7 +102,11 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     if (options_.take_found) {
       choices.found = *options_.take_found ? FoundBySearch::kTake : FoundBySearch::kLeave;
     }
-    VARVE_TRY_ASSIGN(const auto in_place, open_in_place());
+    auto options = catalog_options(true);
+    if (lock_) options.writer_lock.clear();  // The calling process holds the lock.
+    // A catalog of another history does not fit the labels and manifests.
+    VARVE_TRY_ASSIGN(const auto in_place, open_in_place(!listed_.empty() && mixed_.empty(), *files_,
+                                                        path_ + "/catalog", options));
     choices.in_place = in_place ? &*in_place : nullptr;
     CatalogRebuilder rebuilder(*codecs_, *files_, path_, env, choices, [&](std::uint64_t bytes) {
       done.bytes_done += bytes;
