@@ -32,7 +32,7 @@ RULES = "docs/ORDERING.md"
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 NAMED_FILE = re.compile(r"`([a-z_0-9]+/[a-z_0-9/]+\.(?:h|cc|py|sh|md))`")
 ARCHITECTURE = "docs/ARCHITECTURE.md"
-ARCHITECTURE_LINES_MAX = 180
+ARCHITECTURE_LINES_MAX = 215
 # One file to copy to a rescue medium, short enough to be read beside docs/FORMAT.md.
 READER = "rescue/varve-read.py"
 READER_LINES_MAX = 550
