@@ -12,8 +12,8 @@
 namespace varve::io {
 
 /// A file system that remembers failures for lack of descriptors or memory of the process
-/// (base::lacks_resources). A failure for lack of resources says nothing about the bytes on disk.
-/// So a check or a repair with such a failure ends without a verdict, wherever the failure was.
+/// (base::lacks_resources), and refused reads (EACCES, EPERM). These failures say nothing about the
+/// bytes on disk. So a check or a repair ends without a verdict after a remembered failure.
 /// Thread-safe if the file system below is. Lifetime: open files outlive neither this object nor
 /// the file system below.
 class WatchedFileSystem final : public FileSystem {
@@ -23,10 +23,10 @@ class WatchedFileSystem final : public FileSystem {
   explicit WatchedFileSystem(std::unique_ptr<FileSystem> below);
   ~WatchedFileSystem() override;
 
-  /// Returns the first failure for lack of resources as an error; success without a failure.
+  /// Returns the first remembered failure as an error; success without a failure.
   [[nodiscard]] Result<void> conclusive() const;
-  /// Remembers `error` if the process lacked resources. For errors of libraries with their own
-  /// reads.
+  /// Remembers `error` if the process lacked resources or a right to read. For errors of libraries
+  /// with their own reads.
   void note(const Error& error);
 
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;
@@ -48,7 +48,7 @@ class WatchedFileSystem final : public FileSystem {
   struct Memory;
   class WatchedFile;
   template <typename T>
-  [[nodiscard]] Result<T> watched(Result<T> result);
+  [[nodiscard]] Result<T> watched(Result<T> result, OpenMode mode = OpenMode::kReadWrite);
 
   const std::unique_ptr<FileSystem> owned_;  // Null if the caller owns the file system below.
   FileSystem& below_;
