@@ -55,6 +55,13 @@ struct LostFiles;          // varve/check.h
 struct RefusedStore;       // varve/refused_store.h
 enum class RefusalReason : std::uint8_t;
 
+/// Whether Repository::open_versions() measures the open version. Measuring opens files, so that a
+/// list of many open versions takes time.
+enum class OpenSizes : std::uint8_t {
+  kMeasured,
+  kUnknown,  ///< The sizes are 0.
+};
+
 /// Called while a check runs.
 using CheckObserver = std::function<void(const CheckProgress&)>;
 
@@ -214,7 +221,8 @@ class Repository {
   /// Returns the open version, if there is one. A read-only repository also returns the open
   /// version, with the entries and bytes of the last checkpoint, but an attached folder has none.
   /// Errors: the common errors.
-  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(SeriesId series);
+  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(
+      SeriesId series, OpenSizes sizes = OpenSizes::kMeasured);
   /// Returns the version with the name, or the newest sealed version for "latest".
   /// Errors: kNotFound if no version has the name, or none is sealed yet.
   [[nodiscard]] Result<VersionInfo> find_version(SeriesId series, std::string_view name);

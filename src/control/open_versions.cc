@@ -11,18 +11,20 @@ constexpr ClientPatience kPatience{std::chrono::seconds(5), std::chrono::seconds
 }  // namespace
 
 Result<std::vector<VersionInfo>> OpenVersions::of(const SeriesInfo& series) {
-  VARVE_TRY_ASSIGN(auto versions, repository_.open_versions(series.id));
+  // A daemon's sizes make measuring unnecessary.
+  VARVE_TRY_ASSIGN(auto versions, repository_.open_versions(series.id, OpenSizes::kUnknown));
   if (versions.empty()) return versions;
   if (!connected_) {
     auto daemon = Client::connect(repository_.path(), kPatience);
     if (daemon) daemon_.emplace(*std::move(daemon));
     connected_ = true;
   }
-  if (!daemon_) return versions;
-  auto present = daemon_->open_versions(series.name);
-  if (present) return present;
-  daemon_.reset();
-  return versions;
+  if (daemon_) {
+    auto present = daemon_->open_versions(series.name);
+    if (present) return present;
+    daemon_.reset();
+  }
+  return repository_.open_versions(series.id);
 }
 
 }  // namespace varve::control

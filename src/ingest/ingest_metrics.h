@@ -22,6 +22,8 @@ struct IngestMetrics {
                                                 "Duplicates that the policy had stored again.");
   base::Counter& stored_bytes = metrics.counter("varve_ingest_stored_bytes_total",
                                                 "Raw bytes of the chunks stored as new or again.");
+  base::Counter& checkpoints =
+      metrics.counter("varve_ingest_checkpoints_total", "Checkpoints of open versions.");
 };
 
 }  // namespace varve::ingest

@@ -71,9 +71,9 @@ Result<std::vector<VersionInfo>> Repository::versions(SeriesId series) {
   return found->versions();
 }
 
-Result<std::vector<VersionInfo>> Repository::open_versions(SeriesId series) {
+Result<std::vector<VersionInfo>> Repository::open_versions(SeriesId series, OpenSizes sizes) {
   VARVE_TRY_ASSIGN(auto* const found, find(series));
-  return found->open_versions();
+  return found->open_versions(sizes);
 }
 
 Result<std::uint64_t> Repository::lost_chunks_stamp(SeriesId series) {

@@ -157,9 +157,19 @@ Result<std::uint32_t> LineageOpen::ordinals_end(const catalog::VersionRecord& re
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(end, 0xffffffffU));
 }
 
+std::optional<std::uint64_t> LineageOpen::stored_entries(const catalog::VersionRecord& record) {
+  if (stored_entries_ && stored_entries_->first == record.number) return stored_entries_->second;
+  const auto entries = version::OpenVersion::entries_in(
+      *parts_.files, parts_.paths->staging(parts_.id, record.number),
+      meta::overlay_keys(parts_.codecs->keys(), parts_.id, record.number));
+  if (entries && !parts_.options->read_only) stored_entries_.emplace(record.number, *entries);
+  return entries;
+}
+
 // Loads an open version into memory, unless already loaded.
 Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   if (open_) return {};
+  stored_entries_.reset();
   VARVE_TRY_ASSIGN(const auto owner, records_.owner());
   VARVE_TRY(drop_leftovers(record));
   VARVE_TRY(store_.all->begin_version(record.number));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/id_runs.h"
 #include "catalog/series_catalog.h"
@@ -35,6 +38,9 @@ class LineageOpen {
   [[nodiscard]] const std::shared_ptr<version::OpenVersion>& version() const { return open_; }
   [[nodiscard]] LineageIndex& index() { return index_; }
 
+  /// Returns the number of names of an open version that is not loaded, as of the last checkpoint;
+  /// nullopt if unknown. Reads the version's files once, unless another process may change them.
+  [[nodiscard]] std::optional<std::uint64_t> stored_entries(const catalog::VersionRecord& record);
   /// Loads an open version, unless already loaded.
   [[nodiscard]] Result<void> resume(const catalog::VersionRecord& record);
   /// Returns the loaded version's decisions about the pool, with those of earlier processes.
@@ -87,6 +93,8 @@ class LineageOpen {
   std::shared_ptr<ingest::DedupPolicy> dedup_policy_;
   std::shared_ptr<PoolSession> session_;  // Null if the version's placement has no pool.
   std::shared_ptr<version::OpenVersion> open_;
+  // Result of stored_entries(). No version is loaded since.
+  std::optional<std::pair<VersionNumber, std::uint64_t>> stored_entries_;
 };
 
 }  // namespace varve::series

@@ -90,14 +90,14 @@ Result<std::optional<VersionInfo>> LineageSeries::version_to_end(std::string_vie
   return std::optional<VersionInfo>();
 }
 
-Result<std::vector<VersionInfo>> LineageSeries::open_versions() {
+Result<std::vector<VersionInfo>> LineageSeries::open_versions(OpenSizes sizes) {
   VARVE_TRY_ASSIGN(const auto owner, records_.owner());
   VARVE_TRY_ASSIGN(auto records, records_.all());
   std::vector<VersionInfo> all;
   if (!parts_.has_open_versions) records.clear();
   for (auto& record : records) {
     if (record.state != VersionState::kOpen || record.unfinished) continue;
-    VARVE_TRY(measure_open(record));
+    if (sizes == OpenSizes::kMeasured) VARVE_TRY(measure_open(record));
     all.push_back(version_info(record, owner.name));
   }
   return all;
@@ -116,9 +116,7 @@ Result<void> LineageSeries::measure_open(catalog::VersionRecord& record) {
     record.entries = use->open.version()->entries();
     return {};
   }
-  const auto known = version::OpenVersion::entries_in(
-      *parts_.files, parts_.paths->staging(parts_.id, record.number),
-      meta::overlay_keys(parts_.codecs->keys(), parts_.id, record.number));
+  const auto known = use->open.stored_entries(record);
   if (known) {
     record.entries = *known;
   } else if (record.base != VersionNumber{}) {

@@ -32,7 +32,7 @@ class LineageSeries final : public Series {
   explicit LineageSeries(const SeriesParts& parts);
 
   [[nodiscard]] Result<std::vector<VersionInfo>> versions() override;
-  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions() override;
+  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(OpenSizes sizes) override;
   [[nodiscard]] Result<VersionInfo> find_version(std::string_view name) override;
   [[nodiscard]] Result<std::optional<VersionInfo>> version_to_end(std::string_view name,
                                                                   VersionNumber source) override;

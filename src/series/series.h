@@ -33,7 +33,7 @@ class Series {
   virtual ~Series() = default;
 
   [[nodiscard]] virtual Result<std::vector<VersionInfo>> versions() = 0;
-  [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions() = 0;
+  [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions(OpenSizes sizes) = 0;
   [[nodiscard]] virtual Result<VersionInfo> find_version(std::string_view name) = 0;
   [[nodiscard]] virtual Result<std::optional<VersionInfo>> version_to_end(std::string_view name,
                                                                           VersionNumber source) = 0;

@@ -18,6 +18,9 @@ namespace {
 constexpr std::uint64_t kSealedEntryBytes = 512;
 constexpr std::uint64_t kIndexEntryBytes = 48;
 constexpr std::size_t kChangedMaxTight = 2048;
+/// Interval of the background task without changes: the task looks after the reserve and repeats
+/// failed early uploads.
+constexpr std::chrono::hours kRest{1};
 
 using Urgency = ContentStreams::Urgency;
 }  // namespace
@@ -55,10 +58,17 @@ Result<void> Checkpointer::wake_up() {
 }
 
 void Checkpointer::start_background() {
-  if (state_.background || state_.stopping) return;
+  if ((state_.background && !rests_) || state_.stopping) return;
+  rests_ = false;
+  // Other programs may have filled the disk during the rest.
+  if (state_.parts.space != nullptr) state_.parts.space->scan_again();
   next_checkpoint_ = std::chrono::steady_clock::now() + interval();
   recorded_bytes_ = stored_bytes();
-  state_.background = state_.parts.checkpoint_tasks->add([this] { return run_background(); });
+  if (state_.background) {
+    state_.wake_background();
+  } else {
+    state_.background = state_.parts.checkpoint_tasks->add([this] { return run_background(); });
+  }
 }
 
 Result<void> Checkpointer::recover_root(const NewFile& root) {
@@ -183,6 +193,7 @@ Result<void> Checkpointer::checkpoint(Extent extent) {
     done = checkpoint_once(extent);
     if (done) space->renew_reserve();
   }
+  if (done) state_.parts.ingest_metrics->checkpoints.add(1);
   if (done && state_.parts.on_checkpoint) state_.parts.on_checkpoint();
   return done;
 }
@@ -253,13 +264,32 @@ std::chrono::milliseconds Checkpointer::interval() const {
   return std::chrono::milliseconds(state_.parts.checkpoint_interval_ms);
 }
 
+// The caller holds OpenState::mutex. A change since the last checkpoint, or an event that the next
+// checkpoint has to notice, keeps the version busy.
+bool Checkpointer::is_idle() const {
+  return state_.tree.changed() == 0 && state_.writers == 0 && !staging_.has_queued() &&
+         !streams_.has_tails() && !contents_.waits_for_removed() && unwritten_bytes() == 0;
+}
+
+base::RecurringTasks::Next Checkpointer::rest_if_idle() {
+  const std::lock_guard lock(state_.mutex);
+  rests_ = is_idle();
+  if (rests_) next_checkpoint_ = std::chrono::steady_clock::now() + kRest;
+  return {next_checkpoint_};
+}
+
 base::RecurringTasks::Next Checkpointer::run_background() {
   const auto is_due = [&] { return std::chrono::steady_clock::now() >= next_checkpoint_; };
   {
     const std::lock_guard lock(state_.mutex);
+    if (rests_ && !is_idle()) {  // Changed by an end of use, without start_background().
+      rests_ = false;
+      next_checkpoint_ = std::chrono::steady_clock::now() + interval();
+    }
     if (state_.stopping || (!staging_.has_queued() && !is_grown() && !is_due())) {
       return {next_checkpoint_};
     }
+    rests_ = false;
   }
   auto done = ingest_.ingest_all();
   if (is_grown() || is_due()) {
@@ -269,7 +299,7 @@ base::RecurringTasks::Next Checkpointer::run_background() {
     if (done) done = std::move(written);
     next_checkpoint_ = std::chrono::steady_clock::now() + interval();
   }
-  if (done) return {next_checkpoint_};
+  if (done) return rest_if_idle();
   base::log(base::LogLevel::kError, "open version: " + done.error().message());
   next_checkpoint_ = std::chrono::steady_clock::now() + interval();
   return {next_checkpoint_, false};

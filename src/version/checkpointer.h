@@ -26,7 +26,7 @@ namespace varve::version {
 ///
 /// The first change makes the overlay and adds the background task to
 /// OpenVersionParts::checkpoint_tasks. Before the first change, the version has no files and no
-/// task.
+/// task. Once a checkpoint leaves nothing to do, the task rests until the next change.
 ///
 /// Unless a function says otherwise, the caller holds none of the version's locks.
 class Checkpointer {
@@ -101,6 +101,8 @@ class Checkpointer {
   [[nodiscard]] Result<void> checkpoint_in_turn();
   /// Cuts the queued staged files, and makes a checkpoint if due.
   [[nodiscard]] base::RecurringTasks::Next run_background();
+  [[nodiscard]] bool is_idle() const;
+  [[nodiscard]] base::RecurringTasks::Next rest_if_idle();
   [[nodiscard]] std::chrono::milliseconds interval() const;
   [[nodiscard]] std::uint64_t stored_bytes() const;
   /// Returns whether OpenVersionParts::checkpoint_bytes makes a checkpoint due.
@@ -113,7 +115,9 @@ class Checkpointer {
   StagedIngest& ingest_;
   const std::size_t index_entries_;  // Size of the index at the start.
   std::atomic<std::uint64_t> sealing_bytes_{0};
-  // The next two members belong to the background task alone.
+  bool rests_ = false;  // The task waits for a change. Guarded by OpenState::mutex.
+  // The next two members belong to the background task alone, or to start_background() while the
+  // task rests.
   base::RecurringTasks::Time next_checkpoint_{};
   std::uint64_t recorded_bytes_ = 0;  // stored_bytes() at the last checkpoint of the task.
 };

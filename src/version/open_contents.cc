@@ -174,6 +174,7 @@ void OpenContents::release(Ino ino, bool writer) {
   if (writer) --inode.writers;
   if (inode.nlink == 0) {
     drop_unused(inode);
+    state_.wake_background();
     return;
   }
   if (!writer || inode.writers != 0) return;

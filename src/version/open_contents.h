@@ -75,6 +75,8 @@ class OpenContents {
   void drop_unused(OpenInode& inode);
   /// Drops the unused inodes among the inodes noted by RemovedInodes::forget().
   void drop_forgotten();
+  /// Returns whether a removed file is still in use, or waits for drop_forgotten().
+  [[nodiscard]] bool waits_for_removed() const { return removed_.any(); }
 
   // ---- Handles. ----
 

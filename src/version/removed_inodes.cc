@@ -20,6 +20,11 @@ void RemovedInodes::forget(Ino ino) {
   if (held_.erase(ino) != 0) forgotten_.push_back(ino);
 }
 
+bool RemovedInodes::any() const {
+  const std::lock_guard lock(mutex_);
+  return !held_.empty() || !forgotten_.empty();
+}
+
 std::vector<Ino> RemovedInodes::take_forgotten() {
   std::vector<Ino> forgotten;
   const std::lock_guard lock(mutex_);

@@ -21,11 +21,13 @@ class RemovedInodes {
   [[nodiscard]] bool hold(Ino ino);
   /// Notes that the caller does not hold the inode any more. Has no effect on an inode not held.
   void forget(Ino ino);
+  /// Returns whether an inode is held, or noted by forget() since the last take_forgotten().
+  [[nodiscard]] bool any() const;
   /// Returns the inodes noted by forget() since the last call.
   [[nodiscard]] std::vector<Ino> take_forgotten();
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   bool keeps_ = false;
   std::unordered_set<Ino> held_;
   std::vector<Ino> forgotten_;

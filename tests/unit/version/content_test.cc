@@ -407,5 +407,23 @@ TEST_F(Contents, AllocatingMoreThanTheDiskHasIsRefused) {
   EXPECT_EQ(read_open(*version_, ino), "x" + std::string(99, '\0'));
 }
 
+TEST_F(Contents, OpenVersionsAreMeasuredOnRequest) {
+  start("v");
+  write_file(*version_, kRootIno, "a", "text");
+  version_.reset();
+  must(repository_->close());
+  repository_.reset();
+  repository_ = reopen(path_);
+  const auto entries = [&](OpenSizes sizes) {
+    return must(repository_->open_versions(series_, sizes)).at(0).entries;
+  };
+  EXPECT_EQ(entries(OpenSizes::kUnknown), 0U);
+  EXPECT_EQ(entries(OpenSizes::kMeasured), 1U);
+  EXPECT_EQ(entries(OpenSizes::kMeasured), 1U);
+  version_ = must(repository_->writer(series_));
+  write_file(*version_, kRootIno, "b", "text");
+  EXPECT_EQ(entries(OpenSizes::kMeasured), 2U);
+}
+
 }  // namespace
 }  // namespace varve::test
