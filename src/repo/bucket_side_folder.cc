@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "io/client_memory.h"
 #include "maintain/repairer.h"
-#include "repo/client_memory.h"
 #include "repo/derived_files.h"
 #include "repo/store_repairer.h"
 #include "repo/store_repository.h"
@@ -47,7 +47,7 @@ Result<std::unique_ptr<Repair>> plan_repair(
   maintain::RepairHelpers helpers;
   helpers.find_derived = find_derived_faults;
   helpers.compare_sequence = [&](const std::string& id, const auto& present) {
-    return refuse_older(ClientMemory(options.memory_folder, id), folder, present);
+    return io::refuse_older(io::ClientMemory(options.memory_folder, id), folder, present);
   };
   VARVE_TRY_ASSIGN(auto plan, maintain::Repairer::plan(folder, options, std::move(files), scan_only,
                                                        progress, helpers));

@@ -14,9 +14,9 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "bucket/location.h"
+#include "io/memory_folder.h"
 #include "io/posix_file_system.h"
 #include "replica/bucket_config.h"
-#include "repo/memory_folder.h"
 #include "repo/superblock_file.h"
 #include "varve/replication.h"
 
@@ -71,7 +71,7 @@ Result<void> write_line(const std::string& memory_folder, Line line) {
   if (line.folder.find_first_of("\n\t") != std::string::npos) {
     return Error(ErrorCode::kInvalid, "its name has a line break or a tab");
   }
-  VARVE_TRY_ASSIGN(const auto memory, repo::lock_memory(memory_folder));
+  VARVE_TRY_ASSIGN(const auto memory, io::lock_memory(memory_folder));
   auto lines = read_lines(memory_folder);
   if (!lines.empty() && lines.front() == line) return {};
   std::erase(lines, line);

@@ -12,6 +12,7 @@
 #include "catalog/sequence_record.h"
 #include "catalog/series_catalog.h"
 #include "format/data_codecs.h"
+#include "io/client_memory.h"
 #include "maintain/manifest_file.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
@@ -19,7 +20,6 @@
 #include "replica/head_objects.h"
 #include "replica/replica_state.h"
 #include "replica/replicator.h"
-#include "repo/client_memory.h"
 #include "repo/object_lock_setting.h"
 #include "repo/open_catalog.h"
 #include "repo/superblock_file.h"
@@ -134,9 +134,9 @@ Result<void> compare_attached(const std::string& folder, const std::string& id,
   VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(*files, folder + "/catalog", how));
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto present, catalog::find_sequence(txn));
-  ClientMemory memory(options.memory_folder, id);
+  io::ClientMemory memory(options.memory_folder, id);
   if (options.accept_older) return memory.accept(present);
-  return refuse_older(memory, folder, [&] { return Result<std::uint64_t>(present); });
+  return io::refuse_older(memory, folder, [&] { return Result<std::uint64_t>(present); });
 }
 
 Result<void> forget_catalog(io::FileSystem& files, const std::string& folder) {

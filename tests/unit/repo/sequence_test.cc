@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "repo/client_memory.h"
-#include "repo/memory_folder.h"
+#include "io/client_memory.h"
+#include "io/memory_folder.h"
 #include "sequence_fixture.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
@@ -53,7 +53,7 @@ TEST_F(SequenceTest, APlainRepositoryInPlaceOfAnEncryptedOneIsRefused) {
   auto chosen = quiet_options();
   chosen.memory_folder = directory_.path() + "/state";
   must(reopen(plain, chosen)->close());
-  must(repo::ClientMemory(chosen.memory_folder, id_of(plain)).accept(3));
+  must(io::ClientMemory(chosen.memory_folder, id_of(plain)).accept(3));
   for (const bool reads : {false, true}) {
     chosen.read_only = reads;
     const auto opened = Repository::open(plain, chosen);
@@ -298,19 +298,19 @@ TEST_F(SequenceTest, CheckReportsALowerNumberThanExpected) {
 }
 
 TEST_F(SequenceTest, TheMemoryGrowsUnlessALowerNumberIsAccepted) {
-  repo::ClientMemory memory(directory_.path() + "/a/b/c", "id");
+  io::ClientMemory memory(directory_.path() + "/a/b/c", "id");
   EXPECT_FALSE(must(memory.read()));
   memory.remember(5);
   memory.remember(3);
   memory.settle();
   EXPECT_EQ(must(memory.read()), 5U);
-  repo::ClientMemory other(directory_.path() + "/a/b/c", "id");
+  io::ClientMemory other(directory_.path() + "/a/b/c", "id");
   other.remember(4);
   other.settle();
   EXPECT_EQ(must(memory.read()), 5U);
   must(other.accept(2));
   EXPECT_EQ(must(memory.read()), 2U);
-  repo::ClientMemory nothing("", "id");
+  io::ClientMemory nothing("", "id");
   nothing.remember(9);
   nothing.settle();
   EXPECT_FALSE(must(nothing.read()));
@@ -318,8 +318,8 @@ TEST_F(SequenceTest, TheMemoryGrowsUnlessALowerNumberIsAccepted) {
 
 TEST_F(SequenceTest, AChangeDoesNotWaitForTheMemory) {
   const std::string folder = directory_.path() + "/state";
-  auto held = std::optional(must(repo::lock_memory(folder)));
-  repo::ClientMemory memory(folder, "id");
+  auto held = std::optional(must(io::lock_memory(folder)));
+  io::ClientMemory memory(folder, "id");
   for (std::uint64_t number = 1; number <= 50; ++number) memory.remember(number);
   EXPECT_FALSE(must(memory.read())) << "it did not wait for the other process";
   held.reset();
@@ -330,11 +330,11 @@ TEST_F(SequenceTest, AChangeDoesNotWaitForTheMemory) {
 TEST_F(SequenceTest, TheEndOfTheMemoryWaitsForItsLastNumber) {
   const std::string folder = directory_.path() + "/state";
   {
-    repo::ClientMemory memory(folder, "id");
+    io::ClientMemory memory(folder, "id");
     memory.remember(7);
     memory.remember(8);
   }
-  EXPECT_EQ(must(repo::ClientMemory(folder, "id").read()), 8U);
+  EXPECT_EQ(must(io::ClientMemory(folder, "id").read()), 8U);
 }
 
 }  // namespace

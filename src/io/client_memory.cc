@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file is a line of text: "varve-sequence 1 NUMBER". docs/decisions/085 gives the rules.
-#include "repo/client_memory.h"
+#include "io/client_memory.h"
 
 #include <fmt/core.h>
 
@@ -12,10 +12,10 @@
 
 #include "base/coding.h"
 #include "base/log.h"
+#include "io/memory_folder.h"
 #include "io/posix_file_system.h"
-#include "repo/memory_folder.h"
 
-namespace varve::repo {
+namespace varve::io {
 
 namespace {
 
@@ -51,7 +51,7 @@ Result<std::optional<std::uint64_t>> ClientMemory::read() const {
   if (folder_.empty()) return std::optional<std::uint64_t>();
   const std::string path = this->path();
   auto text = [&]() -> Result<std::string> {
-    VARVE_TRY_ASSIGN(const auto files, io::open_root(folder_, {}));
+    VARVE_TRY_ASSIGN(const auto files, open_root(folder_, {}));
     return files->read_file(path, kMemoryBytesMax);
   }();
   if (!text && is_unusable_memory(text.error())) {
@@ -143,4 +143,4 @@ Result<void> refuse_older(const ClientMemory& memory, const std::string& root,
   return known && *known > now ? set_back(root, now, *known) : Result<void>();
 }
 
-}  // namespace varve::repo
+}  // namespace varve::io

@@ -12,7 +12,7 @@
 #include "base/thread_pool.h"
 #include "varve/result.h"
 
-namespace varve::repo {
+namespace varve::io {
 
 /// Remembers the highest sequence number of an encrypted repository seen on the local machine, in a
 /// small file outside of the repository (docs/decisions/085). A separate thread writes the file, so
@@ -65,4 +65,4 @@ class ClientMemory {
 [[nodiscard]] Result<void> refuse_older(const ClientMemory& memory, const std::string& root,
                                         const std::function<Result<std::uint64_t>()>& present);
 
-}  // namespace varve::repo
+}  // namespace varve::io

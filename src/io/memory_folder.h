@@ -8,12 +8,12 @@
 #include "io/file_system.h"
 #include "varve/result.h"
 
-namespace varve::repo {
+namespace varve::io {
 
 /// The folder, for a change.
 struct LockedMemory {
-  std::unique_ptr<io::FileSystem> files;
-  std::unique_ptr<io::FileLock> lock;
+  std::unique_ptr<FileSystem> files;
+  std::unique_ptr<FileLock> lock;
 };
 
 /// Creates the folder and all parent folders, and takes the folder's lock. Another process holds
@@ -25,4 +25,4 @@ struct LockedMemory {
 /// memory is no reason to refuse a repository.
 [[nodiscard]] bool is_unusable_memory(const Error& error);
 
-}  // namespace varve::repo
+}  // namespace varve::io

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/memory_folder.h"
+#include "io/memory_folder.h"
 
 #include <chrono>
 #include <thread>
@@ -7,7 +7,7 @@
 
 #include "io/posix_file_system.h"
 
-namespace varve::repo {
+namespace varve::io {
 
 namespace {
 
@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kLockPause{5};
 
 /// Creates a folder and all parent folders.
 Result<void> make_folders(const std::string& folder) {
-  const auto files = io::make_posix_file_system();
+  const auto files = make_posix_file_system();
   for (auto end = folder.find('/', 1);; end = folder.find('/', end + 1)) {
     VARVE_TRY(files->make_directory(folder.substr(0, end)));
     if (end == std::string::npos) return {};
@@ -41,7 +41,7 @@ bool is_unusable_memory(const Error& error) {
 Result<LockedMemory> lock_memory(const std::string& folder) {
   VARVE_TRY(make_folders(folder));
   LockedMemory memory;
-  VARVE_TRY_ASSIGN(memory.files, io::open_root(folder, {}));
+  VARVE_TRY_ASSIGN(memory.files, open_root(folder, {}));
   for (int tries = 1;; ++tries) {
     auto lock = memory.files->lock(folder + "/" + kLockName);
     const bool waits = !lock && lock.error().code() == ErrorCode::kLocked && tries < kLockTries;
@@ -53,4 +53,4 @@ Result<LockedMemory> lock_memory(const std::string& folder) {
   }
 }
 
-}  // namespace varve::repo
+}  // namespace varve::io
