@@ -7,7 +7,8 @@
 
 #include "bucket/abilities.h"
 #include "catalog/upkeep_record.h"
-#include "repo/open_catalog.h"
+#include "meta/open_catalog.h"
+#include "store/repository_paths.h"
 #include "store/sealed_places.h"
 
 namespace varve::repo {
@@ -39,8 +40,10 @@ Result<void> require_locks(bucket::Bucket& bucket, const ObjectLock& lock,
 Result<void> put_first_lock(std::unique_ptr<io::FileSystem> files, const std::string& folder,
                             std::shared_ptr<const crypto::KeyRing> keys, const ObjectLock& lock) {
   const auto sealed = store::seal_files(std::move(files), keys, folder);
-  VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(*sealed, folder + "/catalog",
-                                                       catalog_options(folder, std::move(keys))));
+  VARVE_TRY_ASSIGN(const auto catalog,
+                   meta::Env::open(*sealed, folder + "/catalog",
+                                   meta::catalog_options(store::RepositoryPaths(folder).lock(),
+                                                         std::move(keys))));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog));
   VARVE_TRY_ASSIGN(auto settings, catalog::find_upkeep_settings(txn));
   settings.object_lock = lock;

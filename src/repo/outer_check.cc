@@ -14,10 +14,10 @@
 #include "maintain/missing_files.h"
 #include "maintain/outer_checker.h"
 #include "maintain/sealed_check.h"
+#include "meta/open_catalog.h"
 #include "meta/page_check.h"
 #include "meta/schema.h"
 #include "meta/value_check.h"
-#include "repo/open_catalog.h"
 #include "repo/store_repository.h"
 #include "repo/superblock_file.h"
 #include "store/repository_names.h"
@@ -106,7 +106,7 @@ class OuterCheck {
     options.must_exist = true;
     options.without_keys = true;
     options.writer_lock = paths_.lock();
-    const auto catalog = repo::open_catalog(files_, paths_, options, true);
+    const auto catalog = meta::open_catalog(files_, paths_.catalog(), options, true);
     if (!catalog && catalog.error().code() == ErrorCode::kLocked) {
       report_.notes.push_back(
           {paths_.catalog(), "it was not checked: " + catalog.error().message()});

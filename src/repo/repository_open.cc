@@ -8,8 +8,8 @@
 #include "format/superblock.h"
 #include "ingest/parameters.h"
 #include "meta/compaction.h"
+#include "meta/open_catalog.h"
 #include "meta/schema.h"
-#include "repo/open_catalog.h"
 #include "repo/open_store.h"
 #include "repo/repository_impl.h"
 #include "repo/superblock_file.h"
@@ -70,12 +70,14 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std
   // follow() writes the catalog of an attached folder, unless the disk is read-only.
   const bool is_attached = bucket && bucket->reads_only();
   env.read_only = false;
-  auto writable = is_attached ? open_catalog(*files, paths, env, options.probe_catalog)
-                              : Result<meta::Env>(Error(ErrorCode::kReadOnly, ""));
+  auto writable = is_attached
+                      ? meta::open_catalog(*files, paths.catalog(), env, options.probe_catalog)
+                      : Result<meta::Env>(Error(ErrorCode::kReadOnly, ""));
   const bool may_follow = writable.has_value();
   if (!may_follow) env.read_only = options.read_only;
-  auto catalog =
-      may_follow ? std::move(writable) : open_catalog(*files, paths, env, options.probe_catalog);
+  auto catalog = may_follow
+                     ? std::move(writable)
+                     : meta::open_catalog(*files, paths.catalog(), env, options.probe_catalog);
   if (!catalog) return std::move(catalog).error();
   std::unique_ptr<RepositoryImpl> repository(
       new RepositoryImpl({.path = path,

@@ -15,13 +15,13 @@
 #include "io/client_memory.h"
 #include "maintain/manifest_file.h"
 #include "meta/lmdb.h"
+#include "meta/open_catalog.h"
 #include "meta/schema.h"
 #include "replica/changes.h"
 #include "replica/head_objects.h"
 #include "replica/replica_state.h"
 #include "replica/replicator.h"
 #include "repo/object_lock_setting.h"
-#include "repo/open_catalog.h"
 #include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
@@ -35,7 +35,7 @@ namespace {
 Result<void> copy_catalog(io::FileSystem& files, const std::string& folder) {
   replica::ChangeWriter changes;
   {
-    auto options = catalog_options(folder, nullptr);
+    auto options = meta::catalog_options(store::RepositoryPaths(folder).lock(), nullptr);
     options.read_only = true;
     options.without_keys = true;
     VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(files, folder + "/catalog", options));
@@ -97,8 +97,10 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
   VARVE_TRY(copy_catalog(files, folder));
   VARVE_TRY_ASSIGN(auto opened, open_folder(folder, options.trust_owner));
   const auto sealed = store::seal_files(std::move(opened), takeover.keys, folder);
-  VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(*sealed, folder + "/catalog",
-                                                       catalog_options(folder, takeover.keys)));
+  VARVE_TRY_ASSIGN(
+      const auto catalog,
+      meta::Env::open(*sealed, folder + "/catalog",
+                      meta::catalog_options(store::RepositoryPaths(folder).lock(), takeover.keys)));
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   VARVE_TRY_ASSIGN(const auto lock, object_lock_of(catalog));
@@ -129,7 +131,7 @@ Result<void> compare_attached(const std::string& folder, const std::string& id,
                               const OpenOptions& options) {
   VARVE_TRY_ASSIGN(auto opened, open_folder(folder, options.trust_owner));
   const auto files = store::seal_files(std::move(opened), keys, folder);
-  auto how = catalog_options(folder, keys);
+  auto how = meta::catalog_options(store::RepositoryPaths(folder).lock(), keys);
   how.read_only = true;
   VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(*files, folder + "/catalog", how));
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
