@@ -8,8 +8,8 @@
 #include "format/superblock.h"
 #include "replica/head.h"
 #include "replica/replica_state.h"
-#include "repo/superblock_file.h"
 #include "store/repository_paths.h"
+#include "store/superblock_text.h"
 #include "varve/replication.h"
 
 namespace varve::repo {
@@ -52,7 +52,7 @@ Result<void> attach_again(bucket::Bucket& bucket, io::FileSystem& files, const s
                           const replica::BucketConfig& wanted, const std::string& newest) {
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(files, folder));
   if (!config) return exists(folder, "");
-  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(files, folder));
+  VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(files, folder));
   VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
   VARVE_TRY_ASSIGN(const auto present_place, bucket::parse_location(config->place));

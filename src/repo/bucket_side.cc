@@ -22,8 +22,8 @@
 #include "replica/writer_files.h"
 #include "repo/object_lock_setting.h"
 #include "repo/store_probe.h"
-#include "repo/superblock_file.h"
 #include "store/repository_paths.h"
+#include "store/superblock_text.h"
 #include "varve/replication.h"
 
 namespace varve::repo {
@@ -78,7 +78,7 @@ replica::BucketOpener bucket_opener(const BucketHooks& hooks, const StoreAccess&
 Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
                                                      const OpenOptions& options,
                                                      const BucketHooks& hooks) {
-  VARVE_TRY_ASSIGN(auto files, open_folder(path, options.trust_owner));
+  VARVE_TRY_ASSIGN(auto files, store::open_folder(path, options.trust_owner));
   VARVE_TRY_ASSIGN(auto config, replica::read_config(*files, path));
   if (!config) return std::unique_ptr<BucketSide>();
   if (config->reads_only && !options.read_only) {
@@ -132,7 +132,7 @@ Result<void> BucketSide::refresh(const crypto::KeyRing* keys,
   const auto lock = files_->lock(paths.lock());
   if (!lock) return {};  // Another process refreshes, or the folder is on a read-only disk.
   const auto work = [&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files_, path_));
+    VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files_, path_));
     VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
     std::string known;
     {
@@ -154,7 +154,7 @@ Result<void> BucketSide::refresh(const crypto::KeyRing* keys,
       VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(*files_, path_, false));
       static_cast<void>(replica::keep_lease(*bucket_, superblock.repository_id, state));
     }
-    return adopt_superblock(*files_, path_, head.superblock, keys != nullptr);
+    return store::adopt_superblock(*files_, path_, head.superblock, keys != nullptr);
   };
   const auto done = work();
   return done || is_out_of_reach(done.error()) ? Result<void>() : done;
@@ -199,7 +199,7 @@ Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repo
   parts.bucket = bucket_.get();
   parts.clock = &clock();
   parts.repository_id = repository_id;
-  parts.superblock = [this] { return read_superblock_text(*files_, path_); };
+  parts.superblock = [this] { return store::read_superblock_text(*files_, path_); };
   parts.keys = std::move(keys);
   parts.extent_bytes_max = hooks_.extent_bytes_max;
   parts.delta_bytes_min = hooks_.delta_bytes_min;

@@ -13,7 +13,7 @@
 #include "repo/derived_files.h"
 #include "repo/store_repairer.h"
 #include "repo/store_repository.h"
-#include "repo/superblock_file.h"
+#include "store/superblock_text.h"
 
 namespace varve::repo {
 
@@ -29,7 +29,7 @@ Result<std::unique_ptr<io::FileSystem>> open_whole_folder(const std::string& fol
                                                           const OpenOptions& options,
                                                           const BucketHooks& hooks) {
   VARVE_TRY(refuse_attached(folder, options.trust_owner));
-  VARVE_TRY_ASSIGN(auto files, open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(auto files, store::open_folder(folder, options.trust_owner));
   VARVE_TRY_ASSIGN(auto side, BucketSide::open(folder, options, hooks));
   if (!side) return files;
   VARVE_TRY(side->refresh(nullptr));

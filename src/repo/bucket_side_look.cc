@@ -8,13 +8,13 @@
 #include "replica/head.h"
 #include "repo/bucket_side.h"
 #include "repo/store_probe.h"
-#include "repo/superblock_file.h"
+#include "store/superblock_text.h"
 
 namespace varve::repo {
 
 Result<bool> BucketSide::begin_look() {
   if (!config_.reads_only) return false;
-  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files_, path_));
+  VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files_, path_));
   VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
   VARVE_TRY_ASSIGN(const auto state, replica::find_state(*files_, path_));
   if (!state) return false;

@@ -23,8 +23,8 @@
 #include "repo/needed_objects.h"
 #include "repo/store_probe.h"
 #include "repo/store_repository.h"
-#include "repo/superblock_file.h"
 #include "store/repository_paths.h"
+#include "store/superblock_text.h"
 #include "varve/replication.h"
 
 namespace varve::repo {
@@ -129,7 +129,7 @@ void keep_findings(io::FileSystem& files, const std::string& folder,
 
 Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& options,
                                  const BucketHooks& hooks, bool reads_objects) {
-  VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, options.trust_owner));
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
   StoreCheck check;
   if (!config) return check;

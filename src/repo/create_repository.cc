@@ -29,9 +29,9 @@
 #include "meta/schema.h"
 #include "replica/bucket_config.h"
 #include "repo/create_repository.h"
-#include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
+#include "store/superblock_text.h"
 #include "varve/repository.h"
 
 namespace varve {
@@ -220,7 +220,7 @@ Result<void> create_repository(
   VARVE_TRY(files->rename(unfinished_name(paths), paths.superblock()));
   VARVE_TRY(files->sync_directory(path));
   // After a crash, the next writer completes the copy.
-  return repo::write_copy(*files, path, superblock, keys.get());
+  return store::write_superblock_copy(*files, path, superblock, keys.get());
 }
 
 }  // namespace repo

@@ -14,8 +14,8 @@
 #include "replica/head.h"
 #include "replica/head_objects.h"
 #include "replica/lease.h"
-#include "repo/superblock_file.h"
 #include "store/repository_paths.h"
+#include "store/superblock_text.h"
 
 namespace varve::repo {
 
@@ -90,8 +90,8 @@ Result<bool> HeadFollower::look(bool lists) {
   VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
   base::log(base::LogLevel::kInfo,
             fmt::format("{} shows head {} of {}", folder_.root, head.number, config->place));
-  VARVE_TRY(
-      adopt_superblock(*folder_.files, folder_.root, head.superblock, folder_.keys != nullptr));
+  VARVE_TRY(store::adopt_superblock(*folder_.files, folder_.root, head.superblock,
+                                    folder_.keys != nullptr));
   return true;
 }
 

@@ -8,8 +8,8 @@
 #include "format/superblock.h"
 #include "ingest/parameters.h"
 #include "repo/key_slots_editor.h"
-#include "repo/superblock_file.h"
 #include "store/repository_paths.h"
+#include "store/superblock_text.h"
 #include "varve/keys.h"
 
 namespace varve {
@@ -54,8 +54,8 @@ Result<std::unique_ptr<KeySlots>> KeySlots::open_beside(const std::string& path,
                                                         const OpenOptions& options,
                                                         AdoptKeys adopt) {
   const store::RepositoryPaths paths(path);
-  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(path, options.trust_owner));
-  VARVE_TRY_ASSIGN(const auto text, repo::read_superblock_text(*files, path));
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(path, options.trust_owner));
+  VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files, path));
   auto superblock = ingest::read_superblock(text);
   if (!superblock) return std::move(superblock).error().with_context(paths.superblock());
   auto keys = format::unlock_superblock(*superblock, text, options.key, options.encrypted_only);

@@ -17,7 +17,7 @@
 #include "io/memory_folder.h"
 #include "io/posix_file_system.h"
 #include "replica/bucket_config.h"
-#include "repo/superblock_file.h"
+#include "store/superblock_text.h"
 #include "varve/replication.h"
 
 namespace varve {
@@ -90,7 +90,7 @@ Result<std::string> normalized_place(std::string_view text) {
 }
 
 Result<std::optional<StoreFolder>> store_folder_at(const std::string& folder, bool trust_owner) {
-  const auto files = repo::open_folder(folder, trust_owner);
+  const auto files = store::open_folder(folder, trust_owner);
   if (!files && files.error().code() == ErrorCode::kNoRepository) {
     return std::optional<StoreFolder>();
   }

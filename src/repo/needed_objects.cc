@@ -13,7 +13,7 @@
 #include "replica/head.h"
 #include "replica/object_locks.h"
 #include "repo/store_probe.h"
-#include "repo/superblock_file.h"
+#include "store/superblock_text.h"
 
 namespace varve::repo {
 
@@ -48,7 +48,7 @@ Result<std::optional<std::string>> fault_of_superblock(bucket::Bucket& bucket,
 Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& folder,
                                      const std::optional<replica::ReplicaState>& state) {
   NeededObjects needed;
-  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(files, folder));
+  VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(files, folder));
   VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
   needed.repository_id = superblock.repository_id;
   if (!state) return needed;

@@ -22,6 +22,7 @@
 #include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
+#include "store/superblock_text.h"
 #include "varve/check.h"
 #include "varve/repository.h"
 
@@ -46,7 +47,7 @@ class OuterCheck {
 
  private:
   Result<void> check_all() {
-    VARVE_TRY_ASSIGN(const auto text, repo::read_superblock_text(files_, paths_.root()));
+    VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(files_, paths_.root()));
     const auto superblock = ingest::read_superblock(text);
     // A damaged superblock does not tell, but only an encrypted repository has a copy.
     VARVE_TRY_ASSIGN(const bool has_copy, files_.exists(paths_.keys()));

@@ -11,6 +11,7 @@
 #include "repo/repository_impl.h"
 #include "repo/superblock_file.h"
 #include "store/repository_paths.h"
+#include "store/superblock_text.h"
 #include "varve/keys.h"
 
 namespace varve {
@@ -70,8 +71,8 @@ struct SuperblockOfFolder {
 };
 
 Result<SuperblockOfFolder> read_superblock_of(const std::string& path, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(path, trust_owner));
-  VARVE_TRY_ASSIGN(auto text, repo::read_superblock_text(*files, path));
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(path, trust_owner));
+  VARVE_TRY_ASSIGN(auto text, store::read_superblock_text(*files, path));
   auto superblock = ingest::read_superblock(text);
   if (superblock) return SuperblockOfFolder{std::move(text), *std::move(superblock)};
   return std::move(superblock).error().with_context(store::RepositoryPaths(path).superblock());

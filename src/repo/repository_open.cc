@@ -12,10 +12,10 @@
 #include "meta/schema.h"
 #include "repo/open_store.h"
 #include "repo/repository_impl.h"
-#include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
 #include "store/sealed_places.h"
+#include "store/superblock_text.h"
 
 namespace varve::repo {
 
@@ -24,9 +24,9 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std
                                                                        const BucketHooks& hooks,
                                                                        Looking& looking) {
   const store::RepositoryPaths paths(path);
-  VARVE_TRY_ASSIGN(auto files, open_folder(path, options.trust_owner));
+  VARVE_TRY_ASSIGN(auto files, store::open_folder(path, options.trust_owner));
   VARVE_TRY_ASSIGN(auto bucket, BucketSide::open(path, options, hooks));
-  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files, path));
+  VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files, path));
   auto superblock = ingest::read_superblock(text);
   if (!superblock) return std::move(superblock).error().with_context(paths.superblock());
   std::unique_ptr<io::FileLock> lock;

@@ -23,7 +23,7 @@
 #include "replica/replica_state.h"
 #include "repo/check_store_data.h"
 #include "repo/needed_objects.h"
-#include "repo/superblock_file.h"
+#include "store/superblock_text.h"
 
 namespace varve::repo {
 
@@ -135,7 +135,7 @@ class StoreRepairer final : public Repair {
  private:
   Result<void> put_outer_objects_back() {
     if (puts_superblock_) {
-      VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files_, folder_));
+      VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files_, folder_));
       VARVE_TRY(put_back(*bucket_, kSuperblock, text, [](std::string_view present) {
         return !format::decode_superblock(present);
       }));
@@ -173,11 +173,11 @@ Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
                                                   const std::string& folder,
                                                   const OpenOptions& options,
                                                   const BucketHooks& hooks, bool reads_all) {
-  VARVE_TRY_ASSIGN(auto files, open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(auto files, store::open_folder(folder, options.trust_owner));
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
   if (!config || config->reads_only) return inner;
   // A bad superblock is repaired first.
-  const auto superblock = read_superblock_text(*files, folder);
+  const auto superblock = store::read_superblock_text(*files, folder);
   if (!superblock || !format::decode_superblock(*superblock)) return inner;
   VARVE_TRY_ASSIGN(const auto state, replica::find_state(*files, folder));
   if (!state) return inner;

@@ -32,9 +32,9 @@
 #include "repo/repository_impl.h"
 #include "repo/store_probe.h"
 #include "repo/store_repository.h"
-#include "repo/superblock_file.h"
 #include "repo/takeover.h"
 #include "store/repository_paths.h"
+#include "store/superblock_text.h"
 #include "varve/replication.h"
 #include "varve/repository.h"
 #include "varve/staged_data.h"
@@ -96,7 +96,7 @@ CreateOptions with_store_defaults(CreateOptions options) {
 
 // Returns whether the folder is a repository left unconnected by an interrupted creation.
 Result<bool> is_unconnected(const std::string& folder, bool trust_owner) {
-  const auto files = open_folder(folder, trust_owner);
+  const auto files = store::open_folder(folder, trust_owner);
   if (!files && files.error().code() == ErrorCode::kNoRepository) return false;
   if (!files) return files.error();
   VARVE_TRY_ASSIGN(const bool exists,
@@ -162,8 +162,8 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
         folder, parameters, with_store_defaults(options),
         [&](io::FileSystem& made) { return replica::note_connecting(made, folder); }));
   }
-  VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
-  VARVE_TRY_ASSIGN(const auto text, read_superblock_text(*files, folder));
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files, folder));
   if (unconnected) VARVE_TRY(check_first_key(text, folder, options));
   if (lock.on()) {
     VARVE_TRY_ASSIGN(const auto superblock, ingest::read_superblock(text));
@@ -172,7 +172,7 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
       key = [&] { return Result<UserKey>(options.encryption->first_key.key); };
     }
     VARVE_TRY_ASSIGN(auto keys, format::unlock_superblock(superblock, text, key, false));
-    VARVE_TRY_ASSIGN(auto whole, open_folder(folder, options.trust_owner));
+    VARVE_TRY_ASSIGN(auto whole, store::open_folder(folder, options.trust_owner));
     VARVE_TRY(put_first_lock(std::move(whole), folder, std::move(keys), lock));
     bucket->set_rule(lock);
   }
@@ -224,7 +224,7 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   const auto parent = std::filesystem::path(folder).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, failed);
   VARVE_TRY(io::make_posix_file_system()->make_directory(folder));
-  VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, options.trust_owner));
   const store::RepositoryPaths paths(folder);
   VARVE_TRY_ASSIGN(const bool exists, files->exists(paths.superblock()));
   if (exists) return attach_again(*bucket, *files, folder, config, newest);
@@ -313,7 +313,7 @@ std::string how_to_write_again(const std::string& place) {
 
 Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
                                                         bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
   if (!config) return std::optional<ReplicationInfo>();
   ReplicationInfo info;
@@ -345,7 +345,7 @@ Result<std::optional<ReplicationInfo>> replication_info(const std::string& folde
 }
 
 Result<StagedData> staged_data(const std::string& folder, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
   StagedData data;
   if (!config || config->reads_only) return data;
@@ -360,7 +360,7 @@ Result<StagedData> staged_data(const std::string& folder, bool trust_owner) {
 }
 
 Result<std::optional<StoreUsage>> store_usage(const std::string& folder, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
   if (!config) return std::optional<StoreUsage>();
   StoreUsage usage;

@@ -15,8 +15,8 @@
 #include "repo/repository_impl.h"
 #include "repo/store_probe.h"
 #include "repo/store_repository.h"
-#include "repo/superblock_file.h"
 #include "store/repository_paths.h"
+#include "store/superblock_text.h"
 
 namespace varve::repo {
 
@@ -40,7 +40,7 @@ Result<std::uint64_t> newest_number(replica::CommitLog& log, const std::string& 
 
 Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions& options,
                                     std::int64_t wait_seconds, const BucketHooks& hooks) {
-  VARVE_TRY_ASSIGN(const auto files, open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, options.trust_owner));
   VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
   if (!config) {
     return Error(ErrorCode::kInvalid,

@@ -14,36 +14,12 @@
 
 namespace varve::repo {
 
-/// Opens the file system of a repository's folder. Errors: kNoRepository if there is no folder.
-[[nodiscard]] Result<std::unique_ptr<io::FileSystem>> open_folder(const std::string& path,
-                                                                  bool trust_owner);
-/// Reads the text of `varve.repo`. Errors: kNoRepository if the file is missing; kCorrupt if only
-/// the copy exists.
-[[nodiscard]] Result<std::string> read_superblock_text(io::FileSystem& files,
-                                                       const std::string& directory);
-
 /// Returns the fault of the copy `varve.keys` of an encrypted repository, or nullopt. Needs no key:
 /// compares the copy with `varve.repo`, whose checksum was verified. Waits for at most half a
 /// second, while a writer may be changing both files.
 [[nodiscard]] std::optional<std::string> fault_of_copy(io::FileSystem& files,
                                                        const std::string& directory,
                                                        const format::Superblock& superblock);
-
-/// Writes `varve.repo`, and the copy `varve.keys` in an encrypted repository, each atomically.
-/// `keys`: the repository's keys; null for a plain repository.
-[[nodiscard]] Result<void> write_superblock(io::FileSystem& files, const std::string& directory,
-                                            const format::Superblock& superblock,
-                                            const crypto::KeyRing* keys);
-
-/// Writes the `varve.repo` of another folder of the same repository, and the copy if the repository
-/// has keys.
-[[nodiscard]] Result<void> adopt_superblock(io::FileSystem& files, const std::string& directory,
-                                            const std::string& text, bool has_keys);
-
-/// Writes only the copy `varve.keys`. Does nothing in a plain repository.
-[[nodiscard]] Result<void> write_copy(io::FileSystem& files, const std::string& directory,
-                                      const format::Superblock& superblock,
-                                      const crypto::KeyRing* keys);
 
 /// The file `varve.repo` of an open repository. Only the names of required features and the key
 /// slots change.

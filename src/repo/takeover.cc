@@ -22,10 +22,10 @@
 #include "replica/replica_state.h"
 #include "replica/replicator.h"
 #include "repo/object_lock_setting.h"
-#include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
 #include "store/sealed_places.h"
+#include "store/superblock_text.h"
 
 namespace varve::repo {
 
@@ -95,7 +95,7 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
                                const BucketHooks& hooks) {
   const auto& folder = takeover.folder;
   VARVE_TRY(copy_catalog(files, folder));
-  VARVE_TRY_ASSIGN(auto opened, open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(auto opened, store::open_folder(folder, options.trust_owner));
   const auto sealed = store::seal_files(std::move(opened), takeover.keys, folder);
   VARVE_TRY_ASSIGN(
       const auto catalog,
@@ -129,7 +129,7 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
 Result<void> compare_attached(const std::string& folder, const std::string& id,
                               const std::shared_ptr<const crypto::KeyRing>& keys,
                               const OpenOptions& options) {
-  VARVE_TRY_ASSIGN(auto opened, open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(auto opened, store::open_folder(folder, options.trust_owner));
   const auto files = store::seal_files(std::move(opened), keys, folder);
   auto how = meta::catalog_options(store::RepositoryPaths(folder).lock(), keys);
   how.read_only = true;

@@ -15,7 +15,7 @@
 #include "replica/copy_check.h"
 #include "replica/head.h"
 #include "replica/replica_state.h"
-#include "repo/superblock_file.h"
+#include "store/superblock_text.h"
 #include "varve/replication.h"
 
 namespace varve {
@@ -29,7 +29,7 @@ struct BothCatalogs {
 };
 
 Result<BothCatalogs> open_catalogs(const std::string& folder, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
   VARVE_TRY_ASSIGN(auto here, replica::open_catalog_without_keys(*files, folder));
   VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
   if (!any) return BothCatalogs{std::move(here), std::nullopt};
@@ -114,14 +114,14 @@ Result<UnreplicatedChanges> unreplicated_changes(const std::string& folder, bool
   UnreplicatedChanges changes;
   VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trust_owner));
   if (!info || info->reads_only || info->head == 0) return changes;
-  VARVE_TRY_ASSIGN(const auto files, repo::open_folder(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
   {
     VARVE_TRY_ASSIGN(const auto state, replica::find_state(*files, folder));
     if (!state) return changes;
     VARVE_TRY_ASSIGN(const auto text, state->head());
     if (!text) return changes;
     VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
-    VARVE_TRY_ASSIGN(const auto superblock, repo::read_superblock_text(*files, folder));
+    VARVE_TRY_ASSIGN(const auto superblock, store::read_superblock_text(*files, folder));
     VARVE_TRY_ASSIGN(const auto differ, do_keys_differ(superblock, head.superblock));
     changes.keys = differ;
     changes.settings = !differ && superblock != head.superblock;
