@@ -20,7 +20,6 @@
 #include "maintain/tree_chunks.h"
 #include "maintain/write_batch.h"
 #include "meta/schema.h"
-#include "store/folder_store.h"
 #include "store/repository_paths.h"
 
 namespace varve::maintain {
@@ -74,11 +73,12 @@ bool is_sealed(const std::optional<catalog::VersionRecord>& record) {
 }  // namespace
 
 CatalogRebuilder::CatalogRebuilder(const format::DataCodecs& codecs, io::FileSystem& files,
-                                   std::string repository_path, const meta::Env& catalog,
-                                   const RebuildChoices& choices,
+                                   store::StoreOpener open_store, std::string repository_path,
+                                   const meta::Env& catalog, const RebuildChoices& choices,
                                    std::function<void(std::uint64_t)> progress)
     : codecs_(codecs),
       files_(files),
+      open_store_(std::move(open_store)),
       path_(std::move(repository_path)),
       catalog_(catalog),
       choices_(choices),
@@ -86,6 +86,10 @@ CatalogRebuilder::CatalogRebuilder(const format::DataCodecs& codecs, io::FileSys
 
 std::string CatalogRebuilder::series_directory(SeriesId series) const {
   return owner_folder(store::RepositoryPaths(path_), series);
+}
+
+std::unique_ptr<store::SegmentStore> CatalogRebuilder::open_store(SeriesId owner) {
+  return store::open_store(open_store_, files_, series_directory(owner));
 }
 
 template <typename Record>
@@ -176,7 +180,8 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   versions_.clear();
   chunks_of_.clear();
   open_.clear();
-  store::FolderStore store(files_, series_directory(series));
+  const auto segments = open_store(series);
+  auto& store = *segments;
   VARVE_TRY_ASSIGN(auto scan, this->scan(store, catalog::store_of(series)));
   VARVE_TRY(read_labels_of(series));
   VARVE_TRY(read_manifests(series, scan));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,6 +22,7 @@
 #include "maintain/history_check.h"
 #include "maintain/manifest_file.h"
 #include "meta/lmdb.h"
+#include "store/folder_store.h"
 #include "varve/result.h"
 
 namespace varve::maintain {
@@ -60,11 +62,11 @@ struct RebuildChoices {
 /// use by one thread.
 class CatalogRebuilder {
  public:
-  /// `catalog`: a new environment with the catalog's tables. Lifetime: all arguments must outlive
-  /// the rebuilder.
+  /// `open_store`: empty if all data is on the disk. `catalog`: a new environment with the
+  /// catalog's tables. Lifetime: all arguments must outlive the rebuilder.
   CatalogRebuilder(const format::DataCodecs& codecs, io::FileSystem& files,
-                   std::string repository_path, const meta::Env& catalog,
-                   const RebuildChoices& choices,
+                   store::StoreOpener open_store, std::string repository_path,
+                   const meta::Env& catalog, const RebuildChoices& choices,
                    std::function<void(std::uint64_t bytes)> progress);
 
   /// Rebuilds the catalog. When the call returns, the catalog is complete and on disk.
@@ -162,10 +164,13 @@ class CatalogRebuilder {
   void tell_replaced_name(const Record& record);
   void problem(std::string what) { report_.problems.push_back(std::move(what)); }
   [[nodiscard]] std::string series_directory(SeriesId series) const;
+  /// Opens the segment store of a series or of the pool.
+  [[nodiscard]] std::unique_ptr<store::SegmentStore> open_store(SeriesId owner);
   [[nodiscard]] std::string name_of(VersionNumber number) const;
 
   const format::DataCodecs& codecs_;
   io::FileSystem& files_;
+  const store::StoreOpener open_store_;
   const std::string path_;
   const meta::Env& catalog_;
   const RebuildChoices choices_;

@@ -8,7 +8,6 @@
 #include "maintain/history_check.h"
 #include "maintain/owners.h"
 #include "meta/schema.h"
-#include "store/folder_store.h"
 
 namespace varve::maintain {
 
@@ -44,7 +43,8 @@ Result<std::string> CatalogRebuilder::history_fault(SeriesId series, VersionNumb
 }
 
 Result<void> CatalogRebuilder::drop_other_history(SeriesId series, const ScannedStore& own) {
-  store::FolderStore shared(files_, series_directory(kPoolOwner));
+  const auto segments = open_store(kPoolOwner);
+  auto& shared = *segments;
   const ScannedStore pool{shared, kPoolStore, pool_.runs, pool_.births};
   for (auto it = versions_.begin(); it != versions_.end();) {
     auto& [number, version] = *it;

@@ -10,7 +10,6 @@
 #include "maintain/pool_aliases.h"
 #include "maintain/pool_recount.h"
 #include "maintain/write_batch.h"
-#include "store/folder_store.h"
 
 namespace varve::maintain {
 
@@ -23,7 +22,8 @@ constexpr std::uint64_t kBirthsSkipped = std::uint64_t{1} << 16;
 }  // namespace
 
 Result<void> CatalogRebuilder::scan_pool() {
-  store::FolderStore store(files_, series_directory(kPoolOwner));
+  const auto segments = open_store(kPoolOwner);
+  auto& store = *segments;
   VARVE_TRY_ASSIGN(pool_.scan, scan(store, kPoolStore));
   VARVE_TRY(note_pool_births());
   for (const auto& fault : pool_.births.choose(pool_.scan)) {
@@ -101,7 +101,8 @@ Result<void> CatalogRebuilder::put_pool() {
   open_.clear();
   chunks_of_ = {{VersionNumber{1}, pool_.wanted}};
   whole_ = pool_.whole;
-  store::FolderStore store(files_, series_directory(kPoolOwner));
+  const auto segments = open_store(kPoolOwner);
+  auto& store = *segments;
   VARVE_TRY(put_locations(kPoolOwner, store, pool_.scan));
   VARVE_TRY(pool_.births.put(catalog_, kPoolStore));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));

@@ -38,6 +38,10 @@ std::string Checker::folder_of(SeriesId owner) const {
   return owner_folder(store::RepositoryPaths(path_), owner);
 }
 
+std::unique_ptr<store::SegmentStore> Checker::open_store(SeriesId owner) {
+  return store::open_store(helpers_.open_store, files_, folder_of(owner));
+}
+
 void Checker::damage(std::string where, const Error& error, const std::string& advice) {
   files_.note(error);
   damage(std::move(where), error.message() + advice);
@@ -120,7 +124,7 @@ void Checker::note_strays() {
     report_.notes.push_back({std::move(where), std::move(what)});
   };
   note_unknown_files(files_, path_, note);
-  note_trailing_bytes(catalog_, files_, path_, note);
+  note_trailing_bytes(catalog_, files_, helpers_.open_store, path_, note);
 }
 
 // Damage to derived files costs only time at the next backup.

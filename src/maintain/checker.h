@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "maintain/parallel_verifier.h"
 #include "maintain/tree_checker.h"
 #include "meta/lmdb.h"
+#include "store/folder_store.h"
 #include "store/segment_files.h"
 #include "varve/check.h"
 
@@ -40,6 +42,7 @@ using ReadStaged = std::function<Result<StagedFacts>(SeriesId series, VersionNum
 
 /// The parts of a check implemented in other rooms.
 struct CheckHelpers {
+  store::StoreOpener open_store{};  ///< Empty if all data is on the disk.
   /// False in an attached folder: the content of open versions is on the writing machine.
   bool has_open_versions = true;
   VerifyIndex verify_index{};
@@ -158,6 +161,8 @@ class Checker {
   /// Reports damage that makes chunks of a store unreadable.
   void damage(Store& store, std::string where, std::string what, std::vector<base::IdRun> ids);
   [[nodiscard]] std::string folder_of(SeriesId owner) const;
+  /// Opens the segment store of a series or of the pool.
+  [[nodiscard]] std::unique_ptr<store::SegmentStore> open_store(SeriesId owner);
 
   const format::DataCodecs& codecs_;
   const meta::Env& catalog_;

@@ -13,7 +13,6 @@
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "maintain/owners.h"
-#include "store/folder_store.h"
 #include "store/repository_paths.h"
 #include "store/segment_files.h"
 
@@ -41,11 +40,12 @@ void drop_cached_pages(io::FileSystem& files, const std::string& path,
 class Confirmation {
  public:
   Confirmation(const format::DataCodecs& codecs, const meta::Env& catalog, io::FileSystem& files,
-               std::string folder, StoreId store)
+               std::string folder, store::SegmentStore& segments, StoreId store)
       : codecs_(codecs),
         catalog_(catalog),
         files_(files),
         folder_(std::move(folder)),
+        segments_(segments),
         store_(store) {}
 
   Result<void> run(base::IdRuns named) {
@@ -98,8 +98,8 @@ class Confirmation {
     std::vector<base::IdRun> moved;
     for (auto& [number, suspects] : suspects_) {
       const auto ids = base::IdRuns::from(std::move(suspects.runs));
-      VARVE_TRY_ASSIGN(const auto second,
-                       read_again(codecs_, files_, folder_, store_, suspects.record, ids));
+      VARVE_TRY_ASSIGN(const auto second, read_again(codecs_, files_, folder_, segments_, store_,
+                                                     suspects.record, ids));
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
       VARVE_TRY_ASSIGN(const auto now, catalog::find_container(txn, store_, number));
       if (now && now->encode() == suspects.record.encode()) {
@@ -120,6 +120,7 @@ class Confirmation {
   const meta::Env& catalog_;
   io::FileSystem& files_;
   const std::string folder_;
+  store::SegmentStore& segments_;
   const StoreId store_;
   std::map<ContainerNumber, Suspects> suspects_;
   std::vector<base::IdRun> located_;
@@ -169,10 +170,10 @@ base::IdRuns damaged_chunks(const ContainerVerdict& verdict, const base::IdRuns&
 }
 
 Result<SecondRead> read_again(const format::DataCodecs& codecs, io::FileSystem& files,
-                              const std::string& folder, StoreId store,
-                              const format::ContainerRecord& record, const base::IdRuns& suspects) {
+                              const std::string& folder, store::SegmentStore& segments,
+                              StoreId store, const format::ContainerRecord& record,
+                              const base::IdRuns& suspects) {
   drop_cached_pages(files, folder + "/" + store::segment_path(record.segment), record);
-  store::FolderStore segments(files, folder);
   store::SegmentReader reader(segments, codecs.frames().keys());
   const auto verdict = verify_container(codecs, reader, store, record, VerifyLevel::kChunks);
   if (verdict.unavailable) return *verdict.unavailable;
@@ -188,8 +189,8 @@ Result<SecondRead> read_again(const format::DataCodecs& codecs, io::FileSystem& 
 }
 
 Result<Confirmed> confirm_lost_chunks(const format::DataCodecs& codecs, const meta::Env& catalog,
-                                      io::FileSystem& files, const std::string& repository_path,
-                                      const LostChunks& named) {
+                                      io::FileSystem& files, const store::StoreOpener& open_store,
+                                      const std::string& repository_path, const LostChunks& named) {
   std::vector<SeriesId> owners;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
@@ -202,7 +203,9 @@ Result<Confirmed> confirm_lost_chunks(const format::DataCodecs& codecs, const me
     const auto of_store = named.find(store);
     if (of_store == named.end()) continue;
     const auto ids = plausible(store, of_store->second);
-    Confirmation confirmation(codecs, catalog, files, owner_folder(paths, owner), store);
+    const auto folder = owner_folder(paths, owner);
+    const auto segments = store::open_store(open_store, files, folder);
+    Confirmation confirmation(codecs, catalog, files, folder, *segments, store);
     VARVE_TRY(confirmation.run(ids));
     const auto put = [store](LostChunks& all, base::IdRuns chunks) {
       if (chunks.size() != 0) all[store] = std::move(chunks);

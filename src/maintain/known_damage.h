@@ -14,6 +14,7 @@
 #include "io/file_system.h"
 #include "maintain/container_verifier.h"
 #include "meta/lmdb.h"
+#include "store/folder_store.h"
 #include "varve/result.h"
 
 namespace varve::maintain {
@@ -38,10 +39,11 @@ struct SecondRead {
   base::IdRuns sound;
 };
 /// Reads a container a second time, past the page cache and with another descriptor. `folder`: the
-/// folder of the store.
+/// folder of `segments` in `files`.
 /// Errors: kUnavailable if a distant store does not answer.
 [[nodiscard]] Result<SecondRead> read_again(const format::DataCodecs& codecs, io::FileSystem& files,
-                                            const std::string& folder, StoreId store,
+                                            const std::string& folder,
+                                            store::SegmentStore& segments, StoreId store,
                                             const format::ContainerRecord& record,
                                             const base::IdRuns& suspects);
 
@@ -52,10 +54,12 @@ struct Confirmed {
   LostChunks undecided;  ///< Chunks that could not be read for a temporary reason.
 };
 /// Finds out which of the `named` chunks are lost. Reads each container with some of the chunks.
-/// Leaves out ids that no chunk of the store can have. The arranger may be active.
+/// Leaves out ids that no chunk of the store can have. The arranger may be active. `open_store` is
+/// empty if all data is on the disk.
 /// Errors: the errors of the catalog; kUnavailable.
 [[nodiscard]] Result<Confirmed> confirm_lost_chunks(const format::DataCodecs& codecs,
                                                     const meta::Env& catalog, io::FileSystem& files,
+                                                    const store::StoreOpener& open_store,
                                                     const std::string& repository_path,
                                                     const LostChunks& named);
 

@@ -14,7 +14,6 @@
 #include "maintain/owners.h"
 #include "meta/schema.h"
 #include "meta/stored_records.h"
-#include "store/folder_store.h"
 
 namespace varve::maintain {
 namespace {
@@ -34,19 +33,20 @@ Result<Numbers> numbers_in(const meta::Env& catalog, const char* table) {
   }
 }
 
-Result<void> find_missing_containers(io::FileSystem& files, const store::RepositoryPaths& paths,
-                                     const Numbers& named, std::set<std::string>& missing) {
+Result<void> find_missing_containers(io::FileSystem& files, const store::StoreOpener& open_store,
+                                     const store::RepositoryPaths& paths, const Numbers& named,
+                                     std::set<std::string>& missing) {
   for (const auto& [owner, segments] : named) {  // The pool's store has the number 0, too.
-    store::FolderStore store(files, owner_folder(paths, owner));
+    const auto store = store::open_store(open_store, files, owner_folder(paths, owner));
     std::set<std::uint32_t> present;
     for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
-      VARVE_TRY_ASSIGN(const auto names, store.list(kind));
+      VARVE_TRY_ASSIGN(const auto names, store->list(kind));
       for (const auto& name : names) {
         present.insert(static_cast<std::uint32_t>(std::get<SegmentNumber>(name)));
       }
     }
     for (const auto segment : segments) {
-      if (!present.contains(segment)) missing.insert(store.describe(SegmentNumber{segment}));
+      if (!present.contains(segment)) missing.insert(store->describe(SegmentNumber{segment}));
     }
   }
   return {};
@@ -75,12 +75,13 @@ Result<void> find_missing_manifests(io::FileSystem& files, const store::Reposito
   return {};
 }
 
-Result<std::set<std::string>> look(io::FileSystem& files, const store::RepositoryPaths& paths,
-                                   const meta::Env& catalog, bool encrypted) {
+Result<std::set<std::string>> look(io::FileSystem& files, const store::StoreOpener& open_store,
+                                   const store::RepositoryPaths& paths, const meta::Env& catalog,
+                                   bool encrypted) {
   const auto& tables = meta::catalog::kTables;
   std::set<std::string> missing;
   VARVE_TRY_ASSIGN(const auto segments, numbers_in(catalog, tables[meta::catalog::kSegments]));
-  VARVE_TRY(find_missing_containers(files, paths, segments, missing));
+  VARVE_TRY(find_missing_containers(files, open_store, paths, segments, missing));
   VARVE_TRY_ASSIGN(auto sealed, numbers_in(catalog, tables[meta::catalog::kRetention]));
   VARVE_TRY_ASSIGN(auto versions, numbers_in(catalog, tables[meta::catalog::kVersions]));
   for (auto& [series, numbers] : sealed) {
@@ -96,11 +97,12 @@ Result<std::set<std::string>> look(io::FileSystem& files, const store::Repositor
 // A writer first commits without the names of removed files, and then removes the files. A file is
 // missing only if two passes find the name in the catalog but no file.
 Result<std::vector<std::string>> find_missing_files(io::FileSystem& files,
+                                                    const store::StoreOpener& open_store,
                                                     const store::RepositoryPaths& paths,
                                                     const meta::Env& catalog, bool encrypted) {
-  VARVE_TRY_ASSIGN(const auto first, look(files, paths, catalog, encrypted));
+  VARVE_TRY_ASSIGN(const auto first, look(files, open_store, paths, catalog, encrypted));
   if (first.empty()) return std::vector<std::string>();
-  VARVE_TRY_ASSIGN(const auto second, look(files, paths, catalog, encrypted));
+  VARVE_TRY_ASSIGN(const auto second, look(files, open_store, paths, catalog, encrypted));
   std::vector<std::string> missing;
   std::ranges::set_intersection(first, second, std::back_inserter(missing));
   return missing;

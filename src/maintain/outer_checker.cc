@@ -51,8 +51,7 @@ Result<CheckReport> OuterChecker::run() {
   VARVE_TRY_ASSIGN(const auto places, list_files(owners));
   CheckProgress done;
   for (const auto& place : places) {
-    store::FolderStore store(files_, folder_of(place.owner));
-    if (const auto size = store.size(place.segment)) done.bytes_total += *size;
+    if (const auto size = store_of(place.owner).size(place.segment)) done.bytes_total += *size;
   }
   std::vector<Place> doubtful;
   for (const auto& place : places) {
@@ -70,9 +69,8 @@ Result<CheckReport> OuterChecker::run() {
   const auto containers = report_.containers;
   for (const auto& place : doubtful) {
     VARVE_TRY_ASSIGN(const auto faults, faults_of(place));
-    const store::FolderStore store(files_, folder_of(place.owner));
     for (const auto& fault : faults) {
-      report_.damages.push_back({store.describe(place.segment), fault, {}});
+      report_.damages.push_back({store_of(place.owner).describe(place.segment), fault, {}});
     }
   }
   report_.containers = containers;
@@ -81,11 +79,17 @@ Result<CheckReport> OuterChecker::run() {
 
 std::string OuterChecker::folder_of(SeriesId owner) const { return owner_folder(paths_, owner); }
 
+store::SegmentStore& OuterChecker::store_of(SeriesId owner) {
+  auto& store = stores_[owner];
+  if (!store) store = store::open_store(open_store_, files_, folder_of(owner));
+  return *store;
+}
+
 Result<std::vector<OuterChecker::Place>> OuterChecker::list_files(
     const std::vector<SeriesId>& owners) {
   std::vector<Place> places;
   for (const auto owner : owners) {
-    store::FolderStore store(files_, folder_of(owner));
+    auto& store = store_of(owner);
     for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
       VARVE_TRY_ASSIGN(auto names, store.list(kind));
       std::sort(names.begin(), names.end());
@@ -98,7 +102,7 @@ Result<std::vector<OuterChecker::Place>> OuterChecker::list_files(
 Result<OuterChecker::Faults> OuterChecker::faults_of(const Place& place) {
   // A file grows during the append of a container, so the check waits until the size is constant.
   constexpr int kRoundsMax = 64;
-  store::FolderStore store(files_, folder_of(place.owner));
+  auto& store = store_of(place.owner);
   Faults faults;
   for (int round = 0; round < kRoundsMax; ++round) {
     const auto file = store.open(place.segment, store::ReadMode::kCached);
@@ -173,7 +177,7 @@ std::string OuterChecker::fault_of_container(store::SegmentReader& reader, Segme
 }
 
 Result<void> OuterChecker::check_parity(SeriesId owner) {
-  store::FolderStore store(files_, folder_of(owner));
+  auto& store = store_of(owner);
   const auto damage = [&](std::string where, const std::string& what) {
     report_.damages.push_back({std::move(where), what, {}});
   };

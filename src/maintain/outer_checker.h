@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,10 +28,11 @@ class OuterChecker {
  public:
   using Progress = std::function<void(const CheckProgress&)>;
 
-  /// Lifetime: `files` must outlive the checker.
-  OuterChecker(io::FileSystem& files, std::string repository_path, const OuterCheckOptions& options,
-               Progress progress)
+  /// `open_store` is empty if all data is on the disk. Lifetime: `files` must outlive the checker.
+  OuterChecker(io::FileSystem& files, store::StoreOpener open_store, std::string repository_path,
+               const OuterCheckOptions& options, Progress progress)
       : files_(files),
+        open_store_(std::move(open_store)),
         paths_(std::move(repository_path)),
         options_(options),
         progress_(std::move(progress)),
@@ -47,6 +49,8 @@ class OuterChecker {
   using Faults = std::vector<std::string>;
 
   [[nodiscard]] std::string folder_of(SeriesId owner) const;
+  /// Returns the segment store of a series or of the pool. Lifetime: as the checker.
+  [[nodiscard]] store::SegmentStore& store_of(SeriesId owner);
   [[nodiscard]] Result<std::vector<Place>> list_files(const std::vector<SeriesId>& owners);
   /// Returns the faults of a file; none if the file has been removed in the meantime.
   [[nodiscard]] Result<Faults> faults_of(const Place& place);
@@ -64,6 +68,8 @@ class OuterChecker {
   void note_unprotected(const std::vector<Place>& places);
 
   io::FileSystem& files_;
+  const store::StoreOpener open_store_;
+  std::map<SeriesId, std::unique_ptr<store::SegmentStore>> stores_;
   const store::RepositoryPaths paths_;
   const OuterCheckOptions options_;
   const Progress progress_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "maintain/derived_faults.h"
+#include "store/folder_store.h"
 #include "varve/result.h"
 
 namespace varve::maintain {
@@ -17,6 +18,7 @@ using CompareSequence = std::function<Result<void>(
 
 /// The parts of a repair implemented in other rooms.
 struct RepairHelpers {
+  store::StoreOpener open_store{};  ///< Empty if all data is on the disk.
   FindDerivedFaults find_derived{};
   CompareSequence compare_sequence{};  ///< Called for an encrypted repository, before any write.
 };

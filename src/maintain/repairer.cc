@@ -47,8 +47,12 @@ Result<std::string> deleted_versions(const meta::Env& catalog, SeriesId series,
 }  // namespace
 
 Repairer::Repairer(const std::string& path, const RepairOptions& options,
-                   std::unique_ptr<io::WatchedFileSystem> files)
-    : path_(path), options_(options), watch_(*files), outside_(io::make_posix_file_system()) {
+                   std::unique_ptr<io::WatchedFileSystem> files, store::StoreOpener open_store)
+    : path_(path),
+      options_(options),
+      watch_(*files),
+      open_store_(std::move(open_store)),
+      outside_(io::make_posix_file_system()) {
   files_ = std::move(files);
 }
 
@@ -63,7 +67,8 @@ Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
                                                const RepairHelpers& helpers) {
   VARVE_TRY(store::check_folders(*files, path));
   std::unique_ptr<Repairer> repairer(
-      new Repairer(path, options, std::make_unique<io::WatchedFileSystem>(std::move(files))));
+      new Repairer(path, options, std::make_unique<io::WatchedFileSystem>(std::move(files)),
+                   helpers.open_store));
   const auto scanned = repairer->scan(scan_only, progress, helpers);
   VARVE_TRY(repairer->watch_.conclusive());
   if (!scanned) return scanned.error();
@@ -186,7 +191,9 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
 Result<Repairer::CatalogFaults> Repairer::faults_in(const meta::Env& catalog) {
   CheckOptions how;
   how.read_data = false;
-  Checker checker(*codecs_, catalog, *files_, path_, how, {}, {});  // An index is not the catalog.
+  CheckHelpers helpers;  // An index is not the catalog.
+  helpers.open_store = open_store_;
+  Checker checker(*codecs_, catalog, *files_, path_, how, {}, helpers);
   VARVE_TRY_ASSIGN(const auto report, checker.run());
   VARVE_TRY_ASSIGN(const auto lost, find_lost_objects(*files_, codecs_->frames(), path_, catalog,
                                                       checker.broken_objects()));

@@ -32,7 +32,7 @@ class Repairer final : public Repair {
  public:
   using Progress = std::function<void(const CheckProgress&)>;
 
-  /// `files` shows the folder of the repository, including data that is only in an object store.
+  /// `files` shows the folder of the repository on the disk.
   /// Errors: also the errors of a process without enough descriptors or memory, because the process
   /// cannot distinguish damage from a failed read.
   [[nodiscard]] static Result<std::unique_ptr<Repair>> plan(
@@ -47,7 +47,7 @@ class Repairer final : public Repair {
 
  private:
   Repairer(const std::string& path, const RepairOptions& options,
-           std::unique_ptr<io::WatchedFileSystem> files);
+           std::unique_ptr<io::WatchedFileSystem> files, store::StoreOpener open_store);
   [[nodiscard]] Result<void> scan(bool scan_only, const Progress& progress,
                                   const RepairHelpers& helpers);
   [[nodiscard]] Result<void> lock();
@@ -145,6 +145,7 @@ class Repairer final : public Repair {
   const RepairOptions options_;
   std::unique_ptr<io::FileSystem> files_;    // Of an encrypted repository, over `watch_`.
   io::WatchedFileSystem& watch_;             // Owned by `files_`.
+  const store::StoreOpener open_store_;      // Empty if all data is on the disk.
   std::unique_ptr<io::FileSystem> outside_;  // File system of RepairOptions::from.
   std::unique_ptr<io::FileLock> lock_;
   std::vector<RepairStep> steps_;
@@ -160,9 +161,10 @@ class Repairer final : public Repair {
   std::vector<SeriesId> beside_;        // Series whose files beside versions are damaged.
   std::vector<catalog::VersionRecord> lost_versions_;  // Open versions to drop.
   RepositoryParameters parameters_;
-  std::optional<format::DataCodecs> codecs_;       // Set with `parameters_`.
-  std::optional<meta::Env> catalog_;               // Set if the catalog is sound.
-  std::map<SeriesId, store::FolderStore> stores_;  // By owner. Used by the repairers.
+  std::optional<format::DataCodecs> codecs_;  // Set with `parameters_`.
+  std::optional<meta::Env> catalog_;          // Set if the catalog is sound.
+  // By owner. Used by the repairers.
+  std::map<SeriesId, std::unique_ptr<store::SegmentStore>> stores_;
   std::vector<std::pair<SeriesId, std::unique_ptr<DataRepairer>>>
       repairers_;  // The repairers use `catalog_`.
   std::vector<std::unique_ptr<ParityRepairer>> parity_repairers_;

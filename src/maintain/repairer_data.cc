@@ -99,8 +99,10 @@ Result<void> Repairer::write_aliases() {
 }
 
 store::SegmentStore& Repairer::store_of(SeriesId owner) {
+  auto& store = stores_[owner];
   const auto folder = owner_folder(store::RepositoryPaths(path_), owner);
-  return stores_.try_emplace(owner, *files_, folder).first->second;
+  if (!store) store = store::open_store(open_store_, *files_, folder);
+  return *store;
 }
 
 Result<void> Repairer::scan_owner(SeriesId owner, CheckProgress& done, const Progress& progress) {

@@ -11,7 +11,6 @@
 #include "catalog/series_catalog.h"
 #include "maintain/owners.h"
 #include "maintain/settled_files.h"
-#include "store/folder_store.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
 
@@ -29,15 +28,13 @@ Result<bool> is_unchanged(const meta::Env& catalog, SeriesId owner, const parity
   return now && now->bytes == file.bytes;
 }
 
-Result<void> note_long_segments(const meta::Env& catalog, io::FileSystem& files,
-                                const std::string& repository_path, SeriesId owner,
-                                const StrayNote& note) {
+Result<void> note_long_segments(const meta::Env& catalog, store::SegmentStore& store,
+                                SeriesId owner, const StrayNote& note) {
   std::vector<parity::DataFile> settled;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
     VARVE_TRY_ASSIGN(settled, settled_files(txn, owner));
   }
-  store::FolderStore store(files, owner_folder(store::RepositoryPaths(repository_path), owner));
   for (const auto& file : settled) {
     const auto length = store.size(file.segment);
     // A short file is damage, which layout_checker.h finds.
@@ -107,15 +104,18 @@ void note_unknown_files(io::FileSystem& files, const std::string& repository_pat
 }
 
 void note_trailing_bytes(const meta::Env& catalog, io::FileSystem& files,
-                         const std::string& repository_path, const StrayNote& note) {
+                         const store::StoreOpener& open_store, const std::string& repository_path,
+                         const StrayNote& note) {
   // Earlier checks have reported unreadable files, so errors are ignored here.
   static_cast<void>(note_long_catalog(catalog, files, repository_path + "/catalog/data.mdb", note));
   const auto txn = meta::ReadTxn::begin(catalog);
   if (!txn) return;
   const auto owners = owners_in(*txn);
   if (!owners) return;
+  const store::RepositoryPaths paths(repository_path);
   for (const auto owner : *owners) {
-    static_cast<void>(note_long_segments(catalog, files, repository_path, owner, note));
+    const auto store = store::open_store(open_store, files, owner_folder(paths, owner));
+    static_cast<void>(note_long_segments(catalog, *store, owner, note));
   }
 }
 

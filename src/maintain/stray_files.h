@@ -7,6 +7,7 @@
 
 #include "io/file_system.h"
 #include "meta/lmdb.h"
+#include "store/folder_store.h"
 
 namespace varve::maintain {
 
@@ -19,7 +20,9 @@ void note_unknown_files(io::FileSystem& files, const std::string& repository_pat
 
 /// Notes bytes after the last container of segments and volumes, and after the last page of the
 /// catalog. Leaves out files that an open version writes. Readers never read the noted bytes.
+/// `open_store` is empty if all data is on the disk.
 void note_trailing_bytes(const meta::Env& catalog, io::FileSystem& files,
-                         const std::string& repository_path, const StrayNote& note);
+                         const store::StoreOpener& open_store, const std::string& repository_path,
+                         const StrayNote& note);
 
 }  // namespace varve::maintain

@@ -22,6 +22,7 @@
 #include "replica/writer_files.h"
 #include "repo/object_lock_setting.h"
 #include "repo/store_probe.h"
+#include "store/folder_store.h"
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
 #include "varve/replication.h"
@@ -184,7 +185,7 @@ std::unique_ptr<store::SegmentStore> BucketSide::segments(io::FileSystem& files,
     auto store = replica::make_writer_store(files, *local_, path_, directory);
     if (store) return *std::move(store);
     base::log(base::LogLevel::kWarning, store.error().message());
-    return nullptr;
+    return std::make_unique<store::FolderStore>(files, directory);
   }
   return replica::make_distant_store(files, *data_, path_, directory);
 }

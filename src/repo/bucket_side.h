@@ -106,7 +106,8 @@ class BucketSide {
   [[nodiscard]] std::unique_ptr<io::FileSystem> wrap(std::unique_ptr<io::FileSystem> files);
   [[nodiscard]] static std::unique_ptr<io::FileSystem> wrap(std::shared_ptr<BucketSide> side,
                                                             std::unique_ptr<io::FileSystem> files);
-  /// Returns the segment store in a folder; null for an ordinary local store.
+  /// Opens the segment store in a folder, as store::StoreOpener. Lifetime: the BucketSide outlives
+  /// the store.
   [[nodiscard]] std::unique_ptr<store::SegmentStore> segments(io::FileSystem& files,
                                                               const std::string& directory);
   /// Returns the folder on the disk, without the data in the store.

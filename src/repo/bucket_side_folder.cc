@@ -25,15 +25,19 @@ constexpr std::uint64_t kRoomBytesLeft = 4U << 20;
 
 }  // namespace
 
-Result<std::unique_ptr<io::FileSystem>> open_whole_folder(const std::string& folder,
-                                                          const OpenOptions& options,
-                                                          const BucketHooks& hooks) {
+Result<WholeFolder> open_whole_folder(const std::string& folder, const OpenOptions& options,
+                                      const BucketHooks& hooks) {
   VARVE_TRY(refuse_attached(folder, options.trust_owner));
-  VARVE_TRY_ASSIGN(auto files, store::open_folder(folder, options.trust_owner));
-  VARVE_TRY_ASSIGN(auto side, BucketSide::open(folder, options, hooks));
-  if (!side) return files;
+  WholeFolder whole;
+  VARVE_TRY_ASSIGN(whole.files, store::open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(std::shared_ptr<BucketSide> side, BucketSide::open(folder, options, hooks));
+  if (!side) return whole;
   VARVE_TRY(side->refresh(nullptr));
-  return BucketSide::wrap(std::shared_ptr<BucketSide>(std::move(side)), std::move(files));
+  whole.files = BucketSide::wrap(side, std::move(whole.files));
+  whole.open_store = [side](io::FileSystem& files, const std::string& directory) {
+    return side->segments(files, directory);
+  };
+  return whole;
 }
 
 Result<std::unique_ptr<Repair>> plan_repair(
@@ -43,14 +47,15 @@ Result<std::unique_ptr<Repair>> plan_repair(
   how.trust_owner = options.trust_owner;
   how.read_only = scan_only;
   how.store.access = options.store_access;
-  VARVE_TRY_ASSIGN(auto files, open_whole_folder(folder, how, hooks));
+  VARVE_TRY_ASSIGN(auto whole, open_whole_folder(folder, how, hooks));
   maintain::RepairHelpers helpers;
+  helpers.open_store = std::move(whole.open_store);
   helpers.find_derived = find_derived_faults;
   helpers.compare_sequence = [&](const std::string& id, const auto& present) {
     return io::refuse_older(io::ClientMemory(options.memory_folder, id), folder, present);
   };
-  VARVE_TRY_ASSIGN(auto plan, maintain::Repairer::plan(folder, options, std::move(files), scan_only,
-                                                       progress, helpers));
+  VARVE_TRY_ASSIGN(auto plan, maintain::Repairer::plan(folder, options, std::move(whole.files),
+                                                       scan_only, progress, helpers));
   return with_store_repair(std::move(plan), folder, how, hooks, options.read_store);
 }
 

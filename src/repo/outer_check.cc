@@ -32,9 +32,13 @@ namespace {
 
 class OuterCheck {
  public:
-  OuterCheck(io::FileSystem& files, const std::string& path, const OuterCheckOptions& options,
-             const CheckObserver& progress)
-      : files_(files), paths_(path), options_(options), progress_(progress) {}
+  OuterCheck(const repo::WholeFolder& folder, const std::string& path,
+             const OuterCheckOptions& options, const CheckObserver& progress)
+      : files_(*folder.files),
+        open_store_(folder.open_store),
+        paths_(path),
+        options_(options),
+        progress_(progress) {}
 
   /// Runs the check. Errors: a lack of descriptors or memory in the process, because the check then
   /// has no verdict; errors of the disk.
@@ -56,11 +60,12 @@ class OuterCheck {
     if (encrypted) sealed = maintain::list_sealed_files(files_, paths_.root());
     const auto catalog_bytes = files_.tree_bytes(paths_.catalog_data());
     bytes_after_ = sealed.bytes + (catalog_bytes ? *catalog_bytes : 0);
-    maintain::OuterChecker containers(files_, paths_.root(), options_, [this](CheckProgress done) {
-      done.bytes_total += bytes_after_;
-      bytes_total_ = done.bytes_total;
-      if (progress_) progress_(done);
-    });
+    maintain::OuterChecker containers(files_, open_store_, paths_.root(), options_,
+                                      [this](CheckProgress done) {
+                                        done.bytes_total += bytes_after_;
+                                        bytes_total_ = done.bytes_total;
+                                        if (progress_) progress_(done);
+                                      });
     VARVE_TRY_ASSIGN(report_, containers.run());
     if (const auto fault =
             superblock ? repo::fault_of_copy(files_, paths_.root(), *superblock) : std::nullopt) {
@@ -133,7 +138,7 @@ class OuterCheck {
   // The keys of the records are in the clear, and name files.
   Result<void> check_presence(const meta::Env& catalog, bool encrypted) {
     VARVE_TRY_ASSIGN(const auto missing,
-                     maintain::find_missing_files(files_, paths_, catalog, encrypted));
+                     maintain::find_missing_files(files_, open_store_, paths_, catalog, encrypted));
     for (const auto& path : missing) damage(path, "it is missing, but the catalog names it");
     return {};
   }
@@ -169,6 +174,7 @@ class OuterCheck {
   }
 
   io::WatchedFileSystem files_;
+  const store::StoreOpener& open_store_;
   const store::RepositoryPaths paths_;
   const OuterCheckOptions& options_;
   const CheckObserver& progress_;
@@ -185,9 +191,9 @@ Result<CheckReport> check_outer(const std::string& path, const OuterCheckOptions
   how.trust_owner = options.trust_owner;
   how.read_only = true;
   how.store.access = options.store_access;
-  VARVE_TRY_ASSIGN(const auto files, repo::open_whole_folder(path, how));
-  VARVE_TRY(store::check_folders(*files, path));
-  return OuterCheck(*files, path, options, progress).run();
+  VARVE_TRY_ASSIGN(const auto folder, repo::open_whole_folder(path, how));
+  VARVE_TRY(store::check_folders(*folder.files, path));
+  return OuterCheck(folder, path, options, progress).run();
 }
 
 }  // namespace varve

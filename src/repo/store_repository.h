@@ -33,11 +33,18 @@ namespace varve::repo {
                                                const OpenOptions& options, const BucketHooks& hooks,
                                                bool reads_objects = false);
 
-/// Opens the folder of a repository for a check or a repair. The evicted segments and volumes of
-/// the writer's folder are read from the object store.
+/// The folder of a repository, for a check or a repair.
+struct WholeFolder {
+  std::unique_ptr<io::FileSystem> files;  ///< The folder on the disk.
+  /// Reads the evicted segments and volumes of the writer's folder from the object store. Empty
+  /// without an object store.
+  store::StoreOpener open_store{};
+};
+/// Opens the folder of a repository.
 /// Errors: kReadOnly for an attached folder; as for reading the folder.
-[[nodiscard]] Result<std::unique_ptr<io::FileSystem>> open_whole_folder(
-    const std::string& folder, const OpenOptions& options, const BucketHooks& hooks = {});
+[[nodiscard]] Result<WholeFolder> open_whole_folder(const std::string& folder,
+                                                    const OpenOptions& options,
+                                                    const BucketHooks& hooks = {});
 /// Plans a repair as Repair::plan().
 [[nodiscard]] Result<std::unique_ptr<Repair>> plan_repair(
     const std::string& folder, const RepairOptions& options, bool scan_only,

@@ -19,7 +19,7 @@ struct LineageStore {
   std::unique_ptr<layout::SeriesLayout> all;  ///< The layout together with the pool.
   std::unique_ptr<catalog::ObjectReader> objects;
 
-  /// Opens the series' layout. Unless read-only, removes the remains of a crash in its files.
+  /// Opens the series' layout. Unless read-only, removes the remains of a crash in the files.
   /// Lifetime: `parts` outlives the store.
   [[nodiscard]] static Result<std::unique_ptr<LineageStore>> open(const SeriesParts& parts);
 };

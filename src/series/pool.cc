@@ -62,7 +62,7 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
                           host.metrics,  host.read_only, host.settled};
   // Removes the remains of a crash. On a copy-on-write disk, the removal allocates new blocks.
   VARVE_TRY(host.space->with_reserve([&]() -> Result<void> {
-    auto segments = open_segments(host.segments, *host.files, host.paths->pool());
+    auto segments = store::open_store(host.open_store, *host.files, host.paths->pool());
     VARVE_TRY_ASSIGN(pool->store_, layout::PoolStore::open(parts, std::move(segments)));
     return {};
   }));

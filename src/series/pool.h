@@ -26,6 +26,7 @@
 #include "meta/lmdb.h"
 #include "series/container_fingerprints.h"
 #include "series/series_parts.h"
+#include "store/folder_store.h"
 #include "store/open_files.h"
 #include "store/repository_paths.h"
 #include "store/space_guard.h"
@@ -49,7 +50,7 @@ struct PoolHost {
   const index::StreamMetrics* stream_metrics = nullptr;  ///< May be null.
   bool read_only = false;
   /// As in SeriesParts.
-  OpenSegments segments{};
+  store::StoreOpener open_store{};
   bool settled = false;  ///< The last writer left nothing to complete (docs/ORDERING.md O37).
 };
 

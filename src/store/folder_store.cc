@@ -338,4 +338,10 @@ Result<std::uint64_t> FolderStore::size(StoredFile file) { return files_.tree_by
 
 Result<SpaceInfo> FolderStore::space() { return files_.space(directory_); }
 
+std::unique_ptr<SegmentStore> open_store(const StoreOpener& open, io::FileSystem& files,
+                                         const std::string& directory) {
+  if (open) return open(files, directory);
+  return std::make_unique<FolderStore>(files, directory);
+}
+
 }  // namespace varve::store

@@ -2,6 +2,7 @@
 // A segment store in a series' local folder.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -60,5 +61,15 @@ class FolderStore final : public SegmentStore {
   io::FileSystem& files_;
   const std::string directory_;
 };
+
+/// Opens the segment store in the folder `directory` of a series or of the pool. `files`: the file
+/// system of the repository's folder on the disk.
+/// Lifetime: `files` outlives the store.
+using StoreOpener = std::function<std::unique_ptr<SegmentStore>(io::FileSystem& files,
+                                                                const std::string& directory)>;
+/// Returns the store from `open`; a FolderStore if `open` is empty: all data is on the disk.
+[[nodiscard]] std::unique_ptr<SegmentStore> open_store(const StoreOpener& open,
+                                                       io::FileSystem& files,
+                                                       const std::string& directory);
 
 }  // namespace varve::store

@@ -95,7 +95,7 @@ class SealedStore : public testing::TestWithParam<bool> {
     return verify_container(codecs_, reader, kStore, record, VerifyLevel::kChunks);
   }
   std::vector<Damage> outer() {
-    const auto report = must(OuterChecker(*files_, kRepository, {}, {}).run());
+    const auto report = must(OuterChecker(*files_, {}, kRepository, {}, {}).run());
     EXPECT_TRUE(report.finished);
     return report.damages;
   }
@@ -301,7 +301,7 @@ TEST_P(SealedStore, OuterCheckFindsDamageWithoutKeys) {
   put("/r/varve.repo", "x");
   EXPECT_EQ(outer().size(), 1U);
   must(files_->remove("/r/varve.repo"));
-  EXPECT_EQ(OuterChecker(*files_, kRepository, {}, {}).run().error().code(),
+  EXPECT_EQ(OuterChecker(*files_, {}, kRepository, {}, {}).run().error().code(),
             ErrorCode::kNoRepository);
 }
 
