@@ -110,18 +110,6 @@ Result<std::vector<std::string>> DistantData::list(const std::string& folder) {
   return names;
 }
 
-Result<std::uint64_t> DistantData::tree_bytes(const std::string& folder) {
-  const std::lock_guard lock(mutex_);
-  VARVE_TRY(load(false));
-  std::uint64_t bytes = 0;
-  const auto prefix = folder.empty() ? folder : folder + "/";
-  for (auto at = map_.lower_bound(prefix); at != map_.end() && at->first.starts_with(prefix);
-       ++at) {
-    bytes += bytes_of(*at->second);
-  }
-  return bytes;
-}
-
 Result<std::size_t> DistantData::read(const Extents& file, std::uint64_t offset,
                                       std::span<std::byte> out) {
   struct Waiting {

@@ -51,8 +51,6 @@ class DistantData {
   [[nodiscard]] Result<void> reload();
   /// Returns the names of the files in a folder.
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& folder);
-  /// Returns the bytes of all files below a folder.
-  [[nodiscard]] Result<std::uint64_t> tree_bytes(const std::string& folder);
 
   /// Fills `out`, and may request more around the range, as CellReader::read_at_random() does.
   /// Returns fewer bytes only where the file ends. Errors: errors of the bucket.

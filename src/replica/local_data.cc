@@ -30,23 +30,6 @@ bool is_absent(const Error& error) { return error.code() == ErrorCode::kNotFound
 
 }  // namespace
 
-std::optional<std::string> data_path(const std::string& root, const std::string& path) {
-  if (!path.starts_with(root)) return std::nullopt;
-  auto rest = path.substr(root.size());
-  while (rest.starts_with('/')) rest.erase(0, 1);
-  for (const auto* const folder : {"/active", "/volumes"}) {
-    const auto at = rest.find(folder);
-    if (at == std::string::npos) continue;
-    const auto end = at + std::string_view(folder).size();
-    if (end == rest.size() || rest[end] == '/') return rest;
-  }
-  return std::nullopt;
-}
-
-bool names_folder(const std::string& path) {
-  return path.ends_with("/active") || path.ends_with("/volumes");
-}
-
 bool is_data_path(const std::string& path) {
   return path.find("/active/") != std::string::npos || path.find("/volumes/") != std::string::npos;
 }
@@ -180,7 +163,7 @@ Result<std::size_t> DataFile::read_at(std::uint64_t offset, std::span<std::byte>
 
 Result<std::uint64_t> DataFile::size() {
   if (const auto file = local()) return file->size();
-  return owner_.bytes(path_);
+  return owner_.bytes(owner_.files_, path_);
 }
 
 void DataFile::will_read(std::uint64_t offset, std::uint64_t bytes) {
@@ -282,13 +265,14 @@ Result<Extents> LocalData::covered_after_loading(const std::string& path) {
   return distant(path);
 }
 
-Result<std::shared_ptr<DataFile>> LocalData::open_to_read(const std::string& path,
+Result<std::shared_ptr<DataFile>> LocalData::open_to_read(io::FileSystem& disk,
+                                                          const std::string& path,
                                                           io::OpenMode mode) {
   for (bool again = false;; again = true) {
     {
       // The lock keeps an eviction from removing the file before the file is registered as open.
       const std::lock_guard lock(mutex_);
-      auto opened = files_.open(full(path), mode);
+      auto opened = disk.open(full(path), mode);
       if (opened) {
         auto file =
             std::make_shared<DataFile>(*this, path, std::shared_ptr<io::File>(std::move(*opened)));
@@ -303,16 +287,17 @@ Result<std::shared_ptr<DataFile>> LocalData::open_to_read(const std::string& pat
   }
 }
 
-Result<std::unique_ptr<io::File>> LocalData::open(const std::string& path, io::OpenMode mode) {
+Result<std::unique_ptr<io::File>> LocalData::open(io::FileSystem& disk, const std::string& path,
+                                                  io::OpenMode mode) {
   if (io::only_reads(mode)) {
-    VARVE_TRY_ASSIGN(auto file, open_to_read(path, mode));
+    VARVE_TRY_ASSIGN(auto file, open_to_read(disk, path, mode));
     return std::unique_ptr<io::File>(std::make_unique<ReadFile>(*this, path, std::move(file)));
   }
   {
     const std::lock_guard lock(mutex_);
-    VARVE_TRY_ASSIGN(const bool is_local, files_.exists(full(path)));
+    VARVE_TRY_ASSIGN(const bool is_local, disk.exists(full(path)));
     if (is_local || !covered(path) || mode == io::OpenMode::kCreateNew) {
-      VARVE_TRY_ASSIGN(auto file, files_.open(full(path), mode));
+      VARVE_TRY_ASSIGN(auto file, disk.open(full(path), mode));
       VARVE_TRY_ASSIGN(const auto bytes, file->size());
       ++writers_[path];
       return std::unique_ptr<io::File>(
@@ -339,10 +324,10 @@ Result<void> LocalData::note_change(const std::string& path) {
   return notes_->add(LocalNote::kChanged, path);
 }
 
-Result<void> LocalData::remove(const std::string& path) {
+Result<void> LocalData::remove(io::FileSystem& disk, const std::string& path) {
   const std::lock_guard lock(mutex_);
   const auto extents = covered(path);
-  auto removed = files_.remove(full(path));
+  auto removed = disk.remove(full(path));
   if (!extents) return removed;
   if (!removed && !is_absent(removed.error())) return removed;
   cuts_[path] = {extents->front().object, std::nullopt};
@@ -350,15 +335,16 @@ Result<void> LocalData::remove(const std::string& path) {
 }
 
 // A file replacing another file has other bytes than the store.
-Result<void> LocalData::rename(const std::string& from, const std::string& to) {
+Result<void> LocalData::rename(io::FileSystem& disk, const std::string& from,
+                               const std::string& to) {
   const std::lock_guard lock(mutex_);
   VARVE_TRY(note_change(to));
-  return files_.rename(full(from), full(to));
+  return disk.rename(full(from), full(to));
 }
 
-Result<std::vector<std::string>> LocalData::list(const std::string& folder) {
+Result<std::vector<std::string>> LocalData::list(io::FileSystem& disk, const std::string& folder) {
   // An eviction between the lists leaves a name in both lists or in the second list.
-  auto listed = files_.list(full(folder));
+  auto listed = disk.list(full(folder));
   if (!listed && !is_absent(listed.error())) return listed;
   std::set<std::string> names;
   if (listed) names.insert(listed->begin(), listed->end());
@@ -373,8 +359,8 @@ Result<std::vector<std::string>> LocalData::list(const std::string& folder) {
   return std::vector<std::string>(names.begin(), names.end());
 }
 
-Result<bool> LocalData::exists(const std::string& path) {
-  VARVE_TRY_ASSIGN(const bool is_local, files_.exists(full(path)));
+Result<bool> LocalData::exists(io::FileSystem& disk, const std::string& path) {
+  VARVE_TRY_ASSIGN(const bool is_local, disk.exists(full(path)));
   if (is_local) return true;
   VARVE_TRY_ASSIGN(const auto extents, covered_after_loading(path));
   return extents != nullptr;
@@ -385,24 +371,13 @@ Result<bool> LocalData::is_evicted(const std::string& path) {
   return !is_local && distant(path) != nullptr;
 }
 
-Result<std::uint64_t> LocalData::bytes(const std::string& path) {
+Result<std::uint64_t> LocalData::bytes(io::FileSystem& disk, const std::string& path) {
   for (bool again = false;; again = true) {
-    auto local = files_.tree_bytes(full(path));
+    auto local = disk.tree_bytes(full(path));
     if (local || !is_absent(local.error()) || again) return local;
     VARVE_TRY_ASSIGN(const auto extents, covered_after_loading(path));
     if (extents) return bytes_of(*extents);
   }
-}
-
-Result<std::uint64_t> LocalData::folder_bytes(const std::string& folder) {
-  VARVE_TRY_ASSIGN(const auto names, list(folder));
-  std::uint64_t sum = 0;
-  for (const auto& name : names) {
-    auto one = folder;
-    const auto its = bytes(one.append("/").append(name));
-    if (its) sum += *its;
-  }
-  return sum;
 }
 
 Result<bool> LocalData::any_evicted(const std::string& folder) {

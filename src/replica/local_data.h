@@ -88,20 +88,22 @@ class LocalData {
   /// files. From now on, the caller passes the map of every head.
   void set_objects(const ObjectMap& objects, const std::set<std::string>* changed = nullptr);
 
-  // The following functions work like the functions of io::FileSystem. Removing or cutting a file
-  // in the store takes no request. Instead, this object records the change until a head without the
-  // file, or with a shorter file, exists.
-  [[nodiscard]] Result<std::unique_ptr<io::File>> open(const std::string& path, io::OpenMode mode);
-  [[nodiscard]] Result<std::shared_ptr<DataFile>> open_to_read(const std::string& path,
+  // The following functions work like the functions of io::FileSystem. `disk` is the file system of
+  // the repository's folder. Removing or cutting a file in the store takes no request. Instead, the
+  // object records the change until a head without the file, or with a shorter file, exists.
+  [[nodiscard]] Result<std::unique_ptr<io::File>> open(io::FileSystem& disk,
+                                                       const std::string& path, io::OpenMode mode);
+  [[nodiscard]] Result<std::shared_ptr<DataFile>> open_to_read(io::FileSystem& disk,
+                                                               const std::string& path,
                                                                io::OpenMode mode);
-  [[nodiscard]] Result<void> remove(const std::string& path);
-  [[nodiscard]] Result<void> rename(const std::string& from, const std::string& to);
-  [[nodiscard]] Result<std::vector<std::string>> list(const std::string& folder);
-  [[nodiscard]] Result<bool> exists(const std::string& path);
+  [[nodiscard]] Result<void> remove(io::FileSystem& disk, const std::string& path);
+  [[nodiscard]] Result<void> rename(io::FileSystem& disk, const std::string& from,
+                                    const std::string& to);
+  [[nodiscard]] Result<std::vector<std::string>> list(io::FileSystem& disk,
+                                                      const std::string& folder);
+  [[nodiscard]] Result<bool> exists(io::FileSystem& disk, const std::string& path);
   /// Returns the length of a file.
-  [[nodiscard]] Result<std::uint64_t> bytes(const std::string& path);
-  /// Returns the bytes of the files of a folder, including files only in the store.
-  [[nodiscard]] Result<std::uint64_t> folder_bytes(const std::string& folder);
+  [[nodiscard]] Result<std::uint64_t> bytes(io::FileSystem& disk, const std::string& path);
 
   /// Prepares the creation of a file. After a crash, or with a rebuilt catalog, the name may be in
   /// use.
@@ -173,11 +175,4 @@ class LocalData {
 
 /// Returns whether a path in the repository names a segment, a volume or a file beside both.
 [[nodiscard]] bool is_data_path(const std::string& path);
-/// Returns whether a path names a folder of segments or volumes.
-[[nodiscard]] bool names_folder(const std::string& path);
-/// Returns the part of `path` below the folder `root` if the path is a folder of segments or
-/// volumes, or is inside such a folder.
-[[nodiscard]] std::optional<std::string> data_path(const std::string& root,
-                                                   const std::string& path);
-
 }  // namespace varve::replica

@@ -16,13 +16,12 @@
 #include "format/superblock.h"
 #include "io/posix_file_system.h"
 #include "replica/attachment.h"
-#include "replica/distant_files.h"
+#include "replica/distant_store.h"
 #include "replica/lease.h"
 #include "replica/replica_state.h"
-#include "replica/writer_files.h"
+#include "replica/writer_store.h"
 #include "repo/object_lock_setting.h"
 #include "repo/store_probe.h"
-#include "store/folder_store.h"
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
 #include "varve/replication.h"
@@ -167,26 +166,9 @@ bool BucketSide::is_out_of_reach(const Error& error) {
   return true;
 }
 
-std::unique_ptr<io::FileSystem> BucketSide::wrap(std::unique_ptr<io::FileSystem> files) {
-  if (local_) return replica::make_writer_files(std::move(files), *local_, path_);
-  return replica::make_distant_files(std::move(files), *data_, path_);
-}
-
-std::unique_ptr<io::FileSystem> BucketSide::wrap(std::shared_ptr<BucketSide> side,
-                                                 std::unique_ptr<io::FileSystem> files) {
-  auto& local = *side->local_;
-  auto root = side->path_;
-  return replica::make_writer_files(std::move(files), local, std::move(root), std::move(side));
-}
-
 std::unique_ptr<store::SegmentStore> BucketSide::segments(io::FileSystem& files,
                                                           const std::string& directory) {
-  if (local_) {
-    auto store = replica::make_writer_store(files, *local_, path_, directory);
-    if (store) return *std::move(store);
-    base::log(base::LogLevel::kWarning, store.error().message());
-    return std::make_unique<store::FolderStore>(files, directory);
-  }
+  if (local_) return replica::make_writer_store(files, *local_, path_, directory);
   return replica::make_distant_store(files, *data_, path_, directory);
 }
 

@@ -100,18 +100,11 @@ class BucketSide {
   [[nodiscard]] Result<std::optional<NewerHead>> end_look(const crypto::KeyRing* keys);
   /// Ends all requests. The object is of no further use.
   void end_requests() { bucket_->stop(); }
-  /// Returns the file system of the repository. Segments and volumes are read from the store: all
-  /// files of an attached folder, and the evicted files of the writer's folder.
-  /// Lifetime: `side` lives as long as the file system, or longer.
-  [[nodiscard]] std::unique_ptr<io::FileSystem> wrap(std::unique_ptr<io::FileSystem> files);
-  [[nodiscard]] static std::unique_ptr<io::FileSystem> wrap(std::shared_ptr<BucketSide> side,
-                                                            std::unique_ptr<io::FileSystem> files);
-  /// Opens the segment store in a folder, as store::StoreOpener. Lifetime: the BucketSide outlives
-  /// the store.
+  /// Opens a segment store, as store::StoreOpener. Segments and volumes are read from the object
+  /// store: all files of an attached folder, and the evicted files of the writer's folder.
+  /// Lifetime: the BucketSide outlives the segment store.
   [[nodiscard]] std::unique_ptr<store::SegmentStore> segments(io::FileSystem& files,
                                                               const std::string& directory);
-  /// Returns the folder on the disk, without the data in the store.
-  [[nodiscard]] io::FileSystem& disk() { return *files_; }
 
   /// Begins to replicate a repository open for writing.
   /// Lifetime: `catalog` outlives stop().

@@ -33,7 +33,6 @@ Result<WholeFolder> open_whole_folder(const std::string& folder, const OpenOptio
   VARVE_TRY_ASSIGN(std::shared_ptr<BucketSide> side, BucketSide::open(folder, options, hooks));
   if (!side) return whole;
   VARVE_TRY(side->refresh(nullptr));
-  whole.files = BucketSide::wrap(side, std::move(whole.files));
   whole.open_store = [side](io::FileSystem& files, const std::string& directory) {
     return side->segments(files, directory);
   };
@@ -73,8 +72,7 @@ Result<replica::ReplicateReport> BucketSide::replicate_once() {
 }
 
 Result<bool> BucketSide::is_evicted(const std::string& path) {
-  const auto its = replica::data_path(path_, path);
-  return its && local_ ? local_->is_evicted(*its) : Result<bool>(false);
+  return local_ ? local_->is_evicted(path.substr(path_.size() + 1)) : Result<bool>(false);
 }
 
 bool BucketSide::evict(std::uint64_t wanted) {

@@ -51,7 +51,6 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std
       VARVE_TRY_ASSIGN(looking.is_begun, bucket->begin_look());
     }
     if (!looking.is_begun) VARVE_TRY(bucket->refresh(keys->get(), looking.newer));
-    files = bucket->wrap(std::move(files));
   }
   files = store::seal_files(std::move(files), *keys, path);
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(paths.catalog_data()));

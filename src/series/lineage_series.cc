@@ -420,6 +420,7 @@ Result<void> LineageSeries::remove() {
   if (!records.empty()) return Error(ErrorCode::kNotEmpty, "the series still has versions");
   VARVE_TRY(catalog::erase_series(txn, parts_.id));
   VARVE_TRY(txn.commit());
+  VARVE_TRY(LineageStore::remove_files(parts_));
   return store::remove_folder(*parts_.files, parts_.directory(), store::FolderKind::kSeries);
 }
 

@@ -32,4 +32,16 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   return store;
 }
 
+Result<void> LineageStore::remove_files(const SeriesParts& parts) {
+  const auto segments = store::open_store(parts.open_store, *parts.files, parts.directory());
+  for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
+    VARVE_TRY_ASSIGN(const auto files, segments->list(kind));
+    for (const auto& file : files) {
+      const auto removed = segments->remove(file);
+      if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed;
+    }
+  }
+  return {};
+}
+
 }  // namespace varve::series

@@ -22,6 +22,9 @@ struct LineageStore {
   /// Opens the series' layout. Unless read-only, removes the remains of a crash in the files.
   /// Lifetime: `parts` outlives the store.
   [[nodiscard]] static Result<std::unique_ptr<LineageStore>> open(const SeriesParts& parts);
+  /// Removes all segments and volumes of the series, including evicted files, which no folder
+  /// shows.
+  [[nodiscard]] static Result<void> remove_files(const SeriesParts& parts);
 };
 
 }  // namespace varve::series

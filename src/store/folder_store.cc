@@ -192,7 +192,7 @@ Result<void> FolderStore::prepare() {
 }
 
 Result<std::shared_ptr<OpenSegment>> FolderStore::open(StoredFile file, ReadMode mode) {
-  VARVE_TRY_ASSIGN(auto opened, files_.open(path(file), mode_of(mode)));
+  VARVE_TRY_ASSIGN(auto opened, open_file(kind_of(file), path(file), mode_of(mode)));
   return std::shared_ptr<OpenSegment>(std::make_shared<OpenFile>(std::move(opened)));
 }
 
@@ -203,14 +203,15 @@ void FolderStore::read_many(std::vector<RangeRead> ranges, ReadCompletion done) 
 }
 
 Result<std::unique_ptr<SegmentAppender>> FolderStore::create(SegmentNumber segment) {
-  VARVE_TRY_ASSIGN(auto file, files_.open(path(segment), write_mode_of(segment)));
+  VARVE_TRY_ASSIGN(auto file, open_file(kind_of(segment), path(segment), write_mode_of(segment)));
   VARVE_TRY_ASSIGN(const auto left_over, file->size());
   if (left_over != 0) VARVE_TRY(file->truncate(0));
   return std::unique_ptr<SegmentAppender>(std::make_unique<Appender>(std::move(file)));
 }
 
 Result<void> FolderStore::sync(StoredFile file) {
-  VARVE_TRY_ASSIGN(const auto opened, files_.open(path(file), io::OpenMode::kReadWrite));
+  VARVE_TRY_ASSIGN(const auto opened,
+                   open_file(kind_of(file), path(file), io::OpenMode::kReadWrite));
   return opened->sync();
 }
 
@@ -220,12 +221,13 @@ Result<void> FolderStore::sync_names(StoredKind kind) {
 
 Result<void> FolderStore::write_again(SegmentNumber segment, std::uint64_t offset,
                                       std::span<const std::byte> bytes) {
-  VARVE_TRY_ASSIGN(const auto file, files_.open(path(segment), write_mode_of(segment)));
+  VARVE_TRY_ASSIGN(const auto file,
+                   open_file(kind_of(segment), path(segment), write_mode_of(segment)));
   return file->write_at(offset, bytes);
 }
 
 Result<void> FolderStore::swap_in(StoredFile file, const std::string& temporary) {
-  VARVE_TRY(files_.rename(temporary, path(file)));
+  VARVE_TRY(rename_file(kind_of(file), temporary, path(file)));
   return files_.sync_directory(folder(kind_of(file)));
 }
 
@@ -233,7 +235,7 @@ Result<void> FolderStore::put(StoredFile file, std::span<const std::span<const s
   VARVE_TRY(files_.make_durable_directory(folder(kind_of(file))));
   const auto temporary = path(file) + std::string(kTemporarySuffix);
   const auto write = [&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(const auto to, files_.open(temporary, io::OpenMode::kReadWrite));
+    VARVE_TRY_ASSIGN(const auto to, open_file(kind_of(file), temporary, io::OpenMode::kReadWrite));
     VARVE_TRY(to->truncate(0));
     std::uint64_t at = 0;
     for (const auto& part : parts) {
@@ -244,7 +246,7 @@ Result<void> FolderStore::put(StoredFile file, std::span<const std::span<const s
     return swap_in(file, temporary);
   };
   auto written = write();
-  if (!written) static_cast<void>(files_.remove(temporary));
+  if (!written) static_cast<void>(remove_file(kind_of(file), temporary));
   return written;
 }
 
@@ -254,7 +256,7 @@ Result<void> FolderStore::put(StoredFile file, std::span<const std::span<const s
 Result<void> FolderStore::correct(StoredFile file, const std::vector<Correction>& corrections) {
   VARVE_TRY(files_.make_durable_directory(folder(kind_of(file))));
   if (correct_by_swap(file, corrections)) return {};
-  static_cast<void>(files_.remove(path(file) + std::string(kTemporarySuffix)));
+  static_cast<void>(remove_file(kind_of(file), path(file) + std::string(kTemporarySuffix)));
   return correct_in_place(file, corrections);
 }
 
@@ -262,13 +264,14 @@ Result<void> FolderStore::correct_by_swap(StoredFile file,
                                           const std::vector<Correction>& corrections) {
   const auto temporary = path(file) + std::string(kTemporarySuffix);
   // Past the page cache: the copy is made from the bytes on the disk.
-  VARVE_TRY_ASSIGN(const auto from, files_.open(path(file), io::OpenMode::kReadDirect));
+  VARVE_TRY_ASSIGN(const auto from,
+                   open_file(kind_of(file), path(file), io::OpenMode::kReadDirect));
   VARVE_TRY_ASSIGN(const auto size, from->size());
   auto end = size;
   for (const auto& one : corrections) end = std::max(end, one.offset + one.bytes.size());
   base::AlignedBuffer buffer(kCopyBytes);
   {
-    VARVE_TRY_ASSIGN(const auto to, files_.open(temporary, io::OpenMode::kReadWrite));
+    VARVE_TRY_ASSIGN(const auto to, open_file(kind_of(file), temporary, io::OpenMode::kReadWrite));
     VARVE_TRY(to->truncate(0));
     for (std::uint64_t at = 0; at < end; at += kCopyBytes) {
       VARVE_TRY_ASSIGN(const auto part, corrected(*from, size, at, end, buffer, corrections));
@@ -277,7 +280,7 @@ Result<void> FolderStore::correct_by_swap(StoredFile file,
     VARVE_TRY(to->sync());
   }
   // The replaced bytes may be the only good bytes, so the copy is verified first.
-  VARVE_TRY_ASSIGN(const auto copy, files_.open(temporary, io::OpenMode::kReadDirect));
+  VARVE_TRY_ASSIGN(const auto copy, open_file(kind_of(file), temporary, io::OpenMode::kReadDirect));
   base::AlignedBuffer written(kCopyBytes);
   for (std::uint64_t at = 0; at < end; at += kCopyBytes) {
     VARVE_TRY_ASSIGN(const auto part, corrected(*from, size, at, end, buffer, corrections));
@@ -291,7 +294,7 @@ Result<void> FolderStore::correct_by_swap(StoredFile file,
 
 Result<void> FolderStore::correct_in_place(StoredFile file,
                                            const std::vector<Correction>& corrections) {
-  VARVE_TRY_ASSIGN(const auto to, files_.open(path(file), io::OpenMode::kReadWrite));
+  VARVE_TRY_ASSIGN(const auto to, open_file(kind_of(file), path(file), io::OpenMode::kReadWrite));
   for (const auto& one : corrections) VARVE_TRY(to->write_at(one.offset, one.bytes));
   VARVE_TRY(to->sync());
   return files_.sync_directory(folder(kind_of(file)));
@@ -299,23 +302,24 @@ Result<void> FolderStore::correct_in_place(StoredFile file,
 
 Result<void> FolderStore::cut(StoredFile file, std::uint64_t bytes) {
   // Opening for writing would create a missing file.
-  VARVE_TRY_ASSIGN(const bool present, files_.exists(path(file)));
+  VARVE_TRY_ASSIGN(const bool present, has_file(kind_of(file), path(file)));
   if (!present) return Error(ErrorCode::kNotFound, path(file) + " is missing");
-  VARVE_TRY_ASSIGN(const auto opened, files_.open(path(file), io::OpenMode::kReadWrite));
+  VARVE_TRY_ASSIGN(const auto opened,
+                   open_file(kind_of(file), path(file), io::OpenMode::kReadWrite));
   return opened->truncate(bytes);
 }
 
-Result<void> FolderStore::remove(StoredFile file) { return files_.remove(path(file)); }
+Result<void> FolderStore::remove(StoredFile file) { return remove_file(kind_of(file), path(file)); }
 
 Result<void> FolderStore::remove_unfinished(StoredKind kind) {
-  const auto names = files_.list(folder(kind));
+  const auto names = file_names(kind);
   if (!names) {
     if (names.error().code() == ErrorCode::kNotFound) return {};
     return names.error();
   }
   for (const auto& name : *names) {
     if (!name.ends_with(kTemporarySuffix) || !known_name(folder_kind(kind), name)) continue;
-    auto removed = files_.remove(folder(kind) + "/" + name);
+    auto removed = remove_file(kind, folder(kind) + "/" + name);
     if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed;
   }
   return {};
@@ -323,7 +327,7 @@ Result<void> FolderStore::remove_unfinished(StoredKind kind) {
 
 Result<std::vector<StoredFile>> FolderStore::list(StoredKind kind) {
   std::vector<StoredFile> all;
-  const auto names = files_.list(folder(kind));
+  const auto names = file_names(kind);
   if (!names) {
     if (names.error().code() == ErrorCode::kNotFound) return all;
     return names.error();
@@ -334,9 +338,36 @@ Result<std::vector<StoredFile>> FolderStore::list(StoredKind kind) {
   return all;
 }
 
-Result<std::uint64_t> FolderStore::size(StoredFile file) { return files_.tree_bytes(path(file)); }
+Result<std::uint64_t> FolderStore::size(StoredFile file) {
+  return file_bytes(kind_of(file), path(file));
+}
 
 Result<SpaceInfo> FolderStore::space() { return files_.space(directory_); }
+
+Result<std::unique_ptr<io::File>> FolderStore::open_file(StoredKind, const std::string& path,
+                                                         io::OpenMode mode) {
+  return files_.open(path, mode);
+}
+
+Result<void> FolderStore::remove_file(StoredKind, const std::string& path) {
+  return files_.remove(path);
+}
+
+Result<void> FolderStore::rename_file(StoredKind, const std::string& from, const std::string& to) {
+  return files_.rename(from, to);
+}
+
+Result<bool> FolderStore::has_file(StoredKind, const std::string& path) {
+  return files_.exists(path);
+}
+
+Result<std::uint64_t> FolderStore::file_bytes(StoredKind, const std::string& path) {
+  return files_.tree_bytes(path);
+}
+
+Result<std::vector<std::string>> FolderStore::file_names(StoredKind kind) {
+  return files_.list(folder(kind));
+}
 
 std::unique_ptr<SegmentStore> open_store(const StoreOpener& open, io::FileSystem& files,
                                          const std::string& directory) {

@@ -2,6 +2,7 @@
 // A segment store in a series' local folder.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,8 +19,9 @@ namespace varve::store {
 inline constexpr const char* kParityFolder = "parity";
 
 /// Keeps segments in active/, volumes in volumes/ and parity in parity/ below the series' folder.
-/// read_many() reads in the calling thread, in the given order.
-class FolderStore final : public SegmentStore {
+/// read_many() reads in the calling thread, in the given order. A derived store may keep the files
+/// elsewhere, too.
+class FolderStore : public SegmentStore {
  public:
   /// `directory` is the series' own folder.
   /// Lifetime: `files` must outlive the store.
@@ -50,8 +52,23 @@ class FolderStore final : public SegmentStore {
   /// Returns the path of a file.
   [[nodiscard]] std::string path(StoredFile file) const;
 
- private:
+ protected:
+  [[nodiscard]] io::FileSystem& files() const { return files_; }
   [[nodiscard]] std::string folder(StoredKind kind) const;
+  // All accesses to files of a kind, and to temporary files beside them. They work like the
+  // functions of io::FileSystem.
+  [[nodiscard]] virtual Result<std::unique_ptr<io::File>> open_file(StoredKind kind,
+                                                                    const std::string& path,
+                                                                    io::OpenMode mode);
+  [[nodiscard]] virtual Result<void> remove_file(StoredKind kind, const std::string& path);
+  [[nodiscard]] virtual Result<void> rename_file(StoredKind kind, const std::string& from,
+                                                 const std::string& to);
+  [[nodiscard]] virtual Result<bool> has_file(StoredKind kind, const std::string& path);
+  [[nodiscard]] virtual Result<std::uint64_t> file_bytes(StoredKind kind, const std::string& path);
+  /// Returns the names in the folder of a kind.
+  [[nodiscard]] virtual Result<std::vector<std::string>> file_names(StoredKind kind);
+
+ private:
   [[nodiscard]] Result<void> swap_in(StoredFile file, const std::string& temporary);
   [[nodiscard]] Result<void> correct_by_swap(StoredFile file,
                                              const std::vector<Correction>& corrections);

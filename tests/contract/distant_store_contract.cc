@@ -18,7 +18,7 @@
 #include "bucket_subject.h"
 #include "io/memory_file_system.h"
 #include "replica/distant_data.h"
-#include "replica/distant_files.h"
+#include "replica/distant_store.h"
 #include "store/folder_store.h"
 #include "store/segment_files.h"
 
@@ -58,7 +58,7 @@ class Twins {
     data_.reset();
     data_ = std::make_unique<DistantData>(bucket_, *cache_, "cache", 64U << 20,
                                           [this]() -> Result<ObjectMap> { return map_; });
-    files_ = make_distant_files(io::make_memory_file_system(), *data_, kRoot);
+    files_ = io::make_memory_file_system();
     distant_ = make_distant_store(*files_, *data_, kRoot, kFolder);
   }
   void restart_without_cache() {
@@ -70,7 +70,6 @@ class Twins {
 
   [[nodiscard]] store::SegmentStore& folder() { return *folder_; }
   [[nodiscard]] store::SegmentStore& distant() { return *distant_; }
-  [[nodiscard]] io::FileSystem& files() { return *files_; }
   [[nodiscard]] const std::vector<StoredFile>& names() const { return names_; }
 
   static Bytes read(store::SegmentStore& from, StoredFile file, std::uint64_t offset,

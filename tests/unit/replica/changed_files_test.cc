@@ -142,7 +142,7 @@ class WrittenAgain : public testing::Test {
 };
 
 TEST_F(WrittenAgain, TheNoteIsOnDiskBeforeOldBytesAre) {
-  const auto file = must(local_->open(kPath, io::OpenMode::kReadWrite));
+  const auto file = must(local_->open(*files_, kPath, io::OpenMode::kReadWrite));
   must(file->write_at(4, base::as_bytes("more")));
   EXPECT_FALSE(is_noted());  // The store's extent stays right.
   must(file->write_at(3, base::as_bytes("?")));
@@ -150,7 +150,7 @@ TEST_F(WrittenAgain, TheNoteIsOnDiskBeforeOldBytesAre) {
 }
 
 TEST_F(WrittenAgain, BytesBehindACutAreNew) {
-  const auto file = must(local_->open(kPath, io::OpenMode::kReadWrite));
+  const auto file = must(local_->open(*files_, kPath, io::OpenMode::kReadWrite));
   must(file->truncate(2));
   must(file->write_at(2, base::as_bytes("new")));
   EXPECT_FALSE(is_noted());
@@ -161,7 +161,7 @@ TEST_F(WrittenAgain, BytesBehindACutAreNew) {
 TEST_F(WrittenAgain, AFileThatTakesThePlaceOfAnotherIsNoted) {
   const auto fresh = full() + ".new";
   must(must(files_->open(fresh, io::OpenMode::kCreateNew))->write_at(0, base::as_bytes("new!")));
-  must(local_->rename(std::string(kPath) + ".new", kPath));
+  must(local_->rename(*files_, std::string(kPath) + ".new", kPath));
   EXPECT_TRUE(is_noted());
 }
 
@@ -172,7 +172,8 @@ TEST_F(WrittenAgain, ANewFileOfAnOldNameIsNoted) {
 }
 
 TEST_F(WrittenAgain, ANotedFileIsNotEvicted) {
-  must(must(local_->open(kPath, io::OpenMode::kReadWrite))->write_at(0, base::as_bytes("new!")));
+  must(must(local_->open(*files_, kPath, io::OpenMode::kReadWrite))
+           ->write_at(0, base::as_bytes("new!")));
   EXPECT_EQ(must(local_->evict(0)).files, 0U);
   must(notes_->remove(LocalNote::kChanged, {kPath}));
   EXPECT_EQ(must(local_->evict(0)).files, 1U);
