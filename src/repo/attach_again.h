@@ -6,7 +6,7 @@
 
 #include "bucket/bucket.h"
 #include "io/file_system.h"
-#include "replica/bucket_config.h"
+#include "remote/bucket_config.h"
 #include "varve/result.h"
 
 namespace varve::repo {
@@ -21,7 +21,7 @@ inline constexpr const char* kUnfinishedAttach = "attaching.tmp";
 /// folder has taken over the writing.
 [[nodiscard]] Result<void> attach_again(bucket::Bucket& bucket, io::FileSystem& files,
                                         const std::string& folder,
-                                        const replica::BucketConfig& wanted,
+                                        const remote::BucketConfig& wanted,
                                         const std::string& newest);
 
 }  // namespace varve::repo

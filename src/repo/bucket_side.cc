@@ -15,11 +15,11 @@
 #include "bucket/open_bucket.h"
 #include "format/superblock.h"
 #include "io/posix_file_system.h"
-#include "replica/attachment.h"
-#include "replica/distant_store.h"
-#include "replica/lease.h"
-#include "replica/replica_state.h"
-#include "replica/writer_store.h"
+#include "remote/attachment.h"
+#include "remote/distant_store.h"
+#include "remote/lease.h"
+#include "remote/replica_state.h"
+#include "remote/writer_store.h"
 #include "repo/object_lock_setting.h"
 #include "repo/store_probe.h"
 #include "store/repository_paths.h"
@@ -42,7 +42,7 @@ bool is_passing(const Error& error) {
   return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kStale;
 }
 
-Result<std::unique_ptr<bucket::Bucket>> open_store(const replica::BucketConfig& config,
+Result<std::unique_ptr<bucket::Bucket>> open_store(const remote::BucketConfig& config,
                                                    const StoreAccess& access) {
   if (!access) {
     return Error(ErrorCode::kUnsupported, "this program has no access to object stores");
@@ -70,16 +70,16 @@ std::uint64_t bytes_sent(const bucket::Bucket& bucket) {
 
 }  // namespace
 
-replica::BucketOpener bucket_opener(const BucketHooks& hooks, const StoreAccess& access) {
+remote::BucketOpener bucket_opener(const BucketHooks& hooks, const StoreAccess& access) {
   if (hooks.open) return hooks.open;
-  return [access](const replica::BucketConfig& config) { return open_store(config, access); };
+  return [access](const remote::BucketConfig& config) { return open_store(config, access); };
 }
 
 Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
                                                      const OpenOptions& options,
                                                      const BucketHooks& hooks) {
   VARVE_TRY_ASSIGN(auto files, store::open_folder(path, options.trust_owner));
-  VARVE_TRY_ASSIGN(auto config, replica::read_config(*files, path));
+  VARVE_TRY_ASSIGN(auto config, remote::read_config(*files, path));
   if (!config) return std::unique_ptr<BucketSide>();
   if (config->reads_only && !options.read_only) {
     return Error(ErrorCode::kReadOnly,
@@ -90,9 +90,9 @@ Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
   side->files_ = std::move(files);
   side->read_only_ = options.read_only;
   auto lazy =
-      std::make_unique<replica::LazyBucket>([open = bucket_opener(hooks, options.store.access),
-                                             config = side->config_] { return open(config); },
-                                            side->config_.place);
+      std::make_unique<remote::LazyBucket>([open = bucket_opener(hooks, options.store.access),
+                                            config = side->config_] { return open(config); },
+                                           side->config_.place);
   side->lazy_ = lazy.get();
   side->bucket_ = std::make_unique<bucket::LockingBucket>(std::move(lazy), side->clock());
   VARVE_TRY(side->open_data());
@@ -100,20 +100,20 @@ Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
 }
 
 Result<void> BucketSide::open_data() {
-  const auto load = [this]() -> Result<replica::ObjectMap> {
+  const auto load = [this]() -> Result<remote::ObjectMap> {
     if (replicator_) return replicator_->state().objects();
     const std::lock_guard lock(state_mutex_);
     if (state_) return state_->objects();
-    VARVE_TRY_ASSIGN(const auto state, replica::find_state(*files_, path_));
-    return state ? state->objects() : replica::ObjectMap();
+    VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files_, path_));
+    return state ? state->objects() : remote::ObjectMap();
   };
-  data_ = std::make_unique<replica::DistantData>(*bucket_, *files_, path_ + "/cache",
-                                                 cached_block_bytes(), load);
+  data_ = std::make_unique<remote::DistantData>(*bucket_, *files_, path_ + "/cache",
+                                                cached_block_bytes(), load);
   if (config_.reads_only) return {};
   if (!read_only_) {
-    VARVE_TRY_ASSIGN(notes_, replica::LocalNotes::load(*files_, path_));
+    VARVE_TRY_ASSIGN(notes_, remote::LocalNotes::load(*files_, path_));
   }
-  local_ = std::make_unique<replica::LocalData>(*files_, *data_, notes_.get(), path_, load);
+  local_ = std::make_unique<remote::LocalData>(*files_, *data_, notes_.get(), path_, load);
   local_->on_begin([this] { begun(); });
   return {};
 }
@@ -136,23 +136,23 @@ Result<void> BucketSide::refresh(const crypto::KeyRing* keys,
     VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
     std::string known;
     {
-      VARVE_TRY_ASSIGN(const auto state, replica::ReplicaState::open(*files_, path_, true));
+      VARVE_TRY_ASSIGN(const auto state, remote::ReplicaState::open(*files_, path_, true));
       VARVE_TRY_ASSIGN(const auto present, state.head());
       known = present.value_or("");
     }
-    replica::CommitLog log(*bucket_, superblock.repository_id);
+    remote::CommitLog log(*bucket_, superblock.repository_id);
     // Another process may have brought the folder to a newer head since the look.
     const auto found = newer && newer->known == known ? Result<std::string>(newer->newest)
-                                                      : replica::newest_head(log, known);
+                                                      : remote::newest_head(log, known);
     if (!found) return explain_lack(*bucket_, path_, found.error(), superblock.repository_id);
     const auto& newest = *found;
-    VARVE_TRY(replica::authenticate_head(newest, keys));
-    VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
-    VARVE_TRY_ASSIGN(const bool advanced, replica::advance_to(*bucket_, *files_, path_, newest));
+    VARVE_TRY(remote::authenticate_head(newest, keys));
+    VARVE_TRY_ASSIGN(const auto head, remote::decode_head(newest));
+    VARVE_TRY_ASSIGN(const bool advanced, remote::advance_to(*bucket_, *files_, path_, newest));
     if (!advanced) return {};
     {
-      VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(*files_, path_, false));
-      static_cast<void>(replica::keep_lease(*bucket_, superblock.repository_id, state));
+      VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(*files_, path_, false));
+      static_cast<void>(remote::keep_lease(*bucket_, superblock.repository_id, state));
     }
     return store::adopt_superblock(*files_, path_, head.superblock, keys != nullptr);
   };
@@ -168,14 +168,14 @@ bool BucketSide::is_out_of_reach(const Error& error) {
 
 std::unique_ptr<store::SegmentStore> BucketSide::segments(io::FileSystem& files,
                                                           const std::string& directory) {
-  if (local_) return replica::make_writer_store(files, *local_, path_, directory);
-  return replica::make_distant_store(files, *data_, path_, directory);
+  if (local_) return remote::make_writer_store(files, *local_, path_, directory);
+  return remote::make_distant_store(files, *data_, path_, directory);
 }
 
 Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repository_id,
                                std::shared_ptr<const crypto::KeyRing> keys) {
   if (config_.reads_only || read_only_) return {};
-  replica::ReplicatorParts parts;
+  remote::ReplicatorParts parts;
   parts.root = path_;
   parts.files = files_.get();
   parts.catalog = &catalog;
@@ -191,18 +191,18 @@ Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repo
   parts.heads = hooks_.heads;
   parts.notes = notes_.get();
   parts.kept = &kept_;
-  parts.on_objects = [this](const replica::ObjectMap& objects,
+  parts.on_objects = [this](const remote::ObjectMap& objects,
                             const std::set<std::string>* changed) {
     local_->set_objects(objects, changed);
   };
   VARVE_TRY_ASSIGN(const auto lock, object_lock_of(catalog));
   bucket_->set_rule(lock);
   parts.lock_seconds = [this] { return bucket::seconds_of(bucket_->rule()); };
-  VARVE_TRY_ASSIGN(replicator_, replica::Replicator::open(std::move(parts)));
+  VARVE_TRY_ASSIGN(replicator_, remote::Replicator::open(std::move(parts)));
   if (!hooks_.in_background) return {};
   StagingBound::Parts bound;
   bound.place = config_.place;
-  bound.bytes_max = replica::staging_bytes_of(config_);
+  bound.bytes_max = remote::staging_bytes_of(config_);
   bound.patience = hooks_.patience;
   bound.staged = [this] { return local_->staged_bytes(); };
   bound.disk_room = [this](std::uint64_t wanted) { return disk_room(wanted); };
@@ -216,7 +216,7 @@ void BucketSide::hold(const meta::Env& catalog) {
   if (!config_.reads_only && !read_only_) kept_.begin(catalog);
 }
 
-void BucketSide::report(const replica::ReplicateReport& done) const {
+void BucketSide::report(const remote::ReplicateReport& done) const {
   if (hooks_.replicated) hooks_.replicated(done);
 }
 
@@ -355,8 +355,8 @@ Result<void> BucketSide::follow(const meta::Env& catalog,
   if (!config_.reads_only || follower_) return {};
   {
     const std::lock_guard lock(state_mutex_);
-    VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(*files_, path_, false));
-    state_ = std::make_unique<replica::ReplicaState>(std::move(state));
+    VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(*files_, path_, false));
+    state_ = std::make_unique<remote::ReplicaState>(std::move(state));
   }
   FollowedFolder folder;
   folder.root = path_;
@@ -396,7 +396,7 @@ void BucketSide::note_traffic() {
   const auto note = [&]() -> Result<void> {
     if (replicator_) return replicator_->state().add_traffic(more);
     if (state_) return state_->add_traffic(more);
-    VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(*files_, path_, false));
+    VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(*files_, path_, false));
     return state.add_traffic(more);
   };
   const auto noted = note();

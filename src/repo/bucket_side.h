@@ -19,18 +19,18 @@
 #include "crypto/key_ring.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
-#include "replica/bucket_config.h"
-#include "replica/distant_data.h"
-#include "replica/garbage.h"
-#include "replica/kept_snapshot.h"
-#include "replica/lazy_bucket.h"
-#include "replica/lease.h"
-#include "replica/local_data.h"
-#include "replica/local_notes.h"
-#include "replica/object_locks.h"
-#include "replica/replica_state.h"
-#include "replica/replicator.h"
-#include "replica/uploads.h"
+#include "remote/bucket_config.h"
+#include "remote/distant_data.h"
+#include "remote/garbage.h"
+#include "remote/kept_snapshot.h"
+#include "remote/lazy_bucket.h"
+#include "remote/lease.h"
+#include "remote/local_data.h"
+#include "remote/local_notes.h"
+#include "remote/object_locks.h"
+#include "remote/replica_state.h"
+#include "remote/replicator.h"
+#include "remote/uploads.h"
 #include "repo/head_follower.h"
 #include "repo/staging_bound.h"
 #include "store/segment_store.h"
@@ -47,7 +47,7 @@ namespace varve::repo {
 
 /// How repositories in object stores are opened. Tests replace the defaults.
 struct BucketHooks {
-  replica::BucketOpener open{};        ///< Empty for S3-compatible stores.
+  remote::BucketOpener open{};         ///< Empty for S3-compatible stores.
   const base::Clock* clock = nullptr;  ///< Null for the system's clock.
   /// True to replicate in a thread after each seal and deletion, false at closing only.
   bool in_background = true;
@@ -57,20 +57,20 @@ struct BucketHooks {
   bool waits_for_store = true;
   std::uint64_t extent_bytes_max = std::uint64_t{64} << 20;
   std::uint64_t delta_bytes_min = std::uint64_t{4} << 20;
-  replica::UploadLimits uploads{};
-  replica::HeadRetention heads{};
+  remote::UploadLimits uploads{};
+  remote::HeadRetention heads{};
   /// Receives the report of each replication.
-  std::function<void(const replica::ReplicateReport&)> replicated{};
+  std::function<void(const remote::ReplicateReport&)> replicated{};
   /// Bytes of new data after which the final parts of an open version are uploaded; 0: nothing is
   /// uploaded before a seal.
   std::uint64_t early_bytes = std::uint64_t{64} << 20;
-  std::size_t locks_at_once = replica::kLocksAtOnce;
+  std::size_t locks_at_once = remote::kLocksAtOnce;
   /// Receives the report of each extension of locks.
-  std::function<void(const replica::LockReport&)> locks_extended{};
+  std::function<void(const remote::LockReport&)> locks_extended{};
 };
 /// Returns how to open a repository's store: the opener of the hooks, otherwise with `access`.
-[[nodiscard]] replica::BucketOpener bucket_opener(const BucketHooks& hooks,
-                                                  const StoreAccess& access);
+[[nodiscard]] remote::BucketOpener bucket_opener(const BucketHooks& hooks,
+                                                 const StoreAccess& access);
 
 /// The object store of an open repository. Thread-safe after start().
 class BucketSide {
@@ -174,18 +174,18 @@ class BucketSide {
   /// Ends the threads, and all requests.
   void stop();
   /// Returns the lease kept in the folder; nullopt without a readable lease.
-  [[nodiscard]] Result<std::optional<replica::Lease>> lease(const crypto::KeyRing* keys);
+  [[nodiscard]] Result<std::optional<remote::Lease>> lease(const crypto::KeyRing* keys);
   /// Returns the requests since the opening.
   [[nodiscard]] bucket::Traffic traffic() const;
 
   /// Returns whether another folder writes to the store. Only after start().
   [[nodiscard]] bool is_fenced() const { return replicator_ && replicator_->is_fenced(); }
   [[nodiscard]] bool reads_only() const { return config_.reads_only; }
-  [[nodiscard]] const replica::BucketConfig& config() const { return config_; }
+  [[nodiscard]] const remote::BucketConfig& config() const { return config_; }
   [[nodiscard]] bucket::Bucket& bucket() { return *bucket_; }
 
  private:
-  BucketSide(std::string path, replica::BucketConfig config, StoreUse use, const BucketHooks& hooks)
+  BucketSide(std::string path, remote::BucketConfig config, StoreUse use, const BucketHooks& hooks)
       : path_(std::move(path)), config_(std::move(config)), use_(std::move(use)), hooks_(hooks) {}
   /// Extends the locks of the newest head's objects. Logs errors.
   void extend_locks();
@@ -194,8 +194,8 @@ class BucketSide {
   /// the error.
   [[nodiscard]] static bool is_out_of_reach(const Error& error);
   [[nodiscard]] Result<void> replicate_all();
-  [[nodiscard]] Result<replica::ReplicateReport> replicate_once();
-  void report(const replica::ReplicateReport& done) const;
+  [[nodiscard]] Result<remote::ReplicateReport> replicate_once();
+  void report(const remote::ReplicateReport& done) const;
   /// Adds the new requests to the counts in the folder's state. Logs errors.
   void note_traffic();
   void replicate_in_background(const std::stop_token& stop);
@@ -213,26 +213,26 @@ class BucketSide {
   [[nodiscard]] const base::Clock& clock() const;
 
   const std::string path_;
-  const replica::BucketConfig config_;
+  const remote::BucketConfig config_;
   const StoreUse use_;
   const BucketHooks hooks_;
   const base::SystemClock system_clock_;
   bool read_only_ = false;
   std::unique_ptr<io::FileSystem> files_;  // The folder on disk.
   std::unique_ptr<bucket::LockingBucket> bucket_;
-  replica::LazyBucket* lazy_ = nullptr;  // In bucket_.
-  std::unique_ptr<replica::DistantData> data_;
-  std::unique_ptr<replica::LocalNotes> notes_;  // Null unless the process writes.
-  std::unique_ptr<replica::LocalData> local_;   // Null in an attached folder.
-  replica::KeptSnapshot kept_;
-  std::unique_ptr<replica::Replicator> replicator_;
+  remote::LazyBucket* lazy_ = nullptr;  // In bucket_.
+  std::unique_ptr<remote::DistantData> data_;
+  std::unique_ptr<remote::LocalNotes> notes_;  // Null unless the process writes.
+  std::unique_ptr<remote::LocalData> local_;   // Null in an attached folder.
+  remote::KeptSnapshot kept_;
+  std::unique_ptr<remote::Replicator> replicator_;
   std::function<std::uint64_t()> labelled_;  // Of watch_sequence(), or empty.
   std::function<void(std::uint64_t)> remember_;
   const store::SpaceGuard* guard_ = nullptr;  // Of watch_disk().
   std::unique_ptr<StagingBound> bound_;
   bucket::Traffic noted_{};  // Requests in the folder's state already. Guarded by state_mutex_.
   std::mutex state_mutex_;   // Guards state_ from follow() on.
-  std::unique_ptr<replica::ReplicaState> state_;  // Set by follow().
+  std::unique_ptr<remote::ReplicaState> state_;  // Set by follow().
   std::unique_ptr<HeadFollower> follower_;
 
   std::mutex mutex_;  // Guards the members below.

@@ -59,7 +59,7 @@ Result<std::unique_ptr<Repair>> plan_repair(
 }
 
 // Reads the sequence number first, so that the head has all counted changes.
-Result<replica::ReplicateReport> BucketSide::replicate_once() {
+Result<remote::ReplicateReport> BucketSide::replicate_once() {
   if (wants_newest_.exchange(false)) VARVE_TRY(replicator_->confirm_newest());
   const auto labelled = labelled_ ? labelled_() : 0;
   auto done = replicator_->replicate();
@@ -108,12 +108,12 @@ std::optional<std::uint64_t> BucketSide::disk_room(std::uint64_t wanted) {
 }
 
 std::uint64_t BucketSide::cached_block_bytes() const {
-  const auto bytes = replica::cache_bytes_of(config_);
+  const auto bytes = remote::cache_bytes_of(config_);
   return config_.reads_only ? bytes : bytes / kBlocksShare;
 }
 
 std::uint64_t BucketSide::cached_file_bytes() const {
-  return replica::cache_bytes_of(config_) - cached_block_bytes();
+  return remote::cache_bytes_of(config_) - cached_block_bytes();
 }
 
 Result<std::uint64_t> BucketSide::number(std::string_view purpose) {

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
-#include "replica/object_locks.h"
+#include "remote/object_locks.h"
 #include "repo/bucket_side.h"
 #include "repo/object_lock_setting.h"
 
@@ -15,12 +15,12 @@ Result<void> BucketSide::allow_lock(const ObjectLock& lock) {
 
 void BucketSide::extend_locks() {
   if (!replicator_ || replicator_->is_fenced()) return;
-  replica::LockPlace place;
+  remote::LockPlace place;
   place.bucket = bucket_.get();
   place.state = &replicator_->state();
   place.limits = hooks_.uploads;
   place.at_once = hooks_.locks_at_once;
-  const auto done = replica::extend_locks(place);
+  const auto done = remote::extend_locks(place);
   if (!done) {
     base::log(base::LogLevel::kInfo, "locks are extended later: " + done.error().message());
     return;
@@ -33,13 +33,13 @@ void BucketSide::extend_locks() {
                         done->refused, done->refusal));
 }
 
-Result<std::optional<replica::Lease>> BucketSide::lease(const crypto::KeyRing* keys) {
-  if (replicator_) return replica::kept_lease(replicator_->state(), keys);
+Result<std::optional<remote::Lease>> BucketSide::lease(const crypto::KeyRing* keys) {
+  if (replicator_) return remote::kept_lease(replicator_->state(), keys);
   const std::lock_guard lock(state_mutex_);
-  if (state_) return replica::kept_lease(*state_, keys);
-  VARVE_TRY_ASSIGN(const auto state, replica::find_state(*files_, path_));
-  if (!state) return std::optional<replica::Lease>();
-  return replica::kept_lease(*state, keys);
+  if (state_) return remote::kept_lease(*state_, keys);
+  VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files_, path_));
+  if (!state) return std::optional<remote::Lease>();
+  return remote::kept_lease(*state, keys);
 }
 
 }  // namespace varve::repo

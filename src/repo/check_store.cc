@@ -14,10 +14,10 @@
 #include "bucket/abilities.h"
 #include "bucket/bucket.h"
 #include "bucket/locking_bucket.h"
-#include "replica/copy_check.h"
-#include "replica/head.h"
-#include "replica/object_locks.h"
-#include "replica/replica_state.h"
+#include "remote/copy_check.h"
+#include "remote/head.h"
+#include "remote/object_locks.h"
+#include "remote/replica_state.h"
 #include "repo/bucket_side.h"
 #include "repo/check_store_data.h"
 #include "repo/needed_objects.h"
@@ -64,7 +64,7 @@ Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
   }
   if (now->abilities.conditions == bucket::Conditions::kHonoured) return {};
   check.damages.push_back(
-      {replica::kSuperblockName,
+      {remote::kSuperblockName,
        "the store does not honour conditional requests (If-None-Match) any more: two writers could "
        "harm each other. Do not write until it does"});
   return {};
@@ -72,9 +72,9 @@ Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
 
 // A head writes the changes since the previous head. The comparison finds missed changes.
 Result<void> check_catalog(io::FileSystem& files, const std::string& folder,
-                           const replica::ReplicaState& state, const NeededObjects& known,
+                           const remote::ReplicaState& state, const NeededObjects& known,
                            StoreCheck& check) {
-  const auto differences = replica::differences_from_copy(files, folder, state);
+  const auto differences = remote::differences_from_copy(files, folder, state);
   // The check of the repository reports a damaged catalog.
   if (!differences)
     return differences.error().code() == ErrorCode::kCorrupt ? Result<void>()
@@ -94,7 +94,7 @@ Result<std::map<std::string, std::int64_t>> check_locks(bucket::Bucket& bucket,
                                                         std::int64_t now_s, StoreCheck& check) {
   std::map<std::string, std::int64_t> weak_names;
   if (expected.lock_days == 0) return weak_names;
-  std::vector<std::string> names{replica::kSuperblockName};
+  std::vector<std::string> names{remote::kSuperblockName};
   for (const auto& [name, bytes] : expected.objects) names.push_back(name);
   const auto period_s = bucket::seconds_of({static_cast<std::uint32_t>(expected.lock_days), {}});
   VARVE_TRY_ASSIGN(const auto weak, weak_locks(bucket, names, {period_s, now_s}));
@@ -106,7 +106,7 @@ Result<std::map<std::string, std::int64_t>> check_locks(bucket::Bucket& bucket,
   check.notes.push_back(
       fmt::format("the locks of {} objects are missing or too short for {} days; the next seals "
                   "extend them, {} at a time",
-                  weak.size(), expected.lock_days, replica::kLocksAtOnce));
+                  weak.size(), expected.lock_days, remote::kLocksAtOnce));
   return weak_names;
 }
 
@@ -117,7 +117,7 @@ void keep_findings(io::FileSystem& files, const std::string& folder,
   const auto lock = files.lock(store::RepositoryPaths(folder).lock());
   if (!lock) return;
   const auto keep = [&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(files, folder, false));
+    VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(files, folder, false));
     if (probed) VARVE_TRY(set_probe_record(state, *probed));
     return state.set_lock_ends(weak);
   };
@@ -130,10 +130,10 @@ void keep_findings(io::FileSystem& files, const std::string& folder,
 Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& options,
                                  const BucketHooks& hooks, bool reads_objects) {
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, options.trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
+  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
   StoreCheck check;
   if (!config) return check;
-  VARVE_TRY_ASSIGN(auto state, replica::find_state(*files, folder));
+  VARVE_TRY_ASSIGN(auto state, remote::find_state(*files, folder));
   VARVE_TRY_ASSIGN(auto expected, needed_objects(*files, folder, state));
   VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));
   check.place = config->place;

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "replica/catalog_reads.h"
-#include "replica/head.h"
+#include "remote/catalog_reads.h"
+#include "remote/head.h"
 
 namespace varve::repo {
 
@@ -18,8 +18,8 @@ namespace {
 // Limit of object bytes read at the same time.
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{32} << 20;
 
-const std::string& name_of(const replica::Extent& extent) { return extent.object; }
-const std::string& name_of(const replica::CatalogObject& object) { return object.name; }
+const std::string& name_of(const remote::Extent& extent) { return extent.object; }
+const std::string& name_of(const remote::CatalogObject& object) { return object.name; }
 
 /// Reads objects in groups; the objects of a group are read at the same time.
 template <typename Object>
@@ -69,16 +69,16 @@ class GroupedReads {
 
 }  // namespace
 
-Result<void> read_objects(bucket::Bucket& bucket, const replica::ReplicaState& state,
+Result<void> read_objects(bucket::Bucket& bucket, const remote::ReplicaState& state,
                           ObjectsToRead which, StoreCheck& check) {
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return {};
-  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
+  VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*text));
   std::set<std::string> seen;  // Objects read already, or damaged according to the list.
   for (const auto& damage : check.damages) seen.insert(damage.object);
-  GroupedReads<replica::CatalogObject> catalog(
+  GroupedReads<remote::CatalogObject> catalog(
       [&](const auto& group) -> Result<void> {
-        VARVE_TRY(replica::read_catalog_objects(bucket, group));
+        VARVE_TRY(remote::read_catalog_objects(bucket, group));
         return {};
       },
       check);
@@ -87,9 +87,9 @@ Result<void> read_objects(bucket::Bucket& bucket, const replica::ReplicaState& s
   }
   VARVE_TRY(catalog.finish());
   VARVE_TRY_ASSIGN(const auto map, state.objects());
-  GroupedReads<replica::Extent> data(
+  GroupedReads<remote::Extent> data(
       [&](const auto& group) -> Result<void> {
-        VARVE_TRY(replica::read_extents(bucket, group));
+        VARVE_TRY(remote::read_extents(bucket, group));
         return {};
       },
       check);

@@ -27,7 +27,7 @@
 #include "meta/env_files.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
-#include "replica/bucket_config.h"
+#include "remote/bucket_config.h"
 #include "repo/create_repository.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
@@ -68,7 +68,7 @@ Result<bool> may_be_left(io::FileSystem& files, const store::RepositoryPaths& pa
     return bytes == 0;
   }
   if (!unfinished) return false;
-  if (path == unfinished_name(paths) || name == replica::kConnectingName) return true;
+  if (path == unfinished_name(paths) || name == remote::kConnectingName) return true;
   if (path == paths.all_series() || path == paths.all_staging()) return is_empty(files, path);
   if (path != paths.catalog()) return false;
   VARVE_TRY_ASSIGN(const auto inside, files.list(path));
@@ -202,7 +202,7 @@ Result<void> create_repository(
   }
   VARVE_TRY(files->sync_directory(path));
   VARVE_TRY(remove_catalog(*files, paths));
-  VARVE_TRY(replica::note_connected(*files, path));
+  VARVE_TRY(remote::note_connected(*files, path));
   for (const auto& folder : {paths.catalog(), paths.all_series(), paths.all_staging()}) {
     VARVE_TRY(files->make_directory(folder));
   }

@@ -12,8 +12,8 @@
 #include "crypto/key_ring.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
-#include "replica/distant_data.h"
-#include "replica/replica_state.h"
+#include "remote/distant_data.h"
+#include "remote/replica_state.h"
 #include "varve/result.h"
 
 namespace varve::repo {
@@ -24,9 +24,9 @@ struct FollowedFolder {
   std::string root{};
   io::FileSystem* files = nullptr;  ///< The files on disk, without the data in the store.
   bucket::Bucket* bucket = nullptr;
-  replica::DistantData* data = nullptr;
-  replica::ReplicaState* state = nullptr;  ///< Open for writing.
-  const meta::Env* catalog = nullptr;      ///< Open for writing.
+  remote::DistantData* data = nullptr;
+  remote::ReplicaState* state = nullptr;  ///< Open for writing.
+  const meta::Env* catalog = nullptr;     ///< Open for writing.
   std::shared_ptr<const crypto::KeyRing> keys{};
 };
 

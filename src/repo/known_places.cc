@@ -16,7 +16,7 @@
 #include "bucket/location.h"
 #include "io/memory_folder.h"
 #include "io/posix_file_system.h"
-#include "replica/bucket_config.h"
+#include "remote/bucket_config.h"
 #include "store/superblock_text.h"
 #include "varve/replication.h"
 
@@ -96,9 +96,9 @@ Result<std::optional<StoreFolder>> store_folder_at(const std::string& folder, bo
   }
   if (!files) return files.error();
   VARVE_TRY_ASSIGN(const bool exists, (*files)->exists(folder + "/varve.repo"));
-  VARVE_TRY_ASSIGN(const bool connecting, replica::is_connecting(**files, folder));
+  VARVE_TRY_ASSIGN(const bool connecting, remote::is_connecting(**files, folder));
   if (connecting) return std::optional<StoreFolder>();
-  VARVE_TRY_ASSIGN(auto config, replica::read_config(**files, folder));
+  VARVE_TRY_ASSIGN(auto config, remote::read_config(**files, folder));
   if (!exists || !config) return std::optional<StoreFolder>();
   StoreFolder found;
   found.folder = folder;

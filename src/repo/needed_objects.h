@@ -11,7 +11,7 @@
 #include "bucket/abilities.h"
 #include "bucket/bucket.h"
 #include "io/file_system.h"
-#include "replica/replica_state.h"
+#include "remote/replica_state.h"
 #include "varve/replication.h"
 #include "varve/result.h"
 
@@ -31,7 +31,7 @@ struct NeededObjects {
 /// Reads the needed objects from a folder. `state`: the folder's replica state, if any.
 [[nodiscard]] Result<NeededObjects> needed_objects(
     io::FileSystem& files, const std::string& folder,
-    const std::optional<replica::ReplicaState>& state);
+    const std::optional<remote::ReplicaState>& state);
 
 /// Adds the findings of a list of the store to `check`: numbers, missing objects, and objects of a
 /// wrong length. Errors: as for the bucket.

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "bucket/abilities.h"
 #include "bucket/bucket.h"
-#include "replica/replica_state.h"
+#include "remote/replica_state.h"
 #include "varve/object_lock.h"
 #include "varve/replication.h"
 #include "varve/result.h"
@@ -33,8 +33,8 @@ enum class LockProbe : std::uint8_t { kIfWanted, kAlways };
 
 /// Reads and replaces the folder's record of the last probe.
 [[nodiscard]] Result<std::optional<bucket::ProbeRecord>> probe_record(
-    const replica::ReplicaState& state);
-[[nodiscard]] Result<void> set_probe_record(replica::ReplicaState& state,
+    const remote::ReplicaState& state);
+[[nodiscard]] Result<void> set_probe_record(remote::ReplicaState& state,
                                             const bucket::ProbeRecord& record);
 
 /// The objects of the newest head whose locks a check looks at.

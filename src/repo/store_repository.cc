@@ -19,12 +19,12 @@
 #include "format/superblock.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
-#include "replica/attachment.h"
-#include "replica/bucket_config.h"
-#include "replica/head.h"
-#include "replica/object_locks.h"
-#include "replica/replica_state.h"
-#include "replica/staged_data.h"
+#include "remote/attachment.h"
+#include "remote/bucket_config.h"
+#include "remote/head.h"
+#include "remote/object_locks.h"
+#include "remote/replica_state.h"
+#include "remote/staged_data.h"
 #include "repo/attach_again.h"
 #include "repo/bucket_side.h"
 #include "repo/create_repository.h"
@@ -43,8 +43,8 @@ namespace varve::repo {
 
 namespace {
 
-replica::BucketConfig config_of(const StorePlace& place, bool reads_only) {
-  replica::BucketConfig config;
+remote::BucketConfig config_of(const StorePlace& place, bool reads_only) {
+  remote::BucketConfig config;
   config.place = place.place;
   config.endpoint = place.endpoint;
   config.region = place.region;
@@ -60,11 +60,11 @@ Error damaged_superblock(const bucket::Bucket& bucket) {
   return {ErrorCode::kCorrupt,
           fmt::format("{}/{} is damaged; `varve repair` in the folder that writes, on the machine "
                       "that has it, puts it back",
-                      bucket.describe(), replica::kSuperblockName)};
+                      bucket.describe(), remote::kSuperblockName)};
 }
 
 Result<std::optional<std::string>> superblock_in(bucket::Bucket& bucket) {
-  const auto bytes = bucket.get_all(replica::kSuperblockName, format::kSuperblockBytesMax);
+  const auto bytes = bucket.get_all(remote::kSuperblockName, format::kSuperblockBytesMax);
   if (bytes) return std::optional(std::string(base::as_text(*bytes)));
   if (bytes.error().code() == ErrorCode::kNotFound) return std::optional<std::string>();
   if (bytes.error().code() == ErrorCode::kCorrupt) return damaged_superblock(bucket);
@@ -80,7 +80,7 @@ Error taken(const bucket::Bucket& bucket) {
 // probed.
 Result<void> note_first_use(const bucket::Bucket& bucket, io::FileSystem& files,
                             const std::string& folder, const bucket::ProbeRecord& probed) {
-  VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(files, folder, false));
+  VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(files, folder, false));
   if (probed.seconds != 0) VARVE_TRY(set_probe_record(state, probed));
   return state.add_traffic(bucket.traffic());
 }
@@ -102,9 +102,9 @@ Result<bool> is_unconnected(const std::string& folder, bool trust_owner) {
   VARVE_TRY_ASSIGN(const bool exists,
                    (*files)->exists(store::RepositoryPaths(folder).superblock()));
   if (!exists) return false;
-  VARVE_TRY_ASSIGN(const bool connecting, replica::is_connecting(**files, folder));
+  VARVE_TRY_ASSIGN(const bool connecting, remote::is_connecting(**files, folder));
   if (connecting) return true;
-  VARVE_TRY_ASSIGN(const auto config, replica::read_config(**files, folder));
+  VARVE_TRY_ASSIGN(const auto config, remote::read_config(**files, folder));
   if (config) return Error(ErrorCode::kExists, folder + " is a repository in " + config->place);
   VARVE_TRY_ASSIGN(const bool used, (*files)->exists(folder + "/series/00000001"));
   if (used) return Error(ErrorCode::kExists, folder + " is a Varve repository already");
@@ -133,7 +133,7 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                              const RepositoryParameters& parameters, const CreateOptions& options,
                              const BucketHooks& hooks, const ObjectLock& lock) {
   const auto config = config_of(place, false);
-  VARVE_TRY(replica::check_volume_class(config.volume_class));
+  VARVE_TRY(remote::check_volume_class(config.volume_class));
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   VARVE_TRY_ASSIGN(auto opened, bucket_opener(hooks, options.store_access)(config));
@@ -160,7 +160,7 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
   if (!unconnected) {
     VARVE_TRY(create_repository(
         folder, parameters, with_store_defaults(options),
-        [&](io::FileSystem& made) { return replica::note_connecting(made, folder); }));
+        [&](io::FileSystem& made) { return remote::note_connecting(made, folder); }));
   }
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, options.trust_owner));
   VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files, folder));
@@ -177,14 +177,14 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
     bucket->set_rule(lock);
   }
   const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(text)};
-  const auto put = bucket->put(replica::kSuperblockName, bytes,
+  const auto put = bucket->put(remote::kSuperblockName, bytes,
                                {.condition = bucket::PutCondition::kIfAbsent});  // O45
   if (!put && put.error().code() != ErrorCode::kExists) return put;
   VARVE_TRY_ASSIGN(const auto now, superblock_in(*bucket));
   if (now != text) return taken(*bucket).with_more(". The folder " + folder + " can be removed");
-  VARVE_TRY(replica::write_config(*files, folder, config));
-  VARVE_TRY(replica::note_connected(*files, folder));
-  VARVE_TRY(replica::open_copy(*files, folder, false));  // Goes together with the state.
+  VARVE_TRY(remote::write_config(*files, folder, config));
+  VARVE_TRY(remote::note_connected(*files, folder));
+  VARVE_TRY(remote::open_copy(*files, folder, false));  // Goes together with the state.
   return note_first_use(*bucket, *files, folder, probed);
 }
 
@@ -207,9 +207,9 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
     return read.error().code() == ErrorCode::kCorrupt ? damaged_superblock(*bucket) : read.error();
   }
   const auto& original = *read;
-  replica::CommitLog log(*bucket, original.repository_id);
-  VARVE_TRY_ASSIGN(const auto newest, replica::newest_head(log));
-  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(newest));
+  remote::CommitLog log(*bucket, original.repository_id);
+  VARVE_TRY_ASSIGN(const auto newest, remote::newest_head(log));
+  VARVE_TRY_ASSIGN(const auto head, remote::decode_head(newest));
   // The head has the present key slots.
   VARVE_TRY_ASSIGN(const auto superblock, ingest::read_superblock(head.superblock));
   if (superblock.repository_id != original.repository_id ||
@@ -218,7 +218,7 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   }
   VARVE_TRY_ASSIGN(const auto keys, format::unlock_superblock(superblock, head.superblock,
                                                               options.key, options.encrypted_only));
-  VARVE_TRY(replica::authenticate_head(newest, keys.get()));
+  VARVE_TRY(remote::authenticate_head(newest, keys.get()));
 
   std::error_code failed;
   const auto parent = std::filesystem::path(folder).parent_path();
@@ -244,8 +244,8 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   for (const auto& one : {paths.all_series(), paths.all_staging()}) {
     VARVE_TRY(files->make_durable_directory(one));
   }
-  VARVE_TRY(replica::advance_to(*bucket, *files, folder, newest));
-  VARVE_TRY(replica::write_config(*files, folder, config));
+  VARVE_TRY(remote::advance_to(*bucket, *files, folder, newest));
+  VARVE_TRY(remote::write_config(*files, folder, config));
   if (keys) VARVE_TRY(compare_attached(folder, superblock.repository_id, keys, options));
   if (writes) {
     Takeover takeover;
@@ -314,12 +314,12 @@ std::string how_to_write_again(const std::string& place) {
 Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
                                                         bool trust_owner) {
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
+  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
   if (!config) return std::optional<ReplicationInfo>();
   ReplicationInfo info;
   info.place = config->place;
   info.reads_only = config->reads_only;
-  VARVE_TRY_ASSIGN(const auto found, replica::find_state(*files, folder));
+  VARVE_TRY_ASSIGN(const auto found, remote::find_state(*files, folder));
   if (!found) return std::optional(info);
   const auto& state = *found;
   VARVE_TRY_ASSIGN(const auto probed, repo::probe_record(state));
@@ -330,15 +330,15 @@ Result<std::optional<ReplicationInfo>> replication_info(const std::string& folde
     info.probed_at = {probed->seconds, 0};
     info.clock_ahead_s = probed->clock_ahead_s;
   }
-  VARVE_TRY_ASSIGN(const auto days, state.number(replica::kLockDays));
+  VARVE_TRY_ASSIGN(const auto days, state.number(remote::kLockDays));
   info.lock_days = static_cast<std::uint32_t>(days);
-  VARVE_TRY_ASSIGN(const auto end, state.number(replica::kLocksEnd));
+  VARVE_TRY_ASSIGN(const auto end, state.number(remote::kLocksEnd));
   info.locks_end = {static_cast<std::int64_t>(end), 0};
   VARVE_TRY_ASSIGN(const auto fenced, state.fenced());
   info.fenced = fenced.value_or("");
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return std::optional(info);
-  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
+  VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*text));
   info.head = head.number;
   info.replicated_at = {head.seconds, 0};
   return std::optional(info);
@@ -346,26 +346,26 @@ Result<std::optional<ReplicationInfo>> replication_info(const std::string& folde
 
 Result<StagedData> staged_data(const std::string& folder, bool trust_owner) {
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
+  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
   StagedData data;
   if (!config || config->reads_only) return data;
-  data.bytes_max = replica::staging_bytes_of(*config);
-  replica::ObjectMap objects;
-  VARVE_TRY_ASSIGN(const auto state, replica::find_state(*files, folder));
+  data.bytes_max = remote::staging_bytes_of(*config);
+  remote::ObjectMap objects;
+  VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files, folder));
   if (state) {
     VARVE_TRY_ASSIGN(objects, state->objects());
   }
-  VARVE_TRY_ASSIGN(data.bytes, replica::staged_bytes(*files, folder, objects));
+  VARVE_TRY_ASSIGN(data.bytes, remote::staged_bytes(*files, folder, objects));
   return data;
 }
 
 Result<std::optional<StoreUsage>> store_usage(const std::string& folder, bool trust_owner) {
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
+  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
   if (!config) return std::optional<StoreUsage>();
   StoreUsage usage;
   usage.place = config->place;
-  VARVE_TRY_ASSIGN(const auto found, replica::find_state(*files, folder));
+  VARVE_TRY_ASSIGN(const auto found, remote::find_state(*files, folder));
   bucket::Traffic traffic{};
   if (found) {
     const auto& state = *found;
@@ -380,9 +380,9 @@ Result<std::optional<StoreUsage>> store_usage(const std::string& folder, bool tr
       }
     }
     if (text) {
-      VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
+      VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*text));
       for (const auto& object : head.catalog) sizes[object.name] = object.bytes;
-      sizes[replica::head_name(head.repository_id, head.number)] = text->size();
+      sizes[remote::head_name(head.repository_id, head.number)] = text->size();
     }
     usage.objects = sizes.size();
     for (const auto& [name, bytes] : sizes) usage.bytes += bytes;

@@ -5,12 +5,12 @@
 #include <set>
 #include <string>
 
-#include "replica/attachment.h"
-#include "replica/bucket_config.h"
-#include "replica/garbage.h"
-#include "replica/head_objects.h"
-#include "replica/replica_state.h"
-#include "replica/replicator_round.h"
+#include "remote/attachment.h"
+#include "remote/bucket_config.h"
+#include "remote/garbage.h"
+#include "remote/head_objects.h"
+#include "remote/replica_state.h"
+#include "remote/replicator_round.h"
 #include "repo/bucket_side.h"
 #include "repo/repository_impl.h"
 #include "repo/store_probe.h"
@@ -24,12 +24,12 @@ namespace {
 
 // Returns the number of the newest head. A list of the store may show a head late, but a request
 // for the head is never late.
-Result<std::uint64_t> newest_number(replica::CommitLog& log, const std::string& known) {
-  VARVE_TRY_ASSIGN(const auto text, replica::newest_head(log, known));
-  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(text));
+Result<std::uint64_t> newest_number(remote::CommitLog& log, const std::string& known) {
+  VARVE_TRY_ASSIGN(const auto text, remote::newest_head(log, known));
+  VARVE_TRY_ASSIGN(const auto head, remote::decode_head(text));
   auto number = head.number;
   while (true) {
-    const auto next = replica::read_head(log, number + 1);
+    const auto next = remote::read_head(log, number + 1);
     if (!next && next.error().code() == ErrorCode::kNotFound) return number;
     if (!next) return next.error();
     ++number;
@@ -41,7 +41,7 @@ Result<std::uint64_t> newest_number(replica::CommitLog& log, const std::string& 
 Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions& options,
                                     std::int64_t wait_seconds, const BucketHooks& hooks) {
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, options.trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, replica::read_config(*files, folder));
+  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
   if (!config) {
     return Error(ErrorCode::kInvalid,
                  folder + " is no attached folder; make one with `varve attach`");
@@ -63,19 +63,19 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
     lock_setting = settings.object_lock;
   }
   VARVE_TRY_ASSIGN(const auto lock, files->lock(store::RepositoryPaths(folder).lock()));
-  VARVE_TRY_ASSIGN(auto state, replica::ReplicaState::open(*files, folder, false));
+  VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(*files, folder, false));
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return Error(ErrorCode::kNoRepository, folder + " has no state of the store");
-  VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
+  VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*text));
   VARVE_TRY_ASSIGN(const auto map, state.objects());
-  auto named = replica::names_of(map);
+  auto named = remote::names_of(map);
   for (const auto& object : head.catalog) named.insert(object.name);
   const auto is_named = [&](const std::string& object) { return named.contains(object); };
 
   VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
-  replica::GarbagePlace place;
+  remote::GarbagePlace place;
   place.bucket = bucket.get();
   place.state = &state;
   place.repository_id = head.repository_id;
@@ -84,12 +84,12 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
   place.wait_s = wait_seconds;
   place.lock_s = bucket::seconds_of(lock_setting);
   ReclaimReport report;
-  VARVE_TRY_ASSIGN(report.removed_objects, replica::remove_garbage(place, head.number, is_named));
-  replica::CommitLog log(*bucket, head.repository_id);
-  VARVE_TRY_ASSIGN(report.noted_objects, replica::note_orphans(place, is_named, [&] {
+  VARVE_TRY_ASSIGN(report.removed_objects, remote::remove_garbage(place, head.number, is_named));
+  remote::CommitLog log(*bucket, head.repository_id);
+  VARVE_TRY_ASSIGN(report.noted_objects, remote::note_orphans(place, is_named, [&] {
                      return newest_number(log, *text);
                    }));
-  VARVE_TRY_ASSIGN(report.removed_heads, replica::remove_old_heads(place, hooks.heads));
+  VARVE_TRY_ASSIGN(report.removed_heads, remote::remove_old_heads(place, hooks.heads));
   VARVE_TRY(remove_old_probes(*bucket, place.now_s + bucket->clock_ahead().value_or(0)));
   return report;
 }

@@ -12,9 +12,9 @@
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "meta/stored_records.h"
-#include "replica/copy_check.h"
-#include "replica/head.h"
-#include "replica/replica_state.h"
+#include "remote/copy_check.h"
+#include "remote/head.h"
+#include "remote/replica_state.h"
 #include "store/superblock_text.h"
 #include "varve/replication.h"
 
@@ -30,10 +30,10 @@ struct BothCatalogs {
 
 Result<BothCatalogs> open_catalogs(const std::string& folder, bool trust_owner) {
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(auto here, replica::open_catalog_without_keys(*files, folder));
-  VARVE_TRY_ASSIGN(const bool any, replica::has_state(*files, folder));
+  VARVE_TRY_ASSIGN(auto here, remote::open_catalog_without_keys(*files, folder));
+  VARVE_TRY_ASSIGN(const bool any, remote::has_state(*files, folder));
   if (!any) return BothCatalogs{std::move(here), std::nullopt};
-  VARVE_TRY_ASSIGN(auto there, replica::open_copy(*files, folder, true));
+  VARVE_TRY_ASSIGN(auto there, remote::open_copy(*files, folder, true));
   return BothCatalogs{std::move(here), std::move(there)};
 }
 
@@ -116,11 +116,11 @@ Result<UnreplicatedChanges> unreplicated_changes(const std::string& folder, bool
   if (!info || info->reads_only || info->head == 0) return changes;
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
   {
-    VARVE_TRY_ASSIGN(const auto state, replica::find_state(*files, folder));
+    VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files, folder));
     if (!state) return changes;
     VARVE_TRY_ASSIGN(const auto text, state->head());
     if (!text) return changes;
-    VARVE_TRY_ASSIGN(const auto head, replica::decode_head(*text));
+    VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*text));
     VARVE_TRY_ASSIGN(const auto superblock, store::read_superblock_text(*files, folder));
     VARVE_TRY_ASSIGN(const auto differ, do_keys_differ(superblock, head.superblock));
     changes.keys = differ;

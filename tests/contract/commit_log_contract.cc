@@ -16,11 +16,11 @@
 
 #include "base/coding.h"
 #include "bucket_subject.h"
-#include "replica/commit_log.h"
-#include "replica/head.h"
+#include "remote/commit_log.h"
+#include "remote/head.h"
 #include "support/temp_repository.h"
 
-namespace varve::replica {
+namespace varve::remote {
 namespace {
 
 using test::must;
@@ -179,4 +179,4 @@ INSTANTIATE_TEST_SUITE_P(, CommitLogFaults,
                                          test::Fault::kLost, test::Fault::kLater));
 
 }  // namespace
-}  // namespace varve::replica
+}  // namespace varve::remote

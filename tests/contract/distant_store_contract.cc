@@ -17,12 +17,12 @@
 
 #include "bucket_subject.h"
 #include "io/memory_file_system.h"
-#include "replica/distant_data.h"
-#include "replica/distant_store.h"
+#include "remote/distant_data.h"
+#include "remote/distant_store.h"
 #include "store/folder_store.h"
 #include "store/segment_files.h"
 
-namespace varve::replica {
+namespace varve::remote {
 namespace {
 
 using store::StoredFile;
@@ -276,4 +276,4 @@ TEST(DistantStoreFaults, AnObjectThatIsGoneOrShortIsAnError) {
 }
 
 }  // namespace
-}  // namespace varve::replica
+}  // namespace varve::remote

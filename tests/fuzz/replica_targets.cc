@@ -11,10 +11,10 @@
 #include "checks.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
-#include "replica/changes.h"
-#include "replica/head.h"
-#include "replica/head_objects.h"
-#include "replica/lease.h"
+#include "remote/changes.h"
+#include "remote/head.h"
+#include "remote/head_objects.h"
+#include "remote/lease.h"
 #include "support/test_keys.h"
 #include "temporary_folder.h"
 
@@ -27,18 +27,18 @@ bool is_refusal(const Error& error) {
   return error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kUnsupported;
 }
 
-replica::Head sample_head() {
-  replica::Head head;
+remote::Head sample_head() {
+  remote::Head head;
   head.repository_id = test::kTestRepositoryId;
   head.number = 7;
   head.epoch = 2;
   head.holder = "0123456789abcdef";
   head.seconds = 1'764'000'000;
-  head.previous = replica::digest_of("the head before");
+  head.previous = remote::digest_of("the head before");
   head.commit = 90;
   head.superblock = "varve repository 1\n";
   head.base_objects = 1;
-  head.catalog = {{"c/1", 5000, replica::digest_of("1")}, {"c/2", 60, replica::digest_of("2")}};
+  head.catalog = {{"c/1", 5000, remote::digest_of("1")}, {"c/2", 60, remote::digest_of("2")}};
   return head;
 }
 
@@ -54,7 +54,7 @@ struct OwnChange {
 Result<std::vector<OwnChange>> changes_in(const std::vector<std::string>& parts) {
   std::vector<OwnChange> changes;
   for (const auto& part : parts) {
-    VARVE_TRY(replica::for_each_change(part, [&](const replica::Change& one) -> Result<void> {
+    VARVE_TRY(remote::for_each_change(part, [&](const remote::Change& one) -> Result<void> {
       changes.push_back({one.table, std::string(one.key), std::nullopt});
       if (one.value) changes.back().value = std::string(*one.value);
       return {};
@@ -64,7 +64,7 @@ Result<std::vector<OwnChange>> changes_in(const std::vector<std::string>& parts)
 }
 
 std::vector<std::string> parts_of(const std::vector<OwnChange>& changes) {
-  replica::ChangeWriter writer;
+  remote::ChangeWriter writer;
   for (const auto& one : changes) {
     std::optional<std::string_view> value;
     if (one.value) value = *one.value;
@@ -73,7 +73,7 @@ std::vector<std::string> parts_of(const std::vector<OwnChange>& changes) {
   return writer.finish();
 }
 
-replica::ObjectMap sample_map() {
+remote::ObjectMap sample_map() {
   return {{"series/1/active/0001", {{"d/1", 4096, 4096, 5, 0}, {"d/2", 100, 120, 6, 0}}},
           {"series/1/labels", {{"d/3", 700, 700, 7, 9}}}};
 }
@@ -84,11 +84,11 @@ std::vector<OwnChange> sample_changes() {
       {0, "key", "value"},
       {1, std::string(200, 'k'), std::string(300, '\1')},
       {2, "gone", std::nullopt},
-      {replica::kObjectsTable, replica::extent_key(path, 4096), std::nullopt},
-      {replica::kObjectsTable, replica::extent_key("pool/volumes/0002", 0),
-       replica::encode_extent({"d/9", 30, 30, 1, 0})}};
-  changes.push_back({replica::kObjectsTable, replica::extent_key(path, 0),
-                     replica::encode_extent({"d/8", 5000, 5000, 2, 0})});
+      {remote::kObjectsTable, remote::extent_key(path, 4096), std::nullopt},
+      {remote::kObjectsTable, remote::extent_key("pool/volumes/0002", 0),
+       remote::encode_extent({"d/9", 30, 30, 1, 0})}};
+  changes.push_back({remote::kObjectsTable, remote::extent_key(path, 0),
+                     remote::encode_extent({"d/8", 5000, 5000, 2, 0})});
   return changes;
 }
 
@@ -125,9 +125,9 @@ std::vector<std::string> object_seeds(char flags) {
 }
 
 // Checks that a map changes into another one by the differences of their files.
-void require_differences(const replica::ObjectMap& before, const replica::ObjectMap& after) {
-  replica::ChangeWriter writer;
-  const std::vector<replica::Extent> none;
+void require_differences(const remote::ObjectMap& before, const remote::ObjectMap& after) {
+  remote::ChangeWriter writer;
+  const std::vector<remote::Extent> none;
   for (const auto& [path, extents] : before) {
     const auto found = after.find(path);
     compare_extents(path, extents, found == after.end() ? none : found->second, writer);
@@ -135,7 +135,7 @@ void require_differences(const replica::ObjectMap& before, const replica::Object
   for (const auto& [path, extents] : after) {
     if (!before.contains(path)) compare_extents(path, none, extents, writer);
   }
-  const auto made = replica::map_after(before, writer.finish(), false);
+  const auto made = remote::map_after(before, writer.finish(), false);
   require(made && *made == after, "the differences of two maps lead from one to the other");
 }
 
@@ -164,20 +164,20 @@ void head(Bytes input) {
   if (bytes.size() >= 8) put64(bytes, bytes.size() - 8, sum(bytes, 0, bytes.size() - 8));
   static const auto keys = test::test_keys();
   static const auto known = head_seeds();
-  require(!replica::authenticate_head(bytes, keys.get()) || bytes == known.back(),
+  require(!remote::authenticate_head(bytes, keys.get()) || bytes == known.back(),
           "a head with other bytes is not authentic");
-  const auto first = replica::decode_head(bytes);
+  const auto first = remote::decode_head(bytes);
   require(first.has_value() || is_refusal(first.error()), "a head is damaged or of another format");
   if (!first) return;
-  const auto once = replica::encode_head(*first, nullptr);
-  const auto second = replica::decode_head(once);
+  const auto once = remote::encode_head(*first, nullptr);
+  const auto second = remote::decode_head(once);
   require(second && *second == *first, "an encoded head decodes to the same head");
-  require(replica::authenticate_head(once, nullptr).has_value(), "a plain head needs no key");
-  require(replica::names_of(*first).size() <= first->catalog.size() + 1, "a head names objects");
+  require(remote::authenticate_head(once, nullptr).has_value(), "a plain head needs no key");
+  require(remote::names_of(*first).size() <= first->catalog.size() + 1, "a head names objects");
   if (first->number >= kHeadNumbersEnd) return;
-  const auto name = replica::head_name(first->repository_id, first->number);
+  const auto name = remote::head_name(first->repository_id, first->number);
   require(first->repository_id.empty() ||
-              replica::head_number(first->repository_id, name) == first->number,
+              remote::head_number(first->repository_id, name) == first->number,
           "a head is found by its name");
 }
 
@@ -187,8 +187,8 @@ std::vector<std::string> head_seeds() {
   first.previous = {};
   first.catalog.clear();
   first.base_objects = 0;
-  return {replica::encode_head(sample_head(), nullptr), replica::encode_head(first, nullptr),
-          replica::encode_head(sample_head(), test::test_keys().get())};
+  return {remote::encode_head(sample_head(), nullptr), remote::encode_head(first, nullptr),
+          remote::encode_head(sample_head(), test::test_keys().get())};
 }
 
 void catalog_object(Bytes input) {
@@ -204,7 +204,7 @@ void catalog_object(Bytes input) {
   const auto before = sample_map();
   const bool replaces = (flags & 2) != 0;
   auto after = before;
-  const auto update = replica::update_map(after, {part}, replaces);
+  const auto update = remote::update_map(after, {part}, replaces);
   if (!update) return;
   require(changes.has_value(), "a map changes by a whole object only");
   const auto names = names_of(after);
@@ -234,14 +234,14 @@ void applied_object(Bytes input) {
   static const CatalogCopy copy;
   const auto flags = static_cast<unsigned>(input[0]);
   const auto part = object_of(input.subspan(1), (flags & 1) != 0);
-  const auto applied = replica::apply_to_catalog(copy.env(), {part}, true);
+  const auto applied = remote::apply_to_catalog(copy.env(), {part}, true);
   if (!applied) return;
   const auto changes = changes_in({part});
   require(changes.has_value(), "a whole object is applied, or nothing of it");
   const auto txn = meta::ReadTxn::begin(copy.env());
   require(txn.has_value(), "a copy of the catalog can be read");
-  replica::ChangeWriter writer;
-  const auto records = replica::write_catalog(*txn, writer);
+  remote::ChangeWriter writer;
+  const auto records = remote::write_catalog(*txn, writer);
   require(records && *records <= changes->size(), "a copy has the records of its objects");
 }
 
@@ -251,23 +251,23 @@ void extent(Bytes input) {
   if (input.empty()) return;
   const auto text = text_of(input.subspan(1));
   const auto key = text.substr(0, static_cast<std::size_t>(input[0]));
-  const auto record = replica::decode_extent(key, text.substr(key.size()));
+  const auto record = remote::decode_extent(key, text.substr(key.size()));
   require(record.has_value() || record.error().code() == ErrorCode::kCorrupt,
           "a record is damaged or valid");
   if (!record) return;
-  require(replica::extent_key(record->path, record->offset) == key, "a record has one key");
-  const auto again = replica::decode_extent(key, replica::encode_extent(record->extent));
+  require(remote::extent_key(record->path, record->offset) == key, "a record has one key");
+  const auto again = remote::decode_extent(key, remote::encode_extent(record->extent));
   require(again && again->extent == record->extent, "an encoded extent decodes to the same");
-  const auto map = replica::map_of({{std::string(key), replica::encode_extent(record->extent)}});
+  const auto map = remote::map_of({{std::string(key), remote::encode_extent(record->extent)}});
   require(map.has_value() == (record->offset == 0), "a file begins with its first extent");
 }
 
 std::vector<std::string> extent_seeds() {
   std::vector<std::string> seeds;
   for (const std::uint64_t offset : {0, 4096}) {
-    const auto key = replica::extent_key("series/1/volumes/0001", offset);
+    const auto key = remote::extent_key("series/1/volumes/0001", offset);
     seeds.push_back(std::string(1, static_cast<char>(key.size())) + key +
-                    replica::encode_extent({"d/1", 4096, 5000, 77, 8}));
+                    remote::encode_extent({"d/1", 4096, 5000, 77, 8}));
   }
   return seeds;
 }
@@ -276,28 +276,28 @@ void lease(Bytes input) {
   static const auto keys = test::test_keys();
   static const auto known = lease_seeds();
   const auto text = text_of(input);
-  const auto plain = replica::decode_lease(text, nullptr);
-  const auto sealed = replica::decode_lease(text, keys.get());
+  const auto plain = remote::decode_lease(text, nullptr);
+  const auto sealed = remote::decode_lease(text, keys.get());
   require(!sealed || std::ranges::find(known, text) != known.end(),
           "a lease that opens was sealed");
   if (!plain) {
     require(plain.error().code() == ErrorCode::kCorrupt, "a lease is damaged or valid");
     return;
   }
-  const auto once = replica::encode_lease(*plain, nullptr);
-  const auto again = once ? replica::decode_lease(*once, nullptr) : once.error();
+  const auto once = remote::encode_lease(*plain, nullptr);
+  const auto again = once ? remote::decode_lease(*once, nullptr) : once.error();
   require(again && *again == *plain, "an encoded lease decodes to the same lease");
-  const auto shown = replica::lease_text(*plain);
+  const auto shown = remote::lease_text(*plain);
   require(std::ranges::none_of(shown, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }),
           "a lease is shown without control characters");
 }
 
 std::vector<std::string> lease_seeds() {
   static const auto seeds = [] {
-    const replica::Lease one{"host", "user", "/srv/backup", 1'764'000'000};
+    const remote::Lease one{"host", "user", "/srv/backup", 1'764'000'000};
     std::vector<std::string> made;
     for (const auto& keys : {std::shared_ptr<const crypto::KeyRing>(), test::test_keys()}) {
-      if (auto text = replica::encode_lease(one, keys.get())) made.push_back(std::move(*text));
+      if (auto text = remote::encode_lease(one, keys.get())) made.push_back(std::move(*text));
     }
     return made;
   }();

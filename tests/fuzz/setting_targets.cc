@@ -13,8 +13,8 @@
 #include "cli/instance.h"
 #include "control/store_access.h"
 #include "io/memory_file_system.h"
-#include "replica/bucket_config.h"
-#include "replica/local_notes.h"
+#include "remote/bucket_config.h"
+#include "remote/local_notes.h"
 #include "transfer/exclude_rules.h"
 #include "varve/encryption.h"
 
@@ -219,25 +219,25 @@ void bucket_config(Bytes input) {
   const auto location = bucket::parse_location(text);
   require(!location || bucket::parse_location(bucket::text_of(*location)).has_value(),
           "a place that is written again is a place");
-  const auto config = replica::decode_config(text);
+  const auto config = remote::decode_config(text);
   if (!config) {
     require(config.error().code() == ErrorCode::kInvalid, "other texts are invalid");
     return;
   }
-  const auto again = replica::decode_config(replica::encode_config(*config));
+  const auto again = remote::decode_config(remote::encode_config(*config));
   require(again && *again == *config, "an encoded configuration decodes to the same");
   require(!config->place.empty(), "a configuration has a place");
 }
 
 std::vector<std::string> bucket_config_seeds() {
-  replica::BucketConfig full{.place = "s3://bucket/a/b",
-                             .reads_only = true,
-                             .endpoint = "https://store.example:9000",
-                             .region = "eu-1",
-                             .volume_class = "STANDARD_IA",
-                             .cache_bytes = 1U << 30,
-                             .staging_bytes = 5};
-  return {replica::encode_config(full), replica::encode_config({.place = "s3://bucket"}),
+  remote::BucketConfig full{.place = "s3://bucket/a/b",
+                            .reads_only = true,
+                            .endpoint = "https://store.example:9000",
+                            .region = "eu-1",
+                            .volume_class = "STANDARD_IA",
+                            .cache_bytes = 1U << 30,
+                            .staging_bytes = 5};
+  return {remote::encode_config(full), remote::encode_config({.place = "s3://bucket"}),
           "s3://bucket/prefix/"};
 }
 
@@ -267,16 +267,16 @@ void local_notes(Bytes input) {
   require(files->make_directory("/r") && files->make_directory(kNotesFolder), "a folder in memory");
   const auto file = files->open(kNotesPath, io::OpenMode::kReadWrite);
   require(file && (*file)->write_at(0, input), "a file in memory");
-  const auto notes = replica::LocalNotes::load(*files, "/r");
+  const auto notes = remote::LocalNotes::load(*files, "/r");
   if (!notes) {
     require(notes.error().code() == ErrorCode::kCorrupt, "notes are damaged or valid");
     return;
   }
-  const auto added = (*notes)->add(replica::LocalNote::kChanged, "pool/volumes/0001");
+  const auto added = (*notes)->add(remote::LocalNote::kChanged, "pool/volumes/0001");
   require(added.has_value(), "a note is added in memory");
-  const auto again = replica::LocalNotes::load(*files, "/r");
+  const auto again = remote::LocalNotes::load(*files, "/r");
   require(again.has_value(), "written notes are read");
-  for (const auto note : {replica::LocalNote::kChanged, replica::LocalNote::kDamaged}) {
+  for (const auto note : {remote::LocalNote::kChanged, remote::LocalNote::kDamaged}) {
     require((*again)->paths(note) == (*notes)->paths(note), "written notes are the same");
   }
 }

@@ -52,7 +52,7 @@ class Counts {
 class DistantListingGate : public testing::Test {
  protected:
   DistantListingGate() {
-    hooks_.open = [this](const replica::BucketConfig&) {
+    hooks_.open = [this](const remote::BucketConfig&) {
       auto bucket = std::make_unique<test::MemoryBucket>(objects_, "p/");
       bucket->set_faults([this](std::uint64_t, bucket::RequestKind kind, const std::string& name) {
         counts_->add(kind, name);

@@ -39,7 +39,7 @@ class DistantRoundTripsGate : public testing::Test {
  protected:
   DistantRoundTripsGate() {
     hooks_.in_background = false;
-    hooks_.open = [this](const replica::BucketConfig&) {
+    hooks_.open = [this](const remote::BucketConfig&) {
       return Result<std::unique_ptr<bucket::Bucket>>(std::make_unique<test::RoundTripBucket>(
           std::make_unique<test::MemoryBucket>(objects_, "p/"), trips_));
     };

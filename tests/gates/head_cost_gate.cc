@@ -17,7 +17,7 @@
 #include <tuple>
 #include <utility>
 
-#include "../unit/replica/world.h"
+#include "../unit/remote/world.h"
 
 namespace varve::test {
 namespace {
@@ -65,7 +65,7 @@ class HeadCostGate : public testing::TestWithParam<bool> {
       world.store("v" + std::to_string(version), tree_of(version));
     }
     Cost most;
-    world.hooks().replicated = [&](const replica::ReplicateReport& done) {
+    world.hooks().replicated = [&](const remote::ReplicateReport& done) {
       most.full += done.is_full;
       most.records = std::max(most.records, done.records);
       most.files_read = std::max(most.files_read, done.files_read);
@@ -74,7 +74,7 @@ class HeadCostGate : public testing::TestWithParam<bool> {
       most.bytes = std::max(most.bytes, done.bytes);
     };
     std::uint64_t extended = 0;
-    world.hooks().locks_extended = [&](const replica::LockReport& done) {
+    world.hooks().locks_extended = [&](const remote::LockReport& done) {
       most.locks = std::max(most.locks, done.examined - done.extended);
       extended += done.extended;
     };
@@ -179,8 +179,7 @@ TEST_P(HeadCostGate, UploadsHoldABoundedPartInMemory) {
   must(world.create());
   HeldBytes::Counts counts;
   world.hooks().uploads = {.requests = 8, .bytes = kHeldMax};
-  world.hooks().open =
-      [&](const replica::BucketConfig&) -> Result<std::unique_ptr<bucket::Bucket>> {
+  world.hooks().open = [&](const remote::BucketConfig&) -> Result<std::unique_ptr<bucket::Bucket>> {
     return std::unique_ptr<bucket::Bucket>(std::make_unique<HeldBytes>(
         std::make_shared<MemoryBucket>(world.shared_objects(), "p/", &world.clock()), counts));
   };

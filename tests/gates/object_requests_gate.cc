@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "../unit/replica/world.h"
+#include "../unit/remote/world.h"
 
 namespace varve::test {
 namespace {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A folder that reads a repository in an object store.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "bucket/bucket.h"
+#include "crypto/key_ring.h"
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "remote/commit_log.h"
+#include "remote/replica_state.h"
+#include "varve/result.h"
+
+namespace varve::remote {
+
+/// Returns the text of the newest head of a repository. `known`: the text of a head that the caller
+/// has, or empty. If `known` is the newest head, the call takes one request: a head never changes.
+/// Errors: kNoRepository without a head; kCorrupt; errors of the bucket.
+[[nodiscard]] Result<std::string> newest_head(CommitLog& log, const std::string& known = {});
+
+/// The open parts of an attached folder.
+struct AttachedFolder {
+  io::FileSystem* files = nullptr;  ///< Shows files as they are on disk.
+  std::string root{};
+  ReplicaState* state = nullptr;
+  const meta::Env* catalog = nullptr;
+  /// Called once the map contains the objects of the new head, and before the catalog needs the
+  /// objects. May be empty.
+  std::function<Result<void>()> objects_added{};
+};
+/// Advances a folder that this process has open for reading, as advance_to() does.
+[[nodiscard]] Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
+                                   const std::string& head);
+
+/// Brings the catalog, the map of objects and the small files in the folder at `root` to a head.
+/// Readers see the old or the new catalog at every moment, also after a crash. After a crash,
+/// another call completes the interrupted work. Returns false if the folder already has the head.
+/// `files` shows files as they are on disk. The caller holds the repository's lock.
+/// Errors: errors of the bucket and the disk; kCorrupt for objects that do not fit the head.
+[[nodiscard]] Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files,
+                                      const std::string& root, const std::string& head);
+
+}  // namespace varve::remote

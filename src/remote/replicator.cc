@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/replicator.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/checksum.h"
+#include "base/coding.h"
+#include "base/log.h"
+#include "base/random_bytes.h"
+#include "format/key_slot_text.h"
+#include "format/superblock.h"
+#include "remote/head_objects.h"
+#include "remote/lease.h"
+#include "remote/object_cut.h"
+#include "remote/replicator_round.h"
+
+namespace varve::remote {
+
+namespace {
+
+constexpr int kSnapshotsMax = 5;
+constexpr std::string_view kLeaseKey = "lease";  // In the state.
+
+}  // namespace
+
+Replicator::Replicator(ReplicatorParts parts, ReplicaState state, meta::Env copy,
+                       std::string holder)
+    : parts_(std::move(parts)),
+      log_(*parts_.bucket, parts_.repository_id),
+      state_(std::move(state)),
+      copy_(std::move(copy)),
+      holder_(std::move(holder)),
+      container_keys_(parts_.keys ? std::make_unique<const format::ContainerKeys>(parts_.keys)
+                                  : nullptr) {}
+
+Result<std::unique_ptr<Replicator>> Replicator::open(ReplicatorParts parts) {
+  VARVE_TRY_ASSIGN(auto state, ReplicaState::open(*parts.files, parts.root, false));
+  VARVE_TRY_ASSIGN(auto copy, open_copy(*parts.files, parts.root, false));
+  VARVE_TRY_ASSIGN(const auto random, base::random_bytes<8>());
+  std::unique_ptr<Replicator> made(new Replicator(std::move(parts), std::move(state),
+                                                  std::move(copy), format::hex_text(random)));
+  VARVE_TRY(made->load());
+  return made;
+}
+
+Result<void> Replicator::load() {
+  VARVE_TRY_ASSIGN(const auto text, state_.head());
+  if (text) {
+    VARVE_TRY_ASSIGN(auto head, decode_head(*text));
+    use_head(*text, std::move(head));
+  }
+  VARVE_TRY_ASSIGN(objects_, state_.objects());
+  others_.clear();
+  uncut_.clear();
+  for (const auto& [path, extents] : objects_) note_path(path);
+  loaded_ = true;
+  if (parts_.on_objects) parts_.on_objects(objects_, nullptr);
+  return {};
+}
+
+void Replicator::use_head(const std::string& text, Head head) {
+  head_ = std::move(head);
+  head_text_ = text;
+  commit_ = head_.commit;
+  base_bytes_ = 0;
+  delta_bytes_ = 0;
+  for (std::size_t i = 0; i < head_.catalog.size(); ++i) {
+    (i < head_.base_objects ? base_bytes_ : delta_bytes_) += head_.catalog[i].bytes;
+  }
+}
+
+// Enters the path of a file into its lists after a change of the file's extents.
+void Replicator::note_path(const std::string& path) {
+  const auto found = objects_.find(path);
+  others_.erase(path);
+  uncut_.erase(path);
+  if (found == objects_.end()) return;
+  if (found->second.front().mark != 0) {
+    others_.insert(path);
+  } else if (std::ranges::any_of(found->second, is_worth_cutting)) {
+    uncut_.insert(path);
+  }
+}
+
+Error Replicator::fenced(const Commit& other) {
+  const auto head = decode_commit(log_, other);
+  if (!head) return head.error();
+  const Timestamp time{head->seconds, 0};
+  const auto lease = read_lease(*parts_.bucket, parts_.repository_id, parts_.keys.get());
+  const auto own = lease_of_this_machine(parts_.root, 0);
+  if (lease && lease->host == own.host && lease->folder == own.folder) {
+    return fenced_because(
+        fmt::format("this folder was put back to an older state: it wrote head {} itself ({}), and "
+                    "does not know it any more",
+                    head->number, base::local_time_text(time)));
+  }
+  return fenced_because(fmt::format("another folder writes to this repository ({}head {}, {})",
+                                    lease ? lease_text(*lease) + "; " : "", head->number,
+                                    base::local_time_text(time)));
+}
+
+Error Replicator::fenced_because(const std::string& reason) {
+  newest_at_ = Time();
+  is_fenced_ = true;
+  fenced_ = Error(ErrorCode::kLocked,
+                  fmt::format("{}: {}. Nothing more is uploaded from {}; its versions stay there",
+                              parts_.bucket->describe(), reason, parts_.root));
+  const auto noted = state_.set_fenced(fenced_->message());
+  if (!noted) base::log(base::LogLevel::kWarning, noted.error().message());
+  return *fenced_;
+}
+
+Result<ReplicateReport> Replicator::replicate() {
+  const std::lock_guard lock(mutex_);
+  if (fenced_) return *fenced_;
+  if (!loaded_) VARVE_TRY(load());
+  VARVE_TRY(resolve_pending());
+  for (int snapshots = 1;; ++snapshots) {
+    Round round(parts_.uploads);
+    round.report.damages = damages_;
+    VARVE_TRY_ASSIGN(const bool changed, take_snapshot(round));
+    round.report.head = head_.number;
+    if (!changed) return round.report;
+    VARVE_TRY(check_newest());
+    auto uploaded = upload_files(round);
+    damages_ = round.report.damages;
+    // The catalog objects follow at once, unless their content depends on copies in progress.
+    if (!uploaded || round.copies_begun) {
+      const auto finished = round.uploads.finish();  // Successful uploads are noted.
+      if (uploaded) uploaded = finished;
+    }
+    if (!uploaded) {
+      // A file was cut or removed after the snapshot: a newer commit does not need the file.
+      const bool again = uploaded.error().code() == ErrorCode::kStale;
+      if (again && snapshots < kSnapshotsMax) continue;
+      return uploaded.error();
+    }
+    VARVE_TRY_ASSIGN(auto head, next_head(round));
+    VARVE_TRY(upload_catalog(round, head));
+    const auto text = encode_head(head, parts_.keys.get());
+    VARVE_TRY(state_.set_pending(text));  // O46
+    VARVE_TRY(create_head(text));
+    VARVE_TRY(adopt(text, std::move(round.parts)));
+    if (parts_.kept != nullptr) parts_.kept->advance();
+    VARVE_TRY(forget_changes(round.changed));
+    damages_.clear();
+    round.report.head = head_.number;
+    round.report.committed = true;
+    announce();
+    return round.report;
+  }
+}
+
+// An older copy of the folder, and a second folder, find an unknown head.
+Result<void> Replicator::check_newest() {
+  if (checked_) return {};
+  if (head_.number == 0) VARVE_TRY(check_place());
+  const auto other = log_.other_than({head_.number, head_text_});
+  if (!other && other.error().code() == ErrorCode::kNotFound) {
+    VARVE_TRY(check_place());
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{} lacks the head {} that was created from {}; `varve repair` puts "
+                             "it back",
+                             parts_.bucket->describe(), head_.number, parts_.root));
+  }
+  if (!other) return with_advice(other.error());  // Bytes of a head were altered.
+  if (*other) return fenced(**other);
+  checked_ = true;
+  return {};
+}
+
+Result<void> Replicator::confirm_newest() {
+  const std::lock_guard lock(mutex_);
+  if (fenced_) return *fenced_;
+  if (is_newest()) return {};
+  checked_ = false;
+  VARVE_TRY(check_newest());
+  if (head_.number == 0) return {};
+  VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(*parts_.catalog));
+  // A rebuilt catalog gives numbers of files again: the next head has to compare the files first.
+  VARVE_TRY_ASSIGN(const bool rebuilt, is_rebuilt(now));
+  if (!rebuilt) newest_at_ = std::chrono::steady_clock::now();
+  return {};
+}
+
+// The place may have been removed, and created again by another machine. The heads of the new
+// repository have other names, so no request would fail.
+Result<void> Replicator::check_place() {
+  const auto bytes = parts_.bucket->get_all(kSuperblockName, format::kSuperblockBytesMax);
+  if (!bytes && bytes.error().code() != ErrorCode::kNotFound) return bytes.error();
+  if (!bytes) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{0} has no repository any more: {2} is missing. Nothing is uploaded "
+                             "from {1}; its versions stay there. If the store lost the object, "
+                             "`varve repair` puts it back; otherwise `varve copy` brings the "
+                             "versions into another repository",
+                             parts_.bucket->describe(), parts_.root, kSuperblockName));
+  }
+  const auto superblock = format::decode_superblock(base::as_text(*bytes));
+  if (!superblock) {
+    return Error(superblock.error())
+        .with_context(parts_.bucket->describe() + "/" + kSuperblockName);
+  }
+  if (superblock->repository_id == parts_.repository_id) return {};
+  return fenced_because("another repository was made here instead of this one");
+}
+
+// A pending head may exist now or later. So the same head is created again before any other head
+// with its number.
+Result<void> Replicator::resolve_pending() {
+  VARVE_TRY_ASSIGN(const auto pending, state_.pending());
+  if (!pending) return {};
+  VARVE_TRY_ASSIGN(const auto head, decode_head(*pending));
+  if (head.number != head_.number + 1) {
+    return Error(ErrorCode::kCorrupt, parts_.root + "/replica: the heads do not fit together");
+  }
+  VARVE_TRY(create_head(*pending));
+  std::vector<std::string> parts;
+  for (std::size_t i = common_front(head.catalog, head_.catalog); i < head.catalog.size(); ++i) {
+    VARVE_TRY_ASSIGN(auto part, read_catalog_object(*parts_.bucket, head.catalog[i]));
+    parts.push_back(std::move(part));
+  }
+  return adopt(*pending, std::move(parts));
+}
+
+Result<void> Replicator::upload_files(Round& round) {
+  // The uploads verify the files again below, before any head names the files.
+  if (parts_.notes != nullptr) {
+    VARVE_TRY(parts_.notes->remove(LocalNote::kDamaged, round.changed));
+  }
+  VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
+  for (const auto& file : round.files) {
+    auto& extents = round.objects[file.path];
+    const auto known = objects_.find(file.path);
+    const bool again = round.changed.contains(file.path);
+    if (!again && known != objects_.end() && !known->second.empty() &&
+        known->second.front().mark == file.mark) {
+      // The front stays; a file is only cut at its end.
+      std::uint64_t at = 0;
+      for (auto extent : known->second) {
+        if (at >= file.bytes) break;
+        extent.bytes = std::min(extent.bytes, file.bytes - at);
+        at += extent.bytes;
+        extents.push_back(std::move(extent));
+      }
+      if (file.mark != 0 && at != file.bytes) extents.clear();
+      if (round.is_rebuilt) VARVE_TRY(keep_equal_front(file, extents));
+    }
+    // Extents uploaded by an interrupted replication.
+    while (file.mark == 0 && !round.is_rebuilt && !again) {
+      const auto at = bytes_of(extents);
+      const auto more = uploaded.find(extent_key(file.path, at));
+      if (more == uploaded.end() || at + more->second.bytes > file.bytes) break;
+      extents.push_back(more->second);
+    }
+    if (file.mark == 0) VARVE_TRY(cut_objects(round, file.path));
+    VARVE_TRY(upload_file(round, file));
+  }
+  return {};
+}
+
+// Compares the file with its extents byte for byte. Drops the extents from the first difference on.
+Result<void> Replicator::keep_equal_front(const ReplicaFile& file, std::vector<Extent>& extents) {
+  auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
+  if (!opened && opened.error().code() == ErrorCode::kNotFound) {
+    // Only the store has the file, so the rebuilt catalog was made from the store's file.
+    if (file.mark == 0 && bytes_of(extents) == file.bytes) return {};
+    return changed_meanwhile(file.path);
+  }
+  if (!opened) return std::move(opened).error();
+  std::uint64_t at = 0;
+  for (auto extent = extents.begin(); extent != extents.end(); ++extent) {
+    std::vector<std::byte> bytes(extent->bytes);
+    VARVE_TRY_ASSIGN(const auto got, (*opened)->read_at(at, bytes));
+    const bool equal = got == bytes.size() && extent->bytes == extent->object_bytes &&
+                       base::checksum64(bytes) == extent->checksum;
+    if (!equal) {
+      extents.erase(extent, extents.end());
+      return {};
+    }
+    at += extent->bytes;
+  }
+  return {};
+}
+
+Result<Head> Replicator::next_head(const Round& round) const {
+  Head head;
+  head.repository_id = parts_.repository_id;
+  head.number = head_.number + 1;
+  head.epoch = head_.holder == holder_ ? head_.epoch : head_.epoch + 1;
+  head.holder = holder_;
+  head.seconds = parts_.clock->now().seconds;
+  if (!head_text_.empty()) head.previous = digest_of(head_text_);
+  head.commit = round.commit;
+  head.superblock = round.superblock;
+  return head;
+}
+
+// Overwrites a lease of another folder, or a lease of this folder under another name.
+void Replicator::announce() {
+  if (std::exchange(announced_, true)) return;
+  auto lease = lease_of_this_machine(parts_.root, parts_.clock->now().seconds);
+  const auto who = lease.host + '\n' + lease.user + '\n' + lease.folder;
+  const auto noted = state_.text(kLeaseKey);
+  if (noted && *noted == who) return;
+  auto written = write_lease(*parts_.bucket, parts_.repository_id, lease, parts_.keys.get());
+  if (written) written = keep_own_lease(state_, lease);
+  if (!written) base::log(base::LogLevel::kInfo, written.error().message());
+}
+
+// Creates a head, or finds the head already created.
+Result<void> Replicator::create_head(const std::string& text) {
+  VARVE_TRY_ASSIGN(const auto head, decode_head(text));
+  VARVE_TRY_ASSIGN(const auto other, log_.create(head.number, text));
+  return other ? Result<void>(fenced(*other)) : Result<void>();
+}
+
+// O47: first the copy of the catalog, then the state that names the head. Both steps may run twice.
+Result<void> Replicator::adopt(const std::string& text, std::vector<std::string> parts) {
+  loaded_ = false;  // After an error, the state on the disk counts.
+  VARVE_TRY_ASSIGN(auto head, decode_head(text));
+  const auto front = common_front(head.catalog, head_.catalog);
+  const bool replaces = front < head_.catalog.size() || head_.number == 0;
+  VARVE_TRY(apply_to_catalog(copy_, parts, replaces));
+  VARVE_TRY_ASSIGN(const auto update, update_map(objects_, parts, replaces));
+  auto dropped = update.gone;
+  auto has = update.named;
+  for (const auto& object : head.catalog) has.insert(object.name);
+  const auto drop = [&](const std::string& object) {
+    if (!has.contains(object)) dropped.insert(object);
+  };
+  for (const auto& object : head_.catalog) drop(object.name);
+  // Objects uploaded for an earlier snapshot and no longer needed. Needed objects belong to changed
+  // files, and so are in `has`.
+  for (const auto& object : doubtful_) drop(object);
+  VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
+  for (const auto& [key, extent] : uploaded) drop(extent.object);
+  const auto now = clock_range(*parts_.bucket, parts_.clock->now().seconds);
+  VARVE_TRY(state_.commit(text, parts, replaces, dropped, now.later_s, head.number, looks_));
+  looks_.clear();
+  checked_ = true;
+  newest_at_ = std::chrono::steady_clock::now();
+  doubtful_.clear();
+  use_head(text, std::move(head));
+  for (const auto& path : update.paths) note_path(path);
+  loaded_ = true;
+  if (parts_.on_objects) parts_.on_objects(objects_, &update.paths);
+  return {};
+}
+
+}  // namespace varve::remote

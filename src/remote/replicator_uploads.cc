@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects uploaded by a replicator.
+#include <fmt/core.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/aligned_buffer.h"
+#include "base/coding.h"
+#include "base/random_bytes.h"
+#include "format/key_slot_text.h"
+#include "remote/object_cut.h"
+#include "remote/replicator_round.h"
+#include "remote/upload_check.h"
+
+namespace varve::remote {
+
+namespace {
+
+// Names keep the form of earlier releases: the holder and a number.
+constexpr std::size_t kHolderDigits = 16;
+constexpr std::size_t kNumberDigits = 8;
+
+/// Returns a text that identifies the bytes of a file. With a random seed, contents with equal
+/// digests cannot be prepared in advance.
+Result<std::string> content_text(const std::string& path, std::uint64_t offset,
+                                 std::span<const std::byte> bytes) {
+  VARVE_TRY_ASSIGN(const auto seed, base::random_bytes<8>());
+  const auto digest =
+      XXH3_128bits_withSeed(bytes.data(), bytes.size(), base::load_le<std::uint64_t>(seed.data()));
+  return fmt::format("{} {} {} {:016x}{:016x}", path, offset, bytes.size(), digest.high64,
+                     digest.low64);
+}
+
+bool is_volume(const std::string& path) { return path.find("/volumes/") != std::string::npos; }
+
+}  // namespace
+
+Error changed_meanwhile(const std::string& path) {
+  return {ErrorCode::kStale, path + " was changed while it was uploaded"};
+}
+
+// O44: after a virtual machine was reset to a snapshot, both of its futures may draw the same
+// random bytes. Then the digest still gives different contents different names.
+Result<std::string> Replicator::new_name(const char* folder, std::string_view content) const {
+  VARVE_TRY_ASSIGN(const auto random, base::random_bytes<16>());
+  const auto digits =
+      format::hex_text(digest_of(std::string(base::as_text(random)).append(content)));
+  return fmt::format("{}/{}/{}-{}", parts_.repository_id, folder, digits.substr(0, kHolderDigits),
+                     digits.substr(kHolderDigits, kNumberDigits));
+}
+
+// Replaces objects with much dead space by copies inside the store. The next head examines objects
+// without a copy again.
+Result<void> Replicator::cut_objects(Round& round, const std::string& path) {
+  for (const auto& extent : round.objects[path]) {
+    if (!copies_ranges_ || !is_worth_cutting(extent)) continue;
+    VARVE_TRY_ASSIGN(const auto to,
+                     new_name(is_volume(path) ? "vol" : "seg",
+                              fmt::format("front {} {}", extent.object, extent.bytes)));
+    doubtful_.insert(to);
+    round.copies_begun = true;
+    const auto outcome = std::make_shared<CutOutcome>(CutOutcome::kStays);
+    VARVE_TRY(round.uploads.begin(
+        0,
+        [bucket = parts_.bucket, from = extent.object, bytes = extent.bytes, to,
+         outcome]() -> Result<void> {
+          VARVE_TRY_ASSIGN(*outcome, copy_live_front(*bucket, from, bytes, to));
+          return {};
+        },
+        [this, &round, path, from = extent.object, to, outcome]() -> Result<void> {
+          if (*outcome == CutOutcome::kUnsupported) copies_ranges_ = false;
+          if (*outcome != CutOutcome::kCopied) return {};
+          for (auto& cut : round.objects[path]) {
+            if (cut.object != from) continue;
+            cut.object = to;
+            cut.object_bytes = cut.bytes;
+            cut.checksum = 0;
+          }
+          ++round.report.copies;
+          return {};
+        }));
+  }
+  return {};
+}
+
+Result<bool> Replicator::upload_file(Round& round, const ReplicaFile& file) {
+  auto& extents = round.objects[file.path];
+  if (file.bytes == 0 && extents.empty()) {
+    extents.push_back({.mark = file.mark});
+    return true;
+  }
+  if (bytes_of(extents) == file.bytes) return false;
+  auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
+  if (!opened && opened.error().code() == ErrorCode::kNotFound) return changed_meanwhile(file.path);
+  if (!opened) return std::move(opened).error();
+  const auto its = round.containers.find(file.path);
+  const auto* const containers = its == round.containers.end() ? nullptr : &its->second;
+  for (auto at = bytes_of(extents); at < file.bytes;) {
+    const auto bytes = extent_end(containers, at, file.bytes, parts_.extent_bytes_max) - at;
+    auto extent = upload_extent(round, **opened, file, at, bytes);
+    if (!extent) return std::move(extent).error().with_context(file.path);
+    extents.push_back(*std::move(extent));
+    at += bytes;
+  }
+  return true;
+}
+
+// Begins the upload of a part of a file. The round may name the extent at once: without the store's
+// acknowledgement, the round fails.
+Result<Extent> Replicator::upload_extent(Round& round, io::File& file, const ReplicaFile& which,
+                                         std::uint64_t offset, std::uint64_t bytes) {
+  const bool is_data = which.mark == 0;
+  VARVE_TRY(round.uploads.make_room(bytes));
+  const auto buffer = std::make_shared<base::AlignedBuffer>(bytes);
+  VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, buffer->span()));
+  round.report.local_bytes += got;
+  if (got != bytes) return changed_meanwhile("the file");
+  const auto its = round.containers.find(which.path);
+  if (is_data && its != round.containers.end()) {
+    VARVE_TRY_ASSIGN(auto damage,
+                     check_extent(its->second, file, which.path, offset, buffer->span()));
+    if (damage) round.report.damages.push_back(*std::move(damage));
+  }
+  Extent extent;
+  VARVE_TRY_ASSIGN(const auto content, content_text(which.path, offset, buffer->span()));
+  VARVE_TRY_ASSIGN(extent.object, new_name(!is_data                ? "other"
+                                           : is_volume(which.path) ? "vol"
+                                                                   : "seg",
+                                           content));
+  extent.bytes = bytes;
+  extent.object_bytes = bytes;
+  extent.checksum = XXH3_64bits(buffer->data(), bytes);
+  extent.mark = which.mark;
+  bucket::PutOptions options;
+  if (is_data && is_volume(which.path)) options.storage_class = parts_.volume_class;
+  doubtful_.insert(extent.object);
+  VARVE_TRY(round.uploads.begin(
+      bytes,
+      [bucket = parts_.bucket, name = extent.object, buffer, options] {
+        const std::array<std::span<const std::byte>, 1> body{buffer->span()};
+        return bucket->put(name, body, options);  // O44
+      },
+      [this, &round, extent, is_data, key = extent_key(which.path, offset)]() -> Result<void> {
+        ++round.report.objects;
+        round.report.bytes += extent.bytes;
+        return is_data ? state_.add_uploaded(key, extent) : Result<void>();
+      }));
+  return extent;
+}
+
+// Uploads the changes, completes the round and the head, and waits for all uploads of the round.
+Result<void> Replicator::upload_catalog(Round& round, Head& head) {
+  const std::vector<Extent> none;
+  for (const auto& [path, extents] : round.objects) {
+    const auto known = objects_.find(path);
+    const bool is_new = round.is_base || known == objects_.end();
+    compare_extents(path, is_new ? none : known->second, extents, round.changes);
+  }
+  if (round.is_base) {
+    for (const auto& [path, extents] : objects_) {
+      const bool is_written = round.objects.contains(path) || round.removed.contains(path);
+      if (!is_written) compare_extents(path, none, extents, round.changes);
+    }
+  } else {
+    for (const auto& path : round.removed) {
+      const auto known = objects_.find(path);
+      if (known != objects_.end()) compare_extents(path, known->second, none, round.changes);
+    }
+  }
+  round.parts = round.changes.finish();
+  if (!round.is_base) head.catalog = head_.catalog;
+  for (const auto& part : round.parts) {
+    const auto digest = digest_of(part);
+    VARVE_TRY_ASSIGN(auto name, new_name("cat", base::as_text(digest)));
+    CatalogObject object{std::move(name), part.size(), digest};
+    doubtful_.insert(object.name);
+    VARVE_TRY(round.uploads.begin(
+        part.size(),
+        [bucket = parts_.bucket, name = object.name, &part] {
+          const std::array<std::span<const std::byte>, 1> body{base::as_bytes(part)};
+          return bucket->put(name, body, {});  // O44
+        },
+        nullptr));
+    ++round.report.objects;
+    round.report.bytes += part.size();
+    head.catalog.push_back(std::move(object));
+  }
+  head.base_objects = round.is_base ? head.catalog.size() : head_.base_objects;
+  return round.uploads.finish();
+}
+
+}  // namespace varve::remote

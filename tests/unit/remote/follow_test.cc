@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// An attached folder that is open follows the heads, and counts its requests.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "varve/replication.h"
+#include "world.h"
+
+namespace varve::test {
+namespace {
+
+constexpr std::chrono::milliseconds kInterval{5};
+constexpr std::chrono::seconds kPatience{60};
+
+class ReplicaFollower : public testing::TestWithParam<bool> {
+ protected:
+  ReplicaFollower() : world_(GetParam(), Mishap::kNone, 0) {
+    world_.run([&] { return world_.create(); });
+    world_.store("v1", tree_of(1));
+    hooks_ = world_.hooks();
+    hooks_.open = [this](const remote::BucketConfig&) -> Result<std::unique_ptr<bucket::Bucket>> {
+      auto bucket = std::make_unique<MemoryBucket>(world_.shared_objects(), "p/");
+      bucket->set_faults([this](std::uint64_t, bucket::RequestKind, const std::string&) {
+        if (!fails_) return Fault::kNone;
+        ++failed_;
+        return Fault::kBefore;
+      });
+      return std::unique_ptr<bucket::Bucket>(std::move(bucket));
+    };
+    must(repo::attach_to_store({.place = "s3://memory/p"}, reader_, world_.options(true), hooks_));
+  }
+
+  /// Returns whether the repository shows the versions of the writer in time.
+  bool shows_all(Repository& repository) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      try {
+        if (World::read_all_versions(repository) == world_.local()) return true;
+      } catch (const std::runtime_error&) {  // A version was deleted meanwhile.
+      }
+      std::this_thread::sleep_for(kInterval);
+    }
+    return false;
+  }
+
+  World world_;
+  const std::string reader_ = world_.path() + "-reader";
+  repo::BucketHooks hooks_;
+  std::atomic<bool> fails_ = false;
+  std::atomic<int> failed_ = 0;
+};
+
+TEST_P(ReplicaFollower, OpenFolderShowsNewerVersions) {
+  const auto repository = must(repo::RepositoryImpl::open(reader_, world_.options(true), hooks_));
+  must(follow_store(*repository, kInterval));
+  const auto series = must(repository->find_series("s")).id;
+  const auto first =
+      must(repository->reader(series, must(repository->find_version(series, "v1")).number));
+  for (std::uint64_t i = 2; i < 7; ++i) {
+    world_.store("v" + std::to_string(i), tree_of(i));
+    if (i > 3) world_.erase({"v" + std::to_string(i - 1)});
+    world_.arrange();
+    EXPECT_TRUE(shows_all(*repository)) << i;
+    // Its chunks were moved to other files meanwhile.
+    for (const auto& [name, bytes] : tree_of(1)) EXPECT_EQ(read_sealed(*first, name), bytes);
+  }
+  EXPECT_TRUE(must(repository->check({}, {})).damages.empty());
+}
+
+TEST_P(ReplicaFollower, FailingStoreLeavesTheFolderAsItWas) {
+  const auto repository = must(repo::RepositoryImpl::open(reader_, world_.options(true), hooks_));
+  const auto before = World::read_all_versions(*repository);
+  fails_ = true;
+  must(follow_store(*repository, kInterval));
+  world_.store("v2", tree_of(2));
+  constexpr int kLooks = 5;
+  while (failed_ < kLooks) std::this_thread::sleep_for(kInterval);
+  EXPECT_EQ(World::read_all_versions(*repository), before);
+  fails_ = false;
+  EXPECT_TRUE(shows_all(*repository));
+}
+
+TEST_P(ReplicaFollower, RequestsOutliveTheProcess) {
+  const auto gets = [&] {
+    const auto usage = must(store_usage(reader_));
+    for (const auto& one : usage->requests) {
+      if (one.kind == "get") return one.requests;
+    }
+    return std::uint64_t{0};
+  };
+  const auto attached = gets();
+  EXPECT_GT(attached, 2U);
+  {
+    const auto repository = must(repo::RepositoryImpl::open(reader_, world_.options(true), hooks_));
+    EXPECT_EQ(World::read_all_versions(*repository), world_.local());
+  }
+  EXPECT_GT(gets(), attached);
+  EXPECT_GT(must(store_usage(reader_))->bytes, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plain, ReplicaFollower, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(Encrypted, ReplicaFollower, testing::Values(true));
+
+}  // namespace
+}  // namespace varve::test
