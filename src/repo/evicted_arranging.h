@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "repo/bucket_side.h"
+#include "remote/bucket_side.h"
 #include "series/eviction_rules.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -26,7 +26,7 @@ class EvictedArranging final : public series::EvictionRules {
  public:
   /// `is_far_behind` tells whether a series has more work left than a seal may add to.
   /// Lifetime: `bucket` outlives the object.
-  EvictedArranging(BucketSide& bucket, std::function<bool(SeriesId)> is_far_behind)
+  EvictedArranging(remote::BucketSide& bucket, std::function<bool(SeriesId)> is_far_behind)
       : bucket_(bucket), is_far_behind_(std::move(is_far_behind)) {}
 
   [[nodiscard]] Result<bool> is_evicted(const std::string& path) override;
@@ -39,7 +39,7 @@ class EvictedArranging final : public series::EvictionRules {
   [[nodiscard]] bool waits(SeriesId series);
 
  private:
-  BucketSide& bucket_;
+  remote::BucketSide& bucket_;
   const std::function<bool(SeriesId)> is_far_behind_;
   std::mutex mutex_;  // Innermost. Guards waiting_.
   std::set<SeriesId> waiting_;

@@ -18,7 +18,7 @@
 #include "meta/page_check.h"
 #include "meta/schema.h"
 #include "meta/value_check.h"
-#include "repo/store_repository.h"
+#include "remote/whole_folder.h"
 #include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
@@ -32,7 +32,7 @@ namespace {
 
 class OuterCheck {
  public:
-  OuterCheck(const repo::WholeFolder& folder, const std::string& path,
+  OuterCheck(const remote::WholeFolder& folder, const std::string& path,
              const OuterCheckOptions& options, const CheckObserver& progress)
       : files_(*folder.files),
         open_store_(folder.open_store),
@@ -191,7 +191,7 @@ Result<CheckReport> check_outer(const std::string& path, const OuterCheckOptions
   how.trust_owner = options.trust_owner;
   how.read_only = true;
   how.store.access = options.store_access;
-  VARVE_TRY_ASSIGN(const auto folder, repo::open_whole_folder(path, how));
+  VARVE_TRY_ASSIGN(const auto folder, remote::open_whole_folder(path, how));
   VARVE_TRY(store::check_folders(*folder.files, path));
   return OuterCheck(folder, path, options, progress).run();
 }

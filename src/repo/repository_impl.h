@@ -44,9 +44,8 @@ namespace varve::repo {
 /// QuarantineKeeper is outermost; the mutexes of the other parts are innermost.
 class RepositoryImpl final : public Repository, public ReadsOnce, private series::SeriesHost {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
-                                                                const OpenOptions& options,
-                                                                const BucketHooks& hooks = {});
+  [[nodiscard]] static Result<std::unique_ptr<Repository>> open(
+      const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks = {});
   ~RepositoryImpl() override;
 
   [[nodiscard]] Result<void> close() override;
@@ -159,15 +158,15 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   struct Looking {
     bool is_wanted = false;  ///< To look while the folder is opened in its present state.
     bool is_begun = false;   ///< Set by the opening: end_look() is to be called.
-    std::optional<BucketSide::NewerHead> newer{};  ///< The result of an earlier look.
+    std::optional<remote::BucketSide::NewerHead> newer{};  ///< The result of an earlier look.
   };
   // repository_open.cc.
   [[nodiscard]] static Result<std::unique_ptr<RepositoryImpl>> open_folder_at(
-      const std::string& path, const OpenOptions& options, const BucketHooks& hooks,
+      const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks,
       Looking& looking);
   /// As open_folder_at(). First gives the catalog a new key if the present key is half used.
   [[nodiscard]] static Result<std::unique_ptr<RepositoryImpl>> open_with_room(
-      const std::string& path, const OpenOptions& options, const BucketHooks& hooks,
+      const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks,
       Looking& looking);
   [[nodiscard]] Result<void> start();
   /// Completes the last writer's unfinished files beside the catalog, unless the last writer noted

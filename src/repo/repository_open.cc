@@ -19,13 +19,12 @@
 
 namespace varve::repo {
 
-Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std::string& path,
-                                                                       const OpenOptions& options,
-                                                                       const BucketHooks& hooks,
-                                                                       Looking& looking) {
+Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(
+    const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks,
+    Looking& looking) {
   const store::RepositoryPaths paths(path);
   VARVE_TRY_ASSIGN(auto files, store::open_folder(path, options.trust_owner));
-  VARVE_TRY_ASSIGN(auto bucket, BucketSide::open(path, options, hooks));
+  VARVE_TRY_ASSIGN(auto bucket, remote::BucketSide::open(path, options, hooks));
   VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files, path));
   auto superblock = ingest::read_superblock(text);
   if (!superblock) return std::move(superblock).error().with_context(paths.superblock());
@@ -99,10 +98,9 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(const std
 
 // If the catalog's key has sealed half of the texts allowed for a key, the catalog gets a new key
 // before any use. The first opening has made all comparisons of open() with the old key.
-Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_with_room(const std::string& path,
-                                                                       const OpenOptions& options,
-                                                                       const BucketHooks& hooks,
-                                                                       Looking& looking) {
+Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_with_room(
+    const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks,
+    Looking& looking) {
   {
     VARVE_TRY_ASSIGN(auto opened, open_folder_at(path, options, hooks, looking));
     VARVE_TRY_ASSIGN(const bool used, opened->folder_.has_used_key());
@@ -117,7 +115,7 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_with_room(const std
 // stale head wastes only the announced reads.
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
                                                          const OpenOptions& options,
-                                                         const BucketHooks& hooks) {
+                                                         const remote::BucketHooks& hooks) {
   Looking looking;
   looking.is_wanted = options.read_only && options.announce;
   {

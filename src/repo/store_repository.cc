@@ -4,7 +4,6 @@
 
 #include <array>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,25 +18,22 @@
 #include "format/superblock.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
+#include "remote/attach_again.h"
 #include "remote/attachment.h"
 #include "remote/bucket_config.h"
+#include "remote/bucket_side.h"
 #include "remote/head.h"
-#include "remote/object_locks.h"
+#include "remote/object_lock_setting.h"
 #include "remote/replica_state.h"
-#include "remote/staged_data.h"
-#include "repo/attach_again.h"
-#include "repo/bucket_side.h"
+#include "remote/store_probe.h"
+#include "remote/takeover.h"
 #include "repo/create_repository.h"
-#include "repo/object_lock_setting.h"
 #include "repo/repository_impl.h"
-#include "repo/store_probe.h"
 #include "repo/store_repository.h"
-#include "repo/takeover.h"
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
 #include "varve/replication.h"
 #include "varve/repository.h"
-#include "varve/staged_data.h"
 
 namespace varve::repo {
 
@@ -81,7 +77,7 @@ Error taken(const bucket::Bucket& bucket) {
 Result<void> note_first_use(const bucket::Bucket& bucket, io::FileSystem& files,
                             const std::string& folder, const bucket::ProbeRecord& probed) {
   VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(files, folder, false));
-  if (probed.seconds != 0) VARVE_TRY(set_probe_record(state, probed));
+  if (probed.seconds != 0) VARVE_TRY(remote::set_probe_record(state, probed));
   return state.add_traffic(bucket.traffic());
 }
 
@@ -131,12 +127,12 @@ Result<void> check_first_key(const std::string& text, const std::string& folder,
 
 Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                              const RepositoryParameters& parameters, const CreateOptions& options,
-                             const BucketHooks& hooks, const ObjectLock& lock) {
+                             const remote::BucketHooks& hooks, const ObjectLock& lock) {
   const auto config = config_of(place, false);
   VARVE_TRY(remote::check_volume_class(config.volume_class));
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
-  VARVE_TRY_ASSIGN(auto opened, bucket_opener(hooks, options.store_access)(config));
+  VARVE_TRY_ASSIGN(auto opened, remote::bucket_opener(hooks, options.store_access)(config));
   const auto bucket = std::make_unique<bucket::LockingBucket>(std::move(opened), clock);
   VARVE_TRY(bucket->list({}, {}, 1));  // Its errors say more than those of other requests.
   VARVE_TRY_ASSIGN(const auto present, superblock_in(*bucket));
@@ -144,7 +140,7 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
   if (present && !unconnected) return taken(*bucket);
   bucket::ProbeRecord probed;
   if (!present) {
-    VARVE_TRY_ASSIGN(probed, probe_store(*bucket, lock, clock, LockProbe::kAlways));
+    VARVE_TRY_ASSIGN(probed, remote::probe_store(*bucket, lock, clock, remote::LockProbe::kAlways));
     const auto& abilities = probed.abilities;
     if (abilities.conditions != bucket::Conditions::kHonoured) {
       return Error(ErrorCode::kUnsupported,
@@ -173,7 +169,7 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
     }
     VARVE_TRY_ASSIGN(auto keys, format::unlock_superblock(superblock, text, key, false));
     VARVE_TRY_ASSIGN(auto whole, store::open_folder(folder, options.trust_owner));
-    VARVE_TRY(put_first_lock(std::move(whole), folder, std::move(keys), lock));
+    VARVE_TRY(remote::put_first_lock(std::move(whole), folder, std::move(keys), lock));
     bucket->set_rule(lock);
   }
   const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(text)};
@@ -189,12 +185,12 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
 }
 
 Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
-                             const OpenOptions& options, const BucketHooks& hooks,
+                             const OpenOptions& options, const remote::BucketHooks& hooks,
                              AttachRole role) {
   const bool writes = role == AttachRole::kWrites;
   const auto config = config_of(place, !writes);
   const base::SystemClock system_clock;
-  VARVE_TRY_ASSIGN(auto opened, bucket_opener(hooks, options.store.access)(config));
+  VARVE_TRY_ASSIGN(auto opened, remote::bucket_opener(hooks, options.store.access)(config));
   const auto bucket = std::make_unique<bucket::LockingBucket>(
       std::move(opened), hooks.clock != nullptr ? *hooks.clock : system_clock);
   VARVE_TRY(bucket->list({}, {}, 1));  // Its errors say more than those of other requests.
@@ -227,49 +223,41 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, options.trust_owner));
   const store::RepositoryPaths paths(folder);
   VARVE_TRY_ASSIGN(const bool exists, files->exists(paths.superblock()));
-  if (exists) return attach_again(*bucket, *files, folder, config, newest);
-  VARVE_TRY_ASSIGN(const bool unfinished, files->exists(folder + "/" + kUnfinishedAttach));
+  if (exists) return remote::attach_again(*bucket, *files, folder, config, newest);
+  VARVE_TRY_ASSIGN(const bool unfinished, files->exists(folder + "/" + remote::kUnfinishedAttach));
   if (!unfinished) {
     VARVE_TRY_ASSIGN(const auto names, files->list(folder));
     for (const auto& name : names) {
       // A process may have been killed before beginning.
-      if (name == "lost+found" || name == std::string(kUnfinishedAttach) + ".tmp") continue;
+      if (name == "lost+found" || name == std::string(remote::kUnfinishedAttach) + ".tmp") continue;
       return Error(ErrorCode::kNotEmpty, folder + " is not empty; choose an empty or a new folder");
     }
-    VARVE_TRY(files->write_file_atomically(folder, kUnfinishedAttach, {}));
+    VARVE_TRY(files->write_file_atomically(folder, remote::kUnfinishedAttach, {}));
   }
   VARVE_TRY_ASSIGN(const auto lock, files->lock(paths.lock()));
   // An interrupted takeover has changed the catalog already.
-  if (unfinished) VARVE_TRY(forget_catalog(*files, folder));
+  if (unfinished) VARVE_TRY(remote::forget_catalog(*files, folder));
   for (const auto& one : {paths.all_series(), paths.all_staging()}) {
     VARVE_TRY(files->make_durable_directory(one));
   }
   VARVE_TRY(remote::advance_to(*bucket, *files, folder, newest));
   VARVE_TRY(remote::write_config(*files, folder, config));
-  if (keys) VARVE_TRY(compare_attached(folder, superblock.repository_id, keys, options));
+  if (keys) VARVE_TRY(remote::compare_attached(folder, superblock.repository_id, keys, options));
   if (writes) {
-    Takeover takeover;
+    remote::Takeover takeover;
     takeover.folder = folder;
     takeover.superblock_text = head.superblock;
     takeover.superblock = superblock;
     takeover.keys = keys;
-    VARVE_TRY(take_over_writing(*bucket, *files, takeover, options, hooks));
+    VARVE_TRY(remote::take_over_writing(*bucket, *files, takeover, options, hooks));
   }
   const auto bytes = base::as_bytes(head.superblock);
   if (keys) VARVE_TRY(files->write_file_atomically(folder, "varve.keys", bytes));
   // Last: a folder without varve.repo is not a repository.
   VARVE_TRY(files->write_file_atomically(folder, "varve.repo", bytes));
-  VARVE_TRY(files->remove(folder + "/" + kUnfinishedAttach));
+  VARVE_TRY(files->remove(folder + "/" + remote::kUnfinishedAttach));
   VARVE_TRY(files->sync_directory(folder));
   return note_first_use(*bucket, *files, folder, {});
-}
-
-Result<void> refuse_attached(const std::string& folder, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trust_owner));
-  if (!info || !info->reads_only) return {};
-  return Error(ErrorCode::kReadOnly,
-               folder + " only reads " + info->place +
-                   "; if the folder is damaged, attach another one and remove this one");
 }
 
 }  // namespace varve::repo
@@ -305,95 +293,6 @@ Result<std::optional<StoreLease>> store_lease(Repository& repository) {
 bool is_fenced(Repository& repository) {
   const auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
   return opened != nullptr && opened->is_fenced();
-}
-
-std::string how_to_write_again(const std::string& place) {
-  return "To write again, attach another folder: `varve attach --write " + place + " DIR`";
-}
-
-Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
-                                                        bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
-  if (!config) return std::optional<ReplicationInfo>();
-  ReplicationInfo info;
-  info.place = config->place;
-  info.reads_only = config->reads_only;
-  VARVE_TRY_ASSIGN(const auto found, remote::find_state(*files, folder));
-  if (!found) return std::optional(info);
-  const auto& state = *found;
-  VARVE_TRY_ASSIGN(const auto probed, repo::probe_record(state));
-  if (probed) {
-    for (auto& [name, value] : bucket::texts_of(probed->abilities)) {
-      info.abilities.push_back({std::move(name), std::move(value)});
-    }
-    info.probed_at = {probed->seconds, 0};
-    info.clock_ahead_s = probed->clock_ahead_s;
-  }
-  VARVE_TRY_ASSIGN(const auto days, state.number(remote::kLockDays));
-  info.lock_days = static_cast<std::uint32_t>(days);
-  VARVE_TRY_ASSIGN(const auto end, state.number(remote::kLocksEnd));
-  info.locks_end = {static_cast<std::int64_t>(end), 0};
-  VARVE_TRY_ASSIGN(const auto fenced, state.fenced());
-  info.fenced = fenced.value_or("");
-  VARVE_TRY_ASSIGN(const auto text, state.head());
-  if (!text) return std::optional(info);
-  VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*text));
-  info.head = head.number;
-  info.replicated_at = {head.seconds, 0};
-  return std::optional(info);
-}
-
-Result<StagedData> staged_data(const std::string& folder, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
-  StagedData data;
-  if (!config || config->reads_only) return data;
-  data.bytes_max = remote::staging_bytes_of(*config);
-  remote::ObjectMap objects;
-  VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files, folder));
-  if (state) {
-    VARVE_TRY_ASSIGN(objects, state->objects());
-  }
-  VARVE_TRY_ASSIGN(data.bytes, remote::staged_bytes(*files, folder, objects));
-  return data;
-}
-
-Result<std::optional<StoreUsage>> store_usage(const std::string& folder, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
-  if (!config) return std::optional<StoreUsage>();
-  StoreUsage usage;
-  usage.place = config->place;
-  VARVE_TRY_ASSIGN(const auto found, remote::find_state(*files, folder));
-  bucket::Traffic traffic{};
-  if (found) {
-    const auto& state = *found;
-    VARVE_TRY_ASSIGN(traffic, state.traffic());
-    VARVE_TRY_ASSIGN(usage.dropped_objects, state.garbage_count());
-    VARVE_TRY_ASSIGN(const auto objects, state.objects());
-    VARVE_TRY_ASSIGN(const auto text, state.head());
-    std::map<std::string, std::uint64_t> sizes;
-    for (const auto& [path, extents] : objects) {
-      for (const auto& extent : extents) {
-        if (!extent.object.empty()) sizes[extent.object] = extent.object_bytes;
-      }
-    }
-    if (text) {
-      VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*text));
-      for (const auto& object : head.catalog) sizes[object.name] = object.bytes;
-      sizes[remote::head_name(head.repository_id, head.number)] = text->size();
-    }
-    usage.objects = sizes.size();
-    for (const auto& [name, bytes] : sizes) usage.bytes += bytes;
-  }
-  for (std::size_t kind = 0; kind < traffic.size(); ++kind) {
-    const auto& counts = traffic[kind];
-    usage.requests.push_back({std::string(name_of(static_cast<bucket::RequestKind>(kind))),
-                              counts.requests, counts.repeated, counts.bytes_sent,
-                              counts.bytes_received});
-  }
-  return std::optional(std::move(usage));
 }
 
 }  // namespace varve

@@ -7,13 +7,13 @@
 
 #include "remote/attachment.h"
 #include "remote/bucket_config.h"
+#include "remote/bucket_side.h"
 #include "remote/garbage.h"
 #include "remote/head_objects.h"
 #include "remote/replica_state.h"
 #include "remote/replicator_round.h"
-#include "repo/bucket_side.h"
+#include "remote/store_probe.h"
 #include "repo/repository_impl.h"
-#include "repo/store_probe.h"
 #include "repo/store_repository.h"
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
@@ -39,7 +39,7 @@ Result<std::uint64_t> newest_number(remote::CommitLog& log, const std::string& k
 }  // namespace
 
 Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions& options,
-                                    std::int64_t wait_seconds, const BucketHooks& hooks) {
+                                    std::int64_t wait_seconds, const remote::BucketHooks& hooks) {
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, options.trust_owner));
   VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
   if (!config) {
@@ -72,7 +72,7 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
   for (const auto& object : head.catalog) named.insert(object.name);
   const auto is_named = [&](const std::string& object) { return named.contains(object); };
 
-  VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));
+  VARVE_TRY_ASSIGN(const auto bucket, remote::bucket_opener(hooks, options.store.access)(*config));
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   remote::GarbagePlace place;
@@ -90,7 +90,7 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
                      return newest_number(log, *text);
                    }));
   VARVE_TRY_ASSIGN(report.removed_heads, remote::remove_old_heads(place, hooks.heads));
-  VARVE_TRY(remove_old_probes(*bucket, place.now_s + bucket->clock_ahead().value_or(0)));
+  VARVE_TRY(remote::remove_old_probes(*bucket, place.now_s + bucket->clock_ahead().value_or(0)));
   return report;
 }
 

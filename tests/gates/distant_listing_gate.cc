@@ -105,7 +105,7 @@ class DistantListingGate : public testing::Test {
   test::TempDirectory temp_;
   std::shared_ptr<test::MemoryObjects> objects_ = std::make_shared<test::MemoryObjects>();
   std::unique_ptr<Counts> counts_ = std::make_unique<Counts>();
-  repo::BucketHooks hooks_;
+  remote::BucketHooks hooks_;
 };
 
 TEST_F(DistantListingGate, AFreshMachineListsAVersionWithoutItsData) {

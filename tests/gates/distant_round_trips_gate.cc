@@ -126,7 +126,7 @@ class DistantRoundTripsGate : public testing::Test {
   std::uint64_t trips_before_ = 0;
   std::uint64_t requests_before_ = 0;
   std::vector<std::string> content_;
-  repo::BucketHooks hooks_;
+  remote::BucketHooks hooks_;
 };
 
 std::string read_all(const std::string& path) {

@@ -52,7 +52,7 @@ class ReplicaFollower : public testing::TestWithParam<bool> {
 
   World world_;
   const std::string reader_ = world_.path() + "-reader";
-  repo::BucketHooks hooks_;
+  remote::BucketHooks hooks_;
   std::atomic<bool> fails_ = false;
   std::atomic<int> failed_ = 0;
 };

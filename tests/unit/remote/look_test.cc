@@ -56,7 +56,7 @@ class ReplicaLook : public testing::TestWithParam<bool> {
 
   World world_;
   const std::string reader_ = world_.path() + "-reader";
-  repo::BucketHooks hooks_;
+  remote::BucketHooks hooks_;
   std::atomic<bool> fails_ = false;
   std::atomic<int> lists_ = 0;
   int calls_ = 0;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "io/posix_file_system.h"
+#include "remote/check_store.h"
 #include "remote/object_locks.h"
 #include "remote/replica_state.h"
 #include "varve/upkeep.h"
@@ -82,7 +83,7 @@ TEST_P(ObjectLocks, OfObjectsInUseNeverEndWhileVersionsAreSealed) {
     world_.clock().seconds += 3 * kLockDay;
     world_.store("v" + std::to_string(i), tree_of(i));
     const auto live =
-        must(repo::check_objects(world_.path(), world_.options(true), world_.hooks()));
+        must(remote::check_objects(world_.path(), world_.options(true), world_.hooks()));
     EXPECT_TRUE(live.damages.empty())
         << i << " " << live.damages.front().object << " " << live.damages.front().what;
   }
@@ -95,13 +96,13 @@ TEST_P(ObjectLocks, AreAddedALittleAtATime) {
   must(set_lock({.days = 30}));
   // One more is that of the trial, and a copy inside the store locks what it makes.
   EXPECT_LE(take_extensions(), 5);
-  EXPECT_FALSE(must(repo::check_objects(world_.path(), world_.options(true), world_.hooks()))
+  EXPECT_FALSE(must(remote::check_objects(world_.path(), world_.options(true), world_.hooks()))
                    .damages.empty());
   for (int round = 0; round < 40; ++round) {
     world_.store("r" + std::to_string(round), tree_of(1));
     EXPECT_LE(take_extensions(), 4);
   }
-  EXPECT_TRUE(must(repo::check_objects(world_.path(), world_.options(true), world_.hooks()))
+  EXPECT_TRUE(must(remote::check_objects(world_.path(), world_.options(true), world_.hooks()))
                   .damages.empty());
 }
 
@@ -187,12 +188,13 @@ TEST_P(ObjectLocks, ThatAreLostAreFoundByACheckAndSetAgain) {
   for (auto& [name, object] : world_.objects().objects) {
     if (name.find("/seg/") != std::string::npos) object.locked_until = 0;
   }
-  const auto check = must(repo::check_objects(world_.path(), world_.options(true), world_.hooks()));
+  const auto check =
+      must(remote::check_objects(world_.path(), world_.options(true), world_.hooks()));
   ASSERT_EQ(check.damages.size(), world_.names_with("/seg/").size());
   EXPECT_EQ(check.damages.front().what, "is not locked");
   EXPECT_EQ(check.notes.size(), 1);
   world_.store("v3", tree_of(3));
-  EXPECT_TRUE(must(repo::check_objects(world_.path(), world_.options(true), world_.hooks()))
+  EXPECT_TRUE(must(remote::check_objects(world_.path(), world_.options(true), world_.hooks()))
                   .damages.empty());
 }
 
@@ -251,7 +253,8 @@ TEST_P(ObjectLocks, OfObjectsThatAKilledProcessUploadedAreExtended) {
     World world(GetParam(), Mishap::kKilledAfter, at);
     SCOPED_TRACE(world.where());
     play_locked(world);
-    const auto check = must(repo::check_objects(world.path(), world.options(true), world.hooks()));
+    const auto check =
+        must(remote::check_objects(world.path(), world.options(true), world.hooks()));
     for (const auto& damage : check.damages) {
       ADD_FAILURE() << damage.object << " " << damage.what << world.where();
     }

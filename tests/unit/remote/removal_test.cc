@@ -9,6 +9,7 @@
 
 #include "base/coding.h"
 #include "io/posix_file_system.h"
+#include "remote/check_store.h"
 #include "remote/lease.h"
 #include "remote/object_cut.h"
 #include "remote/replica_state.h"
@@ -20,7 +21,7 @@ namespace {
 constexpr std::int64_t kDay = 24 * 60 * 60;
 
 // Stores a version, and returns the result of closing the repository.
-Result<void> try_to_store(World& world, const repo::BucketHooks& hooks, const std::string& path,
+Result<void> try_to_store(World& world, const remote::BucketHooks& hooks, const std::string& path,
                           const std::string& name, std::uint64_t seed) {
   auto opened = repo::RepositoryImpl::open(path, world.options(), hooks);
   if (!opened) return opened.error();
@@ -319,7 +320,7 @@ TEST(ReplicaCut, CopiesTheLiveFrontInsideTheStore) {
   EXPECT_LT(result.sent_bytes, 100'000U);
   // Nobody knows a checksum of what the store made.
   const auto check =
-      must(repo::check_objects(world.path(), world.options(true), world.hooks(), true));
+      must(remote::check_objects(world.path(), world.options(true), world.hooks(), true));
   for (const auto& damage : check.damages) ADD_FAILURE() << damage.object << " " << damage.what;
   // The old object goes a day after.
   const auto volumes = world.names_with("/vol/").size();

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "campaign.h"
+#include "remote/check_store.h"
 #include "remote/head.h"
 #include "world.h"
 
@@ -54,7 +55,7 @@ class ReplicaStoreRepair : public testing::TestWithParam<bool> {
   }
 
   [[nodiscard]] StoreCheck check() {
-    return must(repo::check_objects(world_.path(), world_.options(true), world_.hooks(), true));
+    return must(remote::check_objects(world_.path(), world_.options(true), world_.hooks(), true));
   }
 
   World world_{GetParam(), Mishap::kNone, 0};

@@ -25,7 +25,7 @@ class ReplicaTakeover : public testing::TestWithParam<std::tuple<bool, Placement
   }
 
   Result<void> take_over(const std::string& folder) { return take_over(folder, world_.hooks()); }
-  Result<void> take_over(const std::string& folder, const repo::BucketHooks& hooks) {
+  Result<void> take_over(const std::string& folder, const remote::BucketHooks& hooks) {
     return repo::attach_to_store({.place = "s3://memory/p", .cache_bytes = 0}, folder,
                                  world_.options(), hooks, AttachRole::kWrites);
   }
@@ -117,7 +117,7 @@ TEST_P(ReplicaTakeover, WhatOnlyTheFirstFolderHasMakesNoOlderState) {
     bucket->fail_at(0, Fault::kBefore, UINT64_MAX);
     return std::unique_ptr<bucket::Bucket>(std::move(bucket));
   };
-  const auto change = [&](const std::string& path, const repo::BucketHooks& hooks) {
+  const auto change = [&](const std::string& path, const remote::BucketHooks& hooks) {
     const auto repository = must(repo::RepositoryImpl::open(path, options, hooks));
     const auto id = must(repository->find_series("s")).id;
     const auto number = must(repository->open_version(id, "more", folder())).number;

@@ -350,7 +350,7 @@ class World {
            std::to_string(at_) + ")";
   }
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] repo::BucketHooks& hooks() { return hooks_; }
+  [[nodiscard]] remote::BucketHooks& hooks() { return hooks_; }
   [[nodiscard]] TestClock& clock() { return clock_; }
   [[nodiscard]] MemoryObjects& objects() { return *objects_; }
   [[nodiscard]] const std::shared_ptr<MemoryObjects>& shared_objects() { return objects_; }
@@ -430,7 +430,7 @@ class World {
   std::vector<std::shared_ptr<MemoryBucket>> buckets_;
   std::vector<std::jthread> stoppers_;  // End before the buckets.
   TestClock clock_;
-  repo::BucketHooks hooks_;
+  remote::BucketHooks hooks_;
   Versions local_;
   Versions replicated_;
   std::uint64_t requests_ = 0;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "remote/attachment.h"
+#include "remote/check_store.h"
 #include "remote/lease.h"
 #include "support/repeated_random.h"
 #include "support/sealed_pairs.h"
@@ -78,7 +79,7 @@ TEST_P(ReplicaWriters, CheckReadsObjectsOfTheCatalogAtOnce) {
     auto memory = std::make_shared<MemoryBucket>(world_.shared_objects(), "p/", &world_.clock());
     return std::unique_ptr<bucket::Bucket>(std::make_unique<WatchedReads>(std::move(memory), most));
   };
-  const auto check = must(repo::check_objects(world_.path(), world_.options(true), hooks, true));
+  const auto check = must(remote::check_objects(world_.path(), world_.options(true), hooks, true));
   EXPECT_TRUE(check.damages.empty());
   EXPECT_GE(check.objects_read, objects);
   EXPECT_GT(most, 5U);

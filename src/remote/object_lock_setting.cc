@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/object_lock_setting.h"
+#include "remote/object_lock_setting.h"
 
 #include <fmt/core.h>
 
@@ -11,7 +11,7 @@
 #include "store/repository_paths.h"
 #include "store/sealed_places.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 Result<ObjectLock> object_lock_of(const meta::Env& catalog) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
@@ -51,4 +51,4 @@ Result<void> put_first_lock(std::unique_ptr<io::FileSystem> files, const std::st
   return txn.commit();
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -15,7 +15,7 @@
 
 #include "varve/result.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 /// Makes writers wait for the store while the unreplicated data exceeds the bound or the disk's
 /// room: replicated data can be removed from the disk. A writer goes on when there is room. At the
@@ -83,4 +83,4 @@ class StagingBound {
   bool stopping_ = false;
 };
 
-}  // namespace varve::repo
+}  // namespace varve::remote

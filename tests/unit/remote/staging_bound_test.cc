@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/staging_bound.h"
+#include "remote/staging_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "base/interruption.h"
 #include "support/temp_repository.h"
 
-namespace varve::repo {
+namespace varve::remote {
 namespace {
 
 using std::chrono::hours;
@@ -163,4 +163,4 @@ TEST(StagingBound, AFencedFolderDoesNotWait) {
 }
 
 }  // namespace
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/staging_bound.h"
+#include "remote/staging_bound.h"
 
 #include <fmt/core.h>
 
@@ -9,7 +9,7 @@
 #include "base/interruption.h"
 #include "base/log.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 namespace {
 
@@ -162,4 +162,4 @@ void StagingBound::stop() {
   changed_.notify_all();
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

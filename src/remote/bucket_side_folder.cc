@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of BucketSide, and folders opened without a Repository: for checks without a key, and for
-// repairs.
+// Eviction, and the limits of a folder's cache.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,14 +7,9 @@
 #include <utility>
 
 #include "base/log.h"
-#include "io/client_memory.h"
-#include "maintain/repairer.h"
-#include "repo/derived_files.h"
-#include "repo/store_repairer.h"
-#include "repo/store_repository.h"
-#include "store/superblock_text.h"
+#include "remote/bucket_side.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 namespace {
 // The share (1/4) of the bound on local data for blocks of evicted files.
@@ -25,41 +19,8 @@ constexpr std::uint64_t kRoomBytesLeft = 4U << 20;
 
 }  // namespace
 
-Result<WholeFolder> open_whole_folder(const std::string& folder, const OpenOptions& options,
-                                      const BucketHooks& hooks) {
-  VARVE_TRY(refuse_attached(folder, options.trust_owner));
-  WholeFolder whole;
-  VARVE_TRY_ASSIGN(whole.files, store::open_folder(folder, options.trust_owner));
-  VARVE_TRY_ASSIGN(std::shared_ptr<BucketSide> side, BucketSide::open(folder, options, hooks));
-  if (!side) return whole;
-  VARVE_TRY(side->refresh(nullptr));
-  whole.open_store = [side](io::FileSystem& files, const std::string& directory) {
-    return side->segments(files, directory);
-  };
-  return whole;
-}
-
-Result<std::unique_ptr<Repair>> plan_repair(
-    const std::string& folder, const RepairOptions& options, bool scan_only,
-    const std::function<void(const CheckProgress&)>& progress, const BucketHooks& hooks) {
-  OpenOptions how;
-  how.trust_owner = options.trust_owner;
-  how.read_only = scan_only;
-  how.store.access = options.store_access;
-  VARVE_TRY_ASSIGN(auto whole, open_whole_folder(folder, how, hooks));
-  maintain::RepairHelpers helpers;
-  helpers.open_store = std::move(whole.open_store);
-  helpers.find_derived = find_derived_faults;
-  helpers.compare_sequence = [&](const std::string& id, const auto& present) {
-    return io::refuse_older(io::ClientMemory(options.memory_folder, id), folder, present);
-  };
-  VARVE_TRY_ASSIGN(auto plan, maintain::Repairer::plan(folder, options, std::move(whole.files),
-                                                       scan_only, progress, helpers));
-  return with_store_repair(std::move(plan), folder, how, hooks, options.read_store);
-}
-
 // Reads the sequence number first, so that the head has all counted changes.
-Result<remote::ReplicateReport> BucketSide::replicate_once() {
+Result<ReplicateReport> BucketSide::replicate_once() {
   if (wants_newest_.exchange(false)) VARVE_TRY(replicator_->confirm_newest());
   const auto labelled = labelled_ ? labelled_() : 0;
   auto done = replicator_->replicate();
@@ -108,12 +69,12 @@ std::optional<std::uint64_t> BucketSide::disk_room(std::uint64_t wanted) {
 }
 
 std::uint64_t BucketSide::cached_block_bytes() const {
-  const auto bytes = remote::cache_bytes_of(config_);
+  const auto bytes = cache_bytes_of(config_);
   return config_.reads_only ? bytes : bytes / kBlocksShare;
 }
 
 std::uint64_t BucketSide::cached_file_bytes() const {
-  return remote::cache_bytes_of(config_) - cached_block_bytes();
+  return cache_bytes_of(config_) - cached_block_bytes();
 }
 
 Result<std::uint64_t> BucketSide::number(std::string_view purpose) {
@@ -125,14 +86,4 @@ Result<void> BucketSide::set_number(std::string_view purpose, std::uint64_t valu
   return replicator_ ? replicator_->state().set_number(purpose, value) : Result<void>();
 }
 
-}  // namespace varve::repo
-
-namespace varve {
-
-Result<std::unique_ptr<Repair>> Repair::plan(
-    const std::string& path, const RepairOptions& options, bool scan_only,
-    const std::function<void(const CheckProgress&)>& progress) {
-  return repo::plan_repair(path, options, scan_only, progress, {});
-}
-
-}  // namespace varve
+}  // namespace varve::remote

@@ -22,6 +22,7 @@
 #include "remote/bucket_config.h"
 #include "remote/distant_data.h"
 #include "remote/garbage.h"
+#include "remote/head_follower.h"
 #include "remote/kept_snapshot.h"
 #include "remote/lazy_bucket.h"
 #include "remote/lease.h"
@@ -30,24 +31,19 @@
 #include "remote/object_locks.h"
 #include "remote/replica_state.h"
 #include "remote/replicator.h"
+#include "remote/staging_bound.h"
 #include "remote/uploads.h"
-#include "repo/head_follower.h"
-#include "repo/staging_bound.h"
 #include "store/segment_store.h"
 #include "store/space_guard.h"
 #include "varve/object_store.h"
 #include "varve/options.h"
 #include "varve/result.h"
 
-namespace varve::series {
-struct SeriesParts;
-}
-
-namespace varve::repo {
+namespace varve::remote {
 
 /// How repositories in object stores are opened. Tests replace the defaults.
 struct BucketHooks {
-  remote::BucketOpener open{};         ///< Empty for S3-compatible stores.
+  BucketOpener open{};                 ///< Empty for S3-compatible stores.
   const base::Clock* clock = nullptr;  ///< Null for the system's clock.
   /// True to replicate in a thread after each seal and deletion, false at closing only.
   bool in_background = true;
@@ -57,20 +53,19 @@ struct BucketHooks {
   bool waits_for_store = true;
   std::uint64_t extent_bytes_max = std::uint64_t{64} << 20;
   std::uint64_t delta_bytes_min = std::uint64_t{4} << 20;
-  remote::UploadLimits uploads{};
-  remote::HeadRetention heads{};
+  UploadLimits uploads{};
+  HeadRetention heads{};
   /// Receives the report of each replication.
-  std::function<void(const remote::ReplicateReport&)> replicated{};
+  std::function<void(const ReplicateReport&)> replicated{};
   /// Bytes of new data after which the final parts of an open version are uploaded; 0: nothing is
   /// uploaded before a seal.
   std::uint64_t early_bytes = std::uint64_t{64} << 20;
-  std::size_t locks_at_once = remote::kLocksAtOnce;
+  std::size_t locks_at_once = kLocksAtOnce;
   /// Receives the report of each extension of locks.
-  std::function<void(const remote::LockReport&)> locks_extended{};
+  std::function<void(const LockReport&)> locks_extended{};
 };
 /// Returns how to open a repository's store: the opener of the hooks, otherwise with `access`.
-[[nodiscard]] remote::BucketOpener bucket_opener(const BucketHooks& hooks,
-                                                 const StoreAccess& access);
+[[nodiscard]] BucketOpener bucket_opener(const BucketHooks& hooks, const StoreAccess& access);
 
 /// The object store of an open repository. Thread-safe after start().
 class BucketSide {
@@ -136,9 +131,12 @@ class BucketSide {
   /// Numbers in the folder's state, as ReplicaState::number(). Only after start().
   [[nodiscard]] Result<std::uint64_t> number(std::string_view purpose);
   [[nodiscard]] Result<void> set_number(std::string_view purpose, std::uint64_t value);
-  /// Has a series' new data uploaded before the seal: each time BucketHooks::early_bytes were
-  /// written. Lifetime: the BucketSide must outlive the series.
-  void add_early_uploads(series::SeriesParts& parts);
+  /// Returns the bytes of new data after which a series calls upload_early(); 0 for never.
+  [[nodiscard]] std::uint64_t early_bytes() const { return reads_only() ? 0 : hooks_.early_bytes; }
+  /// Has segments of open versions uploaded before the seal, in the background if there is a
+  /// thread. Costs nothing if no segment was begun since the last call. Logs errors: the following
+  /// replication meets the same errors.
+  void upload_early();
   /// Drops the cache of data read from the store, because the cache may hold wrong data.
   void drop_cached() { data_->drop_cached(); }
   /// From now on caches only bytes left unread, as DistantData::will_read_once().
@@ -174,18 +172,18 @@ class BucketSide {
   /// Ends the threads, and all requests.
   void stop();
   /// Returns the lease kept in the folder; nullopt without a readable lease.
-  [[nodiscard]] Result<std::optional<remote::Lease>> lease(const crypto::KeyRing* keys);
+  [[nodiscard]] Result<std::optional<Lease>> lease(const crypto::KeyRing* keys);
   /// Returns the requests since the opening.
   [[nodiscard]] bucket::Traffic traffic() const;
 
   /// Returns whether another folder writes to the store. Only after start().
   [[nodiscard]] bool is_fenced() const { return replicator_ && replicator_->is_fenced(); }
   [[nodiscard]] bool reads_only() const { return config_.reads_only; }
-  [[nodiscard]] const remote::BucketConfig& config() const { return config_; }
+  [[nodiscard]] const BucketConfig& config() const { return config_; }
   [[nodiscard]] bucket::Bucket& bucket() { return *bucket_; }
 
  private:
-  BucketSide(std::string path, remote::BucketConfig config, StoreUse use, const BucketHooks& hooks)
+  BucketSide(std::string path, BucketConfig config, StoreUse use, const BucketHooks& hooks)
       : path_(std::move(path)), config_(std::move(config)), use_(std::move(use)), hooks_(hooks) {}
   /// Extends the locks of the newest head's objects. Logs errors.
   void extend_locks();
@@ -194,15 +192,11 @@ class BucketSide {
   /// the error.
   [[nodiscard]] static bool is_out_of_reach(const Error& error);
   [[nodiscard]] Result<void> replicate_all();
-  [[nodiscard]] Result<remote::ReplicateReport> replicate_once();
-  void report(const remote::ReplicateReport& done) const;
+  [[nodiscard]] Result<ReplicateReport> replicate_once();
+  void report(const ReplicateReport& done) const;
   /// Adds the new requests to the counts in the folder's state. Logs errors.
   void note_traffic();
   void replicate_in_background(const std::stop_token& stop);
-  // Has segments of open versions uploaded, in the background if there is a thread. Costs nothing
-  // if no segment was begun since the last call. Logs errors: the following replication meets the
-  // same errors.
-  void upload_early();
   void upload_now();
   /// A segment or volume is begun.
   void begun();
@@ -213,26 +207,26 @@ class BucketSide {
   [[nodiscard]] const base::Clock& clock() const;
 
   const std::string path_;
-  const remote::BucketConfig config_;
+  const BucketConfig config_;
   const StoreUse use_;
   const BucketHooks hooks_;
   const base::SystemClock system_clock_;
   bool read_only_ = false;
   std::unique_ptr<io::FileSystem> files_;  // The folder on disk.
   std::unique_ptr<bucket::LockingBucket> bucket_;
-  remote::LazyBucket* lazy_ = nullptr;  // In bucket_.
-  std::unique_ptr<remote::DistantData> data_;
-  std::unique_ptr<remote::LocalNotes> notes_;  // Null unless the process writes.
-  std::unique_ptr<remote::LocalData> local_;   // Null in an attached folder.
-  remote::KeptSnapshot kept_;
-  std::unique_ptr<remote::Replicator> replicator_;
+  LazyBucket* lazy_ = nullptr;  // In bucket_.
+  std::unique_ptr<DistantData> data_;
+  std::unique_ptr<LocalNotes> notes_;  // Null unless the process writes.
+  std::unique_ptr<LocalData> local_;   // Null in an attached folder.
+  KeptSnapshot kept_;
+  std::unique_ptr<Replicator> replicator_;
   std::function<std::uint64_t()> labelled_;  // Of watch_sequence(), or empty.
   std::function<void(std::uint64_t)> remember_;
   const store::SpaceGuard* guard_ = nullptr;  // Of watch_disk().
   std::unique_ptr<StagingBound> bound_;
   bucket::Traffic noted_{};  // Requests in the folder's state already. Guarded by state_mutex_.
   std::mutex state_mutex_;   // Guards state_ from follow() on.
-  std::unique_ptr<remote::ReplicaState> state_;  // Set by follow().
+  std::unique_ptr<ReplicaState> state_;  // Set by follow().
   std::unique_ptr<HeadFollower> follower_;
 
   std::mutex mutex_;  // Guards the members below.
@@ -252,4 +246,4 @@ class BucketSide {
   std::jthread look_thread_;
 };
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/needed_objects.h"
+#include "remote/needed_objects.h"
 
 #include <fmt/core.h>
 
@@ -12,10 +12,10 @@
 #include "remote/changes.h"
 #include "remote/head.h"
 #include "remote/object_locks.h"
-#include "repo/store_probe.h"
+#include "remote/store_probe.h"
 #include "store/superblock_text.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 namespace {
 
@@ -29,7 +29,7 @@ bool is_wrong(const Error& error) {
 // Returns the fault of `varve.repo`, or nullopt.
 Result<std::optional<std::string>> fault_of_superblock(bucket::Bucket& bucket,
                                                        const std::string& repository_id) {
-  const auto bytes = bucket.get_all(remote::kSuperblockName, format::kSuperblockBytesMax);
+  const auto bytes = bucket.get_all(kSuperblockName, format::kSuperblockBytesMax);
   if (!bytes) {
     if (bytes.error().code() == ErrorCode::kNotFound) {
       return std::optional<std::string>("is missing");
@@ -46,13 +46,13 @@ Result<std::optional<std::string>> fault_of_superblock(bucket::Bucket& bucket,
 }  // namespace
 
 Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& folder,
-                                     const std::optional<remote::ReplicaState>& state) {
+                                     const std::optional<ReplicaState>& state) {
   NeededObjects needed;
   VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(files, folder));
   VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
   needed.repository_id = superblock.repository_id;
   if (!state) return needed;
-  VARVE_TRY_ASSIGN(needed.lock_days, state->number(remote::kLockDays));
+  VARVE_TRY_ASSIGN(needed.lock_days, state->number(kLockDays));
   VARVE_TRY_ASSIGN(needed.probed, probe_record(*state));
   VARVE_TRY_ASSIGN(const auto uploaded, state->uploaded());
   for (const auto& [key, extent] : uploaded) needed.others.insert(extent.object);
@@ -63,8 +63,8 @@ Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& f
   VARVE_TRY_ASSIGN(const auto head_text, state->head());
   if (!head_text) return needed;
   needed.head_text = *head_text;
-  VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*head_text));
-  needed.head = remote::head_name(head.repository_id, head.number);
+  VARVE_TRY_ASSIGN(const auto head, decode_head(*head_text));
+  needed.head = head_name(head.repository_id, head.number);
   needed.objects[needed.head] = head_text->size();
   for (const auto& object : head.catalog) needed.objects[object.name] = object.bytes;
   VARVE_TRY_ASSIGN(const auto map, state->objects());
@@ -92,7 +92,7 @@ Result<void> compare_list(bucket::Bucket& bucket, const NeededObjects& needed, s
               {object.name, fmt::format("has {} bytes, not {}", object.bytes, known->second)});
           return {};
         }
-        const bool is_head = remote::head_number(needed.repository_id, object.name).has_value();
+        const bool is_head = head_number(needed.repository_id, object.name).has_value();
         const bool is_young = now_s - object.modified.seconds < kForeignSeconds;
         if (is_head || is_young || needed.others.contains(object.name)) return {};
         ++check.foreign_objects;
@@ -107,7 +107,7 @@ Result<void> compare_outer_objects(bucket::Bucket& bucket, const NeededObjects& 
                                    StoreCheck& check) {
   const auto fault = fault_of_superblock(bucket, needed.repository_id);
   if (!fault) return fault.error();
-  if (*fault) check.damages.push_back({remote::kSuperblockName, **fault});
+  if (*fault) check.damages.push_back({kSuperblockName, **fault});
   const bool is_told = std::ranges::any_of(
       check.damages, [&](const StoreDamage& damage) { return damage.object == needed.head; });
   if (needed.head.empty() || is_told) return {};
@@ -119,4 +119,4 @@ Result<void> compare_outer_objects(bucket::Bucket& bucket, const NeededObjects& 
   return {};
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares the objects of a store with the records in a folder.
+#include "remote/check_store.h"
+
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -14,20 +16,18 @@
 #include "bucket/abilities.h"
 #include "bucket/bucket.h"
 #include "bucket/locking_bucket.h"
+#include "remote/check_store_data.h"
 #include "remote/copy_check.h"
 #include "remote/head.h"
+#include "remote/needed_objects.h"
 #include "remote/object_locks.h"
 #include "remote/replica_state.h"
-#include "repo/bucket_side.h"
-#include "repo/check_store_data.h"
-#include "repo/needed_objects.h"
-#include "repo/store_probe.h"
-#include "repo/store_repository.h"
+#include "remote/store_probe.h"
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
 #include "varve/replication.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 namespace {
 
@@ -64,7 +64,7 @@ Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
   }
   if (now->abilities.conditions == bucket::Conditions::kHonoured) return {};
   check.damages.push_back(
-      {remote::kSuperblockName,
+      {kSuperblockName,
        "the store does not honour conditional requests (If-None-Match) any more: two writers could "
        "harm each other. Do not write until it does"});
   return {};
@@ -72,9 +72,9 @@ Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
 
 // A head writes the changes since the previous head. The comparison finds missed changes.
 Result<void> check_catalog(io::FileSystem& files, const std::string& folder,
-                           const remote::ReplicaState& state, const NeededObjects& known,
+                           const ReplicaState& state, const NeededObjects& known,
                            StoreCheck& check) {
-  const auto differences = remote::differences_from_copy(files, folder, state);
+  const auto differences = differences_from_copy(files, folder, state);
   // The check of the repository reports a damaged catalog.
   if (!differences)
     return differences.error().code() == ErrorCode::kCorrupt ? Result<void>()
@@ -94,7 +94,7 @@ Result<std::map<std::string, std::int64_t>> check_locks(bucket::Bucket& bucket,
                                                         std::int64_t now_s, StoreCheck& check) {
   std::map<std::string, std::int64_t> weak_names;
   if (expected.lock_days == 0) return weak_names;
-  std::vector<std::string> names{remote::kSuperblockName};
+  std::vector<std::string> names{kSuperblockName};
   for (const auto& [name, bytes] : expected.objects) names.push_back(name);
   const auto period_s = bucket::seconds_of({static_cast<std::uint32_t>(expected.lock_days), {}});
   VARVE_TRY_ASSIGN(const auto weak, weak_locks(bucket, names, {period_s, now_s}));
@@ -106,7 +106,7 @@ Result<std::map<std::string, std::int64_t>> check_locks(bucket::Bucket& bucket,
   check.notes.push_back(
       fmt::format("the locks of {} objects are missing or too short for {} days; the next seals "
                   "extend them, {} at a time",
-                  weak.size(), expected.lock_days, remote::kLocksAtOnce));
+                  weak.size(), expected.lock_days, kLocksAtOnce));
   return weak_names;
 }
 
@@ -117,7 +117,7 @@ void keep_findings(io::FileSystem& files, const std::string& folder,
   const auto lock = files.lock(store::RepositoryPaths(folder).lock());
   if (!lock) return;
   const auto keep = [&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(files, folder, false));
+    VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, folder, false));
     if (probed) VARVE_TRY(set_probe_record(state, *probed));
     return state.set_lock_ends(weak);
   };
@@ -130,10 +130,10 @@ void keep_findings(io::FileSystem& files, const std::string& folder,
 Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& options,
                                  const BucketHooks& hooks, bool reads_objects) {
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, options.trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
+  VARVE_TRY_ASSIGN(const auto config, read_config(*files, folder));
   StoreCheck check;
   if (!config) return check;
-  VARVE_TRY_ASSIGN(auto state, remote::find_state(*files, folder));
+  VARVE_TRY_ASSIGN(auto state, find_state(*files, folder));
   VARVE_TRY_ASSIGN(auto expected, needed_objects(*files, folder, state));
   VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));
   check.place = config->place;
@@ -156,13 +156,13 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   return check;
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote
 
 namespace varve {
 
 Result<StoreCheck> check_store(const std::string& folder, const OpenOptions& options,
                                bool reads_objects) {
-  return repo::check_objects(folder, options, {}, reads_objects);
+  return remote::check_objects(folder, options, {}, reads_objects);
 }
 
 }  // namespace varve

@@ -4,15 +4,9 @@
 #include <utility>
 
 #include "base/log.h"
-#include "repo/bucket_side.h"
-#include "series/series_parts.h"
+#include "remote/bucket_side.h"
 
-namespace varve::repo {
-
-void BucketSide::add_early_uploads(series::SeriesParts& parts) {
-  parts.checkpoint_bytes = reads_only() ? 0 : hooks_.early_bytes;
-  parts.on_checkpoint = [this] { upload_early(); };
-}
+namespace varve::remote {
 
 void BucketSide::upload_early() {
   if (!replicator_ || hooks_.early_bytes == 0) return;
@@ -48,4 +42,4 @@ void BucketSide::upload_now() {
   any_begun_ = true;  // The next checkpoint tries again.
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/bucket_side.h"
+#include "remote/bucket_side.h"
 
 #include <fmt/core.h>
 
@@ -18,15 +18,15 @@
 #include "remote/attachment.h"
 #include "remote/distant_store.h"
 #include "remote/lease.h"
+#include "remote/object_lock_setting.h"
 #include "remote/replica_state.h"
+#include "remote/store_probe.h"
 #include "remote/writer_store.h"
-#include "repo/object_lock_setting.h"
-#include "repo/store_probe.h"
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
 #include "varve/replication.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 namespace {
 
@@ -42,7 +42,7 @@ bool is_passing(const Error& error) {
   return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kStale;
 }
 
-Result<std::unique_ptr<bucket::Bucket>> open_store(const remote::BucketConfig& config,
+Result<std::unique_ptr<bucket::Bucket>> open_store(const BucketConfig& config,
                                                    const StoreAccess& access) {
   if (!access) {
     return Error(ErrorCode::kUnsupported, "this program has no access to object stores");
@@ -70,16 +70,16 @@ std::uint64_t bytes_sent(const bucket::Bucket& bucket) {
 
 }  // namespace
 
-remote::BucketOpener bucket_opener(const BucketHooks& hooks, const StoreAccess& access) {
+BucketOpener bucket_opener(const BucketHooks& hooks, const StoreAccess& access) {
   if (hooks.open) return hooks.open;
-  return [access](const remote::BucketConfig& config) { return open_store(config, access); };
+  return [access](const BucketConfig& config) { return open_store(config, access); };
 }
 
 Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
                                                      const OpenOptions& options,
                                                      const BucketHooks& hooks) {
   VARVE_TRY_ASSIGN(auto files, store::open_folder(path, options.trust_owner));
-  VARVE_TRY_ASSIGN(auto config, remote::read_config(*files, path));
+  VARVE_TRY_ASSIGN(auto config, read_config(*files, path));
   if (!config) return std::unique_ptr<BucketSide>();
   if (config->reads_only && !options.read_only) {
     return Error(ErrorCode::kReadOnly,
@@ -89,8 +89,7 @@ Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
   std::unique_ptr<BucketSide> side(new BucketSide(path, *std::move(config), options.store, hooks));
   side->files_ = std::move(files);
   side->read_only_ = options.read_only;
-  auto lazy =
-      std::make_unique<remote::LazyBucket>([open = bucket_opener(hooks, options.store.access),
+  auto lazy = std::make_unique<LazyBucket>([open = bucket_opener(hooks, options.store.access),
                                             config = side->config_] { return open(config); },
                                            side->config_.place);
   side->lazy_ = lazy.get();
@@ -100,20 +99,20 @@ Result<std::unique_ptr<BucketSide>> BucketSide::open(const std::string& path,
 }
 
 Result<void> BucketSide::open_data() {
-  const auto load = [this]() -> Result<remote::ObjectMap> {
+  const auto load = [this]() -> Result<ObjectMap> {
     if (replicator_) return replicator_->state().objects();
     const std::lock_guard lock(state_mutex_);
     if (state_) return state_->objects();
-    VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files_, path_));
-    return state ? state->objects() : remote::ObjectMap();
+    VARVE_TRY_ASSIGN(const auto state, find_state(*files_, path_));
+    return state ? state->objects() : ObjectMap();
   };
-  data_ = std::make_unique<remote::DistantData>(*bucket_, *files_, path_ + "/cache",
-                                                cached_block_bytes(), load);
+  data_ = std::make_unique<DistantData>(*bucket_, *files_, path_ + "/cache", cached_block_bytes(),
+                                        load);
   if (config_.reads_only) return {};
   if (!read_only_) {
-    VARVE_TRY_ASSIGN(notes_, remote::LocalNotes::load(*files_, path_));
+    VARVE_TRY_ASSIGN(notes_, LocalNotes::load(*files_, path_));
   }
-  local_ = std::make_unique<remote::LocalData>(*files_, *data_, notes_.get(), path_, load);
+  local_ = std::make_unique<LocalData>(*files_, *data_, notes_.get(), path_, load);
   local_->on_begin([this] { begun(); });
   return {};
 }
@@ -136,23 +135,23 @@ Result<void> BucketSide::refresh(const crypto::KeyRing* keys,
     VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
     std::string known;
     {
-      VARVE_TRY_ASSIGN(const auto state, remote::ReplicaState::open(*files_, path_, true));
+      VARVE_TRY_ASSIGN(const auto state, ReplicaState::open(*files_, path_, true));
       VARVE_TRY_ASSIGN(const auto present, state.head());
       known = present.value_or("");
     }
-    remote::CommitLog log(*bucket_, superblock.repository_id);
+    CommitLog log(*bucket_, superblock.repository_id);
     // Another process may have brought the folder to a newer head since the look.
     const auto found = newer && newer->known == known ? Result<std::string>(newer->newest)
-                                                      : remote::newest_head(log, known);
+                                                      : newest_head(log, known);
     if (!found) return explain_lack(*bucket_, path_, found.error(), superblock.repository_id);
     const auto& newest = *found;
-    VARVE_TRY(remote::authenticate_head(newest, keys));
-    VARVE_TRY_ASSIGN(const auto head, remote::decode_head(newest));
-    VARVE_TRY_ASSIGN(const bool advanced, remote::advance_to(*bucket_, *files_, path_, newest));
+    VARVE_TRY(authenticate_head(newest, keys));
+    VARVE_TRY_ASSIGN(const auto head, decode_head(newest));
+    VARVE_TRY_ASSIGN(const bool advanced, advance_to(*bucket_, *files_, path_, newest));
     if (!advanced) return {};
     {
-      VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(*files_, path_, false));
-      static_cast<void>(remote::keep_lease(*bucket_, superblock.repository_id, state));
+      VARVE_TRY_ASSIGN(auto state, ReplicaState::open(*files_, path_, false));
+      static_cast<void>(keep_lease(*bucket_, superblock.repository_id, state));
     }
     return store::adopt_superblock(*files_, path_, head.superblock, keys != nullptr);
   };
@@ -168,14 +167,14 @@ bool BucketSide::is_out_of_reach(const Error& error) {
 
 std::unique_ptr<store::SegmentStore> BucketSide::segments(io::FileSystem& files,
                                                           const std::string& directory) {
-  if (local_) return remote::make_writer_store(files, *local_, path_, directory);
-  return remote::make_distant_store(files, *data_, path_, directory);
+  if (local_) return make_writer_store(files, *local_, path_, directory);
+  return make_distant_store(files, *data_, path_, directory);
 }
 
 Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repository_id,
                                std::shared_ptr<const crypto::KeyRing> keys) {
   if (config_.reads_only || read_only_) return {};
-  remote::ReplicatorParts parts;
+  ReplicatorParts parts;
   parts.root = path_;
   parts.files = files_.get();
   parts.catalog = &catalog;
@@ -191,18 +190,17 @@ Result<void> BucketSide::start(const meta::Env& catalog, const std::string& repo
   parts.heads = hooks_.heads;
   parts.notes = notes_.get();
   parts.kept = &kept_;
-  parts.on_objects = [this](const remote::ObjectMap& objects,
-                            const std::set<std::string>* changed) {
+  parts.on_objects = [this](const ObjectMap& objects, const std::set<std::string>* changed) {
     local_->set_objects(objects, changed);
   };
   VARVE_TRY_ASSIGN(const auto lock, object_lock_of(catalog));
   bucket_->set_rule(lock);
   parts.lock_seconds = [this] { return bucket::seconds_of(bucket_->rule()); };
-  VARVE_TRY_ASSIGN(replicator_, remote::Replicator::open(std::move(parts)));
+  VARVE_TRY_ASSIGN(replicator_, Replicator::open(std::move(parts)));
   if (!hooks_.in_background) return {};
   StagingBound::Parts bound;
   bound.place = config_.place;
-  bound.bytes_max = remote::staging_bytes_of(config_);
+  bound.bytes_max = staging_bytes_of(config_);
   bound.patience = hooks_.patience;
   bound.staged = [this] { return local_->staged_bytes(); };
   bound.disk_room = [this](std::uint64_t wanted) { return disk_room(wanted); };
@@ -216,7 +214,7 @@ void BucketSide::hold(const meta::Env& catalog) {
   if (!config_.reads_only && !read_only_) kept_.begin(catalog);
 }
 
-void BucketSide::report(const remote::ReplicateReport& done) const {
+void BucketSide::report(const ReplicateReport& done) const {
   if (hooks_.replicated) hooks_.replicated(done);
 }
 
@@ -355,8 +353,8 @@ Result<void> BucketSide::follow(const meta::Env& catalog,
   if (!config_.reads_only || follower_) return {};
   {
     const std::lock_guard lock(state_mutex_);
-    VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(*files_, path_, false));
-    state_ = std::make_unique<remote::ReplicaState>(std::move(state));
+    VARVE_TRY_ASSIGN(auto state, ReplicaState::open(*files_, path_, false));
+    state_ = std::make_unique<ReplicaState>(std::move(state));
   }
   FollowedFolder folder;
   folder.root = path_;
@@ -396,7 +394,7 @@ void BucketSide::note_traffic() {
   const auto note = [&]() -> Result<void> {
     if (replicator_) return replicator_->state().add_traffic(more);
     if (state_) return state_->add_traffic(more);
-    VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(*files_, path_, false));
+    VARVE_TRY_ASSIGN(auto state, ReplicaState::open(*files_, path_, false));
     return state.add_traffic(more);
   };
   const auto noted = note();
@@ -418,4 +416,4 @@ void BucketSide::end_thread(bool at_once) {
   ended.join();
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

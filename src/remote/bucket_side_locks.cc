@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "remote/bucket_side.h"
+#include "remote/object_lock_setting.h"
 #include "remote/object_locks.h"
-#include "repo/bucket_side.h"
-#include "repo/object_lock_setting.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 Result<void> BucketSide::allow_lock(const ObjectLock& lock) {
   return require_locks(*bucket_, lock, clock());
@@ -15,7 +15,7 @@ Result<void> BucketSide::allow_lock(const ObjectLock& lock) {
 
 void BucketSide::extend_locks() {
   if (!replicator_ || replicator_->is_fenced()) return;
-  remote::LockPlace place;
+  LockPlace place;
   place.bucket = bucket_.get();
   place.state = &replicator_->state();
   place.limits = hooks_.uploads;
@@ -33,13 +33,13 @@ void BucketSide::extend_locks() {
                         done->refused, done->refusal));
 }
 
-Result<std::optional<remote::Lease>> BucketSide::lease(const crypto::KeyRing* keys) {
-  if (replicator_) return remote::kept_lease(replicator_->state(), keys);
+Result<std::optional<Lease>> BucketSide::lease(const crypto::KeyRing* keys) {
+  if (replicator_) return kept_lease(replicator_->state(), keys);
   const std::lock_guard lock(state_mutex_);
-  if (state_) return remote::kept_lease(*state_, keys);
-  VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files_, path_));
-  if (!state) return std::optional<remote::Lease>();
-  return remote::kept_lease(*state, keys);
+  if (state_) return kept_lease(*state_, keys);
+  VARVE_TRY_ASSIGN(const auto state, find_state(*files_, path_));
+  if (!state) return std::optional<Lease>();
+  return kept_lease(*state, keys);
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -8,7 +8,7 @@
 #include "remote/replica_state.h"
 #include "varve/replication.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 enum class ObjectsToRead : std::uint8_t {
   kAll,
@@ -18,7 +18,7 @@ enum class ObjectsToRead : std::uint8_t {
 /// and the numbers of read objects and bytes to `check`. Reads up to 32 MiB of objects at once, or
 /// one longer object, and holds the read objects in memory.
 /// Errors: as for reading the state; kUnavailable if the store does not answer.
-[[nodiscard]] Result<void> read_objects(bucket::Bucket& bucket, const remote::ReplicaState& state,
+[[nodiscard]] Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state,
                                         ObjectsToRead which, StoreCheck& check);
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -16,7 +16,7 @@
 #include "remote/replica_state.h"
 #include "varve/result.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 /// The parts of an open repository whose folder is attached.
 /// Lifetime: all outlive the follower.
@@ -24,9 +24,9 @@ struct FollowedFolder {
   std::string root{};
   io::FileSystem* files = nullptr;  ///< The files on disk, without the data in the store.
   bucket::Bucket* bucket = nullptr;
-  remote::DistantData* data = nullptr;
-  remote::ReplicaState* state = nullptr;  ///< Open for writing.
-  const meta::Env* catalog = nullptr;     ///< Open for writing.
+  DistantData* data = nullptr;
+  ReplicaState* state = nullptr;       ///< Open for writing.
+  const meta::Env* catalog = nullptr;  ///< Open for writing.
   std::shared_ptr<const crypto::KeyRing> keys{};
 };
 
@@ -53,4 +53,4 @@ class HeadFollower {
   std::jthread thread_;
 };
 
-}  // namespace varve::repo
+}  // namespace varve::remote

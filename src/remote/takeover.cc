@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/takeover.h"
+#include "remote/takeover.h"
 
 #include <span>
 #include <utility>
@@ -19,31 +19,31 @@
 #include "meta/schema.h"
 #include "remote/changes.h"
 #include "remote/head_objects.h"
+#include "remote/object_lock_setting.h"
 #include "remote/replica_state.h"
 #include "remote/replicator.h"
-#include "repo/object_lock_setting.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
 #include "store/sealed_places.h"
 #include "store/superblock_text.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 namespace {
 
 // Makes the writer's copy of the catalog. The next heads are compared with the copy.
 Result<void> copy_catalog(io::FileSystem& files, const std::string& folder) {
-  remote::ChangeWriter changes;
+  ChangeWriter changes;
   {
     auto options = meta::catalog_options(store::RepositoryPaths(folder).lock(), nullptr);
     options.read_only = true;
     options.without_keys = true;
     VARVE_TRY_ASSIGN(const auto catalog, meta::Env::open(files, folder + "/catalog", options));
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
-    VARVE_TRY(remote::write_catalog(txn, changes));
+    VARVE_TRY(write_catalog(txn, changes));
   }
-  VARVE_TRY_ASSIGN(const auto copy, remote::open_copy(files, folder, false));
-  return remote::apply_to_catalog(copy, changes.finish(), true);
+  VARVE_TRY_ASSIGN(const auto copy, open_copy(files, folder, false));
+  return apply_to_catalog(copy, changes.finish(), true);
 }
 
 // The changes of an open version are only on the writing machine. Without the changes, the open
@@ -107,7 +107,7 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
   VARVE_TRY(require_locks(bucket, lock, clock));
   bucket.set_rule(lock);
   VARVE_TRY(begin_catalog(*sealed, takeover, catalog));
-  remote::ReplicatorParts parts;
+  ReplicatorParts parts;
   parts.root = folder;
   parts.files = &files;
   parts.catalog = &catalog;
@@ -118,7 +118,7 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
   parts.keys = takeover.keys;
   parts.extent_bytes_max = hooks.extent_bytes_max;
   parts.delta_bytes_min = hooks.delta_bytes_min;
-  VARVE_TRY_ASSIGN(const auto replicator, remote::Replicator::open(std::move(parts)));
+  VARVE_TRY_ASSIGN(const auto replicator, Replicator::open(std::move(parts)));
   const auto done = replicator->replicate();
   if (done) return {};
   if (done.error().code() != ErrorCode::kLocked) return done.error();
@@ -148,4 +148,4 @@ Result<void> forget_catalog(io::FileSystem& files, const std::string& folder) {
   return {};
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -5,18 +5,18 @@
 #include "base/thread_pool.h"
 #include "format/superblock.h"
 #include "remote/attachment.h"
+#include "remote/bucket_side.h"
 #include "remote/head.h"
-#include "repo/bucket_side.h"
-#include "repo/store_probe.h"
+#include "remote/store_probe.h"
 #include "store/superblock_text.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 Result<bool> BucketSide::begin_look() {
   if (!config_.reads_only) return false;
   VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files_, path_));
   VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
-  VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files_, path_));
+  VARVE_TRY_ASSIGN(const auto state, find_state(*files_, path_));
   if (!state) return false;
   VARVE_TRY_ASSIGN(const auto known, state->head());
   if (!known) return false;
@@ -25,8 +25,8 @@ Result<bool> BucketSide::begin_look() {
   lazy_->assume_reached();
   look_thread_ = std::jthread([this] {
     base::name_this_thread("varve-look");
-    remote::CommitLog log(*bucket_, look_repository_);
-    look_newest_ = remote::newest_head(log, look_known_);
+    CommitLog log(*bucket_, look_repository_);
+    look_newest_ = newest_head(log, look_known_);
   });
   return true;
 }
@@ -39,9 +39,9 @@ Result<std::optional<BucketSide::NewerHead>> BucketSide::end_look(const crypto::
     if (is_out_of_reach(error)) return std::optional<NewerHead>();
     return error;
   }
-  VARVE_TRY(remote::authenticate_head(*newest, keys));
+  VARVE_TRY(authenticate_head(*newest, keys));
   if (*newest == look_known_) return std::optional<NewerHead>();
   return std::optional(NewerHead{look_known_, *newest});
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -9,11 +9,11 @@
 #include "crypto/key_ring.h"
 #include "format/superblock.h"
 #include "io/file_system.h"
-#include "repo/bucket_side.h"
+#include "remote/bucket_side.h"
 #include "varve/options.h"
 #include "varve/result.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 struct Takeover {
   std::string folder{};
@@ -42,4 +42,4 @@ struct Takeover {
 /// Removes the catalog and the state of a folder whose attaching was interrupted.
 [[nodiscard]] Result<void> forget_catalog(io::FileSystem& files, const std::string& folder);
 
-}  // namespace varve::repo
+}  // namespace varve::remote

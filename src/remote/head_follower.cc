@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/head_follower.h"
+#include "remote/head_follower.h"
 
 #include <fmt/core.h>
 
@@ -17,7 +17,7 @@
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 namespace {
 
@@ -60,14 +60,14 @@ void HeadFollower::run(const std::stop_token& stop) {
 }
 
 Result<bool> HeadFollower::look(bool lists) {
-  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*folder_.files, folder_.root));
+  VARVE_TRY_ASSIGN(const auto config, read_config(*folder_.files, folder_.root));
   if (!config || !config->reads_only) return false;
   VARVE_TRY_ASSIGN(const auto known_text, folder_.state->head());
   if (!known_text) return true;
-  VARVE_TRY_ASSIGN(const auto known, remote::decode_head(*known_text));
-  remote::CommitLog log(*folder_.bucket, known.repository_id);
+  VARVE_TRY_ASSIGN(const auto known, decode_head(*known_text));
+  CommitLog log(*folder_.bucket, known.repository_id);
   if (!lists) {
-    const auto next = remote::read_head(log, known.number + 1);
+    const auto next = read_head(log, known.number + 1);
     if (!next && next.error().code() == ErrorCode::kNotFound) return true;
     if (!next) return next.error();
   }
@@ -75,19 +75,19 @@ Result<bool> HeadFollower::look(bool lists) {
   const auto lock = folder_.files->lock(store::RepositoryPaths(folder_.root).lock());
   if (!lock && lock.error().code() == ErrorCode::kLocked) return true;
   if (!lock) return lock.error();
-  VARVE_TRY_ASSIGN(const auto newest, remote::newest_head(log, *known_text));
-  VARVE_TRY(remote::authenticate_head(newest, folder_.keys.get()));
-  remote::AttachedFolder attached;
+  VARVE_TRY_ASSIGN(const auto newest, newest_head(log, *known_text));
+  VARVE_TRY(authenticate_head(newest, folder_.keys.get()));
+  AttachedFolder attached;
   attached.files = folder_.files;
   attached.root = folder_.root;
   attached.state = folder_.state;
   attached.catalog = folder_.catalog;
   attached.objects_added = [this] { return folder_.data->reload(); };
-  VARVE_TRY_ASSIGN(const bool advanced, remote::advance(*folder_.bucket, attached, newest));
+  VARVE_TRY_ASSIGN(const bool advanced, advance(*folder_.bucket, attached, newest));
   if (!advanced) return true;
   VARVE_TRY(folder_.data->reload());
-  static_cast<void>(remote::keep_lease(*folder_.bucket, known.repository_id, *folder_.state));
-  VARVE_TRY_ASSIGN(const auto head, remote::decode_head(newest));
+  static_cast<void>(keep_lease(*folder_.bucket, known.repository_id, *folder_.state));
+  VARVE_TRY_ASSIGN(const auto head, decode_head(newest));
   base::log(base::LogLevel::kInfo,
             fmt::format("{} shows head {} of {}", folder_.root, head.number, config->place));
   VARVE_TRY(store::adopt_superblock(*folder_.files, folder_.root, head.superblock,
@@ -95,4 +95,4 @@ Result<bool> HeadFollower::look(bool lists) {
   return true;
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

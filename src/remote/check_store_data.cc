@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/check_store_data.h"
+#include "remote/check_store_data.h"
 
 #include <cstdint>
 #include <functional>
@@ -11,15 +11,15 @@
 #include "remote/catalog_reads.h"
 #include "remote/head.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 namespace {
 
 // Limit of object bytes read at the same time.
-constexpr std::uint64_t kBytesAtOnce = std::uint64_t{32} << 20;
+constexpr std::uint64_t kObjectBytesAtOnce = std::uint64_t{32} << 20;
 
-const std::string& name_of(const remote::Extent& extent) { return extent.object; }
-const std::string& name_of(const remote::CatalogObject& object) { return object.name; }
+const std::string& name_of(const Extent& extent) { return extent.object; }
+const std::string& name_of(const CatalogObject& object) { return object.name; }
 
 /// Reads objects in groups; the objects of a group are read at the same time.
 template <typename Object>
@@ -31,7 +31,7 @@ class GroupedReads {
 
   /// Adds an object. First reads the present group, if the group has no room for the object.
   Result<void> add(const Object& object) {
-    if (!group_.empty() && bytes_ + object.bytes > kBytesAtOnce) VARVE_TRY(finish());
+    if (!group_.empty() && bytes_ + object.bytes > kObjectBytesAtOnce) VARVE_TRY(finish());
     group_.push_back(object);
     bytes_ += object.bytes;
     ++check_.objects_read;
@@ -69,16 +69,16 @@ class GroupedReads {
 
 }  // namespace
 
-Result<void> read_objects(bucket::Bucket& bucket, const remote::ReplicaState& state,
-                          ObjectsToRead which, StoreCheck& check) {
+Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state, ObjectsToRead which,
+                          StoreCheck& check) {
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return {};
-  VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*text));
+  VARVE_TRY_ASSIGN(const auto head, decode_head(*text));
   std::set<std::string> seen;  // Objects read already, or damaged according to the list.
   for (const auto& damage : check.damages) seen.insert(damage.object);
-  GroupedReads<remote::CatalogObject> catalog(
+  GroupedReads<CatalogObject> catalog(
       [&](const auto& group) -> Result<void> {
-        VARVE_TRY(remote::read_catalog_objects(bucket, group));
+        VARVE_TRY(read_catalog_objects(bucket, group));
         return {};
       },
       check);
@@ -87,9 +87,9 @@ Result<void> read_objects(bucket::Bucket& bucket, const remote::ReplicaState& st
   }
   VARVE_TRY(catalog.finish());
   VARVE_TRY_ASSIGN(const auto map, state.objects());
-  GroupedReads<remote::Extent> data(
+  GroupedReads<Extent> data(
       [&](const auto& group) -> Result<void> {
-        VARVE_TRY(remote::read_extents(bucket, group));
+        VARVE_TRY(read_extents(bucket, group));
         return {};
       },
       check);
@@ -104,4 +104,4 @@ Result<void> read_objects(bucket::Bucket& bucket, const remote::ReplicaState& st
   return data.finish();
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -7,7 +7,7 @@
 #include "base/metrics.h"
 #include "bucket/bucket.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 /// The requests to the object store of a repository, by kind. Thread-safe.
 class StoreMetrics {
@@ -53,4 +53,4 @@ class StoreMetrics {
   bucket::Traffic counted_{};
 };
 
-}  // namespace varve::repo
+}  // namespace varve::remote

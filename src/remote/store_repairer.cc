@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/store_repairer.h"
+#include "remote/store_repairer.h"
 
 #include <fmt/core.h>
 
@@ -17,15 +17,15 @@
 #include "base/log.h"
 #include "format/superblock.h"
 #include "remote/bucket_config.h"
+#include "remote/check_store_data.h"
 #include "remote/head.h"
 #include "remote/head_objects.h"
 #include "remote/local_notes.h"
+#include "remote/needed_objects.h"
 #include "remote/replica_state.h"
-#include "repo/check_store_data.h"
-#include "repo/needed_objects.h"
 #include "store/superblock_text.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 namespace {
 
@@ -39,7 +39,7 @@ Result<void> put_back(bucket::Bucket& bucket, const std::string& name, const std
   const std::array<std::span<const std::byte>, 1> body{base::as_bytes(text)};
   const auto created = bucket.put(name, body, {.condition = bucket::PutCondition::kIfAbsent});
   if (created || created.error().code() != ErrorCode::kExists) return created;
-  const auto present = bucket.get_all(name, remote::kHeadBytesMax);
+  const auto present = bucket.get_all(name, kHeadBytesMax);
   const auto code = present ? ErrorCode::kIo : present.error().code();
   const bool is_unreadable = code == ErrorCode::kCorrupt || code == ErrorCode::kTooLarge;
   if (!present && !is_unreadable) return present.error();
@@ -62,31 +62,31 @@ class StoreRepairer final : public Repair {
         steps_(inner_->steps()) {}
 
   // Plans the repair of the damage that this folder can repair.
-  Result<void> plan(const remote::ReplicaState& state, const StoreCheck& check) {
+  Result<void> plan(const ReplicaState& state, const StoreCheck& check) {
     std::set<std::string> damaged;
     for (const auto& damage : check.damages) damaged.insert(damage.object);
-    VARVE_TRY_ASSIGN(const auto notes, remote::LocalNotes::load(*files_, folder_));
+    VARVE_TRY_ASSIGN(const auto notes, LocalNotes::load(*files_, folder_));
     std::set<std::string> repaired;
     for (const auto* const name : {&needed_.head, &kSuperblock}) {
       if (damaged.contains(*name)) repaired.insert(*name);
     }
     puts_head_ = !needed_.head.empty() && damaged.contains(needed_.head);
     puts_superblock_ = damaged.contains(kSuperblock);
-    remote::Head head;  // Before the first head, the store has only `varve.repo`.
+    Head head;  // Before the first head, the store has only `varve.repo`.
     if (!needed_.head.empty()) {
-      VARVE_TRY_ASSIGN(head, remote::decode_head(needed_.head_text));
+      VARVE_TRY_ASSIGN(head, decode_head(needed_.head_text));
     }
-    const bool has_catalog = notes->has(remote::LocalNote::kChanged, remote::kWholeCatalog);
+    const bool has_catalog = notes->has(LocalNote::kChanged, kWholeCatalog);
     for (const auto& object : head.catalog) {
       if (has_catalog || !damaged.contains(object.name)) continue;
       repaired.insert(object.name);
-      paths_.insert(remote::kWholeCatalog);
+      paths_.insert(kWholeCatalog);
     }
     VARVE_TRY_ASSIGN(const auto map, state.objects());
     for (const auto& [path, extents] : map) {
       const bool is_damaged = std::ranges::any_of(
           extents, [&](const auto& extent) { return damaged.contains(extent.object); });
-      if (!is_damaged || notes->has(remote::LocalNote::kChanged, path)) continue;
+      if (!is_damaged || notes->has(LocalNote::kChanged, path)) continue;
       VARVE_TRY_ASSIGN(const bool here, files_->exists(folder_ + "/" + path));
       if (!here) continue;  // Evicted: the store had the only copy.
       paths_.insert(path);
@@ -125,9 +125,9 @@ class StoreRepairer final : public Repair {
       VARVE_TRY_ASSIGN(report, inner_->execute(progress));
     }
     VARVE_TRY(put_outer_objects_back());
-    VARVE_TRY_ASSIGN(const auto notes, remote::LocalNotes::load(*files_, folder_));
+    VARVE_TRY_ASSIGN(const auto notes, LocalNotes::load(*files_, folder_));
     for (const auto& path : paths_) {
-      VARVE_TRY(notes->add(remote::LocalNote::kChanged, path));  // O60
+      VARVE_TRY(notes->add(LocalNote::kChanged, path));  // O60
     }
     return report;
   }
@@ -141,8 +141,8 @@ class StoreRepairer final : public Repair {
       }));
     }
     if (!puts_head_) return {};
-    VARVE_TRY_ASSIGN(const auto head, remote::decode_head(needed_.head_text));
-    remote::CommitLog log(*bucket_, needed_.repository_id);
+    VARVE_TRY_ASSIGN(const auto head, decode_head(needed_.head_text));
+    CommitLog log(*bucket_, needed_.repository_id);
     VARVE_TRY_ASSIGN(const auto later, log.later_than(head.number));
     if (later) {
       return Error(ErrorCode::kLocked, bucket_->describe() +
@@ -150,12 +150,12 @@ class StoreRepairer final : public Repair {
                                            "repaired in the store");
     }
     return put_back(*bucket_, needed_.head, needed_.head_text, [&](std::string_view present) {
-      const auto decoded = remote::decode_head(present);
+      const auto decoded = decode_head(present);
       return !decoded || decoded->number != head.number;
     });
   }
 
-  inline static const std::string kSuperblock = remote::kSuperblockName;
+  inline static const std::string kSuperblock = kSuperblockName;
   const std::unique_ptr<Repair> inner_;
   const std::unique_ptr<io::FileSystem> files_;
   const std::string folder_;
@@ -174,12 +174,12 @@ Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
                                                   const OpenOptions& options,
                                                   const BucketHooks& hooks, bool reads_all) {
   VARVE_TRY_ASSIGN(auto files, store::open_folder(folder, options.trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
+  VARVE_TRY_ASSIGN(const auto config, read_config(*files, folder));
   if (!config || config->reads_only) return inner;
   // A bad superblock is repaired first.
   const auto superblock = store::read_superblock_text(*files, folder);
   if (!superblock || !format::decode_superblock(*superblock)) return inner;
-  VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files, folder));
+  VARVE_TRY_ASSIGN(const auto state, find_state(*files, folder));
   if (!state) return inner;
   VARVE_TRY_ASSIGN(const auto fenced, state->fenced());
   VARVE_TRY_ASSIGN(auto needed, needed_objects(*files, folder, state));
@@ -208,4 +208,4 @@ Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
   return std::unique_ptr<Repair>(std::move(whole));
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

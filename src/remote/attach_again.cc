@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/attach_again.h"
+#include "remote/attach_again.h"
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 #include "store/superblock_text.h"
 #include "varve/replication.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 namespace {
 
@@ -25,7 +25,7 @@ Error exists(const std::string& folder, const std::string& more) {
 Result<void> check_writes(io::FileSystem& files, const std::string& folder,
                           const std::string& place, const std::string& newest,
                           std::uint64_t number) {
-  VARVE_TRY_ASSIGN(const auto state, remote::find_state(files, folder));
+  VARVE_TRY_ASSIGN(const auto state, find_state(files, folder));
   if (!state) return exists(folder, ", whose folder replica is missing");
   VARVE_TRY_ASSIGN(const auto fenced, state->fenced());
   if (fenced) {
@@ -36,7 +36,7 @@ Result<void> check_writes(io::FileSystem& files, const std::string& folder,
   if (known == newest || pending == newest) return {};
   std::uint64_t known_number = 0;
   if (known) {
-    VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*known));
+    VARVE_TRY_ASSIGN(const auto head, decode_head(*known));
     known_number = head.number;
   }
   if (known_number > number) return {};
@@ -49,12 +49,12 @@ Result<void> check_writes(io::FileSystem& files, const std::string& folder,
 }  // namespace
 
 Result<void> attach_again(bucket::Bucket& bucket, io::FileSystem& files, const std::string& folder,
-                          const remote::BucketConfig& wanted, const std::string& newest) {
-  VARVE_TRY_ASSIGN(const auto config, remote::read_config(files, folder));
+                          const BucketConfig& wanted, const std::string& newest) {
+  VARVE_TRY_ASSIGN(const auto config, read_config(files, folder));
   if (!config) return exists(folder, "");
   VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(files, folder));
   VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
-  VARVE_TRY_ASSIGN(const auto head, remote::decode_head(newest));
+  VARVE_TRY_ASSIGN(const auto head, decode_head(newest));
   VARVE_TRY_ASSIGN(const auto present_place, bucket::parse_location(config->place));
   VARVE_TRY_ASSIGN(const auto wanted_place, bucket::parse_location(wanted.place));
   if (superblock.repository_id != head.repository_id || present_place != wanted_place) {
@@ -75,8 +75,8 @@ Result<void> attach_again(bucket::Bucket& bucket, io::FileSystem& files, const s
   if (!lock) return {};  // A process uses the folder; the file does not disturb the process.
   VARVE_TRY(files.remove(left));
   VARVE_TRY(files.sync_directory(folder));
-  VARVE_TRY_ASSIGN(auto state, remote::ReplicaState::open(files, folder, false));
+  VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, folder, false));
   return state.add_traffic(bucket.traffic());
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -9,7 +9,7 @@
 #include "remote/bucket_config.h"
 #include "varve/result.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 /// The marker file of an unfinished attach, in the attached folder.
 inline constexpr const char* kUnfinishedAttach = "attaching.tmp";
@@ -20,8 +20,7 @@ inline constexpr const char* kUnfinishedAttach = "attaching.tmp";
 /// Errors: kExists if the folder is another repository, or has a different role; kLocked if another
 /// folder has taken over the writing.
 [[nodiscard]] Result<void> attach_again(bucket::Bucket& bucket, io::FileSystem& files,
-                                        const std::string& folder,
-                                        const remote::BucketConfig& wanted,
+                                        const std::string& folder, const BucketConfig& wanted,
                                         const std::string& newest);
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -15,7 +15,7 @@
 #include "varve/replication.h"
 #include "varve/result.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 /// The objects of the folder's newest known head.
 struct NeededObjects {
@@ -29,9 +29,8 @@ struct NeededObjects {
 };
 
 /// Reads the needed objects from a folder. `state`: the folder's replica state, if any.
-[[nodiscard]] Result<NeededObjects> needed_objects(
-    io::FileSystem& files, const std::string& folder,
-    const std::optional<remote::ReplicaState>& state);
+[[nodiscard]] Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& folder,
+                                                   const std::optional<ReplicaState>& state);
 
 /// Adds the findings of a list of the store to `check`: numbers, missing objects, and objects of a
 /// wrong length. Errors: as for the bucket.
@@ -42,4 +41,4 @@ struct NeededObjects {
 [[nodiscard]] Result<void> compare_outer_objects(bucket::Bucket& bucket,
                                                  const NeededObjects& needed, StoreCheck& check);
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -15,7 +15,7 @@
 #include "varve/replication.h"
 #include "varve/result.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 /// Whether probe_store() tries locks even if no lock is wanted. The trial leaves a small object,
 /// locked for two days, in a bucket with locks.
@@ -32,10 +32,8 @@ enum class LockProbe : std::uint8_t { kIfWanted, kAlways };
 [[nodiscard]] Result<void> remove_old_probes(bucket::Bucket& bucket, std::int64_t now_s);
 
 /// Reads and replaces the folder's record of the last probe.
-[[nodiscard]] Result<std::optional<bucket::ProbeRecord>> probe_record(
-    const remote::ReplicaState& state);
-[[nodiscard]] Result<void> set_probe_record(remote::ReplicaState& state,
-                                            const bucket::ProbeRecord& record);
+[[nodiscard]] Result<std::optional<bucket::ProbeRecord>> probe_record(const ReplicaState& state);
+[[nodiscard]] Result<void> set_probe_record(ReplicaState& state, const bucket::ProbeRecord& record);
 
 /// The objects of the newest head whose locks a check looks at.
 struct LockCheck {
@@ -53,4 +51,4 @@ struct LockCheck {
 [[nodiscard]] Error explain_lack(bucket::Bucket& bucket, const std::string& folder,
                                  const Error& error, const std::string& repository_id);
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -5,12 +5,12 @@
 #include <memory>
 #include <string>
 
-#include "repo/bucket_side.h"
+#include "remote/bucket_side.h"
 #include "varve/options.h"
 #include "varve/repair.h"
 #include "varve/result.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 /// Adds to the plan `inner` the missing and changed objects of the newest state, as far as the
 /// folder can upload the objects again. Returns `inner` without such objects, if the folder is
@@ -23,4 +23,4 @@ namespace varve::repo {
                                                                 const BucketHooks& hooks,
                                                                 bool reads_all);
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -13,7 +13,7 @@
 #include "varve/object_lock.h"
 #include "varve/result.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 /// Returns the lock setting of a repository's catalog.
 [[nodiscard]] Result<ObjectLock> object_lock_of(const meta::Env& catalog);
@@ -31,4 +31,4 @@ namespace varve::repo {
                                           std::shared_ptr<const crypto::KeyRing> keys,
                                           const ObjectLock& lock);
 
-}  // namespace varve::repo
+}  // namespace varve::remote

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "repo/store_probe.h"
+#include "remote/store_probe.h"
 
 #include <fmt/core.h>
 
@@ -9,10 +9,10 @@
 #include "base/coding.h"
 #include "format/superblock.h"
 #include "remote/head.h"
+#include "remote/object_lock_setting.h"
 #include "remote/uploads.h"
-#include "repo/object_lock_setting.h"
 
-namespace varve::repo {
+namespace varve::remote {
 
 namespace {
 
@@ -57,12 +57,12 @@ Result<void> remove_old_probes(bucket::Bucket& bucket, std::int64_t now_s) {
   return {};
 }
 
-Result<std::optional<bucket::ProbeRecord>> probe_record(const remote::ReplicaState& state) {
+Result<std::optional<bucket::ProbeRecord>> probe_record(const ReplicaState& state) {
   VARVE_TRY_ASSIGN(const auto text, state.text(kProbeKey));
   return text ? bucket::decode_probe(*text) : std::optional<bucket::ProbeRecord>();
 }
 
-Result<void> set_probe_record(remote::ReplicaState& state, const bucket::ProbeRecord& record) {
+Result<void> set_probe_record(ReplicaState& state, const bucket::ProbeRecord& record) {
   return state.set_text(kProbeKey, bucket::encode_probe(record));
 }
 
@@ -70,7 +70,7 @@ Result<std::vector<StoreDamage>> weak_locks(bucket::Bucket& bucket,
                                             const std::vector<std::string>& objects,
                                             const LockCheck& check) {
   std::vector<StoreDamage> weak;
-  remote::Uploads requests({});
+  Uploads requests({});
   for (const auto& name : objects) {
     const auto what = std::make_shared<std::string>();
     VARVE_TRY(requests.begin(
@@ -101,7 +101,7 @@ Error explain_lack(bucket::Bucket& bucket, const std::string& folder, const Erro
                    const std::string& repository_id) {
   const auto code = error.code();
   if (code != ErrorCode::kNoRepository && code != ErrorCode::kCorrupt) return error;
-  const auto bytes = bucket.get_all(remote::kSuperblockName, format::kSuperblockBytesMax);
+  const auto bytes = bucket.get_all(kSuperblockName, format::kSuperblockBytesMax);
   if (!bytes && bytes.error().code() != ErrorCode::kNotFound) return error;
   if (bytes) {
     const auto superblock = format::decode_superblock(base::as_text(*bytes));
@@ -114,4 +114,4 @@ Error explain_lack(bucket::Bucket& bucket, const std::string& folder, const Erro
                       bytes ? "has another repository now" : "has no repository any more", folder)};
 }
 
-}  // namespace varve::repo
+}  // namespace varve::remote

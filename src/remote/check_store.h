@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "remote/bucket_side.h"
+#include "varve/object_store.h"
+#include "varve/options.h"
+#include "varve/result.h"
+
+namespace varve::remote {
+
+/// Checks the objects of a folder's store as varve::check_store().
+[[nodiscard]] Result<StoreCheck> check_objects(const std::string& folder,
+                                               const OpenOptions& options, const BucketHooks& hooks,
+                                               bool reads_objects = false);
+
+}  // namespace varve::remote

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/whole_folder.h"
+
+#include <utility>
+
+#include "store/superblock_text.h"
+#include "varve/replication.h"
+
+namespace varve::remote {
+
+Result<WholeFolder> open_whole_folder(const std::string& folder, const OpenOptions& options,
+                                      const BucketHooks& hooks) {
+  VARVE_TRY(refuse_attached(folder, options.trust_owner));
+  WholeFolder whole;
+  VARVE_TRY_ASSIGN(whole.files, store::open_folder(folder, options.trust_owner));
+  VARVE_TRY_ASSIGN(std::shared_ptr<BucketSide> side, BucketSide::open(folder, options, hooks));
+  if (!side) return whole;
+  VARVE_TRY(side->refresh(nullptr));
+  whole.open_store = [side](io::FileSystem& files, const std::string& directory) {
+    return side->segments(files, directory);
+  };
+  return whole;
+}
+
+Result<void> refuse_attached(const std::string& folder, bool trust_owner) {
+  VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trust_owner));
+  if (!info || !info->reads_only) return {};
+  return Error(ErrorCode::kReadOnly,
+               folder + " only reads " + info->place +
+                   "; if the folder is damaged, attach another one and remove this one");
+}
+
+}  // namespace varve::remote
