@@ -38,8 +38,10 @@ std::string Checker::folder_of(SeriesId owner) const {
   return owner_folder(store::RepositoryPaths(path_), owner);
 }
 
-std::unique_ptr<store::SegmentStore> Checker::open_store(SeriesId owner) {
-  return store::open_store(helpers_.open_store, files_, folder_of(owner));
+store::SegmentStore& Checker::store_of(SeriesId owner) {
+  auto& store = stores_[owner];
+  if (!store) store = store::open_store(helpers_.open_store, files_, folder_of(owner));
+  return *store;
 }
 
 void Checker::damage(std::string where, const Error& error, const std::string& advice) {

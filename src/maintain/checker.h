@@ -161,12 +161,13 @@ class Checker {
   /// Reports damage that makes chunks of a store unreadable.
   void damage(Store& store, std::string where, std::string what, std::vector<base::IdRun> ids);
   [[nodiscard]] std::string folder_of(SeriesId owner) const;
-  /// Opens the segment store of a series or of the pool.
-  [[nodiscard]] std::unique_ptr<store::SegmentStore> open_store(SeriesId owner);
+  /// Returns the segment store of a series or of the pool. Lifetime: as the checker.
+  [[nodiscard]] store::SegmentStore& store_of(SeriesId owner);
 
   const format::DataCodecs& codecs_;
   const meta::Env& catalog_;
   io::WatchedFileSystem files_;
+  std::map<SeriesId, std::unique_ptr<store::SegmentStore>> stores_;
   const std::string path_;
   const CheckOptions options_;
   const std::function<void(const CheckProgress&)> progress_;

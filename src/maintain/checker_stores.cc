@@ -143,9 +143,9 @@ Result<bool> Checker::check_pool_chunks(const meta::Txn& txn, const catalog::Ver
 Result<void> Checker::check_records(Store& store) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   const auto folder = folder_of(store.owner);
-  const auto files = open_store(store.owner);
+  auto& files = store_of(store.owner);
   // With read_data, reading the chunks also finds short files, and names the affected files.
-  return check_layout(txn, *files, catalog::store_of(store.owner), !options_.read_data,
+  return check_layout(txn, files, catalog::store_of(store.owner), !options_.read_data,
                       [&](const std::string& path, std::string what) {
                         damage(path.empty() ? path_ + "/catalog" : folder + "/" + path,
                                std::move(what));
@@ -182,9 +182,9 @@ Result<void> Checker::check_aliases() {
     VARVE_TRY(check_alias_records(
         txn, [this](std::string what) { damage(path_ + "/catalog", std::move(what)); }));
   }
-  const auto containers = open_store(kPoolOwner);
-  VARVE_TRY_ASSIGN(const auto found, check_alias_files(catalog_, {&files_, folder_of(kPoolOwner)},
-                                                       *containers, codecs_.frames().keys()));
+  VARVE_TRY_ASSIGN(const auto found,
+                   check_alias_files(catalog_, {&files_, folder_of(kPoolOwner)},
+                                     store_of(kPoolOwner), codecs_.frames().keys()));
   report_.bytes_read += found.bytes_read;
   for (const auto& fault : found.faults) damage(fault.where, fault.what);
   if (found.wrong.size() != 0) {
@@ -197,8 +197,8 @@ Result<void> Checker::check_aliases() {
 // during the check.
 Result<bool> Checker::check_containers(Store& store) {
   const StoreId store_id = catalog::store_of(store.owner);
-  const auto files = open_store(store.owner);
-  store::SegmentReader reader(*files, codecs_.frames().keys());
+  auto& files = store_of(store.owner);
+  store::SegmentReader reader(files, codecs_.frames().keys());
   std::vector<format::ContainerRecord> containers;
   std::multimap<ContainerNumber, catalog::LocationRecord> runs_of;
   {
@@ -320,9 +320,9 @@ Result<base::IdRuns> Checker::confirm(
   // The quarantine of an attached folder belongs to the folder that writes.
   if (suspects.size() == 0 || helpers_.is_distant) return base::IdRuns();
   if (helpers_.drop_cached) helpers_.drop_cached();
-  const auto segments = open_store(store.owner);
-  VARVE_TRY_ASSIGN(const auto second, read_again(codecs_, files_, folder_of(store.owner), *segments,
-                                                 catalog::store_of(store.owner), record, suspects));
+  VARVE_TRY_ASSIGN(const auto second,
+                   read_again(codecs_, files_, folder_of(store.owner), store_of(store.owner),
+                              catalog::store_of(store.owner), record, suspects));
   const bool was_right = second.sound == suspects;
   for (auto i = first; was_right && i < report_.damages.size(); ++i) {
     report_.damages[i].what +=
@@ -346,8 +346,7 @@ LostChunks Checker::lost_chunks() const {
 }
 
 Result<void> Checker::check_parity(SeriesId owner) {
-  const auto segments = open_store(owner);
-  auto& store = *segments;
+  auto& store = store_of(owner);
   std::vector<parity::DataFile> present;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
