@@ -71,10 +71,11 @@ Result<void> Repairer::try_rebuild(const Progress& progress) {
     VARVE_TRY_ASSIGN(const auto in_place, open_in_place(!listed_.empty() && mixed_.empty(), *files_,
                                                         path_ + "/catalog", options));
     choices.in_place = in_place ? &*in_place : nullptr;
-    CatalogRebuilder trial(*codecs_, *files_, path_, env, choices, [&](std::uint64_t bytes) {
-      done.bytes_done += bytes;
-      if (progress) progress(done);
-    });
+    CatalogRebuilder trial(*codecs_, *files_, open_store_, path_, env, choices,
+                           [&](std::uint64_t bytes) {
+                             done.bytes_done += bytes;
+                             if (progress) progress(done);
+                           });
     const auto built = trial.run();
     const auto judged = built ? lacks_later_state(env, parity_repairers_.empty()) : built.error();
     if (!judged && judged.error().code() == ErrorCode::kInvalid) tried = judged.error();
@@ -108,10 +109,11 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     VARVE_TRY_ASSIGN(const auto in_place, open_in_place(!listed_.empty() && mixed_.empty(), *files_,
                                                         path_ + "/catalog", options));
     choices.in_place = in_place ? &*in_place : nullptr;
-    CatalogRebuilder rebuilder(*codecs_, *files_, path_, env, choices, [&](std::uint64_t bytes) {
-      done.bytes_done += bytes;
-      if (progress) progress(done);
-    });
+    CatalogRebuilder rebuilder(*codecs_, *files_, open_store_, path_, env, choices,
+                               [&](std::uint64_t bytes) {
+                                 done.bytes_done += bytes;
+                                 if (progress) progress(done);
+                               });
     auto built = rebuilder.run();
     const auto stays = built ? lacks_later_state(env, true) : built.error();
     if (!stays || *stays) {

@@ -78,8 +78,9 @@ struct SealedVersion {
 class UndeletedSearch {
  public:
   UndeletedSearch(io::FileSystem& files, const format::DataCodecs& codecs,
-                  const std::string& repository_path, const meta::Env& catalog)
-      : files_(files), codecs_(codecs), paths_(repository_path), catalog_(catalog) {}
+                  const store::StoreOpener& open, const std::string& repository_path,
+                  const meta::Env& catalog)
+      : files_(files), codecs_(codecs), open_(open), paths_(repository_path), catalog_(catalog) {}
 
   Result<std::vector<MixedFile>> run() {
     VARVE_TRY_ASSIGN(const auto folders, series_folders(files_, paths_.root()));
@@ -188,8 +189,8 @@ class UndeletedSearch {
   Result<const StoreDifference*> files_of(const meta::Txn& txn, SeriesId owner) {
     const auto known = differences_.find(owner);
     if (known != differences_.end()) return &known->second;
-    store::FolderStore store(files_, owner_folder(paths_, owner));
-    VARVE_TRY_ASSIGN(auto difference, compare_store(txn, store, catalog::store_of(owner)));
+    const auto store = store::open_store(open_, files_, owner_folder(paths_, owner));
+    VARVE_TRY_ASSIGN(auto difference, compare_store(txn, *store, catalog::store_of(owner)));
     return &differences_.emplace(owner, std::move(difference)).first->second;
   }
 
@@ -198,15 +199,16 @@ class UndeletedSearch {
     const auto known = unknown_.find(owner);
     if (known != unknown_.end()) return &known->second;
     VARVE_TRY_ASSIGN(const auto* files, files_of(txn, owner));
-    store::FolderStore store(files_, owner_folder(paths_, owner));
+    const auto store = store::open_store(open_, files_, owner_folder(paths_, owner));
     VARVE_TRY_ASSIGN(const auto scan,
-                     scan_files(store, codecs_.frames().keys(), catalog::store_of(owner),
+                     scan_files(*store, codecs_.frames().keys(), catalog::store_of(owner),
                                 files->unknown, FoundBySearch::kLeave, {}));
     return &unknown_.emplace(owner, chunks_in(scan)).first->second;
   }
 
   io::FileSystem& files_;
   const format::DataCodecs& codecs_;
+  const store::StoreOpener& open_;
   const store::RepositoryPaths paths_;
   const meta::Env& catalog_;
   std::map<SeriesId, StoreDifference> differences_;
@@ -220,15 +222,17 @@ class UndeletedSearch {
 // labels and a newer catalog. Only versions found by two passes count.
 Result<std::vector<MixedFile>> find_undeleted(io::FileSystem& files,
                                               const format::DataCodecs& codecs,
+                                              const store::StoreOpener& open,
                                               const std::string& repository_path,
                                               const meta::Env& catalog) {
-  auto found = UndeletedSearch(files, codecs, repository_path, catalog).run();
+  auto found = UndeletedSearch(files, codecs, open, repository_path, catalog).run();
   if (!found || found->empty()) return found;
-  return UndeletedSearch(files, codecs, repository_path, catalog).run();
+  return UndeletedSearch(files, codecs, open, repository_path, catalog).run();
 }
 
 Result<std::vector<MixedFile>> find_displaced(io::FileSystem& files,
                                               const format::DataCodecs& codecs,
+                                              const store::StoreOpener& open,
                                               const std::string& repository_path,
                                               const meta::Env& catalog) {
   const store::RepositoryPaths paths(repository_path);
@@ -237,11 +241,11 @@ Result<std::vector<MixedFile>> find_displaced(io::FileSystem& files,
   VARVE_TRY_ASSIGN(const auto owners, owners_in(txn));
   for (const auto owner : owners) {
     const auto id = catalog::store_of(owner);
-    store::FolderStore store(files, owner_folder(paths, owner));
-    VARVE_TRY_ASSIGN(const auto difference, compare_store(txn, store, id));
+    const auto store = store::open_store(open, files, owner_folder(paths, owner));
+    VARVE_TRY_ASSIGN(const auto difference, compare_store(txn, *store, id));
     if (difference.missing.empty()) continue;
     for (const auto segment : difference.unknown) {
-      VARVE_TRY_ASSIGN(const auto scan, scan_files(store, codecs.frames().keys(), id, {segment},
+      VARVE_TRY_ASSIGN(const auto scan, scan_files(*store, codecs.frames().keys(), id, {segment},
                                                    FoundBySearch::kLeave, {}));
       VARVE_TRY_ASSIGN(const auto moved,
                        chunks_in_files(txn, id, chunks_in(scan), difference.missing));
@@ -250,8 +254,8 @@ Result<std::vector<MixedFile>> find_displaced(io::FileSystem& files,
       VARVE_TRY_ASSIGN(const auto birth, catalog::find_birth(txn, id, first));
       const auto of = birth ? birth->series : owner;
       VARVE_TRY_ASSIGN(const auto series, catalog::find_series(txn, of));
-      found.push_back({of, birth ? birth->version : first, store.describe(segment),
-                       series ? series->name : store.describe(),
+      found.push_back({of, birth ? birth->version : first, store->describe(segment),
+                       series ? series->name : store->describe(),
                        fmt::format("the catalog expects {} chunks of this file in a file that is "
                                    "missing",
                                    moved.size()),

@@ -9,6 +9,7 @@
 #include "io/file_system.h"
 #include "maintain/history_check.h"
 #include "meta/lmdb.h"
+#include "store/folder_store.h"
 #include "varve/result.h"
 
 namespace varve::maintain {
@@ -18,9 +19,11 @@ namespace varve::maintain {
 /// O62). Leaves out versions without data of their own in the folder: older labels name such
 /// versions, too. Reads the headers of the data files unknown to the catalog only if there is a
 /// version to judge.
+/// `open`: the opener of segment stores.
 /// Errors: kUnsupported for a file of a newer format; the errors of the catalog and of the disk.
 [[nodiscard]] Result<std::vector<MixedFile>> find_undeleted(io::FileSystem& files,
                                                             const format::DataCodecs& codecs,
+                                                            const store::StoreOpener& open,
                                                             const std::string& repository_path,
                                                             const meta::Env& catalog);
 
@@ -30,6 +33,7 @@ namespace varve::maintain {
 /// Errors: as find_undeleted().
 [[nodiscard]] Result<std::vector<MixedFile>> find_displaced(io::FileSystem& files,
                                                             const format::DataCodecs& codecs,
+                                                            const store::StoreOpener& open,
                                                             const std::string& repository_path,
                                                             const meta::Env& catalog);
 

@@ -48,9 +48,9 @@ Result<std::uint64_t> QuarantineKeeper::settle() {
   auto suspects = known;
   for (const auto& [store, ids] : named) suspects[store] = suspects[store].unite(ids);
   if (suspects.empty()) return std::uint64_t{0};
-  VARVE_TRY_ASSIGN(const auto second,
-                   maintain::confirm_lost_chunks(folder_.codecs, folder_.catalog, *folder_.files,
-                                                 folder_.paths.root(), suspects));
+  VARVE_TRY_ASSIGN(const auto second, maintain::confirm_lost_chunks(
+                                          folder_.codecs, folder_.catalog, *folder_.files,
+                                          folder_.store_opener(), folder_.paths.root(), suspects));
   VARVE_TRY_ASSIGN(const auto chunks, change(second.lost, second.sound));
   maintain::forget_lost_chunks(*folder_.files, folder_.paths.root(),
                                maintain::without(named, second.undecided));
@@ -75,8 +75,9 @@ void QuarantineKeeper::keep_damage(const maintain::LostChunks& lost, maintain::C
   if (auto found = maintain::find_quarantined(folder_.catalog)) known = *std::move(found);
   const auto suspects = maintain::without(known, lost);
   if (end.whole >= CheckDepth::kData && !suspects.empty() && !folder_.is_attached()) {
-    auto second = maintain::confirm_lost_chunks(folder_.codecs, folder_.catalog, *folder_.files,
-                                                folder_.paths.root(), suspects);
+    auto second =
+        maintain::confirm_lost_chunks(folder_.codecs, folder_.catalog, *folder_.files,
+                                      folder_.store_opener(), folder_.paths.root(), suspects);
     if (second) sound = std::move(second->sound);
   }
   if (!folder_.is_attached()) end.lost = maintain::without(lost, known);

@@ -14,7 +14,7 @@ namespace varve::repo {
 
 maintain::CheckHelpers RepositoryImpl::check_helpers() {
   maintain::CheckHelpers helpers;
-  helpers.open_store = store_opener();
+  helpers.open_store = folder_.store_opener();
   // Only a writer has the index and open versions.
   const bool has_index = !folder_.is_attached();
   helpers.has_open_versions = has_index;

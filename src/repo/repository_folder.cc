@@ -55,10 +55,11 @@ Result<bool> RepositoryFolder::has_used_key() const {
   return catalog.texts()->is_half_used(txn);
 }
 
-std::unique_ptr<store::SegmentStore> RepositoryFolder::segments(
-    const std::string& directory) const {
-  if (!bucket) return nullptr;
-  return bucket->segments(*files, directory);
+store::StoreOpener RepositoryFolder::store_opener() const {
+  if (!bucket) return {};
+  return [side = bucket.get()](io::FileSystem& from, const std::string& directory) {
+    return side->segments(from, directory);
+  };
 }
 
 void RepositoryFolder::replicate_soon() const {

@@ -13,11 +13,11 @@
 #include "format/superblock.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
-#include "repo/bucket_side.h"
+#include "remote/bucket_side.h"
 #include "repo/settled_mark.h"
 #include "repo/superblock_file.h"
+#include "store/folder_store.h"
 #include "store/repository_paths.h"
-#include "store/segment_store.h"
 #include "varve/options.h"
 #include "varve/result.h"
 
@@ -27,7 +27,7 @@ namespace varve::repo {
 struct OpenedFolder {
   std::string path;
   OpenOptions options;
-  std::unique_ptr<BucketSide> bucket;  ///< Null for a local repository.
+  std::unique_ptr<remote::BucketSide> bucket;  ///< Null for a local repository.
   format::Superblock superblock;
   std::shared_ptr<const crypto::KeyRing> keys;  ///< Null for a plain repository.
   std::unique_ptr<io::FileSystem> files;
@@ -49,8 +49,8 @@ struct RepositoryFolder {
   [[nodiscard]] Result<std::optional<std::uint64_t>> sequence() const;
   /// Returns whether the catalog's key has sealed half of the texts allowed for a key.
   [[nodiscard]] Result<bool> has_used_key() const;
-  /// Returns the segment store in a folder of the repository; null without an object store.
-  [[nodiscard]] std::unique_ptr<store::SegmentStore> segments(const std::string& directory) const;
+  /// Returns the opener of segment stores; empty for a local repository. Lifetime: as the folder.
+  [[nodiscard]] store::StoreOpener store_opener() const;
   /// Requests a replication in the background. Does nothing without an object store.
   void replicate_soon() const;
   /// Ends the uploads to the object store, and waits for the end if StoreUse::waits. The catalog
@@ -58,8 +58,8 @@ struct RepositoryFolder {
   [[nodiscard]] Result<void> end_replication() const;
 
   const store::RepositoryPaths paths;
-  const OpenOptions options;                 ///< Without the key.
-  const std::unique_ptr<BucketSide> bucket;  ///< Null for a local repository.
+  const OpenOptions options;                         ///< Without the key.
+  const std::unique_ptr<remote::BucketSide> bucket;  ///< Null for a local repository.
   const std::unique_ptr<io::FileSystem> files;
   SuperblockFile superblock;
   const format::DataCodecs codecs;

@@ -12,8 +12,9 @@
 
 #include "base/metrics.h"
 #include "meta/meta_metrics.h"
+#include "remote/bucket_side.h"
+#include "remote/store_metrics.h"
 #include "repo/arrange_queue.h"
-#include "repo/bucket_side.h"
 #include "repo/key_ring_editor.h"
 #include "repo/quarantine_keeper.h"
 #include "repo/repository_folder.h"
@@ -23,7 +24,6 @@
 #include "repo/series_table.h"
 #include "repo/settings_editor.h"
 #include "repo/settled_state.h"
-#include "repo/store_metrics.h"
 #include "series/series.h"
 #include "series/series_host.h"
 #include "varve/arrange.h"
@@ -204,7 +204,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
 
   base::Metrics metrics_;
   const meta::MetaMetrics catalog_metrics_{metrics_};
-  StoreMetrics store_metrics_{metrics_};
+  remote::StoreMetrics store_metrics_{metrics_};
   RepositoryFolder folder_;
   SequenceMemory sequence_memory_{folder_};
   SettledState settled_state_{folder_};

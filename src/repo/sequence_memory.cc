@@ -51,7 +51,7 @@ Result<bool> SequenceMemory::compare() {
     VARVE_TRY_ASSIGN(const auto present, folder_.sequence());
     return present.value_or(0);
   };
-  const auto compared = refuse_older(memory_, folder_.paths.root(), number);
+  const auto compared = io::refuse_older(memory_, folder_.paths.root(), number);
   if (compared) return false;
   if (!folder_.options.accept_older) return compared.error();
   const bool is_older = compared.error().code() == ErrorCode::kCorrupt;
@@ -83,7 +83,7 @@ void SequenceMemory::remember_present() {
   if (present && all && !all->empty()) remember(*present);
 }
 
-void SequenceMemory::watch_store(BucketSide& bucket) {
+void SequenceMemory::watch_store(remote::BucketSide& bucket) {
   if (!folder_.codecs.keys()) return;
   bucket.watch_sequence([this] { return labelled_.load(); },
                         [this](std::uint64_t sequence) { memory_.remember(sequence); });

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "repo/client_memory.h"
+#include "io/client_memory.h"
 #include "repo/repository_folder.h"
 #include "varve/result.h"
 
@@ -33,8 +33,8 @@ class SequenceMemory {
   /// repository open.
   void remember_present();
   /// Remembers the numbers given to remember() once the object store has their changes. Call before
-  /// BucketSide::start(). Lifetime: the object outlives the threads of `bucket`.
-  void watch_store(BucketSide& bucket);
+  /// remote::BucketSide::start(). Lifetime: the object outlives the threads of `bucket`.
+  void watch_store(remote::BucketSide& bucket);
   /// Waits until all remembered numbers are on disk.
   void settle() { memory_.settle(); }
 
@@ -43,7 +43,7 @@ class SequenceMemory {
   [[nodiscard]] Result<void> refuse_plain_instead_of_encrypted() const;
 
   RepositoryFolder& folder_;
-  ClientMemory memory_;
+  io::ClientMemory memory_;
   std::atomic<std::uint64_t> labelled_ = 0;  // The number to remember with the next head.
 };
 

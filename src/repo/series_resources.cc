@@ -46,7 +46,7 @@ Result<void> SeriesResources::start_reading() {
   DiskCosts::Parts costs;
   costs.series_directory = folder_.paths.all_series();
   // Measured without requests.
-  costs.files = folder_.bucket ? &folder_.bucket->disk() : folder_.files.get();
+  costs.files = folder_.files.get();
   costs.catalog = &folder_.catalog;
   costs.clock = &folder_.clock;
   costs.service = read_service_.get();
@@ -86,8 +86,11 @@ void SeriesResources::lend_to(series::SeriesParts& parts) {
   parts.descriptors = &descriptors_;
   parts.overlays = overlays_;
   parts.has_open_versions = !folder_.is_attached();
-  parts.segments = [this](const std::string& directory) { return folder_.segments(directory); };
-  if (folder_.bucket) folder_.bucket->add_early_uploads(parts);
+  parts.open_store = folder_.store_opener();
+  if (folder_.bucket) {
+    parts.checkpoint_bytes = folder_.bucket->early_bytes();
+    parts.on_checkpoint = [this] { folder_.bucket->upload_early(); };
+  }
 }
 
 Result<series::Pool*> SeriesResources::pool() {
@@ -106,7 +109,7 @@ Result<series::Pool*> SeriesResources::pool() {
     host.stream_metrics = &series_metrics_.streams;
     host.read_only = folder_.options.read_only;
     host.settled = settled_state_.was_settled();
-    host.segments = [this](const std::string& directory) { return folder_.segments(directory); };
+    host.open_store = folder_.store_opener();
     VARVE_TRY_ASSIGN(pool_, series::Pool::open(host));
   }
   return pool_.get();

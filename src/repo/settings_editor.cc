@@ -8,7 +8,7 @@
 #include "catalog/series_settings.h"
 #include "catalog/upkeep_record.h"
 #include "meta/lmdb.h"
-#include "repo/object_lock_setting.h"
+#include "remote/object_lock_setting.h"
 
 namespace varve::repo {
 
@@ -77,7 +77,7 @@ Result<UpkeepSettings> SettingsEditor::upkeep_settings() const {
 
 Result<void> SettingsEditor::set_upkeep_settings(const UpkeepSettings& settings) {
   VARVE_TRY(folder_.check_writable());
-  VARVE_TRY_ASSIGN(const auto lock, object_lock_of(folder_.catalog));
+  VARVE_TRY_ASSIGN(const auto lock, remote::object_lock_of(folder_.catalog));
   if (settings.object_lock != lock && !folder_.bucket) {
     return Error(ErrorCode::kInvalid, "only a repository in an object store can lock its objects");
   }

@@ -33,13 +33,6 @@ namespace varve::series {
 /// Returns the error of a change to a repository opened read-only: kReadOnly.
 [[nodiscard]] Error opened_read_only();
 
-/// Returns a special segment store for a folder; null for an ordinary folder.
-using OpenSegments = std::function<std::unique_ptr<store::SegmentStore>(const std::string& folder)>;
-/// Opens the segment store in a folder. `others` may be empty.
-[[nodiscard]] std::unique_ptr<store::SegmentStore> open_segments(const OpenSegments& others,
-                                                                 io::FileSystem& files,
-                                                                 const std::string& folder);
-
 /// The objects lent to each series by its repository.
 /// Lifetime: all objects outlive the series. The pools are null if the repository is read-only.
 struct SeriesParts {
@@ -65,8 +58,8 @@ struct SeriesParts {
   SeriesHost* host = nullptr;
   /// False in an attached folder: the content of open versions is on the writer's machine.
   bool has_open_versions = true;
-  /// Opens the special segment stores.
-  OpenSegments segments{};
+  /// Opens the segment stores. Empty if all data is on the disk.
+  store::StoreOpener open_store{};
   /// As in version::OpenVersionParts.
   std::uint64_t checkpoint_bytes = 0;
   std::function<void()> on_checkpoint{};
