@@ -4,8 +4,8 @@
 #include <string>
 
 #include "remote/bucket_side.h"
-#include "varve/object_store.h"
 #include "varve/options.h"
+#include "varve/replication.h"
 #include "varve/result.h"
 
 namespace varve::remote {
