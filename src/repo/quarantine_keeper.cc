@@ -11,6 +11,7 @@
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "maintain/lost_files.h"
+#include "repo/series_resources.h"
 #include "series/pool.h"
 #include "series/version_records.h"
 

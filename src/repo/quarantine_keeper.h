@@ -9,13 +9,14 @@
 #include "maintain/check_record.h"
 #include "maintain/known_damage.h"
 #include "repo/repository_folder.h"
-#include "repo/series_resources.h"
 #include "repo/series_table.h"
 #include "varve/check.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
 namespace varve::repo {
+
+class SeriesResources;
 
 /// Quarantines chunks found damaged by checks, and names the files with damaged chunks. Functions
 /// named as functions of Repository have the same errors. Thread-safe. Lock order: mutex_ is

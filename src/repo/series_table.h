@@ -9,9 +9,6 @@
 #include <vector>
 
 #include "repo/repository_folder.h"
-#include "repo/required_features.h"
-#include "repo/series_resources.h"
-#include "repo/settled_state.h"
 #include "series/series.h"
 #include "series/series_host.h"
 #include "varve/beside.h"
@@ -19,6 +16,10 @@
 #include "varve/types.h"
 
 namespace varve::repo {
+
+class RequiredFeatures;
+class SeriesResources;
+class SettledState;
 
 /// Returns the settings of a series after changes.
 [[nodiscard]] SeriesSettings changed_settings(const SeriesSettings& present,

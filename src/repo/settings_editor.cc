@@ -9,6 +9,7 @@
 #include "catalog/upkeep_record.h"
 #include "meta/lmdb.h"
 #include "remote/object_lock_setting.h"
+#include "repo/required_features.h"
 
 namespace varve::repo {
 

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "repo/repository_folder.h"
-#include "repo/required_features.h"
 #include "repo/series_table.h"
 #include "varve/arrange.h"
 #include "varve/pool_index.h"
@@ -14,6 +13,8 @@
 #include "varve/upkeep.h"
 
 namespace varve::repo {
+
+class RequiredFeatures;
 
 /// The settings of an open repository, and the notes of refused stores, in the catalog and in the
 /// labels. Functions named as functions of Repository have the same errors. Thread-safe.

@@ -13,7 +13,6 @@
 #include "varve/arrange.h"
 #include "varve/check.h"
 #include "varve/repair.h"
-#include "varve/retention.h"
 
 namespace varve::test {
 namespace {
@@ -137,24 +136,20 @@ TEST_F(Settled, ARepairMakesTheNextWriterLookAtEverySeries) {
   EXPECT_TRUE(fs::exists(path_ + "/series/00000001/manifests/00000001.man"));
 }
 
-TEST_F(Settled, AFileThatCannotBeRemovedAtTheOpeningLeavesWork) {
-  store("v2");
-  must(repository_->delete_versions(series_, {VersionNumber{1}}, {}));
+TEST_F(Settled, LabelsThatCannotBeWrittenAtTheOpeningLeaveWork) {
   close();
   fs::remove(path_ + "/settled");
   fs::remove(labels());
-  // A folder with the name of the deleted manifest.
-  const auto in_place = path_ + "/series/00000001/manifests/00000001.man";
-  ASSERT_FALSE(fs::exists(in_place));
-  fs::create_directories(in_place + "/x");
+  const auto in_the_way = labels() + ".tmp";
+  fs::create_directories(in_the_way + "/x");
   repository_ = reopen(path_);
   close();
-  EXPECT_TRUE(is_void()) << "the manifest is left to remove";
-  fs::remove_all(in_place);
-  std::ofstream(in_place) << "unused";
+  EXPECT_FALSE(fs::exists(labels()));
+  EXPECT_TRUE(is_void()) << "the labels are missing";
+  fs::remove_all(in_the_way);
   repository_ = reopen(path_);
   close();
-  EXPECT_FALSE(fs::exists(in_place));
+  EXPECT_TRUE(fs::exists(labels()));
   EXPECT_FALSE(is_void());
 }
 
