@@ -71,11 +71,10 @@ void StagingBound::tell(const char* who) {
   base::log(base::LogLevel::kWarning, fmt::format("{}: {} wait for that", reason(), who));
 }
 
-StagingBound::End StagingBound::wait_for_store() {
+StagingBound::End StagingBound::wait_for_store(std::uint64_t before) {
   const auto begun = SteadyClock::now();
   auto notified = begun;
   std::unique_lock lock(mutex_);
-  const auto before = replications_;
   while (replications_ == before) {
     if (stopping_) return End::kStopped;
     if (gave_up_) return End::kLate;
@@ -99,16 +98,19 @@ StagingBound::End StagingBound::wait_for_store() {
 }
 
 StagingBound::End StagingBound::wait(const char* who, std::uint64_t wanted) {
+  // Before the look at the room: a replication that ends after the look ends the wait.
+  std::uint64_t before = 0;
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return End::kStopped;
+    before = replications_;
   }
   if (parts_.is_fenced()) return End::kStopped;
   if (has_room(wanted)) return End::kRoom;
   tell(who);
   parts_.notify();
   ++waiting_;
-  const auto end = wait_for_store();
+  const auto end = wait_for_store(before);
   --waiting_;
   return end;
 }

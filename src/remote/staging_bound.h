@@ -58,7 +58,8 @@ class StagingBound {
   enum class End : std::uint8_t { kRoom, kReplicated, kStopped, kInterrupted, kLate };
   [[nodiscard]] bool has_room(std::uint64_t wanted);
   [[nodiscard]] End wait(const char* who, std::uint64_t wanted);
-  [[nodiscard]] End wait_for_store();
+  /// Waits until more replications than `before` have ended.
+  [[nodiscard]] End wait_for_store(std::uint64_t before);
   void tell(const char* who);
   /// Returns the bytes to accept although there is no room.
   [[nodiscard]] std::uint64_t step();

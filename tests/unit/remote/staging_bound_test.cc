@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,7 +36,11 @@ class Folder {
                      return Result<std::uint64_t>(staged.load());
                    },
                .disk_room = [this](std::uint64_t) { return std::optional(disk_room.load()); },
-               .notify = [this] { ++notified; },
+               .notify =
+                   [this] {
+                     ++notified;
+                     if (on_notify) on_notify();
+                   },
                .is_fenced = [this] { return fenced.load(); }}) {}
 
   void wait_for_writers(std::size_t count) {
@@ -47,6 +52,7 @@ class Folder {
   std::atomic<int> looks = 0;
   std::atomic<int> notified = 0;
   std::atomic<bool> fenced = false;
+  std::function<void()> on_notify;  // Called by the writer, before it waits.
   StagingBound bound;
 };
 
@@ -88,6 +94,13 @@ TEST(StagingBound, AfterAReplicationAWriterGoesOnByAStep) {
   folder.wait_for_writers(1);
   folder.bound.replicated();
   later.join();
+}
+
+TEST(StagingBound, AReplicationThatEndsBeforeTheWaitCounts) {
+  Folder folder(milliseconds(10));
+  folder.staged = 2 * kBound;
+  folder.on_notify = [&] { folder.bound.replicated(); };
+  must(folder.bound.before_write(10));
 }
 
 // Data that the store has can be removed from the disk.
