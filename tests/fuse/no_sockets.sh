@@ -92,7 +92,7 @@ export VARVE_TRUST=$work/users/repo
 "$VARVE" open "$work/users/repo" s/two >/dev/null
 "$VARVE" seal "$work/users/repo" s/two >/dev/null
 # Commands that read the catalog themselves do so only while the user's daemon does not write to it.
-for command in "rm $work/users/repo s/one" "prune --keep-last 1 $work/users/repo"; do
+for command in "rm $work/users/repo s/one" "prune --lock-wait 0s --keep-last 1 $work/users/repo"; do
   # shellcheck disable=SC2086
   expect_status 11 "$VARVE" $command
   message_says "sudo -u '#$user' varve"
