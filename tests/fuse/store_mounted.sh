@@ -191,12 +191,17 @@ expect_status 1 "$VARVE" store --from-tar "$work/list" "$repo" b/cut
 ok "a cut archive leaves no version"
 
 mkfifo "$work/pipe"
+# The daemon drops the version of the last store a moment before it takes another one.
 stalled() {  # VERSION: begins the store of a stream that does not go on. Sets $victim.
-  "$VARVE" store --stdin f "$repo" "$1" <"$work/pipe" >"$work/first" 2>&1 &
-  victim=$!
-  exec 7>"$work/pipe"
-  echo begin >&7
-  wait_until "the store has begun" test -e "$mnt/$1"
+  local begun=
+  until [ -n "$begun" ]; do
+    "$VARVE" store --stdin f "$repo" "$1" <"$work/pipe" >"$work/first" 2>&1 &
+    victim=$!
+    exec 7>"$work/pipe"
+    (trap '' PIPE && echo begin >&7) 2>/dev/null || true
+    wait_until "the store has begun, or is refused" has_begun_or_ended "$1"
+    if [ -e "$mnt/$1" ]; then begun=1; else exec 7>&-; fi
+  done
 }
 stalled c/stopped
 "$VARVE" -q store "$repo" d/other "$src/d" >/dev/null
