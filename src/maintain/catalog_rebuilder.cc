@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "maintain/catalog_rebuilder.h"
-#include "maintain/manifest_substitute.h"
 
 #include <fmt/core.h>
 
@@ -16,6 +15,7 @@
 #include "catalog/sequence_record.h"
 #include "catalog/stored_name.h"
 #include "catalog/version_origin.h"
+#include "maintain/manifest_substitute.h"
 #include "maintain/owners.h"
 #include "maintain/tree_chunks.h"
 #include "maintain/write_batch.h"

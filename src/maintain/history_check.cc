@@ -167,24 +167,22 @@ Result<std::set<ContainerNumber>> contested_containers(const meta::Txn& txn, Ser
   return containers;
 }
 
-// Returns the size of the files not listed by the catalog.
-Result<std::uint64_t> unlisted_bytes(const meta::Txn& txn, store::SegmentStore& store,
-                                     StoreId store_id) {
-  std::uint64_t bytes = 0;
+}  // namespace
+
+Result<StoreDifference> compare_store(const meta::Txn& txn, store::SegmentStore& store,
+                                      StoreId id) {
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_segments(txn, id));
+  StoreDifference found;
+  for (const auto& record : records) found.missing.insert(record.segment);
   for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
-    VARVE_TRY_ASSIGN(const auto files, store.list(kind));
-    for (const auto& file : files) {
-      const auto segment = std::get<SegmentNumber>(file);
-      VARVE_TRY_ASSIGN(const auto known, catalog::find_segment(txn, store_id, segment));
-      if (known) continue;
-      VARVE_TRY_ASSIGN(const auto size, store.size(file));
-      bytes += size;
+    VARVE_TRY_ASSIGN(const auto names, store.list(kind));
+    for (const auto& name : names) {
+      const auto segment = std::get<SegmentNumber>(name);
+      if (found.missing.erase(segment) == 0) found.unknown.push_back(segment);
     }
   }
-  return bytes;
+  return found;
 }
-
-}  // namespace
 
 Error mixed_histories(const std::string& where, const std::string& fault) {
   return {
@@ -235,8 +233,11 @@ Result<bool> fits_most_data(const format::DataCodecs& codecs, const meta::Env& c
       if (!header && !is_other) return header.error();
       (header ? fitting : others) += record->raw_bytes;
     }
-    VARVE_TRY_ASSIGN(const auto unlisted, unlisted_bytes(txn, store_of(owner), store));
-    others += unlisted;
+    VARVE_TRY_ASSIGN(const auto difference, compare_store(txn, store_of(owner), store));
+    for (const auto segment : difference.unknown) {
+      VARVE_TRY_ASSIGN(const auto size, store_of(owner).size(segment));
+      others += size;
+    }
   }
   return fitting >= others;
 }

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
 #include "format/data_codecs.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
@@ -44,6 +46,16 @@ struct HistoryComparison {
                                                            const format::FrameCodec& codec,
                                                            const std::string& repository_path,
                                                            const meta::Env& catalog);
+
+/// The differences of a store's files from the catalog.
+struct StoreDifference {
+  std::vector<SegmentNumber> unknown;  ///< Files without a record.
+  std::set<SegmentNumber> missing;     ///< Names in the catalog without a file.
+};
+/// Compares the names of a store's segments and volumes with the records of the catalog.
+/// Errors: the errors of the catalog and of the disk.
+[[nodiscard]] Result<StoreDifference> compare_store(const meta::Txn& txn,
+                                                    store::SegmentStore& store, StoreId id);
 
 /// Returns the store of a series or of the pool.
 using StoreOf = std::function<store::SegmentStore&(SeriesId owner)>;

@@ -129,9 +129,8 @@ Result<void> Repairer::compare_sequence(const CompareSequence& compare) {
 
 Result<std::uint64_t> Repairer::present_sequence() {
   if (!catalog_lost_) {
-    auto options = catalog_options(true);
-    if (lock_) options.writer_lock.clear();  // The calling process holds the lock.
-    VARVE_TRY_ASSIGN(const auto env, meta::Env::open(*files_, path_ + "/catalog", options));
+    VARVE_TRY_ASSIGN(const auto env,
+                     meta::Env::open(*files_, path_ + "/catalog", catalog_options(true)));
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(env));
     return catalog::find_sequence(txn);
   }
@@ -149,8 +148,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   const auto catalog_path = path_ + "/catalog";
   VARVE_TRY_ASSIGN(const bool present, files_->exists(catalog_path + "/data.mdb"));
   if (!present) return std::optional<std::string>("it is missing");
-  auto options = catalog_options(true);
-  if (lock_) options.writer_lock.clear();  // The calling process holds the lock.
+  const auto options = catalog_options(true);
   // Temporary errors are no fault of the catalog.
   const auto fault_of = [](const Error& error) -> Result<std::optional<std::string>> {
     if (!base::is_damage(error)) return error;

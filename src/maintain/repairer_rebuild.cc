@@ -22,7 +22,8 @@ void add_all(const std::vector<std::string>& texts, std::vector<std::string>& to
   to.insert(to.end(), texts.begin(), texts.end());
 }
 
-// Opens the catalog in place, unless `is_of_use` is false. `options`: for reading.
+// Opens the catalog in place, unless `is_of_use` is false: a catalog of another history does not
+// fit the labels and manifests.
 Result<std::optional<meta::Env>> open_in_place(bool is_of_use, io::FileSystem& files,
                                                const std::string& path,
                                                const meta::EnvOptions& options) {
@@ -41,7 +42,8 @@ meta::EnvOptions Repairer::catalog_options(bool read_only) const {
   options.optional_tables = meta::catalog::kTablesOptional;
   options.read_only = read_only;
   options.must_exist = read_only;
-  options.writer_lock = path_ + "/lock";
+  // A reader of a catalog looks at the lock, unless the calling process holds the lock.
+  if (!read_only || !lock_) options.writer_lock = path_ + "/lock";
   options.keys.ring = codecs_->keys();
   return options;
 }
@@ -65,11 +67,8 @@ Result<void> Repairer::try_rebuild(const Progress& progress) {
     choices.listed = listed_;
     choices.found = FoundBySearch::kLeave;  // Parity may restore the damaged headers.
     CheckProgress done;
-    auto options = catalog_options(true);
-    if (lock_) options.writer_lock.clear();  // The calling process holds the lock.
-    // A catalog of another history does not fit the labels and manifests.
     VARVE_TRY_ASSIGN(const auto in_place, open_in_place(!listed_.empty() && mixed_.empty(), *files_,
-                                                        path_ + "/catalog", options));
+                                                        path_ + "/catalog", catalog_options(true)));
     choices.in_place = in_place ? &*in_place : nullptr;
     CatalogRebuilder trial(*codecs_, *files_, open_store_, path_, env, choices,
                            [&](std::uint64_t bytes) {
@@ -103,11 +102,8 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     if (options_.take_found) {
       choices.found = *options_.take_found ? FoundBySearch::kTake : FoundBySearch::kLeave;
     }
-    auto options = catalog_options(true);
-    if (lock_) options.writer_lock.clear();  // The calling process holds the lock.
-    // A catalog of another history does not fit the labels and manifests.
     VARVE_TRY_ASSIGN(const auto in_place, open_in_place(!listed_.empty() && mixed_.empty(), *files_,
-                                                        path_ + "/catalog", options));
+                                                        path_ + "/catalog", catalog_options(true)));
     choices.in_place = in_place ? &*in_place : nullptr;
     CatalogRebuilder rebuilder(*codecs_, *files_, open_store_, path_, env, choices,
                                [&](std::uint64_t bytes) {

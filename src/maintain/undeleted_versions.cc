@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 #include <utility>
-#include <variant>
 
 #include "base/coding.h"
 #include "base/id_runs.h"
@@ -32,27 +31,6 @@ namespace {
 
 using format::ManifestRecord;
 
-/// The differences of a store's files from the catalog.
-struct StoreDifference {
-  std::vector<SegmentNumber> unknown;  ///< Files without a record.
-  std::set<SegmentNumber> missing;     ///< Names in the catalog without a file.
-};
-
-Result<StoreDifference> compare_store(const meta::Txn& txn, store::SegmentStore& store,
-                                      StoreId id) {
-  VARVE_TRY_ASSIGN(const auto records, catalog::list_segments(txn, id));
-  StoreDifference found;
-  for (const auto& record : records) found.missing.insert(record.segment);
-  for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
-    VARVE_TRY_ASSIGN(const auto names, store.list(kind));
-    for (const auto& name : names) {
-      const auto segment = std::get<SegmentNumber>(name);
-      if (found.missing.erase(segment) == 0) found.unknown.push_back(segment);
-    }
-  }
-  return found;
-}
-
 // Returns the subset of `ids` located by the catalog in the files `segments`.
 Result<base::IdRuns> chunks_in_files(const meta::Txn& txn, StoreId store, const base::IdRuns& ids,
                                      const std::set<SegmentNumber>& segments) {
@@ -69,7 +47,6 @@ Result<base::IdRuns> chunks_in_files(const meta::Txn& txn, StoreId store, const 
 
 /// The parts of a sealed version's manifest that a comparison needs.
 struct SealedVersion {
-  catalog::VersionRecord record;
   base::IdRuns chunks;
   format::Births births;
 };
@@ -112,7 +89,7 @@ class UndeletedSearch {
       }
       VARVE_TRY_ASSIGN(const auto version, read_version(record));
       if (!version) continue;
-      VARVE_TRY_ASSIGN(const bool has_data, has_own_data(txn, *version));
+      VARVE_TRY_ASSIGN(const bool has_data, has_own_data(txn, record, *version));
       if (!has_data) continue;
       found_.push_back({series, record.number, manifest_path(paths_.series(series), record.number),
                         name + "/" + record.name,
@@ -133,9 +110,8 @@ class UndeletedSearch {
           key.size() == 4 && base::load_be32(key) == static_cast<std::uint32_t>(labelled.number);
       if (!is_own) return {};
       if (what == ManifestRecord::kVersion) {
-        auto record = catalog::decode_version(labelled.series, labelled.number, value);
+        const auto record = catalog::decode_version(labelled.series, labelled.number, value);
         is_same = record && is_same_seal(*record, labelled);
-        if (record) version.record = *std::move(record);
       } else if (what == ManifestRecord::kVersionChunks) {
         auto chunks = base::IdRuns::decode(value);
         has_chunks = chunks.has_value();
@@ -153,8 +129,9 @@ class UndeletedSearch {
     return std::optional(std::move(version));
   }
 
-  Result<bool> has_own_data(const meta::Txn& txn, const SealedVersion& version) {
-    const auto series = version.record.series;
+  Result<bool> has_own_data(const meta::Txn& txn, const catalog::VersionRecord& record,
+                            const SealedVersion& version) {
+    const auto series = record.series;
     VARVE_TRY_ASSIGN(const auto present, present_chunks(txn, series, version.chunks));
     const auto rest = version.chunks.subtract(present);
     if (rest.size() != 0) {
@@ -165,10 +142,10 @@ class UndeletedSearch {
     }
     // All data is shared. The catalog keeps the birth of a deleted version while another version
     // needs a page of the deleted version.
-    const auto birth = version.births.find(version.record.number);
+    const auto birth = version.births.find(record.number);
     if (birth == version.births.end()) return false;
     VARVE_TRY_ASSIGN(const auto kept,
-                     catalog::find_birth(txn, catalog::store_of(series), version.record.number));
+                     catalog::find_birth(txn, catalog::store_of(series), record.number));
     return !kept || kept->mark != birth->second.mark;
   }
 
