@@ -11,18 +11,6 @@ namespace varve::remote {
 
 namespace {
 
-io::OpenMode mode_of(store::ReadMode mode) {
-  switch (mode) {
-    case store::ReadMode::kCached:
-      return io::OpenMode::kRead;
-    case store::ReadMode::kPlanned:
-      return io::OpenMode::kReadPlanned;
-    case store::ReadMode::kDirect:
-      break;
-  }
-  return io::OpenMode::kReadDirect;
-}
-
 class OpenData final : public store::OpenSegment {
  public:
   explicit OpenData(std::shared_ptr<DataFile> file) : file_(std::move(file)) {}
@@ -58,7 +46,7 @@ class WriterStore final : public store::FolderStore {
                                                    store::ReadMode mode) override {
     if (!is_data(store::kind_of(file))) return FolderStore::open(file, mode);
     VARVE_TRY_ASSIGN(auto opened,
-                     data_.open_to_read(files(), below_root(path(file)), mode_of(mode)));
+                     data_.open_to_read(files(), below_root(path(file)), store::mode_of(mode)));
     return std::shared_ptr<store::OpenSegment>(std::make_shared<OpenData>(std::move(opened)));
   }
 

@@ -57,18 +57,6 @@ std::optional<StoredFile> parse_name(StoredKind kind, const std::string& name) {
   return kind == StoredKind::kVolumes ? as_volume(segment) : segment;
 }
 
-io::OpenMode mode_of(ReadMode mode) {
-  switch (mode) {
-    case ReadMode::kCached:
-      return io::OpenMode::kRead;
-    case ReadMode::kPlanned:
-      return io::OpenMode::kReadPlanned;
-    case ReadMode::kDirect:
-      break;
-  }
-  return io::OpenMode::kReadDirect;
-}
-
 // Volumes are compact, so direct access cannot write volumes.
 io::OpenMode write_mode_of(SegmentNumber segment) {
   return is_volume(segment) ? io::OpenMode::kReadWrite : io::OpenMode::kWriteDirect;
@@ -169,6 +157,18 @@ Result<std::span<const std::byte>> corrected(io::File& file, std::uint64_t size,
 }
 
 }  // namespace
+
+io::OpenMode mode_of(ReadMode mode) {
+  switch (mode) {
+    case ReadMode::kCached:
+      return io::OpenMode::kRead;
+    case ReadMode::kPlanned:
+      return io::OpenMode::kReadPlanned;
+    case ReadMode::kDirect:
+      break;
+  }
+  return io::OpenMode::kReadDirect;
+}
 
 StoredKind kind_of(StoredFile file) {
   const auto* segment = std::get_if<SegmentNumber>(&file);

@@ -79,6 +79,9 @@ class FolderStore : public SegmentStore {
   const std::string directory_;
 };
 
+/// Returns the mode in which a file of a store is opened for reading.
+[[nodiscard]] io::OpenMode mode_of(ReadMode mode);
+
 /// Opens the segment store in the folder `directory` of a series or of the pool. `files`: the file
 /// system of the repository's folder on the disk.
 /// Lifetime: `files` outlives the store.

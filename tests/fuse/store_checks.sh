@@ -38,6 +38,17 @@ for path in sys.argv[1:]:
 }
 has_no_data() { [ -z "$(find "$1" -name '*.seg' -o -name '*.vol')" ] || fail "$1 has data"; }
 
+all_checks_agree() {
+  local folder
+  for folder in evicted attached; do
+    same_lines "$work/$folder" check
+    same_lines "$work/$folder" check --json --read-data
+    same_lines "$work/$folder" scrub --restart
+  done
+  same_lines "$work/evicted" check --outer
+  same_lines "$work/evicted" repair --dry-run
+}
+
 for placement in lineage pool; do
   at=$place/$placement
   rm -rf "$work/source" "$work/plain" "$work/evicted" "$work/attached"
@@ -57,26 +68,14 @@ for placement in lineage pool; do
   "$VARVE" -q wait "$work/evicted"
   has_no_data "$work/evicted"
   "$VARVE" -q attach "$at" "$work/attached"
-  for folder in evicted attached; do
-    same_lines "$work/$folder" check
-    same_lines "$work/$folder" check --json --read-data
-    same_lines "$work/$folder" scrub --restart
-  done
-  same_lines "$work/evicted" check --outer
-  same_lines "$work/evicted" repair --dry-run
+  all_checks_agree
   ok "$placement: the same lines without damage"
 
   rm -r "$work/evicted/cache" "$work/attached/cache" 2>/dev/null || true
   rot_files "$work/plain"
   [ "$(store_command rot /seg/)" -gt 2 ] || fail "few objects changed"
   store_command rot /vol/ >/dev/null
-  for folder in evicted attached; do
-    same_lines "$work/$folder" check
-    same_lines "$work/$folder" check --json --read-data
-    same_lines "$work/$folder" scrub --restart
-  done
-  same_lines "$work/evicted" check --outer
-  same_lines "$work/evicted" repair --dry-run
+  all_checks_agree
   ok "$placement: the same lines with damage"
 
   same_lines "$work/evicted" repair --yes
