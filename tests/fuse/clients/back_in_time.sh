@@ -46,16 +46,13 @@ mount_repo -o series=bit,beside,rm_deletes,autoseal=0
 in_time() { backintime --config "$work/config" "$@" >"$work/log" 2>&1; }
 backup() {
   seq "$((++runs))" >"$work/src/changing"
-  wait_until "the next second" next_second
-  last_s=$(date +%s)
+  next_second
   in_time backup || fail "$(cat "$work/log")"
   [ "$(snapshots | wc -l)" -eq "$runs" ] || fail "$(ls -a "$folder"; cat "$work/log")"
   diff -r "$work/src" "$folder/last_snapshot/backup$work/src"
 }
-next_second() { [ "$(date +%s)" -gt "$last_s" ]; }
 snapshots() { find "$folder" -mindepth 1 -maxdepth 1 -type d -name '2*' -printf '%f\n' | sort; }
 runs=0
-last_s=0
 backup
 backup
 backup

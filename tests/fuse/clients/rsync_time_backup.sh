@@ -29,12 +29,10 @@ same_calls() {  # SOURCE DESTINATION
   (cd "$2" && rm -f -- latest && ln -s -- "$(basename -- "$now")" latest)
   rm -f -- "$2/backup.inprogress"
 }
-next_second() { [ "$(date +%s)" -gt "$last_s" ]; }
 backup() {
   seq "$((++runs))" >"$work/src/changing"
   # The names have seconds.
-  wait_until "the next second" next_second
-  last_s=$(date +%s)
+  next_second
   if [ -n "${RSYNC_TMBACKUP:-}" ]; then
     bash "$RSYNC_TMBACKUP" "$work/src" "$mnt/s" >"$work/log" 2>&1 || fail "$(cat "$work/log")"
   else
@@ -43,7 +41,6 @@ backup() {
   diff -r -x left "$work/src" "$mnt/s/latest"
 }
 runs=0
-last_s=0
 versions() { find "$mnt/s" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort; }
 
 "$VARVE" init "$repo" 2>/dev/null
