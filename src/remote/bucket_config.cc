@@ -13,6 +13,8 @@ namespace varve::remote {
 
 namespace {
 
+// The share (1/4) of the writer's number for blocks of evicted files.
+constexpr std::uint64_t kBlocksShare = 4;
 constexpr std::string_view kTitle = "# The object store of this repository.\n";
 constexpr std::size_t kBytesMax = 64U << 10;
 
@@ -36,7 +38,7 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return bytes;
 }
 
-// A folder without the file would be taken for one whose data is all on its disk.
+// A folder without the file would count as a local repository.
 Result<void> check_unused(io::FileSystem& files, const std::string& root) {
   VARVE_TRY_ASSIGN(const bool is_repository, files.exists(root + "/varve.repo"));
   if (!is_repository) return {};
@@ -78,6 +80,15 @@ Result<void> check_volume_class(std::string_view storage_class) {
 
 std::uint64_t cache_bytes_of(const BucketConfig& config) {
   return config.cache_bytes.value_or(config.reads_only ? kReaderCacheBytes : kWriterCacheBytes);
+}
+
+std::uint64_t cached_file_bytes_of(const BucketConfig& config) {
+  return cache_bytes_of(config) - cached_block_bytes_of(config);
+}
+
+std::uint64_t cached_block_bytes_of(const BucketConfig& config) {
+  const auto bytes = cache_bytes_of(config);
+  return config.reads_only ? bytes : bytes / kBlocksShare;
 }
 
 std::uint64_t staging_bytes_of(const BucketConfig& config) {

@@ -37,6 +37,10 @@ inline constexpr std::uint64_t kWriterCacheBytes = std::uint64_t{16} << 30;
 inline constexpr std::uint64_t kStagingBytes = std::uint64_t{64} << 30;
 /// Returns the number of bytes of store data that a folder keeps.
 [[nodiscard]] std::uint64_t cache_bytes_of(const BucketConfig& config);
+/// Return the parts of the number for whole files, and for blocks of evicted files. An attached
+/// folder keeps only blocks.
+[[nodiscard]] std::uint64_t cached_file_bytes_of(const BucketConfig& config);
+[[nodiscard]] std::uint64_t cached_block_bytes_of(const BucketConfig& config);
 
 /// Returns the number of bytes that may wait for upload before writers wait.
 [[nodiscard]] std::uint64_t staging_bytes_of(const BucketConfig& config);

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "remote/bucket_side.h"
+#include "remote/bucket_hooks.h"
 #include "varve/options.h"
 #include "varve/replication.h"
 #include "varve/result.h"

@@ -9,7 +9,7 @@
 #include "crypto/key_ring.h"
 #include "format/superblock.h"
 #include "io/file_system.h"
-#include "remote/bucket_side.h"
+#include "remote/bucket_hooks.h"
 #include "varve/options.h"
 #include "varve/result.h"
 

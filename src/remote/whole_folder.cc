@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "remote/open_storage.h"
 #include "store/superblock_text.h"
 #include "varve/replication.h"
 
@@ -13,12 +14,15 @@ Result<WholeFolder> open_whole_folder(const std::string& folder, const OpenOptio
   VARVE_TRY(refuse_attached(folder, options.trust_owner));
   WholeFolder whole;
   VARVE_TRY_ASSIGN(whole.files, store::open_folder(folder, options.trust_owner));
-  VARVE_TRY_ASSIGN(std::shared_ptr<BucketSide> side, BucketSide::open(folder, options, hooks));
-  if (!side) return whole;
-  VARVE_TRY(side->refresh(nullptr));
-  whole.open_store = [side](io::FileSystem& files, const std::string& directory) {
-    return side->segments(files, directory);
-  };
+  VARVE_TRY_ASSIGN(const auto config, config_to_open(*whole.files, folder, options.read_only));
+  HeadLearning learning;
+  VARVE_TRY_ASSIGN(std::shared_ptr<FolderStorage> storage,
+                   open_storage(folder, config, options, hooks, nullptr, learning));
+  if (auto open = storage->opener()) {
+    whole.open_store = [storage, open](io::FileSystem& files, const std::string& directory) {
+      return open(files, directory);
+    };
+  }
   return whole;
 }
 

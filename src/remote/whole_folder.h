@@ -7,7 +7,7 @@
 #include <string>
 
 #include "io/file_system.h"
-#include "remote/bucket_side.h"
+#include "remote/bucket_hooks.h"
 #include "store/folder_store.h"
 #include "varve/options.h"
 #include "varve/result.h"

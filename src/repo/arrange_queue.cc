@@ -51,9 +51,10 @@ void lower_priority() {
 }  // namespace
 
 void ArrangeQueue::start() {
-  if (!folder_.bucket || folder_.bucket->reads_only()) return;
-  evicted_ = std::make_unique<EvictedArranging>(*folder_.bucket,
-                                                [this](SeriesId id) { return is_far_behind(id); });
+  auto* const files = folder_.storage->evicted();
+  if (files == nullptr) return;
+  evicted_ =
+      std::make_unique<EvictedArranging>(*files, [this](SeriesId id) { return is_far_behind(id); });
 }
 
 void ArrangeQueue::add_unarranged(const std::optional<std::set<SeriesId>>& unarranged) {
@@ -137,7 +138,7 @@ void ArrangeQueue::resume() {
   }
   for (const auto& one : *all) {
     if (!any_unarranged_ && !owing.contains(one.id)) continue;
-    folder_.replicate_soon();  // The earlier process may also have skipped a replication.
+    folder_.replication().changed();  // The earlier process may also have skipped a replication.
     arrange_soon(one.id);
   }
   const std::lock_guard lock(mutex_);
@@ -179,7 +180,7 @@ Result<bool> ArrangeQueue::arrange_next(SeriesId id, const ArrangeOptions& optio
     const std::lock_guard lock(mutex_);
     if (kept && *kept && !leaves && !to_arrange_.contains(id)) unarranged_.erase(id);
   }
-  folder_.replicate_soon();
+  folder_.replication().changed();
   return finished;
 }
 
@@ -268,7 +269,7 @@ bool ArrangeQueue::is_far_behind(SeriesId id) {
 // Waits only if the arranging after an earlier seal is not finished yet, and once for each earlier
 // seal. If arranging fails, for example on a full disk or on damage, the seal goes on.
 void ArrangeQueue::before_seal(SeriesId series) {
-  if (folder_.bucket && folder_.bucket->bound() != nullptr) folder_.bucket->bound()->before_seal();
+  folder_.replication().before_seal();
   if (!folder_.options.arrange || folder_.options.read_only) return;
   std::uint64_t wanted = 0;
   {

@@ -18,18 +18,18 @@ std::string purpose_of(SeriesId series) {
 }  // namespace
 
 Result<bool> EvictedArranging::is_evicted(const std::string& path) {
-  return bucket_.is_evicted(path);
+  return files_.is_evicted(path);
 }
 
 // Three quarters of the limit of cached blocks; the rest is left for concurrent reads.
 std::uint64_t EvictedArranging::bytes_at_once() const {
-  return bucket_.cached_block_bytes() / 4 * 3;
+  return files_.cached_block_bytes() / 4 * 3;
 }
 
 bool EvictedArranging::may_download(SeriesId series, VersionNumber newest,
                                     std::uint64_t active_bytes) {
-  if (active_bytes <= bucket_.cached_file_bytes()) return true;
-  const auto arranged = bucket_.number(purpose_of(series));
+  if (active_bytes <= files_.cached_file_bytes()) return true;
+  const auto arranged = files_.number(purpose_of(series));
   if (!arranged) {
     base::log(base::LogLevel::kDebug, arranged.error().message());
     return true;
@@ -48,8 +48,8 @@ void EvictedArranging::arranged(SeriesId series, VersionNumber newest, std::uint
     const std::lock_guard lock(mutex_);
     waiting_.erase(series);
   }
-  if (active_bytes <= bucket_.cached_file_bytes()) return;
-  const auto noted = bucket_.set_number(purpose_of(series), static_cast<std::uint64_t>(newest));
+  if (active_bytes <= files_.cached_file_bytes()) return;
+  const auto noted = files_.set_number(purpose_of(series), static_cast<std::uint64_t>(newest));
   if (!noted) base::log(base::LogLevel::kDebug, noted.error().message());
 }
 

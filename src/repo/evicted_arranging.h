@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "remote/bucket_side.h"
+#include "remote/evicted_files.h"
 #include "series/eviction_rules.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -25,9 +25,9 @@ inline constexpr std::uint32_t kVersionsAtOnce = 8;
 class EvictedArranging final : public series::EvictionRules {
  public:
   /// `is_far_behind` tells whether a series has more work left than a seal may add to.
-  /// Lifetime: `bucket` outlives the object.
-  EvictedArranging(remote::BucketSide& bucket, std::function<bool(SeriesId)> is_far_behind)
-      : bucket_(bucket), is_far_behind_(std::move(is_far_behind)) {}
+  /// Lifetime: `files` outlives the object.
+  EvictedArranging(remote::EvictedFiles& files, std::function<bool(SeriesId)> is_far_behind)
+      : files_(files), is_far_behind_(std::move(is_far_behind)) {}
 
   [[nodiscard]] Result<bool> is_evicted(const std::string& path) override;
   [[nodiscard]] std::uint64_t bytes_at_once() const override;
@@ -39,7 +39,7 @@ class EvictedArranging final : public series::EvictionRules {
   [[nodiscard]] bool waits(SeriesId series);
 
  private:
-  remote::BucketSide& bucket_;
+  remote::EvictedFiles& files_;
   const std::function<bool(SeriesId)> is_far_behind_;
   std::mutex mutex_;  // Innermost. Guards waiting_.
   std::set<SeriesId> waiting_;

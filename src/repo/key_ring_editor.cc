@@ -22,7 +22,7 @@ Result<void> KeyRingEditor::change(const KeyLinesChange& change) {
   VARVE_TRY(folder_.superblock.set_key_lines(std::move(lines)));  // O42
   VARVE_TRY(note_counter());
   series_.write_all_labels();  // The labels have a copy of the counter, for a rebuilt catalog.
-  folder_.replicate_soon();
+  folder_.replication().changed();
   return {};
 }
 

@@ -34,7 +34,7 @@ Result<std::uint64_t> QuarantineKeeper::change(const maintain::LostChunks& lost,
     one->hide(damaged->second);
   }
   series_.write_all_labels();  // The labels of all series have the quarantine of the pool.
-  folder_.replicate_soon();
+  folder_.replication().changed();
   VARVE_TRY_ASSIGN(const auto all, maintain::find_quarantined(folder_.catalog));
   base::log(base::LogLevel::kInfo,
             fmt::format("{} damaged chunks are in quarantine", maintain::count_of(all)));
@@ -49,9 +49,10 @@ Result<std::uint64_t> QuarantineKeeper::settle() {
   auto suspects = known;
   for (const auto& [store, ids] : named) suspects[store] = suspects[store].unite(ids);
   if (suspects.empty()) return std::uint64_t{0};
-  VARVE_TRY_ASSIGN(const auto second, maintain::confirm_lost_chunks(
-                                          folder_.codecs, folder_.catalog, *folder_.files,
-                                          folder_.store_opener(), folder_.paths.root(), suspects));
+  VARVE_TRY_ASSIGN(
+      const auto second,
+      maintain::confirm_lost_chunks(folder_.codecs, folder_.catalog, *folder_.files,
+                                    folder_.storage->opener(), folder_.paths.root(), suspects));
   VARVE_TRY_ASSIGN(const auto chunks, change(second.lost, second.sound));
   maintain::forget_lost_chunks(*folder_.files, folder_.paths.root(),
                                maintain::without(named, second.undecided));
@@ -78,7 +79,7 @@ void QuarantineKeeper::keep_damage(const maintain::LostChunks& lost, maintain::C
   if (end.whole >= CheckDepth::kData && !suspects.empty() && !folder_.is_attached()) {
     auto second =
         maintain::confirm_lost_chunks(folder_.codecs, folder_.catalog, *folder_.files,
-                                      folder_.store_opener(), folder_.paths.root(), suspects);
+                                      folder_.storage->opener(), folder_.paths.root(), suspects);
     if (second) sound = std::move(second->sound);
   }
   if (!folder_.is_attached()) end.lost = maintain::without(lost, known);

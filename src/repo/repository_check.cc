@@ -14,12 +14,12 @@ namespace varve::repo {
 
 maintain::CheckHelpers RepositoryImpl::check_helpers() {
   maintain::CheckHelpers helpers;
-  helpers.open_store = folder_.store_opener();
+  helpers.open_store = folder_.storage->opener();
   // Only a writer has the index and open versions.
   const bool has_index = !folder_.is_attached();
   helpers.has_open_versions = has_index;
   helpers.is_distant = folder_.is_attached();
-  if (folder_.bucket) helpers.drop_cached = [this] { folder_.bucket->drop_cached(); };
+  helpers.drop_cached = [this] { folder_.storage->drop_cached(); };
   if (folder_.options.read_only) {
     helpers.labels_are_complete = [this] { return settled_state_.has_note(); };
   }
@@ -55,13 +55,11 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
     return checked;
   };
   VARVE_TRY_ASSIGN(auto report, run());
-  if (folder_.bucket && !report.damages.empty()) {
-    // The cache may have kept a wrong answer that the store gave only once. A check of a percentage
-    // would read different containers the second time.
-    folder_.bucket->drop_cached();
-    if (report.finished && options.percent == 100) {
-      VARVE_TRY_ASSIGN(report, run());
-    }
+  // The cache may have kept a wrong answer that the store gave only once. A check of a percentage
+  // would read different containers the second time.
+  const bool was_cached = !report.damages.empty() && folder_.storage->drop_cached();
+  if (was_cached && report.finished && options.percent == 100) {
+    VARVE_TRY_ASSIGN(report, run());
   }
   // With an older catalog, newer files seem unknown, and removed files seem lost. The reason comes
   // first.

@@ -21,7 +21,7 @@ OpenOptions without_key(OpenOptions options) {
 RepositoryFolder::RepositoryFolder(OpenedFolder opened)
     : paths(std::move(opened.path)),
       options(without_key(std::move(opened.options))),
-      bucket(std::move(opened.bucket)),
+      storage(std::move(opened.storage)),
       files(std::move(opened.files)),
       superblock(*files, paths.root(), std::move(opened.superblock), opened.keys),
       codecs(superblock.parameters(), std::move(opened.keys)),
@@ -32,7 +32,7 @@ RepositoryFolder::RepositoryFolder(OpenedFolder opened)
   if (options.read_only) return;
   catalog.before_writes([this]() -> Result<void> {
     if (catalog_replaced) return Error(ErrorCode::kReadOnly, "the repository was closed");
-    if (bucket) bucket->before_write(catalog);
+    storage->before_write(catalog);
     return settled.clear();
   });
 }
@@ -55,21 +55,9 @@ Result<bool> RepositoryFolder::has_used_key() const {
   return catalog.texts()->is_half_used(txn);
 }
 
-store::StoreOpener RepositoryFolder::store_opener() const {
-  if (!bucket) return {};
-  return [side = bucket.get()](io::FileSystem& from, const std::string& directory) {
-    return side->segments(from, directory);
-  };
-}
-
-void RepositoryFolder::replicate_soon() const {
-  if (bucket) bucket->notify();
-}
-
 Result<void> RepositoryFolder::end_replication() const {
-  if (!bucket) return {};
-  const auto done = options.store.waits ? bucket->finish() : Result<void>();
-  bucket->stop();
+  const auto done = options.store.waits ? replication().finish() : Result<void>();
+  storage->stop();
   return done;
 }
 

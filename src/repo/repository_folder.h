@@ -13,7 +13,7 @@
 #include "format/superblock.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
-#include "remote/bucket_side.h"
+#include "remote/folder_storage.h"
 #include "repo/settled_mark.h"
 #include "repo/superblock_file.h"
 #include "store/folder_store.h"
@@ -27,7 +27,7 @@ namespace varve::repo {
 struct OpenedFolder {
   std::string path;
   OpenOptions options;
-  std::unique_ptr<remote::BucketSide> bucket;  ///< Null for a local repository.
+  std::unique_ptr<remote::FolderStorage> storage;
   format::Superblock superblock;
   std::shared_ptr<const crypto::KeyRing> keys;  ///< Null for a plain repository.
   std::unique_ptr<io::FileSystem> files;
@@ -42,24 +42,22 @@ struct RepositoryFolder {
   explicit RepositoryFolder(OpenedFolder opened);
 
   /// Returns whether the folder only reads the repository, and another folder writes.
-  [[nodiscard]] bool is_attached() const { return bucket && bucket->reads_only(); }
+  [[nodiscard]] bool is_attached() const { return storage->is_attached(); }
   /// Errors: kReadOnly if the repository is open read-only.
   [[nodiscard]] Result<void> check_writable() const;
   /// Returns Repository::sequence().
   [[nodiscard]] Result<std::optional<std::uint64_t>> sequence() const;
   /// Returns whether the catalog's key has sealed half of the texts allowed for a key.
   [[nodiscard]] Result<bool> has_used_key() const;
-  /// Returns the opener of segment stores; empty for a local repository. Lifetime: as the folder.
-  [[nodiscard]] store::StoreOpener store_opener() const;
-  /// Requests a replication in the background. Does nothing without an object store.
-  void replicate_soon() const;
+  /// Returns the way of changes to the object store, if any.
+  [[nodiscard]] remote::Replication& replication() const { return storage->replication(); }
   /// Ends the uploads to the object store, and waits for the end if StoreUse::waits. The catalog
   /// may be replaced afterwards.
   [[nodiscard]] Result<void> end_replication() const;
 
   const store::RepositoryPaths paths;
-  const OpenOptions options;                         ///< Without the key.
-  const std::unique_ptr<remote::BucketSide> bucket;  ///< Null for a local repository.
+  const OpenOptions options;  ///< Without the key.
+  const std::unique_ptr<remote::FolderStorage> storage;
   const std::unique_ptr<io::FileSystem> files;
   SuperblockFile superblock;
   const format::DataCodecs codecs;

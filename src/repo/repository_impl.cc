@@ -35,7 +35,6 @@ Result<void> RepositoryImpl::start() {
     sequence_memory_.remember_present();
     return {};
   }
-  if (folder_.bucket) folder_.bucket->hold(folder_.catalog);
   arranging_.start();
   if (all) features_.complete(*all);
   resources_.start_writing();
@@ -57,18 +56,13 @@ Result<void> RepositoryImpl::start() {
   quarantine_.settle_at_opening();
   if (!settled_state_.leaves_work()) sequence_memory_.remember_present();
   resources_.space().keep_reserve();
-  if (!folder_.bucket) return {};
-  sequence_memory_.watch_store(*folder_.bucket);
-  folder_.bucket->watch_disk(resources_.space());
-  VARVE_TRY(folder_.bucket->start(folder_.catalog, folder_.superblock.repository_id(),
-                                  folder_.codecs.keys()));
-  if (auto* const bound = folder_.bucket->bound()) {
-    resources_.space().ask_before_writes(
-        [bound](std::uint64_t bytes) { return bound->before_write(bytes); });
-    resources_.space().make_room_by(
-        [this](std::uint64_t bytes) { return folder_.bucket->evict(bytes); });
-  }
-  return {};
+  remote::WrittenRepository written;
+  written.catalog = &folder_.catalog;
+  written.id = folder_.superblock.repository_id();
+  written.keys = folder_.codecs.keys();
+  written.space = &resources_.space();
+  sequence_memory_.watch(written);
+  return folder_.storage->begin_writing(std::move(written));
 }
 
 Result<void> RepositoryImpl::settle_at_opening() {
@@ -92,7 +86,7 @@ void RepositoryImpl::settle_at_close() {
 
 RepositoryImpl::~RepositoryImpl() {
   arranging_.stop();
-  if (folder_.bucket) folder_.bucket->stop();
+  folder_.storage->stop();
   resources_.stop();
   series_.release();
   resources_.end_reads();

@@ -12,7 +12,8 @@
 
 #include "base/metrics.h"
 #include "meta/meta_metrics.h"
-#include "remote/bucket_side.h"
+#include "remote/bucket_hooks.h"
+#include "remote/head_request.h"
 #include "remote/store_metrics.h"
 #include "repo/arrange_queue.h"
 #include "repo/key_ring_editor.h"
@@ -133,19 +134,15 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   [[nodiscard]] Result<SpaceInfo> space() override;
   [[nodiscard]] base::Metrics& metrics_registry() override;
   [[nodiscard]] io::FileSystem& file_system() override { return *folder_.files; }
-  void will_read_once() override {
-    if (folder_.bucket) folder_.bucket->will_read_once();
-  }
+  void will_read_once() override { folder_.storage->will_read_once(); }
 
   /// Brings an attached folder to newer heads every `interval`, unless the disk is read-only. Does
   /// nothing for repositories that are not attached.
   [[nodiscard]] Result<void> follow(std::chrono::milliseconds interval);
   /// As varve::is_fenced().
-  [[nodiscard]] bool is_fenced() const { return folder_.bucket && folder_.bucket->is_fenced(); }
+  [[nodiscard]] bool is_fenced() const { return folder_.replication().is_fenced(); }
   /// As varve::end_store_reads().
-  void end_store_reads() {
-    if (folder_.bucket) folder_.bucket->end_reads();
-  }
+  void end_store_reads() { folder_.storage->end_reads(); }
   /// Returns the lease last seen by the folder, as varve::store_lease().
   [[nodiscard]] Result<std::optional<StoreLease>> store_lease();
 
@@ -154,20 +151,14 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
 
  private:
   explicit RepositoryImpl(OpenedFolder opened);
-  /// How an opening learns of the newest head of an attached folder.
-  struct Looking {
-    bool is_wanted = false;  ///< To look while the folder is opened in its present state.
-    bool is_begun = false;   ///< Set by the opening: end_look() is to be called.
-    std::optional<remote::BucketSide::NewerHead> newer{};  ///< The result of an earlier look.
-  };
   // repository_open.cc.
   [[nodiscard]] static Result<std::unique_ptr<RepositoryImpl>> open_folder_at(
       const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks,
-      Looking& looking);
+      remote::HeadLearning& learning);
   /// As open_folder_at(). First gives the catalog a new key if the present key is half used.
   [[nodiscard]] static Result<std::unique_ptr<RepositoryImpl>> open_with_room(
       const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks,
-      Looking& looking);
+      remote::HeadLearning& learning);
   [[nodiscard]] Result<void> start();
   /// Completes the last writer's unfinished files beside the catalog, unless the last writer noted
   /// that no work was left.
@@ -195,7 +186,7 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
     return arranging_.urgency(series);
   }
   [[nodiscard]] series::EvictionRules* eviction() override { return arranging_.eviction(); }
-  void replicate_soon() override { folder_.replicate_soon(); }
+  void replicate_soon() override { folder_.replication().changed(); }
   void left_behind() override { settled_state_.set_leaves_work(true); }
   void labelled(std::uint64_t sequence) override { sequence_memory_.remember(sequence); }
 

@@ -10,6 +10,7 @@
 #include "meta/compaction.h"
 #include "meta/open_catalog.h"
 #include "meta/schema.h"
+#include "remote/open_storage.h"
 #include "repo/open_store.h"
 #include "repo/repository_impl.h"
 #include "store/repository_names.h"
@@ -21,10 +22,10 @@ namespace varve::repo {
 
 Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(
     const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks,
-    Looking& looking) {
+    remote::HeadLearning& learning) {
   const store::RepositoryPaths paths(path);
   VARVE_TRY_ASSIGN(auto files, store::open_folder(path, options.trust_owner));
-  VARVE_TRY_ASSIGN(auto bucket, remote::BucketSide::open(path, options, hooks));
+  VARVE_TRY_ASSIGN(const auto config, remote::config_to_open(*files, path, options.read_only));
   VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files, path));
   auto superblock = ingest::read_superblock(text);
   if (!superblock) return std::move(superblock).error().with_context(paths.superblock());
@@ -45,12 +46,8 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(
   // After the lock, so that a command served by a daemon needs no key.
   auto keys = format::unlock_superblock(*superblock, text, options.key, options.encrypted_only);
   if (!keys) return std::move(keys).error().with_context(paths.root());
-  if (bucket) {
-    if (looking.is_wanted) {
-      VARVE_TRY_ASSIGN(looking.is_begun, bucket->begin_look());
-    }
-    if (!looking.is_begun) VARVE_TRY(bucket->refresh(keys->get(), looking.newer));
-  }
+  VARVE_TRY_ASSIGN(auto storage,
+                   remote::open_storage(path, config, options, hooks, keys->get(), learning));
   files = store::seal_files(std::move(files), *keys, path);
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(paths.catalog_data()));
   if (!has_catalog) {
@@ -66,7 +63,7 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(
   env.writer_lock = paths.lock();
   VARVE_TRY(store::check_folders(*files, path));
   // follow() writes the catalog of an attached folder, unless the disk is read-only.
-  const bool is_attached = bucket && bucket->reads_only();
+  const bool is_attached = storage->is_attached();
   env.read_only = false;
   auto writable = is_attached
                       ? meta::open_catalog(*files, paths.catalog(), env, options.probe_catalog)
@@ -80,7 +77,7 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(
   std::unique_ptr<RepositoryImpl> repository(
       new RepositoryImpl({.path = path,
                           .options = options,
-                          .bucket = std::move(bucket),
+                          .storage = std::move(storage),
                           .superblock = std::move(*superblock),
                           .keys = *std::move(keys),
                           .files = std::move(files),
@@ -100,14 +97,14 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(
 // before any use. The first opening has made all comparisons of open() with the old key.
 Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_with_room(
     const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks,
-    Looking& looking) {
+    remote::HeadLearning& learning) {
   {
-    VARVE_TRY_ASSIGN(auto opened, open_folder_at(path, options, hooks, looking));
+    VARVE_TRY_ASSIGN(auto opened, open_folder_at(path, options, hooks, learning));
     VARVE_TRY_ASSIGN(const bool used, opened->folder_.has_used_key());
     if (!used) return opened;
     VARVE_TRY(opened->renew_key());
   }
-  return open_folder_at(path, options, hooks, looking);
+  return open_folder_at(path, options, hooks, learning);
 }
 
 // The request for the newest head and the first reads share their round trips. If the local head
@@ -116,26 +113,25 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_with_room(
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
                                                          const OpenOptions& options,
                                                          const remote::BucketHooks& hooks) {
-  Looking looking;
-  looking.is_wanted = options.read_only && options.announce;
+  remote::HeadLearning learning;
+  learning.in_parallel = options.read_only && options.announce;
   {
-    auto opened = open_with_room(path, options, hooks, looking);
-    if (!looking.is_begun) {
+    auto opened = open_with_room(path, options, hooks, learning);
+    if (!learning.request) {
       if (!opened) return std::move(opened).error();
       return std::unique_ptr<Repository>(*std::move(opened));
     }
     if (opened) {
-      auto& bucket = *(*opened)->folder_.bucket;
       options.announce(**opened);
-      auto newer = bucket.end_look((*opened)->folder_.codecs.keys().get());
+      auto newer = learning.request->answer((*opened)->folder_.codecs.keys().get());
       if (newer && !*newer) return std::unique_ptr<Repository>(*std::move(opened));
-      bucket.end_requests();  // The destructor waits for reads in flight.
+      learning.request->end_requests();  // The destructor waits for reads in flight.
       if (!newer) return std::move(newer).error();
-      looking.newer = *std::move(newer);
+      learning.newer = *std::move(newer);
     }
   }
-  Looking ordinary;
-  ordinary.newer = std::move(looking.newer);
+  remote::HeadLearning ordinary;
+  ordinary.newer = std::move(learning.newer);
   VARVE_TRY_ASSIGN(auto opened, open_with_room(path, options, hooks, ordinary));
   return std::unique_ptr<Repository>(std::move(opened));
 }

@@ -8,13 +8,12 @@
 namespace varve::repo {
 
 base::Metrics& RepositoryImpl::metrics_registry() {
-  if (folder_.bucket) store_metrics_.raise_to(folder_.bucket->traffic());
+  store_metrics_.raise_to(folder_.storage->traffic());
   return metrics_;
 }
 
 Result<std::optional<StoreLease>> RepositoryImpl::store_lease() {
-  if (!folder_.bucket) return std::optional<StoreLease>();
-  VARVE_TRY_ASSIGN(auto lease, folder_.bucket->lease(folder_.codecs.keys().get()));
+  VARVE_TRY_ASSIGN(auto lease, folder_.storage->lease(folder_.codecs.keys().get()));
   if (!lease) return std::optional<StoreLease>();
   return std::optional(StoreLease{.host = std::move(lease->host),
                                   .user = std::move(lease->user),
@@ -24,7 +23,7 @@ Result<std::optional<StoreLease>> RepositoryImpl::store_lease() {
 
 Result<void> RepositoryImpl::follow(std::chrono::milliseconds interval) {
   if (!folder_.may_follow) return {};
-  return folder_.bucket->follow(folder_.catalog, folder_.codecs.keys(), interval);
+  return folder_.storage->follow(folder_.catalog, folder_.codecs.keys(), interval);
 }
 
 }  // namespace varve::repo

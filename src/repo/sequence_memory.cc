@@ -68,7 +68,7 @@ Result<bool> SequenceMemory::compare() {
 // look older than the machine's memory, so only replicated numbers are remembered
 // (docs/decisions/085).
 void SequenceMemory::remember(std::uint64_t sequence) {
-  if (!folder_.bucket || folder_.bucket->reads_only()) return memory_.remember(sequence);
+  if (!folder_.storage->may_be_ahead()) return memory_.remember(sequence);
   auto known = labelled_.load();
   while (known < sequence && !labelled_.compare_exchange_weak(known, sequence)) continue;
 }
@@ -83,10 +83,10 @@ void SequenceMemory::remember_present() {
   if (present && all && !all->empty()) remember(*present);
 }
 
-void SequenceMemory::watch_store(remote::BucketSide& bucket) {
+void SequenceMemory::watch(remote::WrittenRepository& repository) {
   if (!folder_.codecs.keys()) return;
-  bucket.watch_sequence([this] { return labelled_.load(); },
-                        [this](std::uint64_t sequence) { memory_.remember(sequence); });
+  repository.labelled = [this] { return labelled_.load(); };
+  repository.remember = [this](std::uint64_t sequence) { memory_.remember(sequence); };
 }
 
 }  // namespace varve::repo

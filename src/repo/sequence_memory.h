@@ -32,9 +32,9 @@ class SequenceMemory {
   /// Remembers the present sequence number. The labels have the number, or no local writer has the
   /// repository open.
   void remember_present();
-  /// Remembers the numbers given to remember() once the object store has their changes. Call before
-  /// remote::BucketSide::start(). Lifetime: the object outlives the threads of `bucket`.
-  void watch_store(remote::BucketSide& bucket);
+  /// Adds the functions that remember the numbers given to remember() once the object store has
+  /// their changes. Lifetime: the object outlives the storage's threads.
+  void watch(remote::WrittenRepository& repository);
   /// Waits until all remembered numbers are on disk.
   void settle() { memory_.settle(); }
 

@@ -86,11 +86,9 @@ void SeriesResources::lend_to(series::SeriesParts& parts) {
   parts.descriptors = &descriptors_;
   parts.overlays = overlays_;
   parts.has_open_versions = !folder_.is_attached();
-  parts.open_store = folder_.store_opener();
-  if (folder_.bucket) {
-    parts.checkpoint_bytes = folder_.bucket->early_bytes();
-    parts.on_checkpoint = [this] { folder_.bucket->upload_early(); };
-  }
+  parts.open_store = folder_.storage->opener();
+  parts.checkpoint_bytes = folder_.storage->early_bytes();
+  parts.on_checkpoint = [this] { folder_.replication().upload_early(); };
 }
 
 Result<series::Pool*> SeriesResources::pool() {
@@ -109,7 +107,7 @@ Result<series::Pool*> SeriesResources::pool() {
     host.stream_metrics = &series_metrics_.streams;
     host.read_only = folder_.options.read_only;
     host.settled = settled_state_.was_settled();
-    host.open_store = folder_.store_opener();
+    host.open_store = folder_.storage->opener();
     VARVE_TRY_ASSIGN(pool_, series::Pool::open(host));
   }
   return pool_.get();

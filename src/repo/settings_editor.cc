@@ -29,7 +29,7 @@ Result<VersionNumber> newest_sealed(const meta::Txn& txn, SeriesId series) {
 
 void SettingsEditor::complete_change() {
   series_.write_all_labels();
-  folder_.replicate_soon();
+  folder_.replication().changed();
 }
 
 Result<SeriesSettings> SettingsEditor::series_defaults() const {
@@ -79,17 +79,16 @@ Result<UpkeepSettings> SettingsEditor::upkeep_settings() const {
 Result<void> SettingsEditor::set_upkeep_settings(const UpkeepSettings& settings) {
   VARVE_TRY(folder_.check_writable());
   VARVE_TRY_ASSIGN(const auto lock, remote::object_lock_of(folder_.catalog));
-  if (settings.object_lock != lock && !folder_.bucket) {
-    return Error(ErrorCode::kInvalid, "only a repository in an object store can lock its objects");
-  }
   // The store may take long, so the request comes before the transaction.
-  if (settings.object_lock != lock) VARVE_TRY(folder_.bucket->allow_lock(settings.object_lock));
+  if (settings.object_lock != lock) {
+    VARVE_TRY(folder_.replication().allow_lock(settings.object_lock));
+  }
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
   VARVE_TRY_ASSIGN(const auto present, catalog::find_upkeep_settings(txn));
   if (settings == present) return {};
   VARVE_TRY(catalog::put_upkeep_settings(txn, settings));
   VARVE_TRY(txn.commit());
-  if (folder_.bucket) folder_.bucket->set_lock(settings.object_lock);
+  folder_.replication().set_lock(settings.object_lock);
   complete_change();
   return {};
 }
@@ -123,7 +122,7 @@ Result<void> SettingsEditor::note_refused_store(SeriesId series, RefusalReason r
   VARVE_TRY_ASSIGN(const auto newest, newest_sealed(txn, series));
   VARVE_TRY(catalog::put_refused(txn, series, {newest, {reason, folder_.clock.now()}}));
   VARVE_TRY(txn.commit());
-  folder_.replicate_soon();
+  folder_.replication().changed();
   return {};
 }
 

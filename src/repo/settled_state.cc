@@ -140,9 +140,10 @@ Result<void> SettledState::refuse_older_catalog() const {
   // The note may have been copied together with the catalog.
   const bool is_settled = folder_.options.read_only ? has_note() : was_settled_;
   if (age.has_labelled_versions && is_settled) return {};
-  VARVE_TRY_ASSIGN(const auto undeleted,
-                   maintain::find_undeleted(*folder_.files, folder_.codecs, folder_.store_opener(),
-                                            folder_.paths.root(), folder_.catalog));
+  VARVE_TRY_ASSIGN(
+      const auto undeleted,
+      maintain::find_undeleted(*folder_.files, folder_.codecs, folder_.storage->opener(),
+                               folder_.paths.root(), folder_.catalog));
   return undeleted.empty() ? Result<void>() : Result<void>(other_catalog(undeleted.front()));
 }
 

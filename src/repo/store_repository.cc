@@ -21,7 +21,7 @@
 #include "remote/attach_again.h"
 #include "remote/attachment.h"
 #include "remote/bucket_config.h"
-#include "remote/bucket_side.h"
+#include "remote/bucket_hooks.h"
 #include "remote/head.h"
 #include "remote/object_lock_setting.h"
 #include "remote/replica_state.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "remote/bucket_side.h"
+#include "remote/bucket_hooks.h"
 #include "varve/options.h"
 #include "varve/repair.h"
 #include "varve/replication.h"

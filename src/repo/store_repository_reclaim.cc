@@ -7,7 +7,7 @@
 
 #include "remote/attachment.h"
 #include "remote/bucket_config.h"
-#include "remote/bucket_side.h"
+#include "remote/bucket_hooks.h"
 #include "remote/garbage.h"
 #include "remote/head_objects.h"
 #include "remote/replica_state.h"

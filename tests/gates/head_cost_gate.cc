@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "../unit/remote/world.h"
+#include "remote/replicator.h"
 
 namespace varve::test {
 namespace {

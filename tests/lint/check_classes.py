@@ -29,7 +29,6 @@ EXCEPTIONS = {
 # Classes that are not split yet: the present (functions, data members), which may only fall. A number below the limit
 # counts as the limit.
 NOT_YET = {
-    "BucketSide": (52, 36),
     "CatalogRebuilder": (42, 22),
     "Checker": (42, 20),
     "ContainerWriter": (30, 39),

@@ -13,6 +13,7 @@
 #include "io/posix_file_system.h"
 #include "remote/copy_check.h"
 #include "remote/replica_state.h"
+#include "remote/replicator.h"
 #include "stored_catalog.h"
 #include "world.h"
 
