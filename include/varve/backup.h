@@ -354,6 +354,12 @@ struct StoredVersion {
     Repository& repository, const StoreRequest& request,
     const std::function<bool(const TransferProgress&)>& progress);
 
+/// Removes a name of an open version's directory and, if the name is a directory, everything below
+/// the directory. A missing name is no error.
+/// Errors: those of VersionWriter::list(), unlink() and remove_directory().
+[[nodiscard]] Result<void> remove_tree(VersionWriter& version, Ino directory,
+                                       const std::string& name);
+
 /// Gives an open version a claimed time, replacing an earlier claimed time. The seal keeps the
 /// claimed time: see VersionInfo::claimed_at.
 /// Errors: those of Repository::writer() and VersionWriter::set_xattr(); kNotFound if the series'

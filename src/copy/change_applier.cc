@@ -7,8 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "transfer/version_names.h"
-
 namespace varve::copy {
 namespace {
 
@@ -56,7 +54,7 @@ Result<void> ChangeApplier::apply_one(const Change& change,
       return {};
     case ChangeKind::kRemove:
       VARVE_TRY(close_file());
-      return transfer::remove_from_version(version_, directory(), change.name);
+      return remove_tree(version_, directory(), change.name);
     case ChangeKind::kMake:
       VARVE_TRY(close_file());
       return make(change);
@@ -94,7 +92,7 @@ Result<void> ChangeApplier::make(const Change& change) {
   const bool is_directory = is_type(change.mode, S_IFDIR);
   const auto present = version_.lookup(directory(), change.name);
   if (present && is_directory && is_type(present->attributes.mode, S_IFDIR)) return {};
-  if (present) VARVE_TRY(transfer::remove_from_version(version_, directory(), change.name));
+  if (present) VARVE_TRY(remove_tree(version_, directory(), change.name));
   NewFile made;
   made.mode = change.mode;
   made.uid = change.uid;
@@ -191,7 +189,7 @@ Result<void> ChangeApplier::link(const Change& change) {
   } while (!path.empty());
   const auto present = version_.lookup(directory(), change.name);
   if (present && present->ino == target) return {};
-  if (present) VARVE_TRY(transfer::remove_from_version(version_, directory(), change.name));
+  if (present) VARVE_TRY(remove_tree(version_, directory(), change.name));
   VARVE_TRY(version_.link(target, directory(), change.name));
   return {};
 }

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "index/index_faults.h"
 #include "maintain/manifest_file.h"
 #include "series/index_files.h"
 #include "store/repository_names.h"
@@ -16,7 +15,8 @@ namespace {
 
 using maintain::DerivedFault;
 
-void add(std::vector<index::IndexFault> found, std::vector<DerivedFault>& faults) {
+template <typename IndexFaults>
+void add(IndexFaults found, std::vector<DerivedFault>& faults) {
   for (auto& [path, error, dependent] : found) {
     faults.push_back({std::move(path), std::move(error), std::move(dependent)});
   }
@@ -43,7 +43,7 @@ Result<std::vector<DerivedFault>> find_derived_faults(io::FileSystem& files,
                                                       maintain::DerivedFiles which) {
   std::vector<DerivedFault> faults;
   const store::RepositoryPaths paths(repository);
-  add(index::faults_of_pool_index(series::pool_index_folder(files, paths.pool())), faults);
+  add(series::faults_of_pool_files(files, paths.pool()), faults);
   VARVE_TRY_ASSIGN(const auto folders, maintain::series_folders(files, repository));
   for (const auto id : folders) {
     const auto directory = paths.series(id);

@@ -94,6 +94,11 @@ Result<void> verify_index_files(const SeriesParts& parts, VersionNumber number) 
   return verified;
 }
 
+std::vector<index::IndexFault> faults_of_pool_files(io::FileSystem& files,
+                                                    const std::string& directory) {
+  return index::faults_of_pool_index(pool_index_folder(files, directory));
+}
+
 Result<std::vector<index::IndexFault>> faults_of_index_files(io::FileSystem& files,
                                                              const std::string& directory,
                                                              SeriesId series) {

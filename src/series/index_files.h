@@ -44,6 +44,9 @@ struct IndexFilesPlan {
 /// listing the folder.
 [[nodiscard]] Result<std::vector<index::IndexFault>> faults_of_index_files(
     io::FileSystem& files, const std::string& directory, SeriesId series);
+/// Reads the files of the pool's index in the pool's folder, as index::faults_of_pool_index().
+[[nodiscard]] std::vector<index::IndexFault> faults_of_pool_files(io::FileSystem& files,
+                                                                  const std::string& directory);
 /// Removes all runs not in `runs`.
 [[nodiscard]] Result<void> remove_other_runs(const SeriesParts& parts,
                                              const std::vector<index::RunRef>& runs);

@@ -17,7 +17,6 @@
 #include "io/file_system.h"
 #include "meta/env_cache.h"
 #include "meta/lmdb.h"
-#include "restore/read_service.h"
 #include "series/series_host.h"
 #include "series/series_metrics.h"
 #include "store/folder_store.h"
@@ -27,6 +26,10 @@
 #include "varve/options.h"
 #include "varve/result.h"
 #include "varve/types.h"
+
+namespace varve::restore {
+class ReadService;
+}  // namespace varve::restore
 
 namespace varve::series {
 

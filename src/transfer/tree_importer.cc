@@ -181,7 +181,7 @@ Result<bool> TreeImporter::store_named(const std::string& name) {
   const int reason = errno;
   if (filter_.leaves_out(path_, seen ? std::optional(status.st_mode) : std::nullopt)) {
     if (existing_) {
-      VARVE_TRY(checked(remove_from_version(version_, frames_.back().ino, name)));
+      VARVE_TRY(checked(remove_tree(version_, frames_.back().ino, name)));
       ++report_.removed;
     }
     return false;
@@ -205,7 +205,7 @@ Result<void> TreeImporter::find_stored(const std::string* name) {
       existing_ = found->entry;
       return {};
     }
-    VARVE_TRY(checked(remove_from_version(version_, frame.ino, found->name)));
+    VARVE_TRY(checked(remove_tree(version_, frame.ino, found->name)));
     ++report_.removed;
   }
 }
@@ -216,7 +216,7 @@ Result<void> TreeImporter::find_stored(const std::string* name) {
 Result<void> TreeImporter::drop_incomplete(const std::string& name) {
   if (tracking_ == nullptr) return {};
   const Ino directory = frames_.back().ino;
-  if (!counted_) return checked(remove_from_version(version_, directory, name));
+  if (!counted_) return checked(remove_tree(version_, directory, name));
   VARVE_TRY_ASSIGN(const auto entry, checked(version_.lookup(directory, name)));
   return checked(clear_directory(version_, entry.ino));
 }
@@ -268,7 +268,7 @@ Result<void> TreeImporter::store_entry(const std::string& name, const struct sta
     return {};
   }
   if (existing_ && S_ISDIR(existing_->attributes.mode)) {
-    VARVE_TRY(checked(remove_from_version(version_, frames_.back().ino, name)));
+    VARVE_TRY(checked(remove_tree(version_, frames_.back().ino, name)));
   }
   return S_ISREG(status.st_mode) ? store_file(name) : store_other(name, status);
 }
@@ -281,7 +281,7 @@ Result<bool> TreeImporter::store_link(const struct stat& status, const std::stri
   if (!existing_ || existing_->ino != found->second.ino) {
     auto linked = checked(version_.link(found->second.ino, directory, name));
     if (!linked && linked.error().code() == ErrorCode::kExists) {
-      VARVE_TRY(checked(remove_from_version(version_, directory, name)));
+      VARVE_TRY(checked(remove_tree(version_, directory, name)));
       linked = checked(version_.link(found->second.ino, directory, name));
     }
     if (!linked) return std::move(linked).error();

@@ -56,18 +56,6 @@ Result<const VersionName*> VersionNames::peek(VersionWriter& version) {
   return batch_.empty() ? nullptr : &batch_.front();
 }
 
-Result<void> remove_from_version(VersionWriter& version, Ino directory, const std::string& name) {
-  auto found = version.lookup(directory, name);
-  if (!found) {
-    if (found.error().code() == ErrorCode::kNotFound) return {};
-    return std::move(found).error();
-  }
-  if (!S_ISDIR(found->attributes.mode)) return version.unlink(directory, name);
-  std::vector<RemovalLevel> levels;
-  levels.push_back({directory, name, found->ino, VersionNames(found->ino)});
-  return remove_levels(version, std::move(levels), 0);
-}
-
 Result<void> clear_directory(VersionWriter& version, Ino directory) {
   std::vector<RemovalLevel> levels;
   levels.push_back({0, {}, directory, VersionNames(directory)});
@@ -75,3 +63,19 @@ Result<void> clear_directory(VersionWriter& version, Ino directory) {
 }
 
 }  // namespace varve::transfer
+
+namespace varve {
+
+Result<void> remove_tree(VersionWriter& version, Ino directory, const std::string& name) {
+  auto found = version.lookup(directory, name);
+  if (!found) {
+    if (found.error().code() == ErrorCode::kNotFound) return {};
+    return std::move(found).error();
+  }
+  if (!S_ISDIR(found->attributes.mode)) return version.unlink(directory, name);
+  std::vector<transfer::RemovalLevel> levels;
+  levels.push_back({directory, name, found->ino, transfer::VersionNames(found->ino)});
+  return transfer::remove_levels(version, std::move(levels), 0);
+}
+
+}  // namespace varve

@@ -39,9 +39,6 @@ class VersionNames {
   bool listed_ = false;  // True if batch_ has the last batch.
 };
 
-/// Removes a name and, for a directory, everything below the directory. A missing name is no error.
-[[nodiscard]] Result<void> remove_from_version(VersionWriter& version, Ino directory,
-                                               const std::string& name);
 /// Removes everything below a directory.
 [[nodiscard]] Result<void> clear_directory(VersionWriter& version, Ino directory);
 

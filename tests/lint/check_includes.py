@@ -13,6 +13,8 @@ import re
 import tree
 
 DOCUMENT = "docs/ARCHITECTURE.md"
+# Pairs of rooms of which one includes the other, `base` not counted. May only fall.
+PAIRS_MAX = 80
 WORD = re.compile(r"`([^`]+)`")
 
 
@@ -96,6 +98,7 @@ def main():
     if cycle:
         problems.append(f"{DOCUMENT}: {cycle} includes itself through the table")
     checked = 0
+    pairs = set()
     for path in tree.files(tree.CODE_SUFFIXES, "src"):
         room = path.split("/")[1]
         if room not in rooms:
@@ -108,6 +111,11 @@ def main():
             wrong = problem_of(room, target, quoted, rooms, libraries)
             if wrong:
                 problems.append(f"{path}:{line}: {wrong}")
+            if quoted and target.split("/")[0] not in (room, "base", "varve"):
+                pairs.add((room, target.split("/")[0]))
+    if len(pairs) != PAIRS_MAX:
+        problems.append(f"{len(pairs)} pairs of rooms include each other, and PAIRS_MAX is {PAIRS_MAX}: "
+                        "let fewer rooms know each other, or lower PAIRS_MAX")
     for path in tree.files(tree.CODE_SUFFIXES, "include"):
         for line, quoted, target in tree.includes(path):
             checked += 1
