@@ -119,7 +119,7 @@ void keep_findings(io::FileSystem& files, const std::string& folder,
   const auto keep = [&]() -> Result<void> {
     VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, folder, false));
     if (probed) VARVE_TRY(set_probe_record(state, *probed));
-    return state.set_lock_ends(weak);
+    return state.locks().set_ends(weak);
   };
   const auto kept = keep();
   if (!kept) base::log(base::LogLevel::kInfo, kept.error().message());

@@ -82,7 +82,7 @@ Result<std::optional<StoreUsage>> store_usage(const std::string& folder, bool tr
   if (found) {
     const auto& state = *found;
     VARVE_TRY_ASSIGN(traffic, state.traffic());
-    VARVE_TRY_ASSIGN(usage.dropped_objects, state.garbage_count());
+    VARVE_TRY_ASSIGN(usage.dropped_objects, state.garbage().count());
     VARVE_TRY_ASSIGN(const auto objects, state.objects());
     VARVE_TRY_ASSIGN(const auto text, state.head());
     std::map<std::string, std::uint64_t> sizes;

@@ -73,7 +73,8 @@ Result<std::vector<std::string>> remove_objects(const GarbagePlace& place,
   VARVE_TRY(requests.finish());
   const bool stopped = refused.size() == kRefusedMax && !went_on;
   if (!refusal || (refused.size() < names.size() && !stopped)) return refused;
-  VARVE_TRY(place.state->postpone_garbage(names, clock_range(*place.bucket, place.now_s).later_s));
+  VARVE_TRY(
+      place.state->garbage().postpone(names, clock_range(*place.bucket, place.now_s).later_s));
   return *refusal;
 }
 
@@ -110,7 +111,7 @@ Result<std::uint64_t> note_orphans(const GarbagePlace& place, const IsNamed& is_
   // no head after that.
   VARVE_TRY_ASSIGN(const auto number, newest());
   const auto noted_s = clock_range(*place.bucket, place.now_s).later_s;
-  return place.state->add_garbage(found, noted_s, number + 1);
+  return place.state->garbage().add(found, noted_s, number + 1);
 }
 
 Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t head,
@@ -123,20 +124,20 @@ Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t he
     locks.unknown_before = now.earlier_s - place.lock_s;
   }
   while (true) {
-    VARVE_TRY_ASSIGN(const auto names, place.state->garbage(now.earlier_s - place.wait_s, head,
-                                                            kRemovedAtOnce, locks));
+    VARVE_TRY_ASSIGN(const auto names, place.state->garbage().due(now.earlier_s - place.wait_s,
+                                                                  head, kRemovedAtOnce, locks));
     if (names.empty()) return removed;
     std::vector<std::string> unnamed;
     std::ranges::copy_if(names, std::back_inserter(unnamed),
                          [&](const std::string& name) { return !is_named(name); });
     VARVE_TRY_ASSIGN(const auto refused, remove_objects(place, unnamed));  // O48
     // Later than any time requested by this loop, so the loop ends.
-    VARVE_TRY(place.state->postpone_garbage(refused, now.later_s));
+    VARVE_TRY(place.state->garbage().postpone(refused, now.later_s));
     auto gone = names;
     std::erase_if(gone, [&](const std::string& name) {
       return std::ranges::find(refused, name) != refused.end();
     });
-    VARVE_TRY(place.state->forget_garbage(gone));
+    VARVE_TRY(place.state->garbage().forget(gone));
     removed += unnamed.size() - refused.size();
   }
 }

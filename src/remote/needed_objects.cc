@@ -56,9 +56,10 @@ Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& f
   VARVE_TRY_ASSIGN(needed.probed, probe_record(*state));
   VARVE_TRY_ASSIGN(const auto uploaded, state->uploaded());
   for (const auto& [key, extent] : uploaded) needed.others.insert(extent.object);
-  VARVE_TRY_ASSIGN(const auto garbage, state->garbage(std::numeric_limits<std::int64_t>::max(),
-                                                      std::numeric_limits<std::uint64_t>::max(),
-                                                      std::numeric_limits<std::size_t>::max()));
+  VARVE_TRY_ASSIGN(const auto garbage,
+                   state->garbage().due(std::numeric_limits<std::int64_t>::max(),
+                                        std::numeric_limits<std::uint64_t>::max(),
+                                        std::numeric_limits<std::size_t>::max()));
   needed.others.insert(garbage.begin(), garbage.end());
   VARVE_TRY_ASSIGN(const auto head_text, state->head());
   if (!head_text) return needed;

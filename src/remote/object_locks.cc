@@ -27,7 +27,7 @@ Result<std::size_t> order_locks(ReplicaState& state) {
   live.insert(kSuperblockName);
   VARVE_TRY_ASSIGN(const auto map, state.objects());
   live.merge(names_of(map));
-  VARVE_TRY(state.order_locks(live, head.number));
+  VARVE_TRY(state.locks().order(live, head.number));
   return live.size();
 }
 
@@ -36,23 +36,23 @@ Result<std::vector<ObjectLockEnd>> due_locks(const LockPlace& place, std::int64_
                                              std::int64_t period_s, std::uint64_t& left) {
   const auto urgent_to = now_s + period_s / 4;
   const auto max = place.at_once + 1;
-  VARVE_TRY_ASSIGN(auto others, place.state->locks_ending(0, 1, max));
+  VARVE_TRY_ASSIGN(auto others, place.state->locks().ending(0, 1, max));
   VARVE_TRY_ASSIGN(const auto later,
-                   place.state->locks_ending(urgent_to, now_s + period_s / 2, max));
+                   place.state->locks().ending(urgent_to, now_s + period_s / 2, max));
   others.insert(others.end(), later.begin(), later.end());
   if (others.size() > place.at_once) {
     left = others.size() - place.at_once;
     others.resize(place.at_once);
   }
   VARVE_TRY_ASSIGN(
-      auto due, place.state->locks_ending(1, urgent_to, std::numeric_limits<std::size_t>::max()));
+      auto due, place.state->locks().ending(1, urgent_to, std::numeric_limits<std::size_t>::max()));
   due.insert(due.end(), others.begin(), others.end());
   return due;
 }
 
 Result<void> note_first_end(ReplicaState& state) {
   VARVE_TRY_ASSIGN(const auto first,
-                   state.locks_ending(0, std::numeric_limits<std::int64_t>::max(), 1));
+                   state.locks().ending(0, std::numeric_limits<std::int64_t>::max(), 1));
   const auto end = first.empty() ? 0 : static_cast<std::uint64_t>(first.front().ends_s);
   VARVE_TRY_ASSIGN(const auto noted, state.number(kLocksEnd));
   return noted == end ? Result<void>() : state.set_number(kLocksEnd, end);
@@ -71,12 +71,12 @@ Result<LockReport> extend_locks(const LockPlace& place) {
   const auto fresh = place.bucket->take_locked();
   VARVE_TRY_ASSIGN(const auto days, place.state->number(kLockDays));
   if (days != rule.days) VARVE_TRY(place.state->set_number(kLockDays, rule.days));
-  VARVE_TRY_ASSIGN(const bool has_order, place.state->has_lock_order());
+  VARVE_TRY_ASSIGN(const bool has_order, place.state->locks().has_order());
   if (!rule.on()) {
-    if (has_order) VARVE_TRY(place.state->forget_lock_order());
+    if (has_order) VARVE_TRY(place.state->locks().forget_order());
     return report;
   }
-  VARVE_TRY(place.state->set_lock_ends(fresh));  // O56
+  VARVE_TRY(place.state->locks().set_ends(fresh));  // O56
   if (!has_order) {
     VARVE_TRY_ASSIGN(const auto live, order_locks(*place.state));
     report.examined += live;
@@ -120,7 +120,7 @@ Result<LockReport> extend_locks(const LockPlace& place) {
     return requests.finish();
   };
   const auto done = work();
-  VARVE_TRY(place.state->set_lock_ends(changed));  // O56
+  VARVE_TRY(place.state->locks().set_ends(changed));  // O56
   VARVE_TRY(note_first_end(*place.state));
   VARVE_TRY(done);
   return report;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,26 +16,14 @@
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "remote/changes.h"
+#include "remote/garbage_notes.h"
 #include "remote/head.h"
+#include "remote/lock_notes.h"
 #include "remote/replica_files.h"
 #include "store/repository_paths.h"
 #include "varve/result.h"
 
 namespace varve::remote {
-
-/// The end of an object's lock, in seconds since 1970 by the store's clock.
-struct ObjectLockEnd {
-  std::string name{};
-  std::int64_t ends_s = 0;  ///< 0 if unknown.
-};
-
-/// Limits for the locks of objects to remove, in seconds since 1970.
-struct GarbageLocks {
-  /// A noted lock ends before this time.
-  std::int64_t noted_before = std::numeric_limits<std::int64_t>::max();
-  /// An object without a noted lock became garbage before this time.
-  std::int64_t unknown_before = std::numeric_limits<std::int64_t>::max();
-};
 
 /// The newest head known to the folder, and the head's map of objects. Thread-safe: each call is
 /// one transaction. Several processes may read beside one writer, but a process opens the state
@@ -84,37 +71,9 @@ class ReplicaState {
   /// Adds to the map all segments and volumes added by the parts of a head. Removes nothing.
   [[nodiscard]] Result<void> add_objects(const std::vector<std::string>& map);
 
-  /// Notes objects for removal later than `seconds`, once the head of the given number exists. An
-  /// already noted object keeps its note. Returns the number of new notes.
-  [[nodiscard]] Result<std::uint64_t> add_garbage(const std::vector<std::string>& names,
-                                                  std::int64_t seconds, std::uint64_t number);
-  /// Returns at most `max` objects noted before `before`, in seconds, whose head exists if the
-  /// newest head is `head`. Omits possibly locked objects.
-  [[nodiscard]] Result<std::vector<std::string>> garbage(std::int64_t before, std::uint64_t head,
-                                                         std::size_t max,
-                                                         const GarbageLocks& locks = {}) const;
-  /// Notes objects again, as from `seconds` on, after a failed removal.
-  [[nodiscard]] Result<void> postpone_garbage(const std::vector<std::string>& names,
-                                              std::int64_t seconds);
-  [[nodiscard]] Result<void> forget_garbage(const std::vector<std::string>& names);
-  /// Returns the number of objects waiting for removal.
-  [[nodiscard]] Result<std::uint64_t> garbage_count() const;
-
-  /// Returns the known ends of locks, in seconds since 1970 by the store's clock.
-  [[nodiscard]] Result<std::map<std::string, std::int64_t>> lock_ends() const;
-  /// Adds ends of locks.
-  [[nodiscard]] Result<void> set_lock_ends(const std::map<std::string, std::int64_t>& ends);
-  /// Puts the objects `live` of the newest head, with the number `head`, in the order of their
-  /// locks' ends. An unknown lock counts as ended at 0. Forgets the locks of objects neither in
-  /// `live` nor garbage. From now on, commit() adds and drops objects.
-  [[nodiscard]] Result<void> order_locks(const std::set<std::string>& live, std::uint64_t head);
-  /// Forgets the order.
-  [[nodiscard]] Result<void> forget_lock_order();
-  [[nodiscard]] Result<bool> has_lock_order() const;
-  /// Returns at most `max` live objects with locks ending from `from` to before `to`, in ascending
-  /// order of the ends. Requires an order.
-  [[nodiscard]] Result<std::vector<ObjectLockEnd>> locks_ending(std::int64_t from, std::int64_t to,
-                                                                std::size_t max) const;
+  /// Return the notes about objects for removal, and about locks. Lifetime: as the state.
+  [[nodiscard]] GarbageNotes garbage() const { return GarbageNotes(*env_); }
+  [[nodiscard]] LockNotes locks() const { return LockNotes(*env_); }
 
   /// Returns a number kept by the folder for a purpose, such as a time. 0 if there is none.
   [[nodiscard]] Result<std::uint64_t> number(std::string_view purpose) const;

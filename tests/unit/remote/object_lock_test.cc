@@ -211,7 +211,7 @@ TEST_P(ObjectLocks, AreOrderedAgainAfterAnEarlierRelease) {
   world_.hooks().locks_extended = [&](const remote::LockReport& done) { examined = done.examined; };
   std::size_t objects = 0;
   change_state([&](remote::ReplicaState& state) {
-    const auto ends = must(state.lock_ends());
+    const auto ends = must(state.locks().ends());
     objects = ends.size();
     for (const auto& [name, end] : ends) {
       must(state.set_number("locked " + name, static_cast<std::uint64_t>(end + 10 * kLockDay)));

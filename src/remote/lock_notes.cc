@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder's knowledge of the locks of the store's objects. docs/decisions/113.
+#include "remote/lock_notes.h"
+
 #include <utility>
 
 #include "base/coding.h"
 #include "remote/lock_order.h"
-#include "remote/replica_state.h"
 
 namespace varve::remote {
 
-Result<std::map<std::string, std::int64_t>> ReplicaState::lock_ends() const {
+Result<std::map<std::string, std::int64_t>> LockNotes::ends() const {
   std::map<std::string, std::int64_t> ends;
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(state_));
   VARVE_TRY(meta::for_each_prefix(
       txn, kState, kLockPrefix, [&](std::string_view key, std::string_view value) -> Result<bool> {
         ends.emplace(key.substr(kLockPrefix.size()), lock_end(value));
@@ -19,17 +19,17 @@ Result<std::map<std::string, std::int64_t>> ReplicaState::lock_ends() const {
   return ends;
 }
 
-Result<void> ReplicaState::set_lock_ends(const std::map<std::string, std::int64_t>& ends) {
+Result<void> LockNotes::set_ends(const std::map<std::string, std::int64_t>& ends) {
   if (ends.empty()) return {};
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(state_));
   VARVE_TRY_ASSIGN(auto order, LockOrder::open(txn));
   for (const auto& [name, end] : ends) VARVE_TRY(order.set(name, end));
   return txn.commit();
 }
 
-Result<void> ReplicaState::order_locks(const std::set<std::string>& live, std::uint64_t head) {
-  VARVE_TRY_ASSIGN(const auto known, lock_ends());
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+Result<void> LockNotes::order(const std::set<std::string>& live, std::uint64_t head) {
+  VARVE_TRY_ASSIGN(const auto known, ends());
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(state_));
   VARVE_TRY(txn.erase_prefix(kState, kOrderPrefix));
   for (const auto& [name, end] : known) {
     if (live.contains(name)) continue;
@@ -46,22 +46,22 @@ Result<void> ReplicaState::order_locks(const std::set<std::string>& live, std::u
   return txn.commit();
 }
 
-Result<void> ReplicaState::forget_lock_order() {
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+Result<void> LockNotes::forget_order() {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(state_));
   VARVE_TRY(txn.erase_prefix(kState, kOrderPrefix));
   VARVE_TRY(txn.erase(kState, kOrderedHeadKey));
   return txn.commit();
 }
 
-Result<bool> ReplicaState::has_lock_order() const {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
+Result<bool> LockNotes::has_order() const {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(state_));
   return is_ordered(txn);
 }
 
-Result<std::vector<ObjectLockEnd>> ReplicaState::locks_ending(std::int64_t from, std::int64_t to,
-                                                              std::size_t max) const {
+Result<std::vector<ObjectLockEnd>> LockNotes::ending(std::int64_t from, std::int64_t to,
+                                                     std::size_t max) const {
   std::vector<ObjectLockEnd> found;
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env_));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(state_));
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, kState));
   const auto end = order_key(to, "");
   auto entry = cursor.seek(order_key(from, ""));
