@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/checksum.h"
 #include "base/coding.h"
 #include "base/log.h"
 #include "base/random_bytes.h"
@@ -14,7 +13,6 @@
 #include "format/superblock.h"
 #include "remote/head_objects.h"
 #include "remote/lease.h"
-#include "remote/object_cut.h"
 #include "remote/replicator_round.h"
 
 namespace varve::remote {
@@ -33,8 +31,8 @@ Replicator::Replicator(ReplicatorParts parts, ReplicaState state, meta::Env copy
       state_(std::move(state)),
       copy_(std::move(copy)),
       holder_(std::move(holder)),
-      container_keys_(parts_.keys ? std::make_unique<const format::ContainerKeys>(parts_.keys)
-                                  : nullptr) {}
+      finder_(parts_, state_, copy_, head_, objects_),
+      uploader_(parts_, state_, head_, objects_) {}
 
 Result<std::unique_ptr<Replicator>> Replicator::open(ReplicatorParts parts) {
   VARVE_TRY_ASSIGN(auto state, ReplicaState::open(*parts.files, parts.root, false));
@@ -53,9 +51,7 @@ Result<void> Replicator::load() {
     use_head(*text, std::move(head));
   }
   VARVE_TRY_ASSIGN(objects_, state_.objects());
-  others_.clear();
-  uncut_.clear();
-  for (const auto& [path, extents] : objects_) note_path(path);
+  finder_.note_all();
   loaded_ = true;
   if (parts_.on_objects) parts_.on_objects(objects_, nullptr);
   return {};
@@ -64,25 +60,6 @@ Result<void> Replicator::load() {
 void Replicator::use_head(const std::string& text, Head head) {
   head_ = std::move(head);
   head_text_ = text;
-  commit_ = head_.commit;
-  base_bytes_ = 0;
-  delta_bytes_ = 0;
-  for (std::size_t i = 0; i < head_.catalog.size(); ++i) {
-    (i < head_.base_objects ? base_bytes_ : delta_bytes_) += head_.catalog[i].bytes;
-  }
-}
-
-// Enters the path of a file into its lists after a change of the file's extents.
-void Replicator::note_path(const std::string& path) {
-  const auto found = objects_.find(path);
-  others_.erase(path);
-  uncut_.erase(path);
-  if (found == objects_.end()) return;
-  if (found->second.front().mark != 0) {
-    others_.insert(path);
-  } else if (std::ranges::any_of(found->second, is_worth_cutting)) {
-    uncut_.insert(path);
-  }
 }
 
 Error Replicator::fenced(const Commit& other) {
@@ -121,11 +98,11 @@ Result<ReplicateReport> Replicator::replicate() {
   for (int snapshots = 1;; ++snapshots) {
     Round round(parts_.uploads);
     round.report.damages = damages_;
-    VARVE_TRY_ASSIGN(const bool changed, take_snapshot(round));
+    VARVE_TRY_ASSIGN(const bool changed, finder_.take_snapshot(round));
     round.report.head = head_.number;
     if (!changed) return round.report;
     VARVE_TRY(check_newest());
-    auto uploaded = upload_files(round);
+    auto uploaded = uploader_.upload_files(round);
     damages_ = round.report.damages;
     // The catalog objects follow at once, unless their content depends on copies in progress.
     if (!uploaded || round.copies_begun) {
@@ -139,7 +116,7 @@ Result<ReplicateReport> Replicator::replicate() {
       return uploaded.error();
     }
     VARVE_TRY_ASSIGN(auto head, next_head(round));
-    VARVE_TRY(upload_catalog(round, head));
+    VARVE_TRY(uploader_.upload_catalog(round, head));
     const auto text = encode_head(head, parts_.keys.get());
     VARVE_TRY(state_.set_pending(text));  // O46
     VARVE_TRY(create_head(text));
@@ -181,7 +158,7 @@ Result<void> Replicator::confirm_newest() {
   if (head_.number == 0) return {};
   VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(*parts_.catalog));
   // A rebuilt catalog gives numbers of files again: the next head has to compare the files first.
-  VARVE_TRY_ASSIGN(const bool rebuilt, is_rebuilt(now));
+  VARVE_TRY_ASSIGN(const bool rebuilt, finder_.is_rebuilt(now));
   if (!rebuilt) newest_at_ = std::chrono::steady_clock::now();
   return {};
 }
@@ -224,66 +201,6 @@ Result<void> Replicator::resolve_pending() {
     parts.push_back(std::move(part));
   }
   return adopt(*pending, std::move(parts));
-}
-
-Result<void> Replicator::upload_files(Round& round) {
-  // The uploads verify the files again below, before any head names the files.
-  if (parts_.notes != nullptr) {
-    VARVE_TRY(parts_.notes->remove(LocalNote::kDamaged, round.changed));
-  }
-  VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
-  for (const auto& file : round.files) {
-    auto& extents = round.objects[file.path];
-    const auto known = objects_.find(file.path);
-    const bool again = round.changed.contains(file.path);
-    if (!again && known != objects_.end() && !known->second.empty() &&
-        known->second.front().mark == file.mark) {
-      // The front stays; a file is only cut at its end.
-      std::uint64_t at = 0;
-      for (auto extent : known->second) {
-        if (at >= file.bytes) break;
-        extent.bytes = std::min(extent.bytes, file.bytes - at);
-        at += extent.bytes;
-        extents.push_back(std::move(extent));
-      }
-      if (file.mark != 0 && at != file.bytes) extents.clear();
-      if (round.is_rebuilt) VARVE_TRY(keep_equal_front(file, extents));
-    }
-    // Extents uploaded by an interrupted replication.
-    while (file.mark == 0 && !round.is_rebuilt && !again) {
-      const auto at = bytes_of(extents);
-      const auto more = uploaded.find(extent_key(file.path, at));
-      if (more == uploaded.end() || at + more->second.bytes > file.bytes) break;
-      extents.push_back(more->second);
-    }
-    if (file.mark == 0) VARVE_TRY(cut_objects(round, file.path));
-    VARVE_TRY(upload_file(round, file));
-  }
-  return {};
-}
-
-// Compares the file with its extents byte for byte. Drops the extents from the first difference on.
-Result<void> Replicator::keep_equal_front(const ReplicaFile& file, std::vector<Extent>& extents) {
-  auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
-  if (!opened && opened.error().code() == ErrorCode::kNotFound) {
-    // Only the store has the file, so the rebuilt catalog was made from the store's file.
-    if (file.mark == 0 && bytes_of(extents) == file.bytes) return {};
-    return changed_meanwhile(file.path);
-  }
-  if (!opened) return std::move(opened).error();
-  std::uint64_t at = 0;
-  for (auto extent = extents.begin(); extent != extents.end(); ++extent) {
-    std::vector<std::byte> bytes(extent->bytes);
-    VARVE_TRY_ASSIGN(const auto got, (*opened)->read_at(at, bytes));
-    const bool equal = got == bytes.size() && extent->bytes == extent->object_bytes &&
-                       base::checksum64(bytes) == extent->checksum;
-    if (!equal) {
-      extents.erase(extent, extents.end());
-      return {};
-    }
-    at += extent->bytes;
-  }
-  return {};
 }
 
 Result<Head> Replicator::next_head(const Round& round) const {
@@ -335,17 +252,18 @@ Result<void> Replicator::adopt(const std::string& text, std::vector<std::string>
   for (const auto& object : head_.catalog) drop(object.name);
   // Objects uploaded for an earlier snapshot and no longer needed. Needed objects belong to changed
   // files, and so are in `has`.
-  for (const auto& object : doubtful_) drop(object);
+  for (const auto& object : uploader_.doubtful()) drop(object);
   VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
   for (const auto& [key, extent] : uploaded) drop(extent.object);
   const auto now = clock_range(*parts_.bucket, parts_.clock->now().seconds);
-  VARVE_TRY(state_.commit(text, parts, replaces, dropped, now.later_s, head.number, looks_));
-  looks_.clear();
+  VARVE_TRY(
+      state_.commit(text, parts, replaces, dropped, now.later_s, head.number, finder_.looks()));
+  finder_.forget_looks();
   checked_ = true;
   newest_at_ = std::chrono::steady_clock::now();
-  doubtful_.clear();
+  uploader_.forget_doubtful();
   use_head(text, std::move(head));
-  for (const auto& path : update.paths) note_path(path);
+  for (const auto& path : update.paths) finder_.note_path(path);
   loaded_ = true;
   if (parts_.on_objects) parts_.on_objects(objects_, &update.paths);
   return {};

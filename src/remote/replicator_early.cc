@@ -2,38 +2,13 @@
 // Uploads data of open versions early, to leave less work after the seal. docs/decisions/110.
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
+#include <iterator>
+#include <mutex>
 
-#include "catalog/layout_records.h"
-#include "catalog/location_table.h"
-#include "catalog/series_catalog.h"
+#include "remote/replicator.h"
 #include "remote/replicator_round.h"
-#include "store/segment_files.h"
 
 namespace varve::remote {
-
-namespace {
-
-using catalog::SegmentRecord;
-using format::ContainerRecord;
-
-// Returns the segments of an open version that will not grow any more. A version fills one file
-// after the other, and only the last file may grow. Arranging writes only files of sealed versions.
-Result<std::vector<SegmentRecord>> closed_segments(const meta::Txn& catalog, StoreId store,
-                                                   VersionNumber open) {
-  VARVE_TRY_ASSIGN(auto segments, catalog::list_segments(catalog, store));
-  std::erase_if(segments, [&](const SegmentRecord& segment) {
-    return segment.role != catalog::SegmentRole::kNew || segment.version != open ||
-           segment.bytes == 0;
-  });
-  if (!segments.empty()) segments.pop_back();
-  return segments;
-}
-
-}  // namespace
 
 Result<std::uint64_t> Replicator::upload_early() {
   const std::lock_guard lock(mutex_);
@@ -41,54 +16,16 @@ Result<std::uint64_t> Replicator::upload_early() {
   if (!loaded_) VARVE_TRY(load());
   VARVE_TRY(resolve_pending());
   Round round(parts_.uploads);
-  VARVE_TRY(find_early(round));
+  VARVE_TRY(finder_.find_early(round));
   VARVE_TRY(check_newest());  // There is time for the check now.
   if (round.files.empty()) return std::uint64_t{0};
-  auto uploaded = upload_files(round);
+  auto uploaded = uploader_.upload_files(round);
   const auto finished = round.uploads.finish();  // After an error, too, to note successful uploads.
   if (uploaded) uploaded = finished;
   std::ranges::move(round.report.damages, std::back_inserter(damages_));
   // kStale: the version was dropped meanwhile.
   if (!uploaded && uploaded.error().code() != ErrorCode::kStale) return uploaded.error();
   return round.report.objects;
-}
-
-// Finds the files and their containers. A file partly in the store waits for the seal.
-Result<void> Replicator::find_early(Round& round) const {
-  VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(*parts_.catalog));
-  VARVE_TRY_ASSIGN(const bool rebuilt, is_rebuilt(now));
-  if (rebuilt) return {};
-  VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
-  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(now));
-  for (const auto& series : all) {
-    const auto store = catalog::store_of(series.id);
-    VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(now, series.id));
-    for (const auto& version : versions) {
-      if (version.state != VersionState::kOpen || version.unfinished) continue;
-      VARVE_TRY_ASSIGN(const auto segments, closed_segments(now, store, version.number));
-      for (const auto& segment : segments) {
-        const auto path = series_folder(series.id) + "/" + store::segment_path(segment.segment);
-        const bool is_known = objects_.contains(path) || uploaded.contains(extent_key(path, 0));
-        const bool is_changed =
-            parts_.notes != nullptr && parts_.notes->has(LocalNote::kChanged, path);
-        if (is_known || is_changed) continue;
-        auto& file = round.containers[path];
-        file.store = store;
-        std::uint32_t left = segment.containers;
-        VARVE_TRY(
-            catalog::for_each_container_from(now, store, segment.first_container,
-                                             [&](const ContainerRecord& container) -> Result<bool> {
-                                               if (container.segment != segment.segment)
-                                                 return true;
-                                               file.containers.push_back(container);
-                                               return --left != 0;
-                                             }));
-        std::ranges::sort(file.containers, {}, &ContainerRecord::offset);
-        round.files.push_back({path, segment.bytes, 0});
-      }
-    }
-  }
-  return {};
 }
 
 }  // namespace varve::remote

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "remote/garbage.h"
+#include "remote/replicator.h"
 #include "remote/replicator_round.h"
 
 namespace varve::remote {
@@ -40,7 +41,7 @@ Result<std::uint64_t> Replicator::clean_up() {
     if (!named) {
       named = names_of(objects_);
       for (const auto& one : head_.catalog) named->insert(one.name);
-      named->insert(doubtful_.begin(), doubtful_.end());
+      named->insert(uploader_.doubtful().begin(), uploader_.doubtful().end());
       for (const auto& [key, extent] : uploaded) named->insert(extent.object);
     }
     return named->contains(object);

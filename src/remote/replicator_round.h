@@ -10,7 +10,7 @@
 
 #include "remote/changes.h"
 #include "remote/replica_files.h"
-#include "remote/replicator.h"
+#include "remote/replicator_parts.h"
 #include "remote/upload_check.h"
 #include "remote/uploads.h"
 #include "varve/result.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the differences between the newest head and the catalog with its files.
+#include "remote/change_finder.h"
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 #include "meta/schema.h"
 #include "meta/stored_records.h"
 #include "meta/tree_changes.h"
+#include "remote/object_cut.h"
 #include "remote/replicator_round.h"
 #include "remote/upload_check.h"
 #include "store/repository_paths.h"
@@ -22,6 +24,7 @@ namespace varve::remote {
 
 namespace {
 
+constexpr std::string_view kCatalogIdKey = "catalog_id";  // In the settings.
 constexpr std::size_t kDeltasMax = 200;
 constexpr int kLooksMax = 5;
 
@@ -62,7 +65,7 @@ Result<void> note_key(const meta::ReadTxn& last, const meta::ReadTxn& now, std::
 
 }  // namespace
 
-Result<bool> Replicator::take_snapshot(Round& round) {
+Result<bool> ChangeFinder::take_snapshot(Round& round) {
   VARVE_TRY_ASSIGN(round.superblock, parts_.superblock());
   auto last = parts_.kept != nullptr ? parts_.kept->take() : std::optional<meta::ReadTxn>();
   std::optional<meta::ReadTxn> now;
@@ -80,7 +83,7 @@ Result<bool> Replicator::take_snapshot(Round& round) {
 }
 
 // Reads the other files first: labels of a later commit would not fit the snapshot.
-Result<meta::ReadTxn> Replicator::begin_snapshot(Round& round, std::vector<ReplicaFile>& others) {
+Result<meta::ReadTxn> ChangeFinder::begin_snapshot(Round& round, std::vector<ReplicaFile>& others) {
   for (int looks = 1;; ++looks) {
     LookingRound looking;
     looking.known = [this](const std::string& path) -> Result<std::optional<FileLook>> {
@@ -103,16 +106,13 @@ Result<meta::ReadTxn> Replicator::begin_snapshot(Round& round, std::vector<Repli
 }
 
 // Returns whether a new head would differ.
-Result<bool> Replicator::compare(Round& round, const std::vector<ReplicaFile>& others,
-                                 const meta::ReadTxn* last, const meta::ReadTxn& now) {
+Result<bool> ChangeFinder::compare(Round& round, const std::vector<ReplicaFile>& others,
+                                   const meta::ReadTxn* last, const meta::ReadTxn& now) {
   round.commit = now.id();
   VARVE_TRY_ASSIGN(round.is_rebuilt, is_rebuilt(now));
   round.catalog_changed = head_.number == 0 || round.commit != head_.commit || round.is_rebuilt;
   if (parts_.notes != nullptr) round.changed = parts_.notes->paths(LocalNote::kChanged);
-  const auto deltas = head_.catalog.size() - head_.base_objects;
-  round.is_base = head_.number == 0 || deltas >= kDeltasMax ||
-                  round.changed.contains(kWholeCatalog) ||
-                  delta_bytes_ > std::max(base_bytes_, parts_.delta_bytes_min);
+  round.is_base = head_.number == 0 || round.changed.contains(kWholeCatalog) || is_base_due();
   round.is_full = last == nullptr || last->id() != head_.commit || head_.number == 0 ||
                   round.is_rebuilt || !round.changed.empty();
   if (!round.is_full) {
@@ -146,7 +146,7 @@ Result<bool> Replicator::compare(Round& round, const std::vector<ReplicaFile>& o
   return true;
 }
 
-Result<void> Replicator::find_all(Round& round, const meta::ReadTxn& now) {
+Result<void> ChangeFinder::find_all(Round& round, const meta::ReadTxn& now) {
   round.removed.clear();
   round.changes = {};
   VARVE_TRY_ASSIGN(round.files, data_files(now));
@@ -159,8 +159,8 @@ Result<void> Replicator::find_all(Round& round, const meta::ReadTxn& now) {
   return {};
 }
 
-Result<bool> Replicator::find_changed(Round& round, const meta::ReadTxn& last,
-                                      const meta::ReadTxn& now) {
+Result<bool> ChangeFinder::find_changed(Round& round, const meta::ReadTxn& last,
+                                        const meta::ReadTxn& now) {
   FileKeys keys;
   {
     VARVE_TRY_ASSIGN(const auto known, meta::ReadTxn::begin(copy_));
@@ -203,7 +203,7 @@ Result<bool> Replicator::find_changed(Round& round, const meta::ReadTxn& last,
 
 // Adds the files other than segments and volumes: all files, or only differing files. Finds missing
 // files of the newest head. Returns whether any added file differs.
-bool Replicator::add_others(Round& round, const std::vector<ReplicaFile>& others) const {
+bool ChangeFinder::add_others(Round& round, const std::vector<ReplicaFile>& others) const {
   bool differs = false;
   std::set<std::string> present;
   for (const auto& file : others) {
@@ -225,6 +225,46 @@ bool Replicator::add_others(Round& round, const std::vector<ReplicaFile>& others
     if (!present.contains(path)) round.removed.insert(path);
   }
   return differs;
+}
+
+bool ChangeFinder::is_base_due() const {
+  std::uint64_t base_bytes = 0;
+  std::uint64_t delta_bytes = 0;
+  for (std::size_t i = 0; i < head_.catalog.size(); ++i) {
+    (i < head_.base_objects ? base_bytes : delta_bytes) += head_.catalog[i].bytes;
+  }
+  return head_.catalog.size() - head_.base_objects >= kDeltasMax ||
+         delta_bytes > std::max(base_bytes, parts_.delta_bytes_min);
+}
+
+// A rebuilt catalog has another identity. Its commits are counted from the start, and the catalog
+// may give numbers of files removed by an earlier catalog.
+Result<bool> ChangeFinder::is_rebuilt(const meta::Txn& catalog) const {
+  if (head_.number == 0) return false;
+  const auto* const table = meta::catalog::kTables[meta::catalog::kSettings];
+  VARVE_TRY_ASSIGN(const auto known, meta::ReadTxn::begin(copy_));
+  VARVE_TRY_ASSIGN(const auto here, meta::find_stored(catalog, table, kCatalogIdKey));
+  VARVE_TRY_ASSIGN(const auto there, meta::find_stored(known, table, kCatalogIdKey));
+  return here != there;
+}
+
+void ChangeFinder::note_all() {
+  others_.clear();
+  uncut_.clear();
+  for (const auto& [path, extents] : objects_) note_path(path);
+}
+
+// Enters the path of a file into its lists after a change of the file's extents.
+void ChangeFinder::note_path(const std::string& path) {
+  const auto found = objects_.find(path);
+  others_.erase(path);
+  uncut_.erase(path);
+  if (found == objects_.end()) return;
+  if (found->second.front().mark != 0) {
+    others_.insert(path);
+  } else if (std::ranges::any_of(found->second, is_worth_cutting)) {
+    uncut_.insert(path);
+  }
 }
 
 }  // namespace varve::remote

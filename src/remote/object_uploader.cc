@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects uploaded by a replicator.
+#include "remote/object_uploader.h"
+
 #include <fmt/core.h>
 #include <xxhash.h>
 
@@ -12,7 +13,9 @@
 #include <utility>
 
 #include "base/aligned_buffer.h"
+#include "base/checksum.h"
 #include "base/coding.h"
+#include "base/log.h"
 #include "base/random_bytes.h"
 #include "format/key_slot_text.h"
 #include "remote/object_cut.h"
@@ -46,9 +49,92 @@ Error changed_meanwhile(const std::string& path) {
   return {ErrorCode::kStale, path + " was changed while it was uploaded"};
 }
 
+Result<void> ObjectUploader::upload_files(Round& round) {
+  // The uploads verify the files again below, before any head names the files.
+  if (parts_.notes != nullptr) {
+    VARVE_TRY(parts_.notes->remove(LocalNote::kDamaged, round.changed));
+  }
+  VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
+  for (const auto& file : round.files) {
+    auto& extents = round.objects[file.path];
+    const auto known = objects_.find(file.path);
+    const bool again = round.changed.contains(file.path);
+    if (!again && known != objects_.end() && !known->second.empty() &&
+        known->second.front().mark == file.mark) {
+      // The front stays; a file is only cut at its end.
+      std::uint64_t at = 0;
+      for (auto extent : known->second) {
+        if (at >= file.bytes) break;
+        extent.bytes = std::min(extent.bytes, file.bytes - at);
+        at += extent.bytes;
+        extents.push_back(std::move(extent));
+      }
+      if (file.mark != 0 && at != file.bytes) extents.clear();
+      if (round.is_rebuilt) VARVE_TRY(keep_equal_front(file, extents));
+    }
+    // Extents uploaded by an interrupted replication.
+    while (file.mark == 0 && !round.is_rebuilt && !again) {
+      const auto at = bytes_of(extents);
+      const auto more = uploaded.find(extent_key(file.path, at));
+      if (more == uploaded.end() || at + more->second.bytes > file.bytes) break;
+      extents.push_back(more->second);
+    }
+    if (file.mark == 0) VARVE_TRY(cut_objects(round, file.path));
+    VARVE_TRY(upload_file(round, file));
+  }
+  return {};
+}
+
+// Compares the file with its extents byte for byte. Drops the extents from the first difference on.
+Result<void> ObjectUploader::keep_equal_front(const ReplicaFile& file,
+                                              std::vector<Extent>& extents) {
+  auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
+  if (!opened && opened.error().code() == ErrorCode::kNotFound) {
+    // Only the store has the file, so the rebuilt catalog was made from the store's file.
+    if (file.mark == 0 && bytes_of(extents) == file.bytes) return {};
+    return changed_meanwhile(file.path);
+  }
+  if (!opened) return std::move(opened).error();
+  std::uint64_t at = 0;
+  for (auto extent = extents.begin(); extent != extents.end(); ++extent) {
+    std::vector<std::byte> bytes(extent->bytes);
+    VARVE_TRY_ASSIGN(const auto got, (*opened)->read_at(at, bytes));
+    const bool equal = got == bytes.size() && extent->bytes == extent->object_bytes &&
+                       base::checksum64(bytes) == extent->checksum;
+    if (!equal) {
+      extents.erase(extent, extents.end());
+      return {};
+    }
+    at += extent->bytes;
+  }
+  return {};
+}
+
+// O51: after the upload the store may have the only copy, so damage of the disk must not go
+// unnoticed. Damaged bytes are uploaded unchanged: a repair must not delay the replication of other
+// versions.
+Result<std::optional<std::string>> ObjectUploader::check_extent(const FileContainers& containers,
+                                                                io::File& file,
+                                                                const std::string& path,
+                                                                std::uint64_t offset,
+                                                                std::span<std::byte> bytes) {
+  if (!fault_in_extent(containers, offset, bytes, container_keys_.get())) {
+    return std::optional<std::string>();
+  }
+  // Only the memory may have been wrong.
+  VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, bytes));
+  if (got != bytes.size()) return Error(ErrorCode::kStale, path + " was changed");
+  auto fault = fault_in_extent(containers, offset, bytes, container_keys_.get());
+  if (!fault) return fault;
+  *fault = parts_.root + "/" + path + ": " + *fault;
+  base::log(base::LogLevel::kError, *fault + ", before it was uploaded; run `varve repair`");
+  if (parts_.notes != nullptr) VARVE_TRY(parts_.notes->add(LocalNote::kDamaged, path));
+  return fault;
+}
+
 // O44: after a virtual machine was reset to a snapshot, both of its futures may draw the same
 // random bytes. Then the digest still gives different contents different names.
-Result<std::string> Replicator::new_name(const char* folder, std::string_view content) const {
+Result<std::string> ObjectUploader::new_name(const char* folder, std::string_view content) const {
   VARVE_TRY_ASSIGN(const auto random, base::random_bytes<16>());
   const auto digits =
       format::hex_text(digest_of(std::string(base::as_text(random)).append(content)));
@@ -58,7 +144,7 @@ Result<std::string> Replicator::new_name(const char* folder, std::string_view co
 
 // Replaces objects with much dead space by copies inside the store. The next head examines objects
 // without a copy again.
-Result<void> Replicator::cut_objects(Round& round, const std::string& path) {
+Result<void> ObjectUploader::cut_objects(Round& round, const std::string& path) {
   for (const auto& extent : round.objects[path]) {
     if (!copies_ranges_ || !is_worth_cutting(extent)) continue;
     VARVE_TRY_ASSIGN(const auto to,
@@ -90,7 +176,7 @@ Result<void> Replicator::cut_objects(Round& round, const std::string& path) {
   return {};
 }
 
-Result<bool> Replicator::upload_file(Round& round, const ReplicaFile& file) {
+Result<bool> ObjectUploader::upload_file(Round& round, const ReplicaFile& file) {
   auto& extents = round.objects[file.path];
   if (file.bytes == 0 && extents.empty()) {
     extents.push_back({.mark = file.mark});
@@ -114,8 +200,8 @@ Result<bool> Replicator::upload_file(Round& round, const ReplicaFile& file) {
 
 // Begins the upload of a part of a file. The round may name the extent at once: without the store's
 // acknowledgement, the round fails.
-Result<Extent> Replicator::upload_extent(Round& round, io::File& file, const ReplicaFile& which,
-                                         std::uint64_t offset, std::uint64_t bytes) {
+Result<Extent> ObjectUploader::upload_extent(Round& round, io::File& file, const ReplicaFile& which,
+                                             std::uint64_t offset, std::uint64_t bytes) {
   const bool is_data = which.mark == 0;
   VARVE_TRY(round.uploads.make_room(bytes));
   const auto buffer = std::make_shared<base::AlignedBuffer>(bytes);
@@ -156,7 +242,7 @@ Result<Extent> Replicator::upload_extent(Round& round, io::File& file, const Rep
 }
 
 // Uploads the changes, completes the round and the head, and waits for all uploads of the round.
-Result<void> Replicator::upload_catalog(Round& round, Head& head) {
+Result<void> ObjectUploader::upload_catalog(Round& round, Head& head) {
   const std::vector<Extent> none;
   for (const auto& [path, extents] : round.objects) {
     const auto known = objects_.find(path);
