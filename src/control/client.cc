@@ -26,11 +26,6 @@ Result<Client> Client::connect(const std::string& repository, const ClientPatien
   return Client(std::move(connection));
 }
 
-Result<void> Client::ping() {
-  VARVE_TRY(connection_.ask(request_for(Operation::kPing)));
-  return {};
-}
-
 Result<void> Client::sync() {
   VARVE_TRY(connection_.ask(request_for(Operation::kSync)));
   return {};
@@ -59,12 +54,6 @@ Result<VersionInfo> Client::clone(const OpenRequest& request) {
   VARVE_TRY_ASSIGN(Reply reply, connection_.ask(asked));
   if (!reply.version) return lacks("version");
   return *std::move(reply.version);
-}
-
-Result<RepositoryStats> Client::stats() {
-  VARVE_TRY_ASSIGN(Reply reply, connection_.ask(request_for(Operation::kStats)));
-  if (!reply.stats) return lacks("sizes");
-  return *reply.stats;
 }
 
 Result<std::vector<MetricSample>> Client::metrics() {

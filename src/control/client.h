@@ -34,14 +34,12 @@ class Client {
   /// Returns the daemon's user, as the kernel reports it.
   [[nodiscard]] uid_t user() const { return connection_.user(); }
 
-  [[nodiscard]] Result<void> ping();
   /// Makes all open versions durable. The error message names the versions that are not durable.
   [[nodiscard]] Result<void> sync();
   /// Errors: kInterrupted once `stop` (a descriptor, or -1) is readable; as for arrange().
   [[nodiscard]] Result<SealReply> seal(const SealRequest& request, int stop = -1);
   [[nodiscard]] Result<VersionInfo> open(const OpenRequest& request);
   [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request);
-  [[nodiscard]] Result<RepositoryStats> stats();
   /// Returns the metrics of the daemon.
   /// Errors: kUnsupported if the daemon belongs to an older Varve without metrics.
   [[nodiscard]] Result<std::vector<MetricSample>> metrics();

@@ -52,7 +52,6 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
   };
   handlers.open = [control](const OpenRequest& request) { return control->open(request); };
   handlers.clone = [control](const OpenRequest& request) { return control->clone(request); };
-  handlers.stats = [control] { return control->stats(); };
   handlers.metrics = [control] { return control->metrics(); };
   handlers.open_versions = [control](const std::string& name) {
     return control->open_versions(name);

@@ -52,7 +52,6 @@ class LocalControl : public RepositoryControl {
   [[nodiscard]] Result<UpkeepSettings> upkeep(const UpkeepRequest& request) override;
   [[nodiscard]] Result<std::vector<PoolStream>> pool_streams() override;
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series) override;
-  [[nodiscard]] Result<RepositoryStats> stats() override { return repository_.stats(); }
   [[nodiscard]] Result<std::vector<MetricSample>> metrics() override {
     return repository_.metrics();
   }

@@ -22,11 +22,9 @@
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 24> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 22> kOperations = {{
     {Operation::kHello, "hello"},
-    {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
-    {Operation::kStats, "stats"},
     {Operation::kOpen, "open"},
     {Operation::kClone, "clone"},
     {Operation::kDelete, "delete"},
@@ -55,23 +53,7 @@ std::string_view name_in(const Table& table, Value value) {
   return place == table.end() ? std::string_view("?") : place->second;
 }
 
-/// The members of RepositoryStats with the JSON names, for encoding and decoding.
-constexpr std::array<std::pair<const char*, std::uint64_t RepositoryStats::*>, 13> kStats = {{
-    {"series", &RepositoryStats::series},
-    {"versions_sealed", &RepositoryStats::versions_sealed},
-    {"versions_open", &RepositoryStats::versions_open},
-    {"logical_bytes", &RepositoryStats::logical_bytes},
-    {"unique_bytes", &RepositoryStats::unique_bytes},
-    {"frame_bytes", &RepositoryStats::frame_bytes},
-    {"container_bytes", &RepositoryStats::container_bytes},
-    {"containers", &RepositoryStats::containers},
-    {"chunks", &RepositoryStats::chunks},
-    {"catalog_bytes", &RepositoryStats::catalog_bytes},
-    {"index_bytes", &RepositoryStats::index_bytes},
-    {"staging_bytes", &RepositoryStats::staging_bytes},
-    {"parity_bytes", &RepositoryStats::parity_bytes},
-}};
-
+/// The members of structures with the JSON names, for encoding and decoding.
 constexpr std::array<std::pair<const char*, std::uint64_t DeletionForecast::*>, 5> kForecast = {{
     {"freed_bytes", &DeletionForecast::freed_bytes},
     {"dead_bytes", &DeletionForecast::dead_bytes},
@@ -355,7 +337,6 @@ std::string encode(const Reply& reply) {
   if (reply.version) line["version"] = version_to_json(*reply.version);
   if (reply.next) line["next"] = version_to_json(*reply.next);
   if (!reply.warning.empty()) line["warning"] = text_to_json(reply.warning);
-  if (reply.stats) line["stats"] = numbers_to_json(kStats, *reply.stats);
   if (reply.versions) {
     line["versions"] = Json::array();
     for (const VersionInfo& version : *reply.versions) {
@@ -432,10 +413,6 @@ Result<Reply> decode_reply(std::string_view line) {
     if (!reply.versions) return not_understood("reply");
   }
   if (fields.has("warning")) reply.warning = fields.text("warning");
-  if (fields.has("stats")) {
-    reply.stats = numbers_from<RepositoryStats>(kStats, *object.find("stats"));
-    if (!reply.stats) return not_understood("reply");
-  }
   if (fields.has("metrics")) {
     reply.metrics = metrics_from_json(*object.find("metrics"));
     if (!reply.metrics) return not_understood("reply");

@@ -23,9 +23,7 @@ namespace varve::control {
 
 enum class Operation {
   kHello,
-  kPing,
   kSeal,
-  kStats,
   kOpen,
   kClone,
   kDelete,
@@ -49,7 +47,7 @@ enum class Operation {
 };
 
 struct Request {
-  Operation operation = Operation::kPing;
+  Operation operation = Operation::kHello;
   std::uint32_t protocol = kProtocol;  ///< 1 if the request has no protocol number.
   SealRequest seal;                    ///< Only for kSeal.
   OpenRequest open;                    ///< Only for kOpen and kClone.
@@ -80,7 +78,6 @@ struct Reply {
   std::optional<VersionInfo> next;     ///< Only for kSeal with `keep`.
   std::string warning;                 ///< Only for kSeal; usually empty.
   std::optional<std::vector<VersionInfo>> versions;    ///< Only for kOpenVersions.
-  std::optional<RepositoryStats> stats;                ///< Only for kStats.
   std::optional<std::vector<MetricSample>> metrics{};  ///< Only for kMetrics.
   std::optional<DeletionForecast> forecast;            ///< Only for kDelete.
   std::optional<ArrangeProgress> progress;

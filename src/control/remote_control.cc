@@ -100,10 +100,6 @@ Result<std::vector<VersionInfo>> RemoteControl::open_versions(const std::string&
   return call([&](Client& client) { return client.open_versions(series); });
 }
 
-Result<RepositoryStats> RemoteControl::stats() {
-  return call([&](Client& client) { return client.stats(); });
-}
-
 Result<std::vector<MetricSample>> RemoteControl::metrics() {
   return call([](Client& client) { return client.metrics(); });
 }

@@ -51,7 +51,6 @@ class RemoteControl final : public RepositoryControl {
   [[nodiscard]] Result<UpkeepSettings> upkeep(const UpkeepRequest& request) override;
   [[nodiscard]] Result<std::vector<PoolStream>> pool_streams() override;
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series) override;
-  [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<std::vector<MetricSample>> metrics() override;
   [[nodiscard]] Result<void> sync() override;
   [[nodiscard]] Result<CatalogCompaction> compact_catalog() override;

@@ -102,7 +102,6 @@ class RepositoryControl {
   /// Returns the open versions of a series with their present sizes.
   [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions(
       const std::string& series) = 0;
-  [[nodiscard]] virtual Result<RepositoryStats> stats() = 0;
   /// Returns the metrics of the process that makes the changes.
   /// Errors: kUnsupported for a daemon of an older Varve without metrics.
   [[nodiscard]] virtual Result<std::vector<MetricSample>> metrics() = 0;

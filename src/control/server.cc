@@ -280,7 +280,7 @@ void Server::serve(Connection& connection, const std::string& line) {
     reply = hello();
   } else if (request->operation == Operation::kStoreStream && !connection.passed.valid()) {
     reply = failed(ErrorCode::kInvalid, "no stream came with the request");
-  } else if (request->operation != Operation::kPing) {
+  } else {
     if (request->store.stream) {
       request->store.stream->input = std::make_shared<base::UniqueFd>(std::move(connection.passed));
     }

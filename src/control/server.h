@@ -32,7 +32,6 @@ struct Handlers {
   std::function<Result<SealReply>(const SealRequest&, const std::function<bool()>& cancelled)> seal;
   std::function<Result<VersionInfo>(const OpenRequest&)> open;
   std::function<Result<VersionInfo>(const OpenRequest&)> clone;
-  std::function<Result<RepositoryStats>()> stats;
   std::function<Result<std::vector<MetricSample>>()> metrics;
   /// Returns the open versions of the named series, with their present sizes.
   std::function<Result<std::vector<VersionInfo>>(const std::string& series)> open_versions;
@@ -72,7 +71,7 @@ struct ServerLimits {
 
 /// Answers requests on the repository's control socket until destroyed. The loop's thread accepts
 /// connections, receives requests and sends heartbeats during long operations. Each request except
-/// kHello and kPing runs on a worker thread. Only the daemon's user and root get answers. The
+/// kHello runs on a worker thread. Only the daemon's user and root get answers. The
 /// server disconnects clients that send or read nothing.
 class Server {
  public:

@@ -71,9 +71,6 @@ Reply Server::answer(const Request& request, Connection& connection) {
           reply);
       break;
     }
-    case Operation::kStats:
-      put(handlers_.stats(), reply.stats, reply);
-      break;
     case Operation::kMetrics:
       put(handlers_.metrics(), reply.metrics, reply);
       break;

@@ -30,7 +30,7 @@ def greedy(path, count):
         client.setblocking(False)
         try:
             for _ in range(100000):
-                client.send(b'{"op":"stats","protocol":2}\n' * 100)
+                client.send(b'{"op":"metrics","protocol":2}\n' * 100)
         except OSError:
             pass
     print("holding", flush=True)
@@ -42,7 +42,7 @@ def ask(path, _):
     client = connect(path)
     client.settimeout(20)
     try:
-        client.sendall(b'{"op":"ping","protocol":2}\n')
+        client.sendall(b'{"op":"hello","protocol":2}\n')
     except BrokenPipeError:
         pass  # The daemon has refused already, and the client can read the reason.
     print(client.recv(65536).decode())

@@ -336,7 +336,7 @@ void reply(Bytes input) {
 }
 std::vector<std::string> reply_seeds() {
   control::Reply reply;
-  reply.stats.emplace();
+  reply.version.emplace();
   control::Reply forecast;
   forecast.forecast = DeletionForecast{
       {VersionNumber{3}}, {{VersionNumber{4}, "locked"}}, 4096, 1, 2, 3, 4, "open"};

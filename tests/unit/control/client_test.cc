@@ -33,7 +33,9 @@ class ControlClient : public testing::Test {
   ControlClient() {
     std::string name = (std::filesystem::temp_directory_path() / "varve-XXXXXX").string();
     folder_ = ::mkdtemp(name.data());
-    handlers_.stats = [] { return Result<RepositoryStats>(RepositoryStats{.series = 3}); };
+    handlers_.open_versions = [](const std::string&) {
+      return Result<std::vector<VersionInfo>>(std::vector<VersionInfo>(3));
+    };
   }
   ~ControlClient() override { std::filesystem::remove_all(folder_); }
 
@@ -77,8 +79,8 @@ TEST_F(ControlClient, ClientThatReadsNoReplyIsDisconnected) {
   const auto server = Server::start(folder_, handlers_, {.write = 100ms});
   ASSERT_TRUE(server);
   const base::UniqueFd greedy = connect();
-  Request ping;
-  const std::string line = encode(ping) + "\n";
+  const Request hello;
+  const std::string line = encode(hello) + "\n";
   const auto begin = Clock::now();
   bool open = true;
   while (open && Clock::now() - begin < kPatience) {
@@ -89,7 +91,7 @@ TEST_F(ControlClient, ClientThatReadsNoReplyIsDisconnected) {
   EXPECT_FALSE(open);
   auto other = Client::connect(folder_);
   ASSERT_TRUE(other);
-  EXPECT_TRUE(other->stats());
+  EXPECT_TRUE(other->open_versions("s"));
 }
 
 TEST_F(ControlClient, ServerEndsWhileClientsReadNothing) {
@@ -131,17 +133,17 @@ TEST_F(ControlClient, OneConnectionTooManyIsToldSo) {
 }
 
 TEST_F(ControlClient, LongOperationIsToldFromAHangingDaemon) {
-  handlers_.stats = [] {
+  handlers_.open_versions = [](const std::string&) {
     std::this_thread::sleep_for(1s);  // A long operation.
-    return Result<RepositoryStats>(RepositoryStats{.series = 3});
+    return Result<std::vector<VersionInfo>>(std::vector<VersionInfo>(3));
   };
   const auto server = Server::start(folder_, handlers_, {.heartbeat = 50ms});
   ASSERT_TRUE(server);
   auto client = Client::connect(folder_, {.silence = 400ms, .stopped = 400ms});
   ASSERT_TRUE(client);
-  const auto stats = client->stats();
-  ASSERT_TRUE(stats) << stats.error().message();
-  EXPECT_EQ(stats->series, 3U);
+  const auto versions = client->open_versions("s");
+  ASSERT_TRUE(versions) << versions.error().message();
+  EXPECT_EQ(versions->size(), 3U);
 }
 
 TEST_F(ControlClient, DaemonThatHangsIsNotWaitedForLong) {
@@ -159,7 +161,7 @@ TEST_F(ControlClient, ConnectionThatWasIdleIsMadeAgain) {
   auto client = Client::connect(folder_);
   ASSERT_TRUE(client);
   std::this_thread::sleep_for(300ms);  // Longer than a connection may be idle.
-  EXPECT_TRUE(client->stats());
+  EXPECT_TRUE(client->open_versions("s"));
 }
 
 TEST_F(ControlClient, DaemonOfTheFirstProtocolIsNamed) {
@@ -238,10 +240,10 @@ TEST_F(ControlClient, RequestOfAClientThatIsGoneIsNotCarriedOut) {
     changed.notify_all();
     changed.wait(lock, [&] { return released; });
   };
-  handlers_.stats = [&] {
+  handlers_.open_versions = [&](const std::string&) {
     const std::lock_guard lock(mutex);
     ++requests;
-    return Result<RepositoryStats>(RepositoryStats{});
+    return Result<std::vector<VersionInfo>>(std::vector<VersionInfo>());
   };
   const auto server = Server::start(folder_, handlers_);
   ASSERT_TRUE(server);
@@ -252,7 +254,8 @@ TEST_F(ControlClient, RequestOfAClientThatIsGoneIsNotCarriedOut) {
     changed.wait(lock, [&] { return busy; });
   }
   Request request;
-  request.operation = Operation::kStats;
+  request.operation = Operation::kOpenVersions;
+  request.series = "s";
   base::UniqueFd gone = connect();
   ASSERT_TRUE(send_line(gone.get(), encode(request), kPatience));
   ::shutdown(gone.get(), SHUT_WR);
@@ -264,7 +267,7 @@ TEST_F(ControlClient, RequestOfAClientThatIsGoneIsNotCarriedOut) {
   other.join();
   EXPECT_TRUE(closes(gone));
   ASSERT_TRUE(*client);
-  ASSERT_TRUE((*client)->stats());
+  ASSERT_TRUE((*client)->open_versions("s"));
   const std::lock_guard lock(mutex);
   EXPECT_EQ(requests, 1);
 }

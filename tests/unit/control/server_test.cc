@@ -50,7 +50,10 @@ class ControlServer : public testing::Test {
       info.name = request.version + " of " + request.source;
       return Result<VersionInfo>(info);
     };
-    handlers_.stats = [] { return Result<RepositoryStats>(Error(ErrorCode::kCorrupt, "torn")); };
+    handlers_.sync = [] { return Result<void>(); };
+    handlers_.open_versions = [](const std::string&) {
+      return Result<std::vector<VersionInfo>>(Error(ErrorCode::kCorrupt, "torn"));
+    };
   }
   ~ControlServer() override { std::filesystem::remove_all(root_); }
 
@@ -64,7 +67,7 @@ TEST_F(ControlServer, AnswersSeveralRequestsOfOneClient) {
   ASSERT_TRUE(server);
   auto client = Client::connect(folder_);
   ASSERT_TRUE(client);
-  EXPECT_TRUE(client->ping());
+  EXPECT_TRUE(client->sync());
   for (const bool keep : {false, true}) {
     const auto sealed =
         client->seal({.version = "s/v", .new_name = {}, .wait = false, .keep = keep});
@@ -80,9 +83,9 @@ TEST_F(ControlServer, AnswersSeveralRequestsOfOneClient) {
   const auto cloned = client->clone({.version = "s/x", .source = "s/latest"});
   ASSERT_TRUE(cloned);
   EXPECT_EQ(cloned->name, "s/x of s/latest");
-  const auto stats = client->stats();
-  ASSERT_FALSE(stats);
-  EXPECT_EQ(stats.error().code(), ErrorCode::kCorrupt);
+  const auto versions = client->open_versions("s");
+  ASSERT_FALSE(versions);
+  EXPECT_EQ(versions.error().code(), ErrorCode::kCorrupt);
 }
 
 TEST_F(ControlServer, AnswersRequestsOfRetention) {
@@ -194,7 +197,7 @@ TEST_F(ControlServer, AStreamComesWithItsRequestAndIsClosedAfterIt) {
   ASSERT_TRUE(server);
   auto client = Client::connect(folder_);
   ASSERT_TRUE(client);
-  ASSERT_TRUE(client->ping());
+  ASSERT_TRUE(client->sync());
   const auto before = open_descriptors();
   for (int i = 0; i < 20; ++i) {
     std::array<int, 2> ends{};
@@ -208,7 +211,7 @@ TEST_F(ControlServer, AStreamComesWithItsRequestAndIsClosedAfterIt) {
     ASSERT_TRUE(stored) << stored.error().message();
     EXPECT_EQ(stored->version.name, "f:bytes");
   }
-  ASSERT_TRUE(client->ping());  // The worker has ended.
+  ASSERT_TRUE(client->sync());  // The worker of the last store has ended.
   EXPECT_EQ(open_descriptors(), before);
 }
 
@@ -234,7 +237,7 @@ TEST_F(ControlServer, AStreamThatDoesNotComeIsAnErrorAndOthersAreClosed) {
     ASSERT_TRUE(refused && refused->error);
     EXPECT_EQ(refused->error->code(), ErrorCode::kInvalid);
     const base::UniqueFd passed(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    request.operation = Operation::kPing;
+    request.operation = Operation::kHello;
     for (int i = 0; i < 50; ++i) {
       ASSERT_TRUE(send_line_with(socket, encode(request), passed.get(), kServerPatience));
       ASSERT_TRUE(receive_line(socket, kServerPatience));
