@@ -87,10 +87,13 @@ void remember_store_folder(const std::string& memory_folder, const std::string& 
 [[nodiscard]] std::vector<std::string> known_places(const std::string& memory_folder);
 
 /// Keeps an open repository in an attached folder up to date: polls for a newer replicated state
-/// every `interval`. While the store fails, the folder stays unchanged. Does nothing for a
-/// repository outside object stores, and on a read-only disk.
+/// every `interval`, until Repository::close(). While the store fails, the folder stays unchanged.
+/// Calls `changed` from a thread of its own after the repository has begun to show a newer state,
+/// also if another process brought the folder up to date. Returns false, and does nothing, for a
+/// repository that is not in an attached folder, and on a read-only disk.
 /// Errors: those of opening the folder's state for writing.
-[[nodiscard]] Result<void> follow_store(Repository& repository, std::chrono::milliseconds interval);
+[[nodiscard]] Result<bool> follow_store(Repository& repository, std::chrono::milliseconds interval,
+                                        std::function<void()> changed = {});
 
 /// Ends pending reads from an object store with kUnavailable; later reads fail at once. Uploads go
 /// on. For a program about to close the repository: the purpose of a cancelled read is left undone.

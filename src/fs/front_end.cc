@@ -66,6 +66,12 @@ void FrontEnd::shut_down() {
   nodes_.slots().drop_all();
 }
 
+void FrontEnd::forget_latest() {
+  const auto all = repository_.series();
+  if (!all) return;
+  for (const auto& series : *all) changes_.forget_latest(series.id);
+}
+
 void FrontEnd::init(fuse_conn_info* connection) {
   connection->max_write = kRequestBytesMax;
   connection->max_read = kRequestBytesMax;
@@ -76,8 +82,7 @@ void FrontEnd::init(fuse_conn_info* connection) {
       ~(FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_SPLICE_READ |
         FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV |
         FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS);
-  // In a read-only mount, another process seals versions, and cannot notify the kernel.
-  if (!repository_.read_only() && caches_changing_links()) {
+  if (attributes_.keeps_latest() && caches_changing_links()) {
     connection->want |= connection->capable & FUSE_CAP_CACHE_SYMLINKS;
   }
   // Directory replies always include attributes. With READDIRPLUS_AUTO, the kernel asks only for

@@ -55,6 +55,11 @@ class FrontEnd {
 
   /// Negotiates the features of the connection.
   void init(fuse_conn_info* connection);
+  /// Lets the kernel keep `latest` in a read-only mount: each change is followed by a call of
+  /// forget_latest(). Must be called before the loop starts.
+  void keep_latest() { attributes_.keep_latest(); }
+  /// Makes the kernel ask for `latest` of each series again. Thread-safe.
+  void forget_latest();
   /// Stops answering requests for extended attributes if the mount shows only one sealed version,
   /// and the version has no extended attributes. Searches for attributes before returning, or in
   /// the background for a large version.
@@ -87,7 +92,7 @@ class FrontEnd {
   BufferPool buffers_;
   KernelNotifier kernel_;
   NodeTable nodes_;
-  const NodeAttributes attributes_;
+  NodeAttributes attributes_;
   VersionChanges changes_;
   SealedRemovals removals_;
   BesideNames beside_;

@@ -174,10 +174,6 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
                      return Repository::open(repository_path, how);
                    }));
   if (fence) tell_fence(*repository, *fence);
-  if (options.follow_s) {
-    const auto follows = follow_store(*repository, std::chrono::seconds(*options.follow_s));
-    if (!follows) base::log(base::LogLevel::kWarning, follows.error().message());
-  }
   return serve_mount(*repository, directory, options, ready);
 } catch (const std::system_error& error) {
   return no_thread(error);

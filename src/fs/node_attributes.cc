@@ -98,13 +98,12 @@ fuse_entry_param NodeAttributes::entry(const Slot& slot, const SealedEntry& entr
   return result;
 }
 
+// Another process seals the versions that a read-only mount shows, and cannot notify the kernel.
+bool NodeAttributes::keeps_latest() const { return is_told_ || !repository_.read_only(); }
+
 // The attributes of `latest` are worth caching, because rsync reads them several times per file. A
-// change of `latest` drops the attributes and the target from the kernel's cache. In a read-only
-// mount the timeout is 0, because another process seals versions and cannot notify the read-only
-// mount's kernel.
-double NodeAttributes::latest_timeout_s() const {
-  return repository_.read_only() ? 0 : kSeriesTimeoutS;
-}
+// change of `latest` drops the attributes and the target from the kernel's cache.
+double NodeAttributes::latest_timeout_s() const { return keeps_latest() ? kSeriesTimeoutS : 0; }
 
 double NodeAttributes::timeout_s(const Node& node) const {
   switch (node.kind) {

@@ -41,11 +41,17 @@ class NodeAttributes {
   [[nodiscard]] double timeout_s(const Node& node) const;
   /// Returns how long the kernel may cache the attributes of `latest`.
   [[nodiscard]] double latest_timeout_s() const;
+  /// Returns whether the kernel learns of each change of `latest`, and so may keep its target: in a
+  /// mount for writing, and after keep_latest().
+  [[nodiscard]] bool keeps_latest() const;
+  /// Notes that the kernel learns of each change. Must be called before the first request.
+  void keep_latest() { is_told_ = true; }
 
  private:
   Repository& repository_;
   const ShowOptions show_;
   const Timestamp mounted_at_;
+  bool is_told_ = false;
 };
 
 }  // namespace varve::fs

@@ -287,6 +287,17 @@ bool ending_signal_waits() {
   return ::sigandset(&waiting, &pending, &ending) == 0 && ::sigisemptyset(&waiting) == 0;
 }
 
+namespace {
+// Called last before the loop: the repository is closed, and so stops following, before the
+// FrontEnd ends.
+void follow(Repository& repository, FrontEnd& front_end, std::chrono::seconds interval) {
+  const auto follows =
+      follow_store(repository, interval, [&front_end] { front_end.forget_latest(); });
+  if (!follows) base::log(base::LogLevel::kWarning, follows.error().message());
+  if (follows && *follows) front_end.keep_latest();
+}
+}  // namespace
+
 Result<void> serve_mount(Repository& repository, const std::string& directory,
                          const MountOptions& options, const std::function<void()>& ready) {
   FrontEnd front_end(repository, show_options(options));
@@ -309,6 +320,7 @@ Result<void> serve_mount(Repository& repository, const std::string& directory,
     EagerReceiver receiver = make_receiver(session.get(), options.spin);
     LoopPool pool(calls_of(session.get(), receiver, reads), {});
     SignalWatch signals(session.get(), pool, reads);
+    if (options.follow_s) follow(repository, front_end, std::chrono::seconds(*options.follow_s));
     ready();
     pool.run();
     signals.loop_ended();

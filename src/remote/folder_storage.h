@@ -107,12 +107,13 @@ class FolderStorage {
   [[nodiscard]] virtual bucket::Traffic traffic() const = 0;
   /// Returns the lease kept in the folder; nullopt without a readable lease.
   [[nodiscard]] virtual Result<std::optional<Lease>> lease(const crypto::KeyRing* keys) = 0;
-  /// Brings an attached folder to newer heads every `interval`. Does nothing in other folders.
-  /// Lifetime: `catalog`, open for writing, outlives stop().
+  /// Brings an attached folder to newer heads every `interval`, as follow_store(). Returns false,
+  /// and does nothing, in other folders. Lifetime: `catalog`, open for writing, outlives stop().
   /// Errors: as for opening the folder's state for writing.
-  [[nodiscard]] virtual Result<void> follow(const meta::Env& catalog,
+  [[nodiscard]] virtual Result<bool> follow(const meta::Env& catalog,
                                             std::shared_ptr<const crypto::KeyRing> keys,
-                                            std::chrono::milliseconds interval) = 0;
+                                            std::chrono::milliseconds interval,
+                                            std::function<void()> changed) = 0;
 
   /// Returns the bytes of new data after which a series calls Replication::upload_early(); 0 for
   /// never.

@@ -41,6 +41,7 @@ HeadFollower::~HeadFollower() {
 }
 
 void HeadFollower::run(const std::stop_token& stop) {
+  tell_change();
   bool is_failing = false;  // And the reason was logged.
   for (unsigned looks = 1;; ++looks) {
     {
@@ -49,6 +50,7 @@ void HeadFollower::run(const std::stop_token& stop) {
     }
     if (stop.stop_requested()) return;
     const auto looked = look(looks % kLooksPerList == 0);
+    tell_change();
     if (stop.stop_requested()) return;
     if (looked && !*looked) return;
     if (!looked && !is_failing) {
@@ -57,6 +59,15 @@ void HeadFollower::run(const std::stop_token& stop) {
     }
     is_failing = !looked;
   }
+}
+
+// Another process may have brought the folder up to date, so the state tells.
+void HeadFollower::tell_change() {
+  if (!folder_.changed) return;
+  auto now = folder_.state->head();
+  if (!now || !*now || **now == shown_) return;
+  shown_ = **std::move(now);
+  folder_.changed();
 }
 
 Result<bool> HeadFollower::look(bool lists) {

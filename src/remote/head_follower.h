@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,6 +29,8 @@ struct FollowedFolder {
   ReplicaState* state = nullptr;       ///< Open for writing.
   const meta::Env* catalog = nullptr;  ///< Open for writing.
   std::shared_ptr<const crypto::KeyRing> keys{};
+  /// Called without locks after the folder has begun to show another head. May be empty.
+  std::function<void()> changed{};
 };
 
 /// Brings an attached folder to newer heads while the process shows the folder. If the store fails,
@@ -45,10 +48,13 @@ class HeadFollower {
   void run(const std::stop_token& stop);
   /// Looks once. Returns false if the folder is not a reader any more.
   [[nodiscard]] Result<bool> look(bool lists);
+  /// Calls `changed` if the folder shows another head than at the last call.
+  void tell_change();
 
   const FollowedFolder folder_;
   const std::chrono::milliseconds interval_;
-  std::mutex mutex_;  // For the waits.
+  std::string shown_;  // The text of the head at the last call of tell_change().
+  std::mutex mutex_;   // For the waits.
   std::condition_variable_any wake_;
   std::jthread thread_;
 };

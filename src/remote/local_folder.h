@@ -19,9 +19,9 @@ class LocalFolder final : public FolderStorage {
   [[nodiscard]] Result<std::optional<Lease>> lease(const crypto::KeyRing*) override {
     return std::optional<Lease>();
   }
-  [[nodiscard]] Result<void> follow(const meta::Env&, std::shared_ptr<const crypto::KeyRing>,
-                                    std::chrono::milliseconds) override {
-    return {};
+  [[nodiscard]] Result<bool> follow(const meta::Env&, std::shared_ptr<const crypto::KeyRing>,
+                                    std::chrono::milliseconds, std::function<void()>) override {
+    return false;
   }
   [[nodiscard]] std::uint64_t early_bytes() const override { return 0; }
   void before_write(const meta::Env&) override {}

@@ -82,10 +82,11 @@ store::StoreOpener ReadingFolder::opener() {
   };
 }
 
-Result<void> ReadingFolder::follow(const meta::Env& catalog,
+Result<bool> ReadingFolder::follow(const meta::Env& catalog,
                                    std::shared_ptr<const crypto::KeyRing> keys,
-                                   std::chrono::milliseconds interval) {
-  if (follower_) return {};
+                                   std::chrono::milliseconds interval,
+                                   std::function<void()> changed) {
+  if (follower_) return false;
   VARVE_TRY_ASSIGN(auto opened, ReplicaState::open(files(), path(), false));
   followed_ = std::make_unique<ReplicaState>(std::move(opened));
   state().share(*followed_);
@@ -97,8 +98,9 @@ Result<void> ReadingFolder::follow(const meta::Env& catalog,
   folder.state = followed_.get();
   folder.catalog = &catalog;
   folder.keys = std::move(keys);
+  folder.changed = std::move(changed);
   follower_ = std::make_unique<HeadFollower>(std::move(folder), interval);
-  return {};
+  return true;
 }
 
 ReadingFolder::~ReadingFolder() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include "crypto/key_ring.h"
@@ -32,9 +33,10 @@ class ReadingFolder final : public BucketFolder {
   [[nodiscard]] bool is_attached() const override { return true; }
   [[nodiscard]] bool may_be_ahead() const override { return false; }
   [[nodiscard]] EvictedFiles* evicted() override { return nullptr; }
-  [[nodiscard]] Result<void> follow(const meta::Env& catalog,
+  [[nodiscard]] Result<bool> follow(const meta::Env& catalog,
                                     std::shared_ptr<const crypto::KeyRing> keys,
-                                    std::chrono::milliseconds interval) override;
+                                    std::chrono::milliseconds interval,
+                                    std::function<void()> changed) override;
   [[nodiscard]] std::uint64_t early_bytes() const override { return 0; }
   void before_write(const meta::Env&) override {}
   [[nodiscard]] Result<void> begin_writing(WrittenRepository) override { return {}; }

@@ -30,9 +30,9 @@ class WritingFolder final : public BucketFolder {
   [[nodiscard]] bool is_attached() const override { return false; }
   [[nodiscard]] bool may_be_ahead() const override { return true; }
   [[nodiscard]] EvictedFiles* evicted() override { return &evicted_; }
-  [[nodiscard]] Result<void> follow(const meta::Env&, std::shared_ptr<const crypto::KeyRing>,
-                                    std::chrono::milliseconds) override {
-    return {};
+  [[nodiscard]] Result<bool> follow(const meta::Env&, std::shared_ptr<const crypto::KeyRing>,
+                                    std::chrono::milliseconds, std::function<void()>) override {
+    return false;
   }
   [[nodiscard]] std::uint64_t early_bytes() const override { return hooks().early_bytes; }
   void before_write(const meta::Env& catalog) override;

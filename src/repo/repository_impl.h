@@ -136,9 +136,9 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   [[nodiscard]] io::FileSystem& file_system() override { return *folder_.files; }
   void will_read_once() override { folder_.storage->will_read_once(); }
 
-  /// Brings an attached folder to newer heads every `interval`, unless the disk is read-only. Does
-  /// nothing for repositories that are not attached.
-  [[nodiscard]] Result<void> follow(std::chrono::milliseconds interval);
+  /// As varve::follow_store().
+  [[nodiscard]] Result<bool> follow(std::chrono::milliseconds interval,
+                                    std::function<void()> changed);
   /// As varve::is_fenced().
   [[nodiscard]] bool is_fenced() const { return folder_.replication().is_fenced(); }
   /// As varve::end_store_reads().

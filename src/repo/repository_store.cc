@@ -21,9 +21,11 @@ Result<std::optional<StoreLease>> RepositoryImpl::store_lease() {
                                   .since = {lease->since_s, 0}});
 }
 
-Result<void> RepositoryImpl::follow(std::chrono::milliseconds interval) {
-  if (!folder_.may_follow) return {};
-  return folder_.storage->follow(folder_.catalog, folder_.codecs.keys(), interval);
+Result<bool> RepositoryImpl::follow(std::chrono::milliseconds interval,
+                                    std::function<void()> changed) {
+  if (!folder_.may_follow) return false;
+  return folder_.storage->follow(folder_.catalog, folder_.codecs.keys(), interval,
+                                 std::move(changed));
 }
 
 }  // namespace varve::repo

@@ -90,9 +90,10 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
   return repo::reclaim_store(folder, options, wait_seconds, {});
 }
 
-Result<void> follow_store(Repository& repository, std::chrono::milliseconds interval) {
+Result<bool> follow_store(Repository& repository, std::chrono::milliseconds interval,
+                          std::function<void()> changed) {
   auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
-  return opened == nullptr ? Result<void>() : opened->follow(interval);
+  return opened == nullptr ? Result<bool>(false) : opened->follow(interval, std::move(changed));
 }
 
 void end_store_reads(Repository& repository) {
