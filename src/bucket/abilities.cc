@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <barrier>
 #include <charconv>
 #include <cstddef>
 #include <functional>
@@ -26,6 +28,13 @@ constexpr std::size_t kProbeBytes = 64;
 // Least time until the end of a one-day lock that begins now, in seconds.
 constexpr std::int64_t kLockLeast = std::int64_t{23} * 60 * 60;
 
+Result<void> put_filled(Bucket& bucket, const std::string& name, char content,
+                        PutCondition condition, const ObjectLock& lock = {}) {
+  const std::vector bytes(kProbeBytes, static_cast<std::byte>(content));
+  const std::array<std::span<const std::byte>, 1> parts{bytes};
+  return bucket.put(name, parts, {.condition = condition, .lock = lock});
+}
+
 // Objects with random names. The destructor removes the objects.
 class Probe {
  public:
@@ -42,9 +51,7 @@ class Probe {
   }
   Result<void> put(const std::string& name, char content, PutCondition condition,
                    const ObjectLock& lock = {}) {
-    const std::vector bytes(kProbeBytes, static_cast<std::byte>(content));
-    const std::array<std::span<const std::byte>, 1> parts{bytes};
-    return bucket_.put(name, parts, {.condition = condition, .lock = lock});
+    return put_filled(bucket_, name, content, condition, lock);
   }
   // Returns the content of an object written by put().
   Result<char> get(const std::string& name, std::size_t bytes) {
@@ -60,7 +67,7 @@ class Probe {
     return !page.objects.empty() && page.objects[0].name == name;
   }
 
-  Result<Conditions> conditions();
+  Result<Conditions> conditions(const Races& races);
   Result<bool> copies_ranges(const std::string& from);
   Result<bool> removes(const std::string& name);
   Result<std::string> locks(LockMode mode, std::int64_t local_seconds);
@@ -73,32 +80,79 @@ class Probe {
   std::vector<std::string> names_;
 };
 
-Result<Conditions> Probe::conditions() {
-  const auto name = new_name();
-  std::mutex mutex;  // Guards the three variables below.
-  std::string winners;
-  bool is_refused = false;
-  std::optional<Error> failed;
-  const auto write = [&](char content) {
-    const auto made = put(name, content, PutCondition::kIfAbsent);
-    const std::lock_guard lock(mutex);
-    if (made) {
-      winners += content;
-    } else if (made.error().code() == ErrorCode::kUnsupported) {
-      is_refused = true;
-    } else if (made.error().code() != ErrorCode::kExists) {
-      failed = made.error();
+// Runs each client of the races in a separate thread. All clients begin a race together: a store
+// that first looks for an object and then writes the object has several winners only if the
+// requests of two clients overlap.
+class RaceTrack {
+ public:
+  RaceTrack(std::vector<Bucket*> clients, std::vector<std::string> names)
+      : clients_(std::move(clients)),
+        names_(std::move(names)),
+        winners_(names_.size()),
+        start_(std::ssize(clients_)) {}
+
+  void run() {
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < clients_.size(); ++i) threads.emplace_back([this, i] { race(i); });
+    for (auto& thread : threads) thread.join();
+  }
+  // Returns kRefused if a request was refused, and otherwise nullopt: the winners decide.
+  [[nodiscard]] Result<std::optional<Conditions>> outcome() const {
+    if (failed_) return *failed_;
+    return is_refused_ ? std::optional(Conditions::kRefused) : std::nullopt;
+  }
+  // The contents of the clients that created the object of a race.
+  [[nodiscard]] const std::string& winners(std::size_t race) const { return winners_[race]; }
+
+ private:
+  void race(std::size_t client) {
+    const auto content = static_cast<char>('a' + client);
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      start_.arrive_and_wait();
+      if (is_over_) continue;
+      note(i, content, put_filled(*clients_[client], names_[i], content, PutCondition::kIfAbsent));
     }
-  };
-  std::vector<std::thread> racers;
-  for (int i = 0; i < kProbeRacers; ++i) racers.emplace_back(write, static_cast<char>('a' + i));
-  for (auto& racer : racers) racer.join();
-  if (failed) return *failed;
-  if (is_refused) return Conditions::kRefused;
-  write('z');
-  if (failed) return *failed;
-  VARVE_TRY_ASSIGN(const auto content, get(name, kProbeBytes));
-  return winners == std::string(1, content) ? Conditions::kHonoured : Conditions::kIgnored;
+  }
+  void note(std::size_t race, char content, const Result<void>& made) {
+    const std::lock_guard lock(mutex_);
+    if (made) {
+      winners_[race] += content;
+    } else if (made.error().code() == ErrorCode::kUnsupported) {
+      is_refused_ = true;
+    } else if (made.error().code() != ErrorCode::kExists) {
+      failed_ = made.error();
+    }
+    is_over_ = is_refused_ || failed_;
+  }
+
+  const std::vector<Bucket*> clients_;
+  const std::vector<std::string> names_;  // The object of each race.
+  std::mutex mutex_;                      // Guards the three members below.
+  std::vector<std::string> winners_;
+  bool is_refused_ = false;
+  std::optional<Error> failed_;
+  std::atomic<bool> is_over_ = false;  // The outcome is known already.
+  std::barrier<> start_;
+};
+
+Result<Conditions> Probe::conditions(const Races& races) {
+  std::vector<std::string> names;
+  for (int i = 0; i < races.races; ++i) names.push_back(new_name());
+  auto clients = races.clients;
+  if (clients.empty()) clients.assign(kRaceClients, &bucket_);
+  RaceTrack track(std::move(clients), names);
+  track.run();
+  VARVE_TRY_ASSIGN(const auto outcome, track.outcome());
+  if (outcome) return *outcome;
+  // A late client wins, too, if the store ignores the condition.
+  const auto late = put(names[0], 'z', PutCondition::kIfAbsent);
+  if (late) return Conditions::kIgnored;
+  if (late.error().code() != ErrorCode::kExists) return late.error();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    VARVE_TRY_ASSIGN(const auto content, get(names[i], kProbeBytes));
+    if (track.winners(i) != std::string(1, content)) return Conditions::kIgnored;
+  }
+  return Conditions::kHonoured;
 }
 
 Result<bool> Probe::copies_ranges(const std::string& from) {
@@ -166,6 +220,7 @@ std::string yes_or_no(bool value) { return value ? "yes" : "no"; }
 
 constexpr std::string_view kProbedAt = "probed";
 constexpr std::string_view kClockAhead = "clock-ahead";
+constexpr std::string_view kRacedAt = "raced";
 
 }  // namespace
 
@@ -181,7 +236,7 @@ std::string_view name_of(Conditions conditions) {
   return "";
 }
 
-Result<Abilities> probe_abilities(Bucket& bucket, const std::string& prefix) {
+Result<Abilities> probe_abilities(Bucket& bucket, const std::string& prefix, const Races& races) {
   VARVE_TRY_ASSIGN(auto names, new_prefix(prefix));
   Probe probe(bucket, std::move(names));
   Abilities abilities;
@@ -191,7 +246,7 @@ Result<Abilities> probe_abilities(Bucket& bucket, const std::string& prefix) {
   VARVE_TRY_ASSIGN(abilities.lists_at_once, probe.is_listed(name));
   VARVE_TRY_ASSIGN(const auto info, bucket.head(name));
   abilities.keeps_versions = !info.version.empty();
-  VARVE_TRY_ASSIGN(abilities.conditions, probe.conditions());
+  VARVE_TRY_ASSIGN(abilities.conditions, probe.conditions(races));
   VARVE_TRY_ASSIGN(abilities.copies_ranges, probe.copies_ranges(name));
   VARVE_TRY_ASSIGN(abilities.removes, probe.removes(name));
   VARVE_TRY_ASSIGN(const bool is_listed, probe.is_listed(name));
@@ -233,8 +288,9 @@ std::string encode_probe(const ProbeRecord& record) {
   for (const auto& [name, value] : texts_of(record.abilities)) {
     text += fmt::format("{} = {}\n", name, value);
   }
-  return text + fmt::format("{} = {}\n{} = {}\n", kProbedAt, record.seconds, kClockAhead,
-                            record.clock_ahead_s);
+  text += fmt::format("{} = {}\n{} = {}\n", kProbedAt, record.seconds, kClockAhead,
+                      record.clock_ahead_s);
+  return record.raced_s == 0 ? text : text + fmt::format("{} = {}\n", kRacedAt, record.raced_s);
 }
 
 std::optional<ProbeRecord> decode_probe(std::string_view text) {
@@ -259,6 +315,7 @@ std::optional<ProbeRecord> decode_probe(std::string_view text) {
   if (!number(kProbedAt, record.seconds) || !number(kClockAhead, record.clock_ahead_s)) {
     return std::nullopt;
   }
+  if (!number(kRacedAt, record.raced_s)) record.raced_s = 0;
   // The names are the names of texts_of(). An unknown value counts as "no".
   const auto names = texts_of(record.abilities);
   const auto value = [&](std::size_t i) { return values[names[i].name]; };

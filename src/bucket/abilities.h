@@ -36,13 +36,23 @@ struct Abilities {
   bool operator==(const Abilities&) const = default;
 };
 
-/// Tries the operations of a store with small objects below `prefix`, and removes the objects if
-/// permitted. The objects have random names, and no other program may use the prefix. A race of
-/// kProbeRacers writers decides whether conditions are honoured.
-/// Errors: errors of Bucket; kCorrupt if the store returned other bytes than written.
-[[nodiscard]] Result<Abilities> probe_abilities(Bucket& bucket, const std::string& prefix);
+/// Clients of a store, for races to create an object.
+struct Races {
+  /// Clients with separate connections. Empty: kRaceClients threads share a client.
+  std::vector<Bucket*> clients{};
+  int races = 1;
+};
+/// A store without an atomic condition lets two clients create an object, but only in some races.
+/// docs/decisions/160.
+inline constexpr std::size_t kRaceClients = 8;
+inline constexpr int kRaces = 30;
 
-inline constexpr int kProbeRacers = 4;
+/// Tries the operations of a store with small objects below `prefix`, and removes the objects if
+/// permitted. The objects have random names, and no other program may use the prefix. Conditions
+/// are honoured if each race has a single winner.
+/// Errors: errors of Bucket; kCorrupt if the store returned other bytes than written.
+[[nodiscard]] Result<Abilities> probe_abilities(Bucket& bucket, const std::string& prefix,
+                                                const Races& races = {});
 
 /// Tries whether the store locks objects, with one small object below `prefix` that stays locked
 /// for two days. Returns an empty text on success, and otherwise the reason of the failure with
@@ -55,6 +65,7 @@ struct ProbeRecord {
   Abilities abilities{};
   std::int64_t seconds = 0;        ///< The time of the probe, in seconds since 1970.
   std::int64_t clock_ahead_s = 0;  ///< The store's clock minus the local clock, in seconds.
+  std::int64_t raced_s = 0;        ///< The time of the last kRaces races; 0: never.
 
   bool operator==(const ProbeRecord&) const = default;
 };

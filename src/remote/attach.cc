@@ -14,6 +14,7 @@
 #include "remote/attachment.h"
 #include "remote/commit_log.h"
 #include "remote/head.h"
+#include "remote/store_probe.h"
 #include "remote/takeover.h"
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
@@ -41,9 +42,9 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   const bool writes = role == AttachRole::kWrites;
   const auto config = config_of(place, !writes);
   const base::SystemClock system_clock;
+  const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   VARVE_TRY_ASSIGN(auto opened, bucket_opener(hooks, options.store.access)(config));
-  const auto bucket = std::make_unique<bucket::LockingBucket>(
-      std::move(opened), hooks.clock != nullptr ? *hooks.clock : system_clock);
+  const auto bucket = std::make_unique<bucket::LockingBucket>(std::move(opened), clock);
   VARVE_TRY(bucket->list({}, {}, 1));  // The errors of a list say the most.
   VARVE_TRY_ASSIGN(const auto first, superblock_in(*bucket));
   if (!first) {
@@ -86,7 +87,11 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   VARVE_TRY(advance_to(*bucket, *files, folder, newest));
   VARVE_TRY(write_config(*files, folder, config));
   if (keys) VARVE_TRY(compare_attached(folder, superblock.repository_id, keys, options));
+  bucket::ProbeRecord probed;
   if (writes) {
+    ProbeRequest probe;
+    probe.open_client = racer_opener(hooks, options.store.access, config);
+    VARVE_TRY_ASSIGN(probed, probe_store(*bucket, clock, probe));
     Takeover takeover;
     takeover.folder = folder;
     takeover.superblock_text = head.superblock;
@@ -100,7 +105,7 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   VARVE_TRY(files->write_file_atomically(folder, "varve.repo", bytes));
   VARVE_TRY(files->remove(folder + "/" + kUnfinishedAttach));
   VARVE_TRY(files->sync_directory(folder));
-  return note_first_use(*bucket, *files, folder, {});
+  return note_first_use(*bucket, *files, folder, probed);
 }
 
 }  // namespace varve::remote

@@ -28,6 +28,8 @@ struct BucketHooks {
   std::chrono::milliseconds patience = std::chrono::minutes(10);
   /// False to return kUnavailable from close() at once when the store does not answer.
   bool waits_for_store = true;
+  /// False: a probe of the store's conditions opens no further clients.
+  bool opens_racers = true;
   std::uint64_t extent_bytes_max = std::uint64_t{64} << 20;
   std::uint64_t delta_bytes_min = std::uint64_t{4} << 20;
   UploadLimits uploads{};

@@ -46,14 +46,14 @@ void note_differences(const bucket::ProbeRecord& before, const bucket::ProbeReco
 // Tries the store's abilities again. Without conditional requests, two writers could harm each
 // other.
 Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
-                             const std::optional<bucket::ProbeRecord>& before,
-                             std::optional<bucket::ProbeRecord>& now, StoreCheck& check) {
-  const auto probed = probe_store(bucket, {}, clock, LockProbe::kIfWanted);
+                             const ProbeRequest& request, std::optional<bucket::ProbeRecord>& now,
+                             StoreCheck& check) {
+  const auto probed = probe_store(bucket, clock, request);
   // Read-only credentials need no abilities.
   if (!probed && probed.error().code() == ErrorCode::kNotPermitted) return {};
   if (!probed) return probed.error();
   now = *probed;
-  if (before) {
+  if (const auto& before = request.before) {
     now->abilities.locks = before->abilities.locks;
     note_differences(*before, *now, check);
   }
@@ -65,8 +65,8 @@ Result<void> check_abilities(bucket::Bucket& bucket, const base::Clock& clock,
   if (now->abilities.conditions == bucket::Conditions::kHonoured) return {};
   check.damages.push_back(
       {kSuperblockName,
-       "the store does not honour conditional requests (If-None-Match) any more: two writers could "
-       "harm each other. Do not write until it does"});
+       "the store does not honour conditional requests (If-None-Match): two writers could harm "
+       "each other. Do not write until it does"});
   return {};
 }
 
@@ -149,7 +149,9 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   if (state) VARVE_TRY(check_catalog(*files, folder, *state, expected, check));
   state.reset();  // keep_findings() opens the state for writing.
   std::optional<bucket::ProbeRecord> probed;
-  VARVE_TRY(check_abilities(*bucket, clock, expected.probed, probed, check));
+  ProbeRequest probe{.before = expected.probed};
+  probe.open_client = racer_opener(hooks, options.store.access, *config);
+  VARVE_TRY(check_abilities(*bucket, clock, probe, probed, check));
   VARVE_TRY_ASSIGN(const auto weak,
                    check_locks(*bucket, expected, now + bucket->clock_ahead().value_or(0), check));
   keep_findings(*files, folder, probed, weak);

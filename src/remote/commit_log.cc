@@ -13,27 +13,43 @@ namespace varve::remote {
 CommitLog::CommitLog(bucket::Bucket& bucket, std::string repository_id)
     : bucket_(bucket), repository_id_(std::move(repository_id)) {}
 
-Result<std::optional<Commit>> CommitLog::create(std::uint64_t number, std::string_view text) {
+// The store may let two writers create a commit. So create() reads a commit after the creation, and
+// again before creating the next commit (docs/decisions/160).
+Result<std::optional<Commit>> CommitLog::create(const Commit& previous, std::string_view text) {
+  if (previous.number != 0) {
+    VARVE_TRY_ASSIGN(auto other, instead_of(previous));
+    if (other) return other;
+  }
+  const auto number = previous.number + 1;
   const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(text)};
   const auto put =
       bucket_.put(name(number), bytes, {.condition = bucket::PutCondition::kIfAbsent});  // O45
   if (!put && put.error().code() != ErrorCode::kExists) return put.error();
-  if (!put) {
-    VARVE_TRY_ASSIGN(auto present, read(number));
-    if (present != text) return std::optional(Commit{number, std::move(present)});
+  auto present = read(number);
+  if (!present && present.error().code() == ErrorCode::kNotFound) {
+    return Error(ErrorCode::kUnavailable,
+                 describe(number) + " cannot be read, although the store has it");
   }
+  if (!present) return std::move(present).error();
+  if (*present != text) return std::optional(Commit{number, *std::move(present)});
   return later_than(number);
+}
+
+Result<std::optional<Commit>> CommitLog::instead_of(const Commit& known) {
+  auto present = read(known.number);
+  if (!present && present.error().code() == ErrorCode::kNotFound) {
+    VARVE_TRY_ASSIGN(auto later, later_than(known.number));
+    if (later) return later;
+  }
+  if (!present) return std::move(present).error();
+  if (*present != known.text) return std::optional(Commit{known.number, *std::move(present)});
+  return std::optional<Commit>();
 }
 
 Result<std::optional<Commit>> CommitLog::other_than(const Commit& known) {
   if (known.number != 0) {
-    auto present = read(known.number);
-    if (!present && present.error().code() == ErrorCode::kNotFound) {
-      VARVE_TRY_ASSIGN(auto later, later_than(known.number));
-      if (later) return later;
-    }
-    if (!present) return std::move(present).error();
-    if (*present != known.text) return std::optional(Commit{known.number, *std::move(present)});
+    VARVE_TRY_ASSIGN(auto other, instead_of(known));
+    if (other) return other;
   }
   auto next = read(known.number + 1);
   if (next) return std::optional(Commit{known.number + 1, *std::move(next)});

@@ -23,19 +23,23 @@ struct Commit {
 };
 
 /// The numbered commits of a repository. Of several writers trying to create a commit, exactly one
-/// succeeds, whatever the network, the store's lists and the writers' clocks do. The log knows the
-/// order and the names of commits, and nothing of their content. Thread-safe if the bucket is.
+/// succeeds, whatever the network, the store's lists and the writers' clocks do, if the store
+/// honours PutCondition::kIfAbsent. The log knows the order and the names of commits, and nothing
+/// of their content. Thread-safe if the bucket is.
 class CommitLog {
  public:
   /// Lifetime: `bucket` outlives the log.
   CommitLog(bucket::Bucket& bucket, std::string repository_id);
 
-  /// Creates a commit. Returns nullopt if the log has the commit, from this call or an earlier call
-  /// whose answer was lost, and no later commit. Otherwise another writer was first: returns the
-  /// other writer's commit, with the same or a higher number. After any error, the caller may call
-  /// again with the same text, and never with another text of the same number.
-  /// Errors: errors of the bucket; after an error, the commit may exist now or later.
-  [[nodiscard]] Result<std::optional<Commit>> create(std::uint64_t number, std::string_view text);
+  /// Creates the commit after `previous`, whose number is 0 for the first commit. Returns nullopt
+  /// if the log has the commit, from this call or an earlier call whose answer was lost, has
+  /// `previous` unchanged, and has no later commit. Otherwise another writer was first, or the
+  /// store let another writer replace `previous` or the commit: returns the other writer's commit,
+  /// with the number of `previous` or a higher number. After any error, the caller may call again
+  /// with the same text, and never with another text of the same number. Errors: errors of the
+  /// bucket; kUnavailable if the store does not show an acknowledged commit; kNotFound without
+  /// `previous`. After an error, the commit may exist now or later.
+  [[nodiscard]] Result<std::optional<Commit>> create(const Commit& previous, std::string_view text);
 
   /// Returns nullopt if the log has the commit `known`, and no later commit; otherwise the commit
   /// found instead. Does not rely on lists, in which a store may show an object late. Errors:
@@ -62,6 +66,10 @@ class CommitLog {
   [[nodiscard]] std::string describe(std::uint64_t number = 0) const;
 
  private:
+  /// Returns nullopt if the log has the commit `known`, and otherwise the commit of another writer.
+  /// Errors: as other_than().
+  [[nodiscard]] Result<std::optional<Commit>> instead_of(const Commit& known);
+
   bucket::Bucket& bucket_;
   const std::string repository_id_;
 };

@@ -61,9 +61,9 @@ Result<void> check_first_key(const std::string& text, const Creation& creation) 
           "remove it, or choose another folder");
 }
 
-Result<bucket::ProbeRecord> probe(bucket::Bucket& bucket, const ObjectLock& lock,
-                                  const base::Clock& clock) {
-  VARVE_TRY_ASSIGN(const auto probed, probe_store(bucket, lock, clock, LockProbe::kAlways));
+Result<bucket::ProbeRecord> probe(bucket::Bucket& bucket, const base::Clock& clock,
+                                  const ProbeRequest& request) {
+  VARVE_TRY_ASSIGN(const auto probed, probe_store(bucket, clock, request));
   if (probed.abilities.conditions == bucket::Conditions::kHonoured) return probed;
   return Error(ErrorCode::kUnsupported,
                bucket.describe() +
@@ -91,7 +91,10 @@ Result<void> create_in_store(const Creation& creation, const BucketHooks& hooks)
   if (present && !unconnected) return taken(*bucket);
   bucket::ProbeRecord probed;
   if (!present) {
-    VARVE_TRY_ASSIGN(probed, probe(*bucket, creation.lock, clock));
+    VARVE_TRY_ASSIGN(probed, probe(*bucket, clock,
+                                   {.lock = creation.lock,
+                                    .locks = LockProbe::kAlways,
+                                    .open_client = racer_opener(hooks, creation.access, config)}));
   }
   if (!unconnected) {
     VARVE_TRY(creation.create([&](io::FileSystem& made) { return note_connecting(made, folder); }));

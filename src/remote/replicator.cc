@@ -14,6 +14,7 @@
 #include "remote/head_objects.h"
 #include "remote/lease.h"
 #include "remote/replicator_round.h"
+#include "remote/store_probe.h"
 
 namespace varve::remote {
 
@@ -67,6 +68,15 @@ Error Replicator::fenced(const Commit& other) {
   if (!head) return head.error();
   const Timestamp time{head->seconds, 0};
   const auto lease = read_lease(*parts_.bucket, parts_.repository_id, parts_.keys.get());
+  if (other.number == head_.number) {
+    note_ignored_conditions(state_);
+    return fenced_because(
+        fmt::format("another folder writes to this repository ({}), and the store let it replace "
+                    "head {}, which this folder knows: the store does not honour conditional "
+                    "requests, and versions that this folder uploaded with that head can be "
+                    "missing there. `varve copy` brings the versions into another repository",
+                    lease ? lease_text(*lease) : base::local_time_text(time), head->number));
+  }
   const auto own = lease_of_this_machine(parts_.root, 0);
   if (lease && lease->host == own.host && lease->folder == own.folder) {
     return fenced_because(
@@ -119,7 +129,7 @@ Result<ReplicateReport> Replicator::replicate() {
     VARVE_TRY(uploader_.upload_catalog(round, head));
     const auto text = encode_head(head, parts_.keys.get());
     VARVE_TRY(state_.set_pending(text));  // O46
-    VARVE_TRY(create_head(text));
+    VARVE_TRY(expect_none(log_.create({head_.number, head_text_}, text)));
     VARVE_TRY(adopt(text, std::move(round.parts)));
     if (parts_.kept != nullptr) parts_.kept->advance();
     VARVE_TRY(forget_changes(round.changed));
@@ -127,6 +137,7 @@ Result<ReplicateReport> Replicator::replicate() {
     round.report.head = head_.number;
     round.report.committed = true;
     announce();
+    warn_of_unsafe_conditions(*parts_.bucket, state_);
     return round.report;
   }
 }
@@ -135,7 +146,13 @@ Result<ReplicateReport> Replicator::replicate() {
 Result<void> Replicator::check_newest() {
   if (checked_) return {};
   if (head_.number == 0) VARVE_TRY(check_place());
-  const auto other = log_.other_than({head_.number, head_text_});
+  VARVE_TRY(expect_none(log_.other_than({head_.number, head_text_})));
+  checked_ = true;
+  return {};
+}
+
+// `other`: the result of a request for the commit of another writer.
+Result<void> Replicator::expect_none(const Result<std::optional<Commit>>& other) {
   if (!other && other.error().code() == ErrorCode::kNotFound) {
     VARVE_TRY(check_place());
     return Error(ErrorCode::kCorrupt,
@@ -144,9 +161,7 @@ Result<void> Replicator::check_newest() {
                              parts_.bucket->describe(), head_.number, parts_.root));
   }
   if (!other) return with_advice(other.error());  // Bytes of a head were altered.
-  if (*other) return fenced(**other);
-  checked_ = true;
-  return {};
+  return *other ? Result<void>(fenced(**other)) : Result<void>();
 }
 
 Result<void> Replicator::confirm_newest() {
@@ -194,7 +209,7 @@ Result<void> Replicator::resolve_pending() {
   if (head.number != head_.number + 1) {
     return Error(ErrorCode::kCorrupt, parts_.root + "/replica: the heads do not fit together");
   }
-  VARVE_TRY(create_head(*pending));
+  VARVE_TRY(expect_none(log_.create({head_.number, head_text_}, *pending)));
   std::vector<std::string> parts;
   for (std::size_t i = common_front(head.catalog, head_.catalog); i < head.catalog.size(); ++i) {
     VARVE_TRY_ASSIGN(auto part, read_catalog_object(*parts_.bucket, head.catalog[i]));
@@ -226,13 +241,6 @@ void Replicator::announce() {
   auto written = write_lease(*parts_.bucket, parts_.repository_id, lease, parts_.keys.get());
   if (written) written = keep_own_lease(state_, lease);
   if (!written) base::log(base::LogLevel::kInfo, written.error().message());
-}
-
-// Creates a head, or finds the head already created.
-Result<void> Replicator::create_head(const std::string& text) {
-  VARVE_TRY_ASSIGN(const auto head, decode_head(text));
-  VARVE_TRY_ASSIGN(const auto other, log_.create(head.number, text));
-  return other ? Result<void>(fenced(*other)) : Result<void>();
 }
 
 // O47: first the copy of the catalog, then the state that names the head. Both steps may run twice.

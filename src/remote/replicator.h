@@ -85,13 +85,14 @@ class Replicator {
   [[nodiscard]] Result<void> check_newest();
   /// Compares the store's repository with this repository.
   [[nodiscard]] Result<void> check_place();
+  /// Returns an error if the store has a head of another writer, or lacks the known head.
+  [[nodiscard]] Result<void> expect_none(const Result<std::optional<Commit>>& other);
   /// Notes that another writer has created a head, and returns the error.
   [[nodiscard]] Error fenced(const Commit& other);
   [[nodiscard]] Error fenced_because(const std::string& reason);
   void use_head(const std::string& text, Head head);
   [[nodiscard]] Result<void> forget_changes(const std::set<std::string>& changed);
   [[nodiscard]] Result<Head> next_head(const Round& round) const;
-  [[nodiscard]] Result<void> create_head(const std::string& text);
   /// Makes an existing head the newest known head.
   [[nodiscard]] Result<void> adopt(const std::string& text, std::vector<std::string> parts);
   [[nodiscard]] Result<std::uint64_t> clean_up();

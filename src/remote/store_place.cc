@@ -41,6 +41,7 @@ Result<void> note_first_use(const bucket::Bucket& bucket, io::FileSystem& files,
                             const std::string& folder, const bucket::ProbeRecord& probed) {
   VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, folder, false));
   if (probed.seconds != 0) VARVE_TRY(set_probe_record(state, probed));
+  warn_of_unsafe_conditions(bucket, state);
   return state.add_traffic(bucket.traffic());
 }
 

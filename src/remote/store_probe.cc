@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "base/log.h"
 #include "format/superblock.h"
 #include "remote/head.h"
 #include "remote/object_lock_setting.h"
@@ -22,23 +23,80 @@ constexpr std::size_t kOldProbesMax = 10000;
 constexpr std::int64_t kProbeSeconds = std::int64_t{24} * 60 * 60;
 constexpr std::string_view kProbeKey = "abilities";  // In the state.
 
+constexpr std::int64_t kRacesSeconds = 30 * kProbeSeconds;
+
+// A time in the future was noted by a wrong clock.
+bool needs_races(const std::optional<bucket::ProbeRecord>& before, std::int64_t now_s) {
+  return !before || before->abilities.conditions != bucket::Conditions::kHonoured ||
+         before->raced_s > now_s || now_s - before->raced_s > kRacesSeconds;
+}
+
+// The first request opens the connection, so that the clients begin the first race together, too.
+Result<std::vector<std::unique_ptr<bucket::Bucket>>> open_racers(const ClientOpener& open) {
+  std::vector<std::unique_ptr<bucket::Bucket>> clients;
+  while (clients.size() < bucket::kRaceClients) {
+    VARVE_TRY_ASSIGN(auto client, open());
+    VARVE_TRY(client->list(kProbes, {}, 1));
+    clients.push_back(std::move(client));
+  }
+  return clients;
+}
+
 }  // namespace
 
-Result<bucket::ProbeRecord> probe_store(bucket::Bucket& bucket, const ObjectLock& lock,
-                                        const base::Clock& clock, LockProbe locks) {
+ClientOpener racer_opener(const BucketHooks& hooks, const StoreAccess& access,
+                          const BucketConfig& config) {
+  if (!hooks.opens_racers) return {};
+  return [open = bucket_opener(hooks, access), config] { return open(config); };
+}
+
+Result<bucket::ProbeRecord> probe_store(bucket::Bucket& bucket, const base::Clock& clock,
+                                        const ProbeRequest& request) {
   bucket::ProbeRecord record;
-  VARVE_TRY_ASSIGN(record.abilities, bucket::probe_abilities(bucket, kProbes));
   record.seconds = clock.now().seconds;
+  std::vector<std::unique_ptr<bucket::Bucket>> racers;
+  bucket::Races races;
+  if (request.open_client && needs_races(request.before, record.seconds)) {
+    VARVE_TRY_ASSIGN(racers, open_racers(request.open_client));
+    for (const auto& racer : racers) races.clients.push_back(racer.get());
+    races.races = bucket::kRaces;
+    record.raced_s = record.seconds;
+  } else if (request.before) {
+    record.raced_s = request.before->raced_s;
+  }
+  VARVE_TRY_ASSIGN(record.abilities, bucket::probe_abilities(bucket, kProbes, races));
   record.clock_ahead_s = bucket.clock_ahead().value_or(0);
-  if (lock.on()) {
-    VARVE_TRY(require_locks(bucket, lock, clock));
+  if (request.lock.on()) {
+    VARVE_TRY(require_locks(bucket, request.lock, clock));
     record.abilities.locks = true;
-  } else if (locks == LockProbe::kAlways) {
+  } else if (request.locks == LockProbe::kAlways) {
     VARVE_TRY_ASSIGN(const auto reason,
                      bucket::try_lock(bucket, kProbes, LockMode::kGovernance, record.seconds));
     record.abilities.locks = reason.empty();
   }
   return record;
+}
+
+void note_ignored_conditions(ReplicaState& state) {
+  const auto note = [&state]() -> Result<void> {
+    VARVE_TRY_ASSIGN(auto record, probe_record(state));
+    if (!record) record.emplace();
+    record->abilities.conditions = bucket::Conditions::kIgnored;
+    return set_probe_record(state, *record);
+  };
+  const auto noted = note();
+  if (!noted) base::log(base::LogLevel::kWarning, noted.error().message());
+}
+
+void warn_of_unsafe_conditions(const bucket::Bucket& bucket, const ReplicaState& state) {
+  const auto record = probe_record(state);
+  if (!record || !*record) return;
+  if ((*record)->abilities.conditions == bucket::Conditions::kHonoured) return;
+  base::log(base::LogLevel::kWarning,
+            bucket.describe() +
+                " does not honour conditional requests (If-None-Match): if another folder writes "
+                "to this repository, versions can be lost. Use another store (`varve copy`), and "
+                "until then write from one folder only");
 }
 
 Result<void> remove_old_probes(bucket::Bucket& bucket, std::int64_t now_s) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,8 +12,11 @@
 #include "base/clock.h"
 #include "bucket/abilities.h"
 #include "bucket/bucket.h"
+#include "remote/bucket_config.h"
+#include "remote/bucket_hooks.h"
 #include "remote/replica_state.h"
 #include "varve/object_lock.h"
+#include "varve/object_store.h"
 #include "varve/replication.h"
 #include "varve/result.h"
 
@@ -21,11 +26,33 @@ namespace varve::remote {
 /// locked for two days, in a bucket with locks.
 enum class LockProbe : std::uint8_t { kIfWanted, kAlways };
 
-/// Tries the store's abilities. If `lock` is on, the store must lock objects.
-/// Errors: kUnsupported as require_locks(); as for probe_abilities().
+/// Opens one more client of a store, with connections of its own.
+using ClientOpener = std::function<Result<std::unique_ptr<bucket::Bucket>>()>;
+
+/// Returns how to open the clients of races in a folder's store; empty if `hooks` open none.
+[[nodiscard]] ClientOpener racer_opener(const BucketHooks& hooks, const StoreAccess& access,
+                                        const BucketConfig& config);
+
+/// Selects the trials of probe_store().
+struct ProbeRequest {
+  ObjectLock lock{};  ///< If on, the store must lock objects.
+  LockProbe locks = LockProbe::kIfWanted;
+  /// The folder's last record. The clients race again if a record shows no honoured conditions, or
+  /// none shows races of the last 30 days; otherwise one race of one client's threads must do.
+  std::optional<bucket::ProbeRecord> before{};
+  ClientOpener open_client{};  ///< Opens the clients of the races; empty: no such races.
+};
+/// Tries the store's abilities.
+/// Errors: kUnsupported as require_locks(); as for probe_abilities() and `open_client`.
 [[nodiscard]] Result<bucket::ProbeRecord> probe_store(bucket::Bucket& bucket,
-                                                      const ObjectLock& lock,
-                                                      const base::Clock& clock, LockProbe locks);
+                                                      const base::Clock& clock,
+                                                      const ProbeRequest& request);
+
+/// Notes in the folder's record that the store let two writers create one head.
+void note_ignored_conditions(ReplicaState& state);
+/// Logs a warning if the folder's record says that the store does not honour conditional requests:
+/// another writer could replace the head that `bucket` has just acknowledged.
+void warn_of_unsafe_conditions(const bucket::Bucket& bucket, const ReplicaState& state);
 
 /// Removes objects that trials left more than a day ago because the key could not remove objects.
 /// Locked objects stay. Errors: as for the bucket.

@@ -43,9 +43,10 @@ class CommitLogContract : public testing::TestWithParam<test::BucketSubjectMaker
   /// Creates commits 1 to `last`, whose texts are "1", "2" and so on.
   void create_up_to(std::uint64_t last) {
     for (std::uint64_t number = 1; number <= last; ++number) {
-      ASSERT_EQ(must(log_->create(number, std::to_string(number))), std::nullopt);
+      ASSERT_EQ(must(log_->create(commit(number - 1), std::to_string(number))), std::nullopt);
     }
   }
+  static Commit commit(std::uint64_t number) { return {number, std::to_string(number)}; }
 
   std::unique_ptr<test::BucketSubject> subject_;
   std::unique_ptr<bucket::Bucket> bucket_;
@@ -53,9 +54,9 @@ class CommitLogContract : public testing::TestWithParam<test::BucketSubjectMaker
 };
 
 TEST_P(CommitLogContract, ACommitIsCreatedOnce) {
-  EXPECT_EQ(must(log_->create(1, "one")), std::nullopt);
-  EXPECT_EQ(must(log_->create(1, "one")), std::nullopt) << "its answer may have been lost";
-  EXPECT_EQ(must(log_->create(1, "other")), (Commit{1, "one"}));
+  EXPECT_EQ(must(log_->create({}, "one")), std::nullopt);
+  EXPECT_EQ(must(log_->create({}, "one")), std::nullopt) << "its answer may have been lost";
+  EXPECT_EQ(must(log_->create({}, "other")), (Commit{1, "one"}));
   EXPECT_EQ(must(log_->read(1)), "one");
   EXPECT_EQ(test::code_of(log_->read(2)), ErrorCode::kNotFound);
 }
@@ -63,12 +64,13 @@ TEST_P(CommitLogContract, ACommitIsCreatedOnce) {
 TEST_P(CommitLogContract, OneOfManyWritersCreatesEachCommit) {
   constexpr int kWriters = 8;
   constexpr std::uint64_t kCommits = 10;
+  Commit previous;
   for (std::uint64_t number = 1; number <= kCommits; ++number) {
     std::vector<Result<std::optional<Commit>>> outcomes(kWriters, std::optional<Commit>());
     {
       std::vector<std::jthread> writers;
       for (int i = 0; i < kWriters; ++i) {
-        writers.emplace_back([&, i] { outcomes[i] = log_->create(number, std::to_string(i)); });
+        writers.emplace_back([&, i] { outcomes[i] = log_->create(previous, std::to_string(i)); });
       }
     }
     const auto text = must(log_->read(number));
@@ -80,15 +82,26 @@ TEST_P(CommitLogContract, OneOfManyWritersCreatesEachCommit) {
         EXPECT_EQ(other, (Commit{number, text}));
       }
     }
+    previous = {number, text};
   }
+}
+
+// Only a store that lets two writers create one commit replaces a commit.
+TEST_P(CommitLogContract, AReplacedCommitIsFoundBeforeTheNextOneIsCreated) {
+  create_up_to(2);
+  put(log_->name(2), "of another writer");
+  EXPECT_EQ(must(log_->create(commit(2), "3")), (Commit{2, "of another writer"}));
+  EXPECT_EQ(test::code_of(log_->read(3)), ErrorCode::kNotFound);
+  must(bucket_->remove(log_->name(2)));
+  EXPECT_EQ(test::code_of(log_->create(commit(2), "3")), ErrorCode::kNotFound);
 }
 
 TEST_P(CommitLogContract, AWriterThatWasStalledFindsALaterCommit) {
   create_up_to(3);
   must(bucket_->remove(log_->name(1)));
   must(bucket_->remove(log_->name(2)));
-  EXPECT_EQ(must(log_->create(1, "late")), (Commit{3, "3"}));
-  EXPECT_EQ(must(log_->create(2, "late")), (Commit{3, "3"}));
+  EXPECT_EQ(must(log_->create(commit(1), "late")), (Commit{3, "3"}));
+  EXPECT_EQ(must(log_->create({}, "late")), (Commit{3, "3"}));
 }
 
 TEST_P(CommitLogContract, AnotherCommitThanTheKnownOneIsFound) {
@@ -125,16 +138,30 @@ TEST_P(CommitLogContract, CommitsAreListedInTheirOrder) {
 INSTANTIATE_TEST_SUITE_P(, CommitLogContract, testing::ValuesIn(test::bucket_subjects()),
                          [](const auto& of) { return of.param.name; });
 
+TEST(CommitLog, ACommitThatAnotherWriterReplacedIsNotAcknowledged) {
+  const auto objects = std::make_shared<test::MemoryObjects>();
+  test::MemoryBucket bucket(objects);
+  test::MemoryBucket other(objects);
+  CommitLog log(bucket, kId);
+  // The store lets the other writer create the commit, too, just after the first writer.
+  bucket.set_faults([&](std::uint64_t request, bucket::RequestKind, const std::string& name) {
+    if (request != 1) return test::Fault::kNone;
+    const std::array<std::span<const std::byte>, 1> parts{base::as_bytes("other")};
+    must(other.put(name, parts, {}));
+    return test::Fault::kNone;
+  });
+  EXPECT_EQ(must(log.create({}, "own")), (Commit{1, "other"}));
+}
+
 /// Two writers whose requests fail: one of them at the request `k`, in each way.
 class CommitLogFaults : public testing::TestWithParam<test::Fault> {
  protected:
   using Outcome = Result<std::optional<Commit>>;
 
   /// Creates until an answer arrives, as a writer does.
-  static std::optional<Commit> insist(CommitLog& log, std::uint64_t number,
-                                      const std::string& text) {
+  static std::optional<Commit> insist(CommitLog& log, const std::string& text) {
     while (true) {
-      auto outcome = log.create(number, text);
+      auto outcome = log.create({}, text);
       if (outcome) return *std::move(outcome);
       EXPECT_EQ(outcome.error().code(), ErrorCode::kUnavailable);
     }
@@ -151,17 +178,17 @@ TEST_P(CommitLogFaults, NoNumberHasTwoCommits) {
         test::MemoryBucket second_bucket(objects);
         CommitLog first(first_bucket, kId);
         CommitLog second(second_bucket, kId);
-        if (other_commits_before) must(second.create(1, "second"));
+        if (other_commits_before) must(second.create({}, "second"));
         first_bucket.fail_at(k, GetParam());
-        const auto begun = first.create(1, "first");
+        const auto begun = first.create({}, "first");
         // The second writer goes on while the first one waits for its answer.
-        const auto other = must(second.create(1, "second"));
+        const auto other = must(second.create({}, "second"));
         if (!other) {
-          must(second.create(2, "second"));
+          must(second.create({1, "second"}, "second"));
           if (is_removed) must(second_bucket.remove(second.name(1)));
         }
         first_bucket.apply_late();
-        const auto own = begun ? *begun : insist(first, 1, "first");
+        const auto own = begun ? *begun : insist(first, "first");
         EXPECT_NE(own.has_value(), other.has_value()) << "one of the two goes on, at request " << k;
         if (own) {
           EXPECT_EQ(own->text, "second");

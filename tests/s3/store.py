@@ -70,6 +70,7 @@ class Store:
         self.ended = threading.Event()
         # Settings.
         self.ignores_conditions = 0
+        self.condition_gap_ms = 0  # The time between looking for an object and writing it.
         self.region = "us-east-1"
         self.clock_offset = 0   # Seconds that this store's clock is ahead.
         self.quota = 1 << 40    # Bytes of all objects.
@@ -302,6 +303,10 @@ class Handler(Locks, http.server.BaseHTTPRequestHandler):
             raise Refused(501, "NotImplemented")
         if condition and key in self.store.objects and not self.store.ignores_conditions:
             raise Refused(412, "PreconditionFailed")
+        if condition and self.store.condition_gap_ms:
+            self.store.lock.release()
+            time.sleep(self.store.condition_gap_ms / 1000)
+            self.store.lock.acquire()
         return 200, b"", {"ETag": self.write(key, body, self.metadata())}
 
     def find(self, key):

@@ -41,6 +41,8 @@ struct MemoryObjects {
   std::uint64_t list_lag = 0;  ///< Number of the last changes that list() does not show yet.
 
   std::mutex mutex{};  // Innermost. Guards the members below.
+  /// Ending of the name of an object that a put() replaces once despite PutCondition::kIfAbsent.
+  std::string lets_through{};
   std::map<std::string, Object> objects{};
   std::map<std::string, Object> removed{};  // With the number of the removing change.
   std::uint64_t changes = 0;
@@ -114,7 +116,7 @@ class MemoryBucket final : public bucket::Bucket {
                     const std::lock_guard lock(objects_->mutex);
                     const bool exists = objects_->objects.contains(prefix_ + name);
                     if (exists && options.condition == bucket::PutCondition::kIfAbsent &&
-                        !objects_->ignores_conditions) {
+                        !objects_->ignores_conditions && !lets_through(name)) {
                       return Error(ErrorCode::kExists, describe(name) + " exists");
                     }
                     if (options.lock.on() && !objects_->has_locks) return no_locks();
@@ -269,6 +271,14 @@ class MemoryBucket final : public bucket::Bucket {
   }
   [[nodiscard]] Error no_locks() const {
     return {ErrorCode::kIo, describe() + ": the bucket has no Object Lock Configuration"};
+  }
+  // Returns whether the object may be replaced this time. The caller holds the mutex of the
+  // objects.
+  [[nodiscard]] bool lets_through(const std::string& name) {
+    auto& ending = objects_->lets_through;
+    if (ending.empty() || !name.ends_with(ending)) return false;
+    ending.clear();
+    return true;
   }
   static Error unavailable(const std::string& what) {
     return {ErrorCode::kUnavailable, what + ": the store in memory does not answer"};

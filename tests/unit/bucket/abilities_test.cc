@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "support/memory_bucket.h"
@@ -36,6 +38,28 @@ TEST_F(ProbedAbilities, TellAnIgnoredCondition) {
   EXPECT_EQ(probe().conditions, Conditions::kIgnored);
 }
 
+// A store that first looks for the object and then writes it lets several clients win now and then.
+TEST_F(ProbedAbilities, TellAConditionThatIsNotAtomicByManyRaces) {
+  constexpr const char* kObject = "-20";  // Only the race for this object has two winners.
+  objects_->lets_through = kObject;
+  std::vector<std::unique_ptr<test::MemoryBucket>> clients;
+  Races races{.clients = {}, .races = kRaces};
+  for (std::size_t i = 0; i < kRaceClients; ++i) {
+    clients.push_back(std::make_unique<test::MemoryBucket>(objects_, "p/"));
+    races.clients.push_back(clients.back().get());
+  }
+  test::MemoryBucket bucket(objects_, "p/");
+  const auto abilities = probe_abilities(bucket, "", races);
+  ASSERT_TRUE(abilities) << abilities.error().message();
+  EXPECT_EQ(abilities->conditions, Conditions::kIgnored);
+  EXPECT_TRUE(objects_->objects.empty());
+  const auto again = probe_abilities(bucket, "", races);
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->conditions, Conditions::kHonoured);
+  objects_->lets_through = kObject;
+  EXPECT_EQ(probe().conditions, Conditions::kHonoured) << "one race does not tell";
+}
+
 TEST_F(ProbedAbilities, TellThatRangesAreNotCopied) {
   objects_->copies_ranges = false;
   EXPECT_FALSE(probe().copies_ranges);
@@ -65,6 +89,8 @@ TEST_F(ProbedAbilities, AreRecordedAndCompared) {
   record.abilities = {.conditions = Conditions::kIgnored, .removes = true, .locks = false};
   record.seconds = 1'800'000'000;
   record.clock_ahead_s = -12;
+  EXPECT_EQ(decode_probe(encode_probe(record)), record);
+  record.raced_s = 1'799'999'999;
   EXPECT_EQ(decode_probe(encode_probe(record)), record);
   record.abilities.locks.reset();
   EXPECT_EQ(decode_probe(encode_probe(record) + "later = 1\n"), record);

@@ -29,10 +29,8 @@
 
 namespace varve::test {
 
-/// Files by name.
-using Tree = std::map<std::string, std::string>;
-/// Sealed versions by name.
-using Versions = std::map<std::string, Tree>;
+using Tree = std::map<std::string, std::string>;  ///< Files by name.
+using Versions = std::map<std::string, Tree>;     ///< Sealed versions by name.
 
 /// Lends a bucket that lives longer than its repository: late changes still happen in it.
 class LentBucket : public bucket::Bucket {
@@ -111,6 +109,7 @@ class World {
     hooks_.clock = &clock_;
     hooks_.in_background = false;
     hooks_.waits_for_store = false;
+    hooks_.opens_racers = false;
     hooks_.extent_bytes_max = 100'000;
     hooks_.delta_bytes_min = 6000;  // So some heads have a new base.
     hooks_.uploads.requests = 1;    // So the requests have one order.
@@ -414,8 +413,8 @@ class World {
     killed_ = false;
     repeats_ = true;
     std::filesystem::remove_all(path_);
-    if (std::filesystem::exists(temp_.path() + "/killed"))
-      std::filesystem::rename(temp_.path() + "/killed", path_);
+    const auto killed = temp_.path() + "/killed";
+    if (std::filesystem::exists(killed)) std::filesystem::rename(killed, path_);
   }
 
   const bool is_encrypted_;

@@ -101,6 +101,25 @@ TEST_P(ReplicaWriters, OlderCopyOfTheFolderIsFenced) {
   world_.expect_chain();
 }
 
+// A store whose condition is not atomic acknowledges one head to two writers.
+TEST_P(ReplicaWriters, ReplacedHeadIsNoticedBeforeTheNextOne) {
+  const auto copy = world_.path() + "-copy";
+  copy_crashed(world_.path(), copy);
+  world_.store("v2", tree_of(2));
+  const auto head = *world_.names_with("/head/").rbegin();
+  auto& objects = world_.shared_objects()->objects;
+  const auto own = objects.extract(head);
+  must(store_from(world_, copy, "other"));
+  ASSERT_NE(objects.at(head).bytes, own.mapped().bytes);
+  const auto stored = store_from(world_, world_.path(), "v3");
+  EXPECT_EQ(code_of(stored), ErrorCode::kLocked);
+  EXPECT_NE(stored.error().message().find("can be missing there"), std::string::npos);
+  const auto info = must(replication_info(world_.path(), true));
+  ASSERT_FALSE(info->abilities.empty());
+  EXPECT_EQ(info->abilities.front().value, "ignored");
+  EXPECT_EQ(*world_.names_with("/head/").rbegin(), head) << "no head follows the replaced one";
+}
+
 /// Does something before its first put, once.
 class InterruptedPuts final : public LentBucket {
  public:
