@@ -53,7 +53,7 @@ struct RepairStep {
     kCatalog,      ///< Rebuild the catalog.
     kManifest,     ///< Rewrite a manifest, or labels, at the next open of the repository.
     kBeside,       ///< Put a damaged file of names beside versions away, under another name.
-    kDerived,      ///< Remove a damaged file that the next backup builds again, or does not need.
+    kDerived,      ///< Remove a damaged file or note: the next backup makes it again if needed.
     kAliases,      ///< Write the files of the pool's aliases again from the catalog.
     kOpenVersion,  ///< Drop an open version whose staging is missing or damaged.
     kParity,       ///< Restore a damaged container from parity, or remove damaged parity.

@@ -14,6 +14,7 @@
 #include "catalog/name_table.h"
 #include "catalog/pool_records.h"
 #include "maintain/checker.h"
+#include "maintain/deletion_notes.h"
 #include "maintain/manifest_file.h"
 #include "maintain/owners.h"
 #include "meta/schema.h"
@@ -85,6 +86,16 @@ Result<void> Checker::check_owners(const std::vector<catalog::SeriesRecord>& all
 }
 
 Result<void> Checker::check_labels(const std::vector<catalog::SeriesRecord>& all) {
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto notes, find_damaged_notes(txn));
+    for (const auto& note : notes) {
+      // Not a fault of the whole catalog, which would be rebuilt.
+      damage(path_ + "/catalog/data.mdb",
+             "the note of the last deletion in the series " + note.name +
+                 " (no version is touched: `varve repair` removes the note)");
+    }
+  }
   // A writer may be between a commit and the write of the labels, so the check tries several times.
   constexpr int kTriesMax = 20;
   constexpr std::chrono::milliseconds kWait(20);

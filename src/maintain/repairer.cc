@@ -15,6 +15,7 @@
 #include "maintain/catalog_age.h"
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/checker.h"
+#include "maintain/deletion_notes.h"
 #include "maintain/lost_objects.h"
 #include "maintain/manifest_file.h"
 #include "maintain/open_version_fault.h"
@@ -306,6 +307,15 @@ Result<void> Repairer::scan_beside() {
 }
 
 Result<void> Repairer::scan_derived(const FindDerivedFaults& find) {
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+    VARVE_TRY_ASSIGN(const auto notes, find_damaged_notes(txn));
+    for (const auto& note : notes) {
+      step(RepairStep::Kind::kDerived, path_ + "/catalog",
+           "the note of the last deletion in the series " + note.name +
+               " is damaged; the repair removes the note. No version is touched");
+    }
+  }
   VARVE_TRY_ASSIGN(const auto faults, find(*files_, path_, DerivedFiles::kAll));
   for (const auto& fault : faults) {
     // Errors other than damage may be temporary, such as missing rights.
@@ -392,6 +402,7 @@ Result<void> Repairer::repair(const Progress& progress, RepairReport& report) {
     VARVE_TRY(put_files_away(mixed_, "another history", report));
     VARVE_TRY(remove_files(manifests_));
     VARVE_TRY(remove_files(derived_));
+    VARVE_TRY(erase_damaged_notes(*catalog_));
   }
   return {};
 }

@@ -108,7 +108,7 @@ class Repairer final : public Repair {
   /// Returns whether labels lack changes of the catalog.
   [[nodiscard]] Result<bool> lacks_changes(SeriesId series, const Result<Labels>& labels);
   [[nodiscard]] Result<void> scan_beside();
-  /// Plans the removal of damaged index files and states of source files.
+  /// Plans the removal of damaged index files, states of source files and notes of deletions.
   [[nodiscard]] Result<void> scan_derived(const FindDerivedFaults& find);
   [[nodiscard]] Result<void> remove_files(const std::vector<std::string>& paths);
   [[nodiscard]] Result<void> put_beside_away(RepairReport& report);

@@ -13,12 +13,12 @@
 #include "base/coding.h"
 #include "base/id_runs.h"
 #include "catalog/birth_table.h"
-#include "catalog/deletion_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "maintain/container_scan.h"
+#include "maintain/deletion_notes.h"
 #include "maintain/later_state.h"
 #include "maintain/manifest_file.h"
 #include "maintain/owners.h"
@@ -76,7 +76,7 @@ class UndeletedSearch {
     VARVE_TRY_ASSIGN(const auto owner, catalog::find_series(txn, series));
     const auto labelled = catalog::decode_series(series, labels->series);
     const auto name = owner ? owner->name : labelled ? labelled->name : std::string("a series");
-    VARVE_TRY_ASSIGN(const auto deletion, catalog::find_deletion(txn, series));
+    VARVE_TRY_ASSIGN(const auto deletion, readable_deletion(txn, series));
     for (const auto& record : labelled_versions(series, *labels)) {
       const bool is_given =
           !owner || static_cast<std::uint32_t>(record.number) < owner->next_number;

@@ -9,11 +9,13 @@
 
 #include "base/coding.h"
 #include "catalog/alias_table.h"
+#include "catalog/deletion_record.h"
 #include "catalog/disk_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/object_store.h"
 #include "catalog/pool_records.h"
+#include "catalog/refused_record.h"
 #include "catalog/series_catalog.h"
 #include "catalog/series_settings.h"
 #include "format/rewrite_counts.h"
@@ -35,6 +37,8 @@ const std::string kSettingNames[] = {"arrange",
                                      "new_series",
                                      "quarantine" + base::be32(1),
                                      catalog::kPoolBirthSetting,
+                                     std::string(catalog::kDeletedSetting) + base::be32(1),
+                                     std::string(catalog::kRefusedSetting) + base::be32(1),
                                      std::string(catalog::kPostPassSetting)};
 constexpr ContainerNumber kContainer{kPoolBit + 3};  // Of the pool.
 constexpr ChunkId kAlias = ChunkId::make(static_cast<VersionNumber>(kPoolBit + 9), 700);
@@ -142,6 +146,8 @@ void read(const meta::WriteTxn& txn, meta::TableIndex table) {
       static_cast<void>(catalog::next_pool_birth(txn));
       static_cast<void>(catalog::find_pool_index(txn));
       static_cast<void>(catalog::find_post_pass(txn));
+      static_cast<void>(catalog::find_deletion(txn, series));
+      static_cast<void>(catalog::find_refused(txn, series));
       break;
     case kPoolUse:
       read_pool_use(txn);
@@ -237,7 +243,7 @@ std::vector<std::string> catalog_value_seeds() {
   }
   const auto ids = base::IdRuns::from({{ChunkId::make(VersionNumber{1}, 5), 9}});
   if (catalog::put_quarantine(*txn, fuzz::kStore, ids)) {
-    take_from(meta::catalog::kSettings, kSettingNames[2]);
+    take_from(meta::catalog::kSettings, kSettingNames[3]);
   }
   if (catalog::put_version_chunks(*txn, fuzz::kSeries, kVersion, ids)) {
     take(meta::catalog::kVersionChunks);
@@ -255,7 +261,11 @@ std::vector<std::string> catalog_value_seeds() {
     take(meta::catalog::kRewriteCounts);
   }
   if (catalog::raise_pool_birth(*txn, VersionNumber{kPoolBit + 9})) {
-    take_from(meta::catalog::kSettings, kSettingNames[3]);
+    take_from(meta::catalog::kSettings, kSettingNames[4]);
+  }
+  if (catalog::note_deletion(*txn, fuzz::kSeries,
+                             {70000, {{kVersion, {9, 5}}, {VersionNumber{4}, {1 << 30, 0}}}})) {
+    take_from(meta::catalog::kSettings, kSettingNames[5]);
   }
   const auto links = catalog::LinkTable::from({{3, 1}, {5, 1}, {9, 4}});
   if (catalog::put_version_links(*txn, fuzz::kSeries, kVersion, links)) {
