@@ -83,7 +83,6 @@ Result<void> Repairer::scan(bool scan_only, const Progress& progress,
   VARVE_TRY(scan_catalog());
   VARVE_TRY(scan_left_out());
   VARVE_TRY(compare_sequence(helpers.compare_sequence));
-  if (!scan_only) VARVE_TRY(remove_settled());
   if (catalog_lost_) {
     VARVE_TRY(check_superblock());
     // Needed even without read_data: a writer frees the files not listed by the new catalog.
@@ -97,7 +96,9 @@ Result<void> Repairer::scan(bool scan_only, const Progress& progress,
   VARVE_TRY(scan_beside());
   VARVE_TRY(scan_derived(helpers.find_derived));
   VARVE_TRY(scan_aliases());
-  return options_.read_data ? scan_data(progress) : Result<void>();
+  if (options_.read_data) VARVE_TRY(scan_data(progress));
+  // Last: a refused repair leaves the note. A rebuild removes the note once nothing refuses it.
+  return scan_only ? Result<void>() : remove_settled();
 }
 
 Result<void> Repairer::lock() {

@@ -112,6 +112,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
                                });
     auto built = rebuilder.run();
     const auto stays = built ? lacks_later_state(env, true) : built.error();
+    if (stays) VARVE_TRY(remove_settled());
     if (!stays || *stays) {
       if (stays) VARVE_TRY(put_later_state_away(env, report));
       VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));

@@ -11,7 +11,9 @@
 #include "base/log.h"
 #include "catalog/series_catalog.h"
 #include "catalog/series_settings.h"
+#include "maintain/manifest_file.h"
 #include "meta/lmdb.h"
+#include "meta/schema.h"
 #include "repo/beside_table.h"
 #include "repo/required_features.h"
 #include "repo/series_resources.h"
@@ -210,10 +212,21 @@ Result<bool> SeriesTable::complete_manifests() {
   if (!all.empty()) {
     // Labels in agreement keep their stamp, and the stamp may be older than the last writer's
     // removals of files. A new stamp in any label identifies an older catalog (O22).
+    VARVE_TRY_ASSIGN(const bool is_stamped, have_newest_stamp(all.front().id));
     VARVE_TRY_ASSIGN(auto* const first, find(all.front().id));
-    first->write_labels();
+    if (!complete || !is_stamped) first->write_labels();
   }
   return complete;
+}
+
+Result<bool> SeriesTable::have_newest_stamp(SeriesId id) const {
+  const auto labels =
+      maintain::read_labels(*folder_.files, folder_.codecs.frames(), folder_.paths.series(id), id);
+  if (!labels || labels->torn) return false;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
+  VARVE_TRY_ASSIGN(const auto catalog,
+                   txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
+  return catalog && catalog->view() == labels->catalog_id && labels->header.stamp == txn.id();
 }
 
 std::vector<series::Series*> SeriesTable::used() {

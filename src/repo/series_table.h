@@ -72,6 +72,9 @@ class SeriesTable {
   /// Writes the labels of a series whose record has changed; all labels if the superblock has
   /// changed.
   void write_labels_after_change(SeriesId id);
+  /// Returns whether labels name the last commit of this catalog, so that they reveal each older
+  /// catalog.
+  [[nodiscard]] Result<bool> have_newest_stamp(SeriesId id) const;
 
   RepositoryFolder& folder_;
   SettledState& settled_state_;

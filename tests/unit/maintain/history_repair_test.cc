@@ -39,7 +39,7 @@ class HistoryRepairTest : public RepairTest {
     std::map<std::string, std::string> all;
     for (const auto& entry : fs::recursive_directory_iterator(path_)) {
       const auto name = entry.path().filename();
-      if (!entry.is_regular_file() || name == "settled" || name == "lock.mdb") continue;
+      if (!entry.is_regular_file() || name == "lock.mdb") continue;
       std::ifstream stream(entry.path(), std::ios::binary);
       all[entry.path()] = {std::istreambuf_iterator<char>(stream), {}};
     }

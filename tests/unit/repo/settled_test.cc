@@ -235,5 +235,29 @@ TEST_F(Settled, ASettledRepositoryIsOpenedWithoutALookAtItsVersions) {
   EXPECT_GT(unsettled, 40U);
 }
 
+// Each text of an encrypted repository is new, so labels that are written again differ.
+TEST(SettledRepair, SecondRepairOfAnEncryptedRepositoryWritesNoLabels) {
+  const TempDirectory directory;
+  const auto path = directory.path() + "/r";
+  must(Repository::create(path, small_chunks(Codec::kNone), encrypted()));
+  const auto options = with_key(quiet_options());
+  {
+    const auto repository = reopen(path, options);
+    must(repository->create_series("s"));
+    must(repository->close());
+  }
+  RepairOptions how;
+  how.key = options.key;
+  std::string before;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(must(Repair::plan(path, how, false, {}))->steps().empty());
+    must(reopen(path, options)->close());
+    std::ifstream file(path + "/series/00000001/labels", std::ios::binary);
+    const std::string now{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_TRUE(i == 0 || now == before) << "after repair " << i;
+    before = now;
+  }
+}
+
 }  // namespace
 }  // namespace varve::test
