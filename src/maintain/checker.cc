@@ -114,6 +114,7 @@ Result<void> Checker::check_all() {
     VARVE_TRY(note_fault(check_series(series)));
   }
   if (report_.finished) {
+    if (helpers_.has_open_versions) VARVE_TRY(check_open_losses());
     VARVE_TRY(check_labels(all));
     check_derived();
     note_strays();
@@ -175,9 +176,6 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
     VARVE_TRY(check_parity(series.id));
   }
   if (report_.finished) VARVE_TRY(check_chunks(series, versions));
-  for (const auto& version : versions) {
-    if (report_.finished) VARVE_TRY(check_staged_chunks(version));
-  }
   // Also runs after a stop, to name the files affected by the damage.
   auto damaged = pool_.damaged;
   damaged.insert(damaged.end(), store_.damaged.begin(), store_.damaged.end());
@@ -224,14 +222,12 @@ Result<void> Checker::check_open_version(const catalog::SeriesRecord& series,
     VARVE_TRY_ASSIGN(fault, fault_of_open_version(files_, path_, txn, version, false));
   }
   if (!fault && catalog_.seal() != nullptr && helpers_.read_staged && !version.unfinished) {
-    auto staged = helpers_.read_staged(series.id, version.number);
+    const auto staged = helpers_.read_staged(series.id, version.number);
     if (!staged) {
       files_.note(staged.error());
       fault = "its overlay cannot be read: " + staged.error().message();
-    } else if (!staged->faults.empty()) {
-      fault = "a part of it cannot be read: " + staged->faults.front();
-    } else {
-      store_.staged[version.number] = std::move(staged->chunks);
+    } else if (!staged->empty()) {
+      fault = "a part of it cannot be read: " + staged->front();
     }
   }
   if (!fault) return {};

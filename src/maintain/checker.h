@@ -18,6 +18,7 @@
 #include "io/watched_file_system.h"
 #include "maintain/derived_faults.h"
 #include "maintain/known_damage.h"
+#include "maintain/open_losses.h"
 #include "maintain/parallel_verifier.h"
 #include "maintain/tree_checker.h"
 #include "meta/lmdb.h"
@@ -31,14 +32,10 @@ namespace varve::maintain {
 /// check leaves indexes out. Errors: kNotFound without an index; kCorrupt.
 using VerifyIndex = std::function<Result<void>(SeriesId series, VersionNumber newest)>;
 
-/// The result of reading the staging folder of an open version.
-struct StagedFacts {
-  std::vector<std::string> faults;
-  base::IdRuns chunks;  ///< Chunks referred to by the version's files.
-};
-/// Reads all data of an open version in the staging folder. If empty, the check reads only the
-/// pages of overlays.
-using ReadStaged = std::function<Result<StagedFacts>(SeriesId series, VersionNumber number)>;
+/// Reads all data of an open version in the staging folder, and returns the unreadable parts. If
+/// empty, the check reads only the pages of overlays.
+using ReadStaged =
+    std::function<Result<std::vector<std::string>>(SeriesId series, VersionNumber number)>;
 
 /// The parts of a check implemented in other rooms.
 struct CheckHelpers {
@@ -47,6 +44,7 @@ struct CheckHelpers {
   bool has_open_versions = true;
   VerifyIndex verify_index{};
   ReadStaged read_staged{};
+  FindUnstoredFiles find_unstored{};  ///< If empty, lost content of open versions has no names.
   /// Finds damaged files of the pool's index and damaged states of source files. If empty, the
   /// check leaves both out.
   std::function<Result<std::vector<DerivedFault>>()> derived_faults{};
@@ -87,7 +85,6 @@ class Checker {
     std::set<ContainerNumber> checked;  // Numbers of the checked containers.
     std::vector<base::IdRun> found;     // Chunks found in containers at their recorded places.
     base::IdRuns present;               // `found`, after the check of all containers.
-    std::map<VersionNumber, base::IdRuns> staged;  // Chunks referred to by open versions.
   };
 
   [[nodiscard]] Result<void> check_all();
@@ -98,7 +95,7 @@ class Checker {
   [[nodiscard]] Result<void> check_owners(const std::vector<catalog::SeriesRecord>& all);
   /// Reports labels that do not agree with the catalog.
   [[nodiscard]] Result<void> check_labels(const std::vector<catalog::SeriesRecord>& all);
-  [[nodiscard]] Result<void> check_staged_chunks(const catalog::VersionRecord& version);
+  [[nodiscard]] Result<void> check_open_losses();
   [[nodiscard]] Result<void> check_pool();
   /// Compares the numbers of users of the pool's containers with the versions' lists.
   [[nodiscard]] Result<void> check_pool_users(const meta::Txn& txn);

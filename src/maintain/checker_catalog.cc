@@ -10,7 +10,6 @@
 
 #include "base/coding.h"
 #include "catalog/layout_records.h"
-#include "catalog/location_table.h"
 #include "catalog/name_table.h"
 #include "catalog/pool_records.h"
 #include "maintain/checker.h"
@@ -134,32 +133,16 @@ Result<void> Checker::check_labels(const std::vector<catalog::SeriesRecord>& all
   return {};
 }
 
-// Checks that the chunks referred to by an open version are stored.
-Result<void> Checker::check_staged_chunks(const catalog::VersionRecord& version) {
-  const auto staged = store_.staged.find(version.number);
-  if (staged == store_.staged.end()) return {};
-  const auto& chunks = staged->second;
-  auto own = catalog::own_part(chunks).subtract(store_.present);
-  auto pool = catalog::pool_part(chunks).subtract(pool_.present);
-  if (own.size() + pool.size() == 0) return {};
-  // A writer may have stored the chunks since the check of the stores.
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto still, catalog::find_version(txn, version.series, version.number));
-  if (!still || still->state != VersionState::kOpen) return {};
-  const auto unlocated = [&](StoreId store, const base::IdRuns& ids) -> Result<base::IdRuns> {
-    std::vector<base::IdRun> runs;
-    VARVE_TRY(catalog::for_each_location_of(txn, store, ids,
-                                            [&](const catalog::LocationRecord& at) -> Result<bool> {
-                                              runs.push_back({at.first, at.count});
-                                              return true;
-                                            }));
-    return ids.subtract(base::IdRuns::from(std::move(runs)));
-  };
-  VARVE_TRY_ASSIGN(own, unlocated(catalog::store_of(version.series), own));
-  VARVE_TRY_ASSIGN(pool, unlocated(kPoolStore, pool));
-  if (own.size() + pool.size() == 0) return {};
-  damage(path_ + "/staging", fmt::format("{} chunks of the open version {} are not stored anywhere",
-                                         own.size() + pool.size(), version.name));
+// Reports open versions that refer to chunks unknown to the catalog.
+Result<void> Checker::check_open_losses() {
+  VARVE_TRY_ASSIGN(const auto losses, find_open_losses({files_, path_, catalog_, codecs_.keys()},
+                                                       helpers_.find_unstored, false));
+  for (const auto& loss : losses) {
+    damage(path_ + "/staging", describe_open_loss(loss));
+    for (const auto& name : loss.files.names) {
+      report_.damages.back().affected.push_back(loss.name + "/" + name);
+    }
+  }
   return {};
 }
 

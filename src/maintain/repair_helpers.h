@@ -6,6 +6,7 @@
 #include <string>
 
 #include "maintain/derived_faults.h"
+#include "maintain/open_losses.h"
 #include "store/folder_store.h"
 #include "varve/result.h"
 
@@ -20,6 +21,7 @@ using CompareSequence = std::function<Result<void>(
 struct RepairHelpers {
   store::StoreOpener open_store{};  ///< Empty if all data is on the disk.
   FindDerivedFaults find_derived{};
+  FindUnstoredFiles find_unstored{};   ///< If empty, the repair leaves open versions out.
   CompareSequence compare_sequence{};  ///< Called for an encrypted repository, before any write.
 };
 

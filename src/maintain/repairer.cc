@@ -48,11 +48,11 @@ Result<std::string> deleted_versions(const meta::Env& catalog, SeriesId series,
 }  // namespace
 
 Repairer::Repairer(const std::string& path, const RepairOptions& options,
-                   std::unique_ptr<io::WatchedFileSystem> files, store::StoreOpener open_store)
+                   std::unique_ptr<io::WatchedFileSystem> files, RepairHelpers helpers)
     : path_(path),
       options_(options),
       watch_(*files),
-      open_store_(std::move(open_store)),
+      helpers_(std::move(helpers)),
       outside_(io::make_posix_file_system()) {
   files_ = std::move(files);
 }
@@ -67,22 +67,20 @@ Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
                                                bool scan_only, const Progress& progress,
                                                const RepairHelpers& helpers) {
   VARVE_TRY(store::check_folders(*files, path));
-  std::unique_ptr<Repairer> repairer(
-      new Repairer(path, options, std::make_unique<io::WatchedFileSystem>(std::move(files)),
-                   helpers.open_store));
-  const auto scanned = repairer->scan(scan_only, progress, helpers);
+  std::unique_ptr<Repairer> repairer(new Repairer(
+      path, options, std::make_unique<io::WatchedFileSystem>(std::move(files)), helpers));
+  const auto scanned = repairer->scan(scan_only, progress);
   VARVE_TRY(repairer->watch_.conclusive());
   if (!scanned) return scanned.error();
   return std::unique_ptr<Repair>(std::move(repairer));
 }
 
-Result<void> Repairer::scan(bool scan_only, const Progress& progress,
-                            const RepairHelpers& helpers) {
+Result<void> Repairer::scan(bool scan_only, const Progress& progress) {
   VARVE_TRY(scan_superblock());
   if (!scan_only) VARVE_TRY(lock());
   VARVE_TRY(scan_catalog());
   VARVE_TRY(scan_left_out());
-  VARVE_TRY(compare_sequence(helpers.compare_sequence));
+  VARVE_TRY(compare_sequence(helpers_.compare_sequence));
   if (catalog_lost_) {
     VARVE_TRY(check_superblock());
     // Needed even without read_data: a writer frees the files not listed by the new catalog.
@@ -94,7 +92,7 @@ Result<void> Repairer::scan(bool scan_only, const Progress& progress,
   VARVE_TRY(scan_open_versions());
   VARVE_TRY(scan_manifests());
   VARVE_TRY(scan_beside());
-  VARVE_TRY(scan_derived(helpers.find_derived));
+  VARVE_TRY(scan_derived(helpers_.find_derived));
   VARVE_TRY(scan_aliases());
   if (options_.read_data) VARVE_TRY(scan_data(progress));
   // Last: a refused repair leaves the note. A rebuild removes the note once nothing refuses it.
@@ -192,7 +190,7 @@ Result<Repairer::CatalogFaults> Repairer::faults_in(const meta::Env& catalog) {
   CheckOptions how;
   how.read_data = false;
   CheckHelpers helpers;  // An index is not the catalog.
-  helpers.open_store = open_store_;
+  helpers.open_store = helpers_.open_store;
   Checker checker(*codecs_, catalog, *files_, path_, how, {}, helpers);
   VARVE_TRY_ASSIGN(const auto report, checker.run());
   VARVE_TRY_ASSIGN(const auto lost, find_lost_objects(*files_, codecs_->frames(), path_, catalog,
@@ -363,6 +361,9 @@ Result<void> Repairer::scan_open_versions() {
       lost_versions_.push_back(record);
     }
   }
+  VARVE_TRY_ASSIGN(const auto losses, find_open_losses({*files_, path_, *catalog_, codecs_->keys()},
+                                                       helpers_.find_unstored, lock_ != nullptr));
+  for (const auto& loss : losses) lost_parts_.push_back(describe_open_loss(loss));
   return {};
 }
 

@@ -47,9 +47,8 @@ class Repairer final : public Repair {
 
  private:
   Repairer(const std::string& path, const RepairOptions& options,
-           std::unique_ptr<io::WatchedFileSystem> files, store::StoreOpener open_store);
-  [[nodiscard]] Result<void> scan(bool scan_only, const Progress& progress,
-                                  const RepairHelpers& helpers);
+           std::unique_ptr<io::WatchedFileSystem> files, RepairHelpers helpers);
+  [[nodiscard]] Result<void> scan(bool scan_only, const Progress& progress);
   [[nodiscard]] Result<void> lock();
   /// Removes the note of a clean close: the next opening completes whatever the repair removes or
   /// the user has damaged.
@@ -143,9 +142,9 @@ class Repairer final : public Repair {
 
   const std::string path_;
   const RepairOptions options_;
-  std::unique_ptr<io::FileSystem> files_;    // Of an encrypted repository, over `watch_`.
-  io::WatchedFileSystem& watch_;             // Owned by `files_`.
-  const store::StoreOpener open_store_;      // Empty if all data is on the disk.
+  std::unique_ptr<io::FileSystem> files_;  // Of an encrypted repository, over `watch_`.
+  io::WatchedFileSystem& watch_;           // Owned by `files_`.
+  const RepairHelpers helpers_;
   std::unique_ptr<io::FileSystem> outside_;  // File system of RepairOptions::from.
   std::unique_ptr<io::FileLock> lock_;
   std::vector<RepairStep> steps_;

@@ -101,7 +101,7 @@ Result<void> Repairer::write_aliases() {
 store::SegmentStore& Repairer::store_of(SeriesId owner) {
   auto& store = stores_[owner];
   const auto folder = owner_folder(store::RepositoryPaths(path_), owner);
-  if (!store) store = store::open_store(open_store_, *files_, folder);
+  if (!store) store = store::open_store(helpers_.open_store, *files_, folder);
   return *store;
 }
 

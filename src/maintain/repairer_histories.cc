@@ -85,10 +85,10 @@ Result<void> Repairer::compare_histories(const meta::Env& catalog) {
     if (more) std::ranges::move(*more, std::back_inserter(mixed_));
     return {};
   };
-  VARVE_TRY(add(find_undeleted(*files_, *codecs_, open_store_, path_, catalog)));
+  VARVE_TRY(add(find_undeleted(*files_, *codecs_, helpers_.open_store, path_, catalog)));
   // An older catalog expects chunks in the files from which the chunks have been moved, too.
   if (found && found->later.empty()) {
-    VARVE_TRY(add(find_displaced(*files_, *codecs_, open_store_, path_, catalog)));
+    VARVE_TRY(add(find_displaced(*files_, *codecs_, helpers_.open_store, path_, catalog)));
   }
   auto listed = list_versions_of(catalog);
   if (listed) listed_ = *std::move(listed);

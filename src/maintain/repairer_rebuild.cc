@@ -70,7 +70,7 @@ Result<void> Repairer::try_rebuild(const Progress& progress) {
     VARVE_TRY_ASSIGN(const auto in_place, open_in_place(!listed_.empty() && mixed_.empty(), *files_,
                                                         path_ + "/catalog", catalog_options(true)));
     choices.in_place = in_place ? &*in_place : nullptr;
-    CatalogRebuilder trial(*codecs_, *files_, open_store_, path_, env, choices,
+    CatalogRebuilder trial(*codecs_, *files_, helpers_.open_store, path_, env, choices,
                            [&](std::uint64_t bytes) {
                              done.bytes_done += bytes;
                              if (progress) progress(done);
@@ -105,7 +105,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     VARVE_TRY_ASSIGN(const auto in_place, open_in_place(!listed_.empty() && mixed_.empty(), *files_,
                                                         path_ + "/catalog", catalog_options(true)));
     choices.in_place = in_place ? &*in_place : nullptr;
-    CatalogRebuilder rebuilder(*codecs_, *files_, open_store_, path_, env, choices,
+    CatalogRebuilder rebuilder(*codecs_, *files_, helpers_.open_store, path_, env, choices,
                                [&](std::uint64_t bytes) {
                                  done.bytes_done += bytes;
                                  if (progress) progress(done);
@@ -137,6 +137,9 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
       return store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment);
     }
     if (faults) add_all(faults->lost_parts, report.problems);
+    VARVE_TRY_ASSIGN(const auto losses, find_open_losses({*files_, path_, env, codecs_->keys()},
+                                                         helpers_.find_unstored, true));
+    for (const auto& loss : losses) report.problems.push_back(describe_open_loss(loss));
     VARVE_TRY(name_missing(env, report));
     for (const auto series : built->other_labels) VARVE_TRY(copy_labels(series, report));
     VARVE_TRY_ASSIGN(const auto labels, rebuilder.labels(superblock_));

@@ -8,6 +8,7 @@
 #include "remote/whole_folder.h"
 #include "repo/derived_files.h"
 #include "repo/store_repository.h"
+#include "series/unstored_files.h"
 
 namespace varve::repo {
 
@@ -22,6 +23,7 @@ Result<std::unique_ptr<Repair>> plan_repair(
   maintain::RepairHelpers helpers;
   helpers.open_store = std::move(whole.open_store);
   helpers.find_derived = find_derived_faults;
+  helpers.find_unstored = series::find_unstored_files;
   helpers.compare_sequence = [&](const std::string& id, const auto& present) {
     return io::refuse_older(io::ClientMemory(options.memory_folder, id), folder, present);
   };

@@ -9,6 +9,7 @@
 #include "maintain/scrub.h"
 #include "repo/derived_files.h"
 #include "repo/repository_impl.h"
+#include "series/unstored_files.h"
 
 namespace varve::repo {
 
@@ -36,10 +37,12 @@ maintain::CheckHelpers RepositoryImpl::check_helpers() {
   }
   // A writing process may have the overlay open, and LMDB's locks belong to the process.
   if (!folder_.options.read_only) return helpers;
-  helpers.read_staged = [this](SeriesId id, VersionNumber number) -> Result<maintain::StagedFacts> {
+  helpers.find_unstored = series::find_unstored_files;
+  helpers.read_staged = [this](SeriesId id,
+                               VersionNumber number) -> Result<std::vector<std::string>> {
     VARVE_TRY_ASSIGN(auto* const one, series_.find(id));
     VARVE_TRY_ASSIGN(auto state, one->read_staged_state(number));
-    return maintain::StagedFacts{std::move(state.faults), std::move(state.chunks)};
+    return std::move(state.faults);
   };
   return helpers;
 }

@@ -15,7 +15,6 @@
 #include "meta/schema.h"
 #include "meta/value_check.h"
 #include "version/open_inode.h"
-#include "version/open_references.h"
 #include "version/open_tree.h"
 
 namespace varve::version {
@@ -106,7 +105,6 @@ Result<StagedState> read_once(io::FileSystem& files, const StagedVersion& versio
   const auto counter = read_inode_counter(txn, version.base_end);
   if (!counter) state.faults.push_back(counter.error().message());
   VARVE_TRY(check_names(txn, version.base_end, state.faults));
-  VARVE_TRY_ASSIGN(state.chunks, overlay_references(txn, version.base_end));
   VARVE_TRY(meta::for_each_prefix(
       txn, meta::overlay::kInodes, "",
       [&](std::string_view key, std::string_view value) -> Result<bool> {

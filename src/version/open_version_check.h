@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/id_runs.h"
 #include "crypto/key_ring.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
@@ -26,7 +25,6 @@ struct StagedVersion {
 /// The state of an open version as of its last checkpoint.
 struct StagedState {
   std::vector<std::string> faults;  ///< Unreadable records and staging files.
-  base::IdRuns chunks;              ///< Chunks referred to by the version's files.
 };
 
 /// Reads all records of the overlay and all staged bytes. Another process may write to the version

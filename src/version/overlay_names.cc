@@ -103,6 +103,19 @@ std::string encode_name(const meta::Env& overlay, std::string_view name, Ino ino
   return value;
 }
 
+Result<void> for_each_overlay_name(
+    const meta::Txn& overlay, const std::function<bool(Ino directory, OverlayName name)>& visit,
+    std::string_view prefix) {
+  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(overlay, meta::overlay::kDirents));
+  VARVE_TRY_ASSIGN(auto at, cursor.seek(prefix));
+  while (at && at->key.starts_with(prefix)) {
+    VARVE_TRY_ASSIGN(auto name, decode_name(overlay.env(), at->key, at->value));
+    if (!visit(base::load_be64(at->key), std::move(name))) return {};
+    VARVE_TRY_ASSIGN(at, cursor.next());
+  }
+  return {};
+}
+
 Result<std::optional<Ino>> find_name(const meta::Txn& overlay, Ino directory,
                                      std::string_view name) {
   const auto key = name_key(overlay.env(), directory, name);

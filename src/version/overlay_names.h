@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -33,6 +34,13 @@ struct OverlayName {
 /// Errors: kCorrupt.
 [[nodiscard]] Result<std::optional<Ino>> find_name(const meta::Txn& overlay, Ino directory,
                                                    std::string_view name);
+
+/// Calls `visit` for each name of an overlay, in the order of the keys; of a part of the overlay if
+/// `prefix` is the key of a directory. `visit` returns false to stop.
+/// Errors: kCorrupt.
+[[nodiscard]] Result<void> for_each_overlay_name(
+    const meta::Txn& overlay, const std::function<bool(Ino directory, OverlayName name)>& visit,
+    std::string_view prefix = "");
 
 /// Some of a directory's names, ascending.
 struct NameBatch {
