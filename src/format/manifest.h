@@ -47,7 +47,7 @@ enum class ManifestRecord : std::uint8_t {
   kRetention = 7,      ///< u32 number. The catalog's value.
   kSetting = 8,        ///< The setting's name. The catalog's value.
   kSuperblock = 9,     ///< No key. The whole of varve.repo.
-  kRemoved = 10,       ///< u32 number. Only in an update: the version is gone. No value.
+  kRemoved = 10,       ///< u32 number. Labels and updates: the version is gone. No value.
   kBirths = 11,        ///< u32 number. format::Births: the births of the version's chunks.
 };
 

@@ -38,11 +38,31 @@ void ManifestSize::add(std::uint32_t group, std::size_t key_bytes, std::size_t v
   range.end = pieces_.size();
 }
 
-void ManifestSize::add_piece(std::size_t key_bytes, std::size_t value_bytes) {
+ManifestSize::Piece ManifestSize::piece_of(std::size_t key_bytes, std::size_t value_bytes) {
   const auto bound = static_cast<std::uint32_t>(kManifestPieceOverhead + key_bytes + value_bytes);
   const auto bytes = static_cast<std::uint32_t>(1 + varint_bytes(key_bytes) + key_bytes +
                                                 varint_bytes(value_bytes) + value_bytes);
-  pieces_.push_back({bytes, bound});
+  return {bytes, bound};
+}
+
+void ManifestSize::add_piece(std::size_t key_bytes, std::size_t value_bytes) {
+  pieces_.push_back(piece_of(key_bytes, value_bytes));
+}
+
+std::uint64_t ManifestSize::with_tail(Blocks blocks, const ManifestTail& tail) {
+  const auto piece = piece_of(tail.key_bytes, 0);
+  blocks.bytes += tail.records * piece.bytes;
+  for (auto left = tail.records; left != 0;) {
+    if (blocks.count == 0 || blocks.filled + piece.bound > kManifestBlockRawMax) {
+      ++blocks.count;
+      blocks.filled = 0;
+    }
+    const auto fit = (kManifestBlockRawMax - piece.bound - blocks.filled) / piece.bytes + 1;
+    const auto taken = std::min<std::uint64_t>(left, fit);
+    blocks.filled += taken * piece.bytes;
+    left -= taken;
+  }
+  return file_bytes(blocks.bytes, blocks.count);
 }
 
 std::size_t ManifestSize::fill(std::size_t at, std::uint64_t filled) const {
@@ -65,7 +85,11 @@ void ManifestSize::finish() {
     next_[i] = end;
   }
   blocks_after_.assign(n + 1, 0);
-  for (std::size_t i = n; i-- > 0;) blocks_after_[i] = blocks_after_[next_[i]] + 1;
+  last_.assign(n, 0);
+  for (std::size_t i = n; i-- > 0;) {
+    blocks_after_[i] = blocks_after_[next_[i]] + 1;
+    last_[i] = next_[i] == n ? i : last_[next_[i]];
+  }
   block_of_.assign(n, 0);
   for (std::size_t i = 0; i < n; i = next_[i]) {
     for (std::size_t j = i; j < next_[i]; ++j) {
@@ -75,16 +99,17 @@ void ManifestSize::finish() {
   }
 }
 
-std::uint64_t ManifestSize::bytes() {
+std::uint64_t ManifestSize::bytes(const ManifestTail& tail) {
   finish();
-  if (pieces_.empty()) return kManifestHeaderBytes;
-  return file_bytes(before_.back(), starts_.size());
+  if (pieces_.empty()) return with_tail({}, tail);
+  return with_tail({before_.back(), starts_.size(), before_.back() - before_[starts_.back()]},
+                   tail);
 }
 
-std::uint64_t ManifestSize::bytes_without(std::uint32_t group) {
+std::uint64_t ManifestSize::bytes_without(std::uint32_t group, const ManifestTail& tail) {
   finish();
   const auto found = groups_.find(group);
-  if (found == groups_.end()) return bytes();
+  if (found == groups_.end()) return bytes(tail);
   const auto [first, end] = found->second;
   // The pieces up to `first` stay in place. The pieces after the group follow in the last block.
   const std::uint32_t block = block_of_[first - 1];
@@ -94,8 +119,12 @@ std::uint64_t ManifestSize::bytes_without(std::uint32_t group) {
   std::size_t from = std::max(end, next_[start]);
   const std::uint64_t moved = before_[from] - before_[end];
   from = fill(from, filled + moved);
-  return file_bytes(before_.back() - (before_[end] - before_[first]),
-                    block + 1 + blocks_after_[from]);
+  const bool ends_here = from == pieces_.size();
+  const auto in_last = before_.back() - before_[ends_here ? end : last_[from]];
+  return with_tail(
+      {before_.back() - (before_[end] - before_[first]),
+       block + std::uint64_t{1} + blocks_after_[from], in_last + (ends_here ? filled : 0)},
+      tail);
 }
 
 }  // namespace varve::format

@@ -8,6 +8,12 @@
 
 namespace varve::format {
 
+/// Equal records after all other records of a manifest.
+struct ManifestTail {
+  std::uint64_t records = 0;
+  std::size_t key_bytes = 0;  ///< The records have no value.
+};
+
 /// Computes the length that an uncompressed manifest by ManifestEncoder would have, from the sizes
 /// of the records. Not thread-safe.
 class ManifestSize {
@@ -17,9 +23,9 @@ class ManifestSize {
   void add(std::uint32_t group, std::size_t key_bytes, std::size_t value_bytes);
 
   /// Returns the length of the file, in bytes.
-  [[nodiscard]] std::uint64_t bytes();
+  [[nodiscard]] std::uint64_t bytes(const ManifestTail& tail = {});
   /// Returns the length without the records of a group. Costs a small part of adding them all.
-  [[nodiscard]] std::uint64_t bytes_without(std::uint32_t group);
+  [[nodiscard]] std::uint64_t bytes_without(std::uint32_t group, const ManifestTail& tail = {});
 
  private:
   struct Piece {
@@ -30,6 +36,14 @@ class ManifestSize {
     std::size_t first = 0;
     std::size_t end = 0;
   };
+  /// The blocks of a file before a tail.
+  struct Blocks {
+    std::uint64_t bytes = 0;  ///< Bytes of all pieces.
+    std::uint64_t count = 0;
+    std::uint64_t filled = 0;  ///< Bytes in the last block.
+  };
+  [[nodiscard]] static std::uint64_t with_tail(Blocks blocks, const ManifestTail& tail);
+  [[nodiscard]] static Piece piece_of(std::size_t key_bytes, std::size_t value_bytes);
   void add_piece(std::size_t key_bytes, std::size_t value_bytes);
   /// Computes the blocks of all pieces.
   void finish();
@@ -45,6 +59,7 @@ class ManifestSize {
   std::vector<std::uint32_t>
       blocks_after_;  // blocks_after_[i]: number of blocks if a block starts at piece i.
   std::vector<std::size_t> next_;  // next_[i]: first piece after a block from i on.
+  std::vector<std::size_t> last_;  // last_[i]: start of the last block if a block starts at i.
 };
 
 }  // namespace varve::format

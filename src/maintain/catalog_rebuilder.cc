@@ -100,14 +100,6 @@ void CatalogRebuilder::tell_replaced_name(const Record& record) {
                   record.name, record.name_fault));
 }
 
-std::string CatalogRebuilder::name_of(VersionNumber number) const {
-  const auto it = versions_.find(number);
-  const auto version = it != versions_.end() && it->second.record
-                           ? it->second.record->name
-                           : fmt::format("version {}", static_cast<std::uint32_t>(number));
-  return (owner_ ? owner_->name : std::string("?")) + "/" + version;
-}
-
 Result<RebuildReport> CatalogRebuilder::run() {
   {
     VARVE_TRY_ASSIGN(const auto id, base::random_bytes<16>());
@@ -143,7 +135,14 @@ Result<std::vector<std::pair<SeriesId, std::string>>> CatalogRebuilder::labels(
     return own == of_labels_.end() || own->second < newest_;
   });
   for (const auto series : series_in_order) {
-    VARVE_TRY_ASSIGN(auto image, encode_labels(txn, codecs_.frames(), series, superblock));
+    VARVE_TRY_ASSIGN(auto removed, removed_versions(txn, files_, series_directory(series), series));
+    // The caller puts these files away. A user may put one back.
+    std::erase_if(removed, [&](VersionNumber number) {
+      const auto path = manifest_path(series_directory(series), number);
+      return std::ranges::find(report_.left_out, path) != report_.left_out.end();
+    });
+    VARVE_TRY_ASSIGN(auto image, encode_labels(txn, codecs_.frames(), series, superblock,
+                                               {.removed = &removed}));
     all.emplace_back(series, std::move(image));
   }
   return all;
@@ -175,7 +174,7 @@ Result<ContainerScan> CatalogRebuilder::scan(store::SegmentStore& store, StoreId
 
 Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   owner_.reset();
-  labelled_ = false;
+  labels_found_ = LabelsFound::kNone;
   whole_ = true;
   versions_.clear();
   chunks_of_.clear();
@@ -237,7 +236,11 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
     return {};
   }
   VARVE_TRY_ASSIGN(owner_, catalog::decode_series(series, labels->series));
-  labelled_ = true;
+  labels_found_ = labels->notes_removed ? LabelsFound::kNotingDeletions : LabelsFound::kPlain;
+  VARVE_TRY_ASSIGN(const auto present, list_manifests(files_, series_directory(series)));
+  for (const auto& file : present) {
+    if (labels->removed.contains(file.number)) versions_[file.number].is_removed = true;
+  }
   note_sequences(series, *labels);
   note_replaced(*labels);
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
@@ -281,7 +284,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
             what == ManifestRecord::kNode ? meta::catalog::kNodes : meta::catalog::kRecipes;
         return txn->put(table, meta::object_key(series, base::load_be64(key)), record);
       }
-      if (what == ManifestRecord::kSeries && !labelled_) {
+      if (what == ManifestRecord::kSeries && labels_found_ == LabelsFound::kNone) {
         VARVE_TRY_ASSIGN(owner_, catalog::decode_series(series, value));
       }
       if (number_in(key) != file.number) return {};
@@ -359,7 +362,7 @@ Result<void> CatalogRebuilder::choose_versions(SeriesId series) {
     const auto next = static_cast<std::uint32_t>(number) + 1;
     const bool newer = next > owner_->next_number;
     owner_->next_number = std::max(owner_->next_number, next);
-    const bool listed = version.labelled || !labelled_ || version.is_kept;
+    const bool listed = version.labelled || labels_found_ == LabelsFound::kNone || version.is_kept;
     const bool alive = version.record && (listed || newer);
     if (!alive) {
       version.labelled ? report_lost_lock(number, version) : note_deleted(number, version);

@@ -39,6 +39,8 @@ struct RebuildReport {
   /// Manifests of versions that were left out. The caller must put the files away: otherwise the
   /// next writer removes them.
   std::vector<std::string> left_out;
+  /// The same, of versions with pages that other versions may need. The caller must copy the files.
+  std::vector<std::string> left_out_in_use;
   /// Series whose labels list versions of another history. The caller keeps a copy of the labels.
   std::set<SeriesId> other_labels;
 };
@@ -91,6 +93,7 @@ class CatalogRebuilder {
     std::string fault;                     ///< The damage; "" if sound.
     bool labelled = false;                 ///< The labels list the version.
     bool is_kept = false;                  ///< Not in the labels, but whole.
+    bool is_removed = false;               ///< The labels note the deletion.
     /// The manifest's record, if the manifest is of another seal than the labels.
     std::optional<catalog::VersionRecord> of_other_seal;
   };
@@ -112,8 +115,8 @@ class CatalogRebuilder {
   void note_replaced(const Labels& labels);
   [[nodiscard]] Result<void> put_replaced();
   void report_lost_lock(VersionNumber number, const Version& version);
-  /// Notes that a version with a manifest counts as deleted, because the labels do not list the
-  /// version.
+  /// Reports a version with a manifest that the labels do not list. Keeps the manifest if the
+  /// labels do not note the deletion either, although they note deletions (O63).
   void note_deleted(VersionNumber number, const Version& version);
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
@@ -198,7 +201,9 @@ class CatalogRebuilder {
 
   // State of the present series, or of the pool at the end.
   std::optional<catalog::SeriesRecord> owner_;
-  bool labelled_ = false;
+  /// The labels that were read.
+  enum class LabelsFound : std::uint8_t { kNone, kPlain, kNotingDeletions };
+  LabelsFound labels_found_ = LabelsFound::kNone;
   bool whole_ = true;  ///< False if anything is damaged. If true, unreferenced data is not needed.
   std::map<VersionNumber, Version> versions_;
   std::map<VersionNumber, base::IdRuns> chunks_of_;  ///< Chunks of the stored versions.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rebuilds the clock's record and the sequence numbers, and reports lost locks.
+// Names versions, rebuilds the clock's record and the sequence numbers, and reports lost locks.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -21,6 +21,14 @@ namespace {
 constexpr std::size_t kReplacedCatalogsMax = 64;
 
 }  // namespace
+
+std::string CatalogRebuilder::name_of(VersionNumber number) const {
+  const auto it = versions_.find(number);
+  const auto version = it != versions_.end() && it->second.record
+                           ? it->second.record->name
+                           : fmt::format("version {}", static_cast<std::uint32_t>(number));
+  return (owner_ ? owner_->name : std::string("?")) + "/" + version;
+}
 
 // Stores the highest clock mark. Each series' labels have the mark of the time of writing.
 Result<void> CatalogRebuilder::merge_clock(meta::WriteTxn& txn, std::string_view value) {
@@ -134,9 +142,18 @@ void CatalogRebuilder::report_lost_lock(VersionNumber number, const Version& ver
 // Deleted versions keep their manifests while later versions refer to the pages.
 void CatalogRebuilder::note_deleted(VersionNumber number, const Version& version) {
   if (!version.record || version.record->state != VersionState::kSealed) return;
-  report_.notes.push_back(
-      name_of(number) +
-      " counts as deleted: it has a manifest, but the labels of the series do not list it");
+  const bool is_unknown = choices_.listed.empty() && !version.is_removed &&
+                          labels_found_ == LabelsFound::kNotingDeletions;
+  if (!is_unknown) {
+    report_.notes.push_back(
+        name_of(number) +
+        " counts as deleted: it has a manifest, but the labels of the series do not list it");
+    return;
+  }
+  problem(name_of(number) +
+          ": the labels of the series neither list this version nor note its deletion, and a part "
+          "of its data is missing");
+  report_.left_out_in_use.push_back(manifest_path(series_directory(owner_->id), number));
 }
 
 }  // namespace varve::maintain

@@ -106,7 +106,17 @@ struct LabelsView {
   const std::string* series_sequences = nullptr;
   /// Replaces the chunks of the open versions in the map.
   const std::map<VersionNumber, base::IdRuns>* open_chunks = nullptr;
+  /// The deleted versions with a manifest. If null, the labels note no deletions.
+  const std::set<VersionNumber>* removed = nullptr;
 };
+/// Key of the record `removed` for a version. The record of version 0 says that labels have such a
+/// record for each deleted version with a manifest.
+[[nodiscard]] std::string removed_key(VersionNumber number);
+/// Returns the versions with a manifest in the series' folder that the catalog lacks.
+[[nodiscard]] Result<std::set<VersionNumber>> removed_versions(const meta::Txn& txn,
+                                                               io::FileSystem& files,
+                                                               const std::string& series_directory,
+                                                               SeriesId series);
 /// Returns whether labels have the setting `key`. Labels omit settings that Varve can find out
 /// again: the speed of the disk, and whether containers of the pool may be merged.
 [[nodiscard]] bool is_labelled_setting(std::string_view key);
@@ -185,6 +195,8 @@ struct Labels {
   std::uint64_t end = 0;          ///< Offset behind the last update.
   /// True if an interrupted append left meaningless bytes behind `end`.
   bool torn = false;
+  bool notes_removed = false;       ///< True if the labels note deletions.
+  std::set<VersionNumber> removed;  ///< Versions noted as deleted.
   std::string catalog_id;
   std::string series;  ///< The series record, as encoded in the catalog.
   std::string superblock;

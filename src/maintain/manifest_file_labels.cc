@@ -47,7 +47,9 @@ class LabelsAssembler {
       settings_[std::string(key)] = value;
     } else if (what == ManifestRecord::kRemoved) {
       versions_.erase(std::string(key));
+      note_removed(key);
     } else {
+      if (key.size() == 4) labels_.removed.erase(static_cast<VersionNumber>(base::load_be32(key)));
       auto& records = versions_[std::string(key)];
       if (renewed_.insert(std::string(key)).second) records.clear();
       records.push_back({what, std::string(key), std::string(value)});
@@ -63,6 +65,16 @@ class LabelsAssembler {
   }
 
  private:
+  void note_removed(std::string_view key) {
+    if (key.size() != 4) return;
+    const auto number = static_cast<VersionNumber>(base::load_be32(key));
+    if (number == VersionNumber{}) {
+      labels_.notes_removed = true;
+    } else {
+      labels_.removed.insert(number);
+    }
+  }
+
   Labels& labels_;
   std::map<std::string, std::vector<Labels::Record>> versions_;  // By big-endian number.
   std::map<std::string, std::string> settings_;
@@ -132,7 +144,29 @@ Result<void> for_each_label(const meta::Txn& txn, SeriesId series, const std::st
     VARVE_TRY(visit(ManifestRecord::kSetting, key, value));
     return true;
   };
-  return meta::for_each_prefix(txn, meta::catalog::kSettings, "", add_setting);
+  VARVE_TRY(meta::for_each_prefix(txn, meta::catalog::kSettings, "", add_setting));
+  if (view.removed == nullptr) return {};
+  VARVE_TRY(visit(ManifestRecord::kRemoved, removed_key(VersionNumber{}), ""));
+  for (const auto number : *view.removed) {
+    VARVE_TRY(visit(ManifestRecord::kRemoved, removed_key(number), ""));
+  }
+  return {};
+}
+
+std::string removed_key(VersionNumber number) {
+  return base::be32(static_cast<std::uint32_t>(number));
+}
+
+Result<std::set<VersionNumber>> removed_versions(const meta::Txn& txn, io::FileSystem& files,
+                                                 const std::string& series_directory,
+                                                 SeriesId series) {
+  std::set<VersionNumber> removed;
+  VARVE_TRY_ASSIGN(const auto present, list_manifests(files, series_directory));
+  for (const auto& file : present) {
+    VARVE_TRY_ASSIGN(const auto known, catalog::find_version(txn, series, file.number));
+    if (!known) removed.insert(file.number);
+  }
+  return removed;
 }
 
 Result<std::string> encode_labels(const meta::Txn& txn, const format::FrameCodec& codec,

@@ -162,9 +162,11 @@ Result<void> Repairer::repair_data(RepairReport& report) {
       std::erase(labelled, kPoolOwner);
     }
     for (const auto series : labelled) {
-      VARVE_TRY_ASSIGN(const auto labels,
-                       encode_labels(txn, codecs_->frames(), series, superblock_));
-      VARVE_TRY(write_labels(*files_, store::RepositoryPaths(path_).series(series), labels));
+      const auto folder = store::RepositoryPaths(path_).series(series);
+      VARVE_TRY_ASSIGN(const auto removed, removed_versions(txn, *files_, folder, series));
+      VARVE_TRY_ASSIGN(const auto labels, encode_labels(txn, codecs_->frames(), series, superblock_,
+                                                        {.removed = &removed}));
+      VARVE_TRY(write_labels(*files_, folder, labels));
     }
   }
   return {};

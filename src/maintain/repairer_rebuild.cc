@@ -2,7 +2,12 @@
 // Builds a new catalog to replace the old catalog.
 #include <fmt/core.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/manifest_file.h"
@@ -20,6 +25,30 @@ constexpr const char* kNewCatalog = "/catalog.new";
 
 void add_all(const std::vector<std::string>& texts, std::vector<std::string>& to) {
   to.insert(to.end(), texts.begin(), texts.end());
+}
+
+// Copies a file beside itself, under a free name.
+Result<void> copy_aside(io::FileSystem& files, const std::string& path, RepairReport& report) {
+  constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+  std::string copy;
+  bool taken = true;
+  for (int i = 1; taken; ++i) {
+    copy = fmt::format("{}.damaged-{}", path, i);
+    VARVE_TRY_ASSIGN(taken, files.exists(copy));
+  }
+  VARVE_TRY_ASSIGN(const auto from, files.open(path, io::OpenMode::kRead));
+  VARVE_TRY_ASSIGN(const auto to, files.open(copy, io::OpenMode::kReadWrite));
+  std::vector<std::byte> piece(kPieceBytes);
+  for (std::uint64_t at = 0;;) {
+    VARVE_TRY_ASSIGN(const auto got, from->read_at(at, piece));
+    if (got == 0) break;
+    VARVE_TRY(to->write_at(at, std::span(piece).first(got)));
+    at += got;
+  }
+  VARVE_TRY(to->sync());
+  VARVE_TRY(files.sync_directory(path.substr(0, path.rfind('/'))));
+  report.problems.push_back("the manifest of a version that was left out is kept as " + copy);
+  return {};
 }
 
 // Opens the catalog in place, unless `is_of_use` is false: a catalog of another history does not
@@ -124,6 +153,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     report.problems = std::move(built->problems);
     report.notes = std::move(built->notes);
     left_out = std::move(built->left_out);
+    for (const auto& path : built->left_out_in_use) VARVE_TRY(copy_aside(*files_, path, report));
     // Data without a manifest stays lost. If the new catalog has the same faults, keep the old
     // catalog with the catalog's labels.
     const auto faults = faults_in(env);

@@ -120,9 +120,11 @@ Result<void> LabelsWriter::write_all() {
   known_ = false;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(const auto settings, settings_in(txn));
-  VARVE_TRY_ASSIGN(
-      const auto labels,
-      maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id, parts_.host->superblock()));
+  VARVE_TRY_ASSIGN(const auto removed,
+                   maintain::removed_versions(txn, *parts_.files, parts_.directory(), parts_.id));
+  VARVE_TRY_ASSIGN(const auto labels,
+                   maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
+                                           parts_.host->superblock(), {.removed = &removed}));
   // Once the labels have the sequence number, the name of a new folder must be durable too (O43).
   if (parts_.codecs->keys()) VARVE_TRY(parts_.files->make_durable_directory(parts_.directory()));
   VARVE_TRY(maintain::write_labels(*parts_.files, parts_.directory(), labels));
@@ -205,7 +207,7 @@ Result<bool> LabelsWriter::append(const std::vector<VersionNumber>& changed) {
 }
 
 Result<bool> LabelsWriter::agree(const meta::Txn& txn, const Labels& labels) const {
-  if (!labels.header.grows || labels.torn) return false;
+  if (!labels.header.grows || labels.torn || !labels.notes_removed) return false;
   return maintain::labels_agree(txn, parts_.id, parts_.host->superblock(), labels);
 }
 

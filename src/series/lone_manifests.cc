@@ -19,9 +19,12 @@ Result<std::unique_ptr<LoneManifests>> LoneManifests::open(
     opened->sizes_[file.number] = file.bytes;
     if (opened->users_.is_sealed(file.number)) continue;
     opened->deleted_[opened->users_.after(file.number)].insert(file.number);
+    ++opened->deleted_in_all_;
   }
   for (const auto& [user, manifests] : opened->deleted_) {
-    opened->unused_in_all_ += opened->unused_[user] = opened->unused_bytes(user, manifests);
+    const auto unused = opened->unused_[user] = opened->unused_of(user, manifests);
+    opened->unused_in_all_.files += unused.files;
+    opened->unused_in_all_.bytes += unused.bytes;
   }
   const auto add = [&](format::ManifestRecord what, std::string_view key,
                        std::string_view value) -> Result<void> {
@@ -44,27 +47,34 @@ Result<std::unique_ptr<LoneManifests>> LoneManifests::open(
   return opened;
 }
 
-std::uint64_t LoneManifests::unused_bytes(VersionNumber user,
-                                          const std::set<VersionNumber>& manifests) const {
+LoneManifests::Unused LoneManifests::unused_of(VersionNumber user,
+                                               const std::set<VersionNumber>& manifests) const {
   const auto used = users_.used_by(user, manifests);
-  std::uint64_t bytes = 0;
+  Unused unused;
   for (const auto number : manifests) {
-    if (!used.contains(number)) bytes += sizes_.at(number);
+    if (used.contains(number)) continue;
+    ++unused.files;
+    unused.bytes += sizes_.at(number);
   }
-  return bytes;
+  return unused;
 }
 
 std::uint64_t LoneManifests::bytes(VersionNumber number, const OpenChunks& open) {
   std::set<VersionNumber> manifests;  // Manifests in need of another user after the deletion.
-  std::uint64_t bytes = unused_in_all_;
+  auto unused = unused_in_all_;
+  auto removed = deleted_in_all_;
   if (const auto deleted = deleted_.find(number); deleted != deleted_.end()) {
     manifests = deleted->second;
-    bytes -= unused_.at(number);
+    unused.files -= unused_.at(number).files;
+    unused.bytes -= unused_.at(number).bytes;
   }
-  if (sizes_.contains(number)) manifests.insert(number);
-  bytes += unused_bytes(users_.after(number), manifests);
+  if (sizes_.contains(number) && manifests.insert(number).second) ++removed;
+  const auto more = unused_of(users_.after(number), manifests);
+  removed -= unused.files + more.files;
+  auto bytes = unused.bytes + more.bytes;
   if (labels_now_) {
-    const auto after = parts_.files->stored_bytes(labels_path(), labels_after(number, open));
+    const auto after =
+        parts_.files->stored_bytes(labels_path(), labels_after(number, open, removed));
     bytes += *labels_now_ - std::min(*labels_now_, after);
   }
   return bytes;
@@ -74,9 +84,12 @@ std::string LoneManifests::labels_path() const {
   return parts_.directory() + "/" + maintain::kLabelsName;
 }
 
-std::uint64_t LoneManifests::labels_after(VersionNumber number, const OpenChunks& open) {
+std::uint64_t LoneManifests::labels_after(VersionNumber number, const OpenChunks& open,
+                                          std::uint64_t removed) {
   const auto gone = static_cast<std::uint32_t>(number);
-  if (open.empty()) return labels_size_.bytes_without(gone);
+  // One more: the record of version 0.
+  const format::ManifestTail tail{removed + 1, maintain::removed_key(VersionNumber{}).size()};
+  if (open.empty()) return labels_size_.bytes_without(gone, tail);
   format::ManifestSize size;
   for (const auto& label : labels_) {
     if (label.version == gone) continue;
@@ -89,7 +102,7 @@ std::uint64_t LoneManifests::labels_after(VersionNumber number, const OpenChunks
     }
     size.add(label.version, label.key_bytes, value_bytes);
   }
-  return size.bytes();
+  return size.bytes(tail);
 }
 
 }  // namespace varve::series

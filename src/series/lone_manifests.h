@@ -38,11 +38,17 @@ class LoneManifests {
  private:
   LoneManifests(const SeriesParts& parts, const std::vector<catalog::VersionRecord>& records)
       : parts_(parts), objects_(*parts.catalog, parts.id), users_(objects_, records, {}) {}
-  /// Returns the size of the manifests in `manifests` needed by no version, if `user` is the next
-  /// version.
-  [[nodiscard]] std::uint64_t unused_bytes(VersionNumber user,
-                                           const std::set<VersionNumber>& manifests) const;
-  [[nodiscard]] std::uint64_t labels_after(VersionNumber number, const OpenChunks& open);
+  /// Manifests needed by no version.
+  struct Unused {
+    std::uint64_t files = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// Returns the subset of `manifests` needed by no version, if `user` is the next version.
+  [[nodiscard]] Unused unused_of(VersionNumber user,
+                                 const std::set<VersionNumber>& manifests) const;
+  /// `removed`: the number of deletions that the labels will note.
+  [[nodiscard]] std::uint64_t labels_after(VersionNumber number, const OpenChunks& open,
+                                           std::uint64_t removed);
   [[nodiscard]] std::string labels_path() const;
 
   struct Label {
@@ -57,9 +63,9 @@ class LoneManifests {
   std::map<VersionNumber, std::uint64_t> sizes_;
   /// The manifests of deleted versions, by the next sealed version.
   std::map<VersionNumber, std::set<VersionNumber>> deleted_;
-  // Bytes of unused manifests in `deleted_`, by the same key.
-  std::map<VersionNumber, std::uint64_t> unused_;
-  std::uint64_t unused_in_all_ = 0;
+  std::map<VersionNumber, Unused> unused_;  // Unused manifests in `deleted_`, by the same key.
+  Unused unused_in_all_;
+  std::uint64_t deleted_in_all_ = 0;
   std::vector<Label> labels_;
   format::ManifestSize labels_size_;
   std::optional<std::uint64_t> labels_now_;  // Length of the labels; nullopt if there are none.

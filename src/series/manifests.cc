@@ -146,6 +146,12 @@ Result<DeadManifests> Manifests::dead(const std::vector<catalog::VersionRecord>&
     found.numbers.push_back(file.number);
     found.bytes += file.bytes;
   }
+  // O63: the labels note the deletions of which a manifest stays.
+  auto removed = used;
+  for (const auto& record : records) {
+    if (!view.without.contains(record.number)) removed.erase(record.number);
+  }
+  view.removed = &removed;
   VARVE_TRY_ASSIGN(const auto after,
                    maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
                                            parts_.host->superblock(), view));

@@ -20,7 +20,8 @@ struct Record {
   std::size_t value_bytes = 0;
 };
 
-std::uint64_t encoded_bytes(const std::vector<Record>& records, std::uint32_t without) {
+std::uint64_t encoded_bytes(const std::vector<Record>& records, std::uint32_t without,
+                            const ManifestTail& tail = {}) {
   const DataCodecs codecs{RepositoryParameters{}};
   ManifestHeader identity;
   identity.kind = ManifestKind::kLabels;
@@ -34,6 +35,9 @@ std::uint64_t encoded_bytes(const std::vector<Record>& records, std::uint32_t wi
     if (without != 0 && record.group == without) continue;
     test::must(encoder.add(ManifestRecord::kSetting, std::string(record.key_bytes, 'k'),
                            std::string(record.value_bytes, 'v')));
+  }
+  for (std::uint64_t i = 0; i < tail.records; ++i) {
+    test::must(encoder.add(ManifestRecord::kRemoved, std::string(tail.key_bytes, 'k'), ""));
   }
   static_cast<void>(test::must(encoder.finish()));
   return bytes;
@@ -61,6 +65,12 @@ TEST(ManifestSize, AgreesWithTheEncoderForAnyRecords) {
       ASSERT_EQ(size.bytes_without(group), encoded_bytes(records, group)) << group;
     }
     ASSERT_EQ(size.bytes_without(groups + 1), size.bytes());
+    for (const std::uint64_t count : {1U, 3U, 18000U, 60000U}) {
+      const ManifestTail tail{count + random() % 1000, 4};
+      ASSERT_EQ(size.bytes(tail), encoded_bytes(records, 0, tail)) << count;
+      const auto group = static_cast<std::uint32_t>(1 + random() % groups);
+      ASSERT_EQ(size.bytes_without(group, tail), encoded_bytes(records, group, tail)) << count;
+    }
   }
 }
 

@@ -343,8 +343,9 @@ TEST_P(HistoryRepairTest, StoppedRebuildLeavesTheFolderAsItWas) {
   EXPECT_EQ(bytes(), before);
 }
 
-// It cannot be told from a deleted version's manifest, which stays for its pages.
-TEST_P(HistoryRepairTest, RebuildNamesManifestsThatLabelsDoNotList) {
+// The labels of another state have deleted the version, without a note, because that state has no
+// manifest of the version.
+TEST_P(HistoryRepairTest, RebuildKeepsWholeVersionsThatLabelsDoNotKnow) {
   const auto other = fork();
   {
     const auto repository = reopen(other);
@@ -353,8 +354,8 @@ TEST_P(HistoryRepairTest, RebuildNamesManifestsThatLabelsDoNotList) {
   take(other, "labels");
   lose_catalog();
   const auto report = must(must(plan(false))->execute({}));
-  EXPECT_TRUE(names(report.notes, "s/v4 counts as deleted"));
-  expect_whole({"v1", "v2", "v3"});
+  EXPECT_TRUE(names(report.notes, "s/v4: the labels of the series neither list this version"));
+  expect_whole({"v1", "v2", "v3", "v4"});
 }
 
 TEST_P(HistoryRepairTest, ParityWithoutACatalogLeavesSoundContainersOfAnotherHistory) {
