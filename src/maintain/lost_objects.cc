@@ -9,7 +9,10 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "catalog/series_catalog.h"
+#include "catalog/version_origin.h"
 #include "maintain/manifest_file.h"
+#include "maintain/tree_chunks.h"
 #include "meta/schema.h"
 #include "store/repository_paths.h"
 
@@ -92,6 +95,23 @@ std::string describe_lost_object(const Damage& damage) {
       "{}: lost, because no manifest has it either ({}); all else of the version can be restored, "
       "and `varve rm` deletes the version",
       names.empty() ? damage.where : names, damage.what);
+}
+
+Result<void> mark_lost_trees(const meta::Env& catalog) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog));
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+  for (const auto& series : all) {
+    VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
+    for (auto record : records) {
+      if (record.state != VersionState::kSealed) continue;
+      bool whole = true;
+      static_cast<void>(tree_chunks(catalog, series.id, record.root, whole));
+      if (whole) continue;
+      catalog::mark_incomplete(record.root.xattrs, record.number);
+      VARVE_TRY(catalog::put_version(txn, record));
+    }
+  }
+  return txn.commit();
 }
 
 }  // namespace varve::maintain

@@ -25,4 +25,9 @@ namespace varve::maintain {
 /// damage.
 [[nodiscard]] std::string describe_lost_object(const Damage& damage);
 
+/// Marks each sealed version with an unreadable part of its tree as incomplete (decision 142).
+/// Walks all trees, so the caller calls it only if parts are lost. Errors: the errors of the
+/// catalog.
+[[nodiscard]] Result<void> mark_lost_trees(const meta::Env& catalog);
+
 }  // namespace varve::maintain

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "maintain/catalog_rebuilder.h"
+#include "maintain/lost_objects.h"
 #include "maintain/manifest_file.h"
 #include "maintain/owners.h"
 #include "maintain/repairer.h"
@@ -167,6 +168,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
       return store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment);
     }
     if (faults) add_all(faults->lost_parts, report.problems);
+    if (faults && !faults->lost_parts.empty()) VARVE_TRY(mark_lost_trees(env));
     VARVE_TRY_ASSIGN(const auto losses, find_open_losses({*files_, path_, env, codecs_->keys()},
                                                          helpers_.find_unstored, true));
     for (const auto& loss : losses) report.problems.push_back(describe_open_loss(loss));

@@ -149,6 +149,7 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   VARVE_TRY_ASSIGN(const auto births, SealBirths::begin(parts_, *store_.all, record, chunks));
   VARVE_TRY_ASSIGN(const bool side, open_.index().save_window(record, chunks));
   catalog::inherit_incomplete(tree.root.xattrs, record.base, record.number);
+  if (tree.damaged) catalog::mark_incomplete(tree.root.xattrs, record.number);
   record.state = VersionState::kSealed;
   record.base = VersionNumber{};
   record.replaces = false;
