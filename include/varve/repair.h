@@ -70,7 +70,10 @@ struct RepairStep {
 };
 
 struct RepairReport {
-  std::uint64_t versions = 0;             ///< Sealed versions in a rebuilt catalog.
+  std::uint64_t versions = 0;  ///< Sealed versions in a rebuilt catalog.
+  /// True if files of a later state were put away and the catalog stayed. Nothing has compared the
+  /// catalog with the data yet: the next plan must not trust the catalog.
+  bool catalog_stays = false;
   std::uint64_t containers_restored = 0;  ///< Containers restored from parity.
   std::uint64_t chunks_rehomed = 0;
   std::uint64_t chunks_quarantined = 0;

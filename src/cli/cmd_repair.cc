@@ -253,7 +253,7 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
                                 RepairStep::Kind::kParity});
     dropped = has_step(*planned, {RepairStep::Kind::kOpenVersion});
     again = again || dropped;
-    how.trust_catalog = true;
+    how.trust_catalog = !report.catalog_stays;
     how.rebuild_catalog = false;
   }
   if (!options.dry_run) VARVE_TRY(open_once(options.repository));

@@ -148,6 +148,7 @@ Result<void> Repairer::put_later_state_away(const meta::Env& rebuilt, RepairRepo
   report.notes.push_back(path_ +
                          "/catalog stays, because the folder lacks most of what the later state "
                          "needs");
+  report.catalog_stays = true;
   return put_files_away(later_, "a later state", report);
 }
 
