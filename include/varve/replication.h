@@ -191,7 +191,9 @@ struct StoreCheck {
   std::vector<std::string> notes{};  ///< Changes of the store since the last check, and advice.
 };
 /// Compares a listing of the object store with the newest state known to the folder: reports
-/// objects that are missing or have another length. In a writer's folder, also tries the abilities
+/// objects that are missing or have another length. Reads the small objects and their copies, and
+/// verifies the checksums. In an attached folder, also reports the loss of a newer state, which the
+/// folder cannot show. In a writer's folder, also tries the abilities
 /// of the store, and requests the lock of each object if the repository locks objects. With
 /// `reads_objects`, reads every object and verifies its checksum: the folder's own copies prove
 /// nothing about the store's. No part of the calling process may have the repository open.

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/attach.h"
 
+#include <fmt/core.h>
+
+#include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/coding.h"
+#include "base/log.h"
 #include "bucket/locking_bucket.h"
 #include "io/posix_file_system.h"
 #include "remote/attach_again.h"
 #include "remote/attachment.h"
+#include "remote/catalog_reads.h"
 #include "remote/commit_log.h"
 #include "remote/head.h"
+#include "remote/readable_head.h"
 #include "remote/store_probe.h"
 #include "remote/takeover.h"
 #include "store/repository_paths.h"
@@ -34,6 +41,50 @@ Result<void> begin_attaching(io::FileSystem& files, const std::string& folder) {
   return files.write_file_atomically(folder, kUnfinishedAttach, {});
 }
 
+// Returns the id of the repository. Without `varve.repo`, the names of the objects tell the id.
+// `listed`: the first listed object.
+Result<std::string> repository_in(bucket::Bucket& bucket, const bucket::ListPage& listed,
+                                  const ReadSuperblock& read_superblock) {
+  constexpr std::size_t kIdDigits = 32;
+  auto text = superblock_in(bucket);
+  if (!text && text.error().code() != ErrorCode::kCorrupt) return std::move(text).error();
+  const bool is_present = !text || text->has_value();
+  if (text && *text) {
+    const auto read = read_superblock(**text);
+    if (read) return read->repository_id;
+    if (read.error().code() != ErrorCode::kCorrupt) return read.error();
+  }
+  const auto lack =
+      is_present ? damaged_superblock(bucket)
+                 : Error(ErrorCode::kNoRepository, bucket.describe() + " has no Varve repository");
+  const auto first = listed.objects.empty() ? std::string() : listed.objects.front().name;
+  const auto id = first.substr(0, first.find('/'));
+  const bool is_id = id.size() == kIdDigits && first.size() > kIdDigits &&
+                     id.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!is_id) return lack;
+  // "0" follows "/": the first object behind those of the repository.
+  VARVE_TRY_ASSIGN(const auto next, bucket.list({}, id + "0", 1));
+  const auto other = next.objects.empty() ? std::string() : next.objects.front().name;
+  if (other.size() > kIdDigits && other[kIdDigits] == '/') return lack;
+  base::log(base::LogLevel::kWarning,
+            fmt::format("{}/{} is lost or damaged; the other objects are of the repository {}. "
+                        "`varve repair` in the folder that writes puts the object back",
+                        bucket.describe(), kSuperblockName, id));
+  return id;
+}
+
+// A writer goes on from an older state only if the user accepts the loss.
+Result<void> require_newest(const bucket::Bucket& bucket, const ReadableHead& found,
+                            const OpenOptions& options) {
+  if (!found.fault || options.accept_older) return {};
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("{}: head {} is the newest whole state, and head {} is lost. `varve "
+                           "repair` in the folder that writes uploads the lost objects again. "
+                           "Without that folder, `varve --accept-older attach --write` goes on "
+                           "from head {}: the versions sealed since are lost",
+                           bucket.describe(), found.number, found.newest, found.number));
+}
+
 }  // namespace
 
 Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
@@ -45,28 +96,22 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   VARVE_TRY_ASSIGN(auto opened, bucket_opener(hooks, options.store.access)(config));
   const auto bucket = std::make_unique<bucket::LockingBucket>(std::move(opened), clock);
-  VARVE_TRY(bucket->list({}, {}, 1));  // The errors of a list say the most.
-  VARVE_TRY_ASSIGN(const auto first, superblock_in(*bucket));
-  if (!first) {
-    return Error(ErrorCode::kNoRepository, bucket->describe() + " has no Varve repository");
-  }
-  const auto read = read_superblock(*first);
-  if (!read) {
-    return read.error().code() == ErrorCode::kCorrupt ? damaged_superblock(*bucket) : read.error();
-  }
-  const auto& original = *read;
-  CommitLog log(*bucket, original.repository_id);
-  VARVE_TRY_ASSIGN(const auto newest, newest_head(log));
-  VARVE_TRY_ASSIGN(const auto head, decode_head(newest));
+  // The errors of a list say the most.
+  VARVE_TRY_ASSIGN(const auto listed, bucket->list({}, {}, 1));
+  VARVE_TRY_ASSIGN(const auto repository_id, repository_in(*bucket, listed, read_superblock));
+  CommitLog log(*bucket, repository_id);
+  VARVE_TRY_ASSIGN(auto found, readable_head(log));
+  auto newest = found.text;
+  VARVE_TRY_ASSIGN(auto head, decode_head(newest));
   // The head has the present key slots.
-  VARVE_TRY_ASSIGN(const auto superblock, read_superblock(head.superblock));
-  if (superblock.repository_id != original.repository_id ||
-      head.repository_id != original.repository_id) {
+  VARVE_TRY_ASSIGN(auto superblock, read_superblock(head.superblock));
+  if (superblock.repository_id != repository_id || head.repository_id != repository_id) {
     return Error(ErrorCode::kCorrupt, bucket->describe() + " mixes two repositories");
   }
   VARVE_TRY_ASSIGN(const auto keys, format::unlock_superblock(superblock, head.superblock,
                                                               options.key, options.encrypted_only));
   VARVE_TRY(authenticate_head(newest, keys.get()));
+  if (writes) VARVE_TRY(require_newest(*bucket, found, options));
 
   std::error_code failed;
   const auto parent = std::filesystem::path(folder).parent_path();
@@ -84,7 +129,20 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   for (const auto& one : {paths.all_series(), paths.all_staging()}) {
     VARVE_TRY(files->make_durable_directory(one));
   }
-  VARVE_TRY(advance_to(*bucket, *files, folder, newest));
+  const auto advanced = advance_to(*bucket, *files, folder, newest);
+  if (!advanced) {
+    if (!is_loss(advanced.error())) return advanced.error();
+    const auto lost =
+        Error(advanced.error())
+            .with_more("; `varve repair` in the folder that writes uploads lost objects again");
+    VARVE_TRY_ASSIGN(found, older_whole_head(*bucket, log, found, lost));
+    if (writes) VARVE_TRY(require_newest(*bucket, found, options));
+    newest = found.text;
+    VARVE_TRY(authenticate_head(newest, keys.get()));
+    VARVE_TRY_ASSIGN(head, decode_head(newest));
+    VARVE_TRY_ASSIGN(superblock, read_superblock(head.superblock));
+    VARVE_TRY(advance_to(*bucket, *files, folder, newest));
+  }
   VARVE_TRY(write_config(*files, folder, config));
   if (keys) VARVE_TRY(compare_attached(folder, superblock.repository_id, keys, options));
   bucket::ProbeRecord probed;
@@ -97,6 +155,7 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
     takeover.superblock_text = head.superblock;
     takeover.superblock = superblock;
     takeover.keys = keys;
+    takeover.heads_passed = found.newest;
     VARVE_TRY(take_over_writing(*bucket, *files, takeover, options, hooks));
   }
   const auto bytes = base::as_bytes(head.superblock);

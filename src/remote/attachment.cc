@@ -3,12 +3,15 @@
 
 #include <fmt/core.h>
 
+#include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/coding.h"
+#include "base/log.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "remote/catalog_reads.h"
@@ -23,6 +26,8 @@ namespace varve::remote {
 namespace {
 
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{64} << 20;
+constexpr std::string_view kLostFilesKey = "lost files";  // In the state.
+constexpr std::size_t kPathBytesMax = 4096;
 
 bool is_small(const std::vector<Extent>& extents) {
   return !extents.empty() && extents.front().mark != 0;
@@ -44,10 +49,48 @@ Result<void> write_small(io::FileSystem& files, const std::string& root, const s
                                      base::as_bytes(text));
 }
 
+Result<void> remove_small(io::FileSystem& files, const std::string& root, const std::string& path) {
+  const auto removed = files.remove(root + "/" + path);
+  return !removed && removed.error().code() == ErrorCode::kNotFound ? Result<void>() : removed;
+}
+
+// Returns the small files missing in the store at the folder's last advance.
+Result<std::set<std::string>> lost_files(const ReplicaState& state) {
+  VARVE_TRY_ASSIGN(const auto text, state.text(kLostFilesKey));
+  base::ByteReader reader(text ? std::string_view(*text) : std::string_view());
+  std::set<std::string> paths;
+  while (reader.ok() && reader.left() != 0) paths.emplace(reader.sized_text(kPathBytesMax));
+  return paths;
+}
+
+// Notes and logs the lost files. O66
+Result<void> note_lost_files(const bucket::Bucket& bucket, ReplicaState& state,
+                             const std::set<std::string>& lost) {
+  VARVE_TRY_ASSIGN(const auto known, lost_files(state));
+  if (lost == known) return {};
+  std::string text;
+  base::ByteWriter writer(text);
+  for (const auto& path : lost) writer.sized_text(path);
+  VARVE_TRY(state.set_text(kLostFilesKey, text));
+  if (lost.empty()) return {};
+  const auto more =
+      lost.size() > 1 ? fmt::format(" and {} more files", lost.size() - 1) : std::string();
+  base::log(base::LogLevel::kWarning,
+            fmt::format("{} has lost {}{}, with the copies. All versions are shown; `varve check` "
+                        "lists the lost objects, and `varve repair` in the folder that writes "
+                        "uploads them again",
+                        bucket.describe(), *lost.begin(), more));
+  return {};
+}
+
 // Downloads the small files that differ between two maps, and removes small files missing in `is`.
-Result<void> update_small_files(bucket::Bucket& bucket, io::FileSystem& files,
-                                const std::string& root, const ObjectMap& was,
-                                const ObjectMap& is) {
+// Returns the files lost by the store. A lost file is absent: older content may contradict the
+// catalog. `retried`: files to download in any case.
+Result<std::set<std::string>> update_small_files(bucket::Bucket& bucket, io::FileSystem& files,
+                                                 const std::string& root, const ObjectMap& was,
+                                                 const ObjectMap& is,
+                                                 const std::set<std::string>& retried) {
+  std::set<std::string> lost;
   std::vector<std::pair<std::string, std::vector<Extent>>> wanted;
   for (const auto& [path, extents] : is) {
     if (!is_small(extents)) {
@@ -55,7 +98,9 @@ Result<void> update_small_files(bucket::Bucket& bucket, io::FileSystem& files,
       continue;
     }
     const auto known = was.find(path);
-    if (known == was.end() || known->second != extents) wanted.emplace_back(path, extents);
+    if (known == was.end() || known->second != extents || retried.contains(path)) {
+      wanted.emplace_back(path, extents);
+    }
   }
   for (std::size_t i = 0; i < wanted.size();) {
     std::vector<Extent> together;
@@ -67,44 +112,31 @@ Result<void> update_small_files(bucket::Bucket& bucket, io::FileSystem& files,
         bytes += extent.bytes;
       }
     }
-    VARVE_TRY_ASSIGN(auto texts, read_extents(bucket, together));
+    auto texts = read_extents_or_copies(bucket, together);
     std::size_t next = 0;
     for (auto at = begin; at < i; ++at) {
+      const auto& [path, extents] = wanted[at];
       std::string whole;
-      for (std::size_t part = 0; part < wanted[at].second.size(); ++part) whole += texts[next++];
-      VARVE_TRY(write_small(files, root, wanted[at].first, whole));
+      for (std::size_t part = 0; part < extents.size(); ++part) {
+        auto& text = texts[next++];
+        if (!text && !is_loss(text.error())) return std::move(text).error();
+        if (!text) lost.insert(path);
+        if (text) whole += *text;
+      }
+      VARVE_TRY(lost.contains(path) ? remove_small(files, root, path)
+                                    : write_small(files, root, path, whole));
     }
   }
   for (const auto& [path, extents] : was) {
-    if (!is_small(extents) || is.contains(path)) continue;
-    const auto removed = files.remove(root + "/" + path);
-    if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed;
+    if (is_small(extents) && !is.contains(path)) VARVE_TRY(remove_small(files, root, path));
   }
-  return {};
+  return lost;
 }
 
 }  // namespace
 
-Result<std::string> newest_head(CommitLog& log, const std::string& known) {
-  std::uint64_t known_number = 0;
-  if (!known.empty()) {
-    VARVE_TRY_ASSIGN(const auto head, decode_head(known));
-    known_number = head.number;
-  }
-  VARVE_TRY_ASSIGN(const auto newest, log.newest(known_number == 0 ? 0 : known_number - 1));
-  if (newest) return *newest == known_number ? known : read_head(log, *newest);
-  if (known_number != 0) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{} lacks the head {}, which was there before: an older state of the "
-                             "store was put back, or its newest objects were removed",
-                             log.describe(), known_number));
-  }
-  return Error(ErrorCode::kNoRepository,
-               log.describe() + " has a repository, but nothing was replicated to it yet");
-}
-
-// O49: first the new objects, then the catalog that needs the objects, then the small files. The
-// old objects leave the map last.
+// O49: first the new objects, then the catalog with references to the objects, then the small
+// files. The old objects leave the map last.
 Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
                      const std::string& text) {
   VARVE_TRY_ASSIGN(const auto head, decode_head(text));
@@ -121,13 +153,25 @@ Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
   const auto front = common_front(head.catalog, known.catalog);
   const bool replaces = front < known.catalog.size() || !known_text;
   const auto news = std::span(head.catalog).subspan(replaces ? 0 : front);
-  VARVE_TRY_ASSIGN(const auto parts, read_catalog_objects(bucket, news));
+  const auto read = read_all_or_copies(bucket, news);
+  if (!read && folder.stays_on_loss && known_text && is_loss(read.error())) {
+    base::log(base::LogLevel::kWarning,
+              read.error().message() + "; " + folder.root +
+                  " stays at an older state, without the versions sealed since. `varve repair` in "
+                  "the folder that writes uploads lost objects again");
+    return false;
+  }
+  if (!read) return read.error();
+  const auto& parts = *read;
   VARVE_TRY_ASSIGN(const auto was, folder.state->objects());
   VARVE_TRY(folder.state->add_objects(parts));
   if (folder.objects_added) VARVE_TRY(folder.objects_added());
   VARVE_TRY(apply_to_catalog(*folder.catalog, parts, replaces));
   VARVE_TRY_ASSIGN(const auto is, map_after(was, parts, replaces));
-  VARVE_TRY(update_small_files(bucket, *folder.files, folder.root, was, is));
+  VARVE_TRY_ASSIGN(const auto retried, lost_files(*folder.state));
+  VARVE_TRY_ASSIGN(const auto lost,
+                   update_small_files(bucket, *folder.files, folder.root, was, is, retried));
+  VARVE_TRY(note_lost_files(bucket, *folder.state, lost));
   VARVE_TRY(folder.state->commit(text, parts, replaces, {}, base::SystemClock().now().seconds,
                                  head.number));
   return true;
@@ -149,6 +193,7 @@ Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files, const std
   folder.root = root;
   folder.state = &state;
   folder.catalog = &catalog;
+  folder.stays_on_loss = true;
   return advance(bucket, folder, text);
 }
 

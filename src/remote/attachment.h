@@ -16,11 +16,6 @@
 
 namespace varve::remote {
 
-/// Returns the text of the newest head of a repository. `known`: the text of a head that the caller
-/// has, or empty. If `known` is the newest head, the call takes one request: a head never changes.
-/// Errors: kNoRepository without a head; kCorrupt; errors of the bucket.
-[[nodiscard]] Result<std::string> newest_head(CommitLog& log, const std::string& known = {});
-
 /// The open parts of an attached folder.
 struct AttachedFolder {
   io::FileSystem* files = nullptr;  ///< Shows files as they are on disk.
@@ -30,6 +25,8 @@ struct AttachedFolder {
   /// Called once the map contains the objects of the new head, and before the catalog needs the
   /// objects. May be empty.
   std::function<Result<void>()> objects_added{};
+  /// True to log the loss of a catalog object of the new head, and to keep the known head.
+  bool stays_on_loss = false;
 };
 /// Advances a folder that this process has open for reading, as advance_to() does.
 [[nodiscard]] Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
@@ -37,9 +34,13 @@ struct AttachedFolder {
 
 /// Brings the catalog, the map of objects and the small files in the folder at `root` to a head.
 /// Readers see the old or the new catalog at every moment, also after a crash. After a crash,
-/// another call completes the interrupted work. Returns false if the folder already has the head.
-/// `files` shows files as they are on disk. The caller holds the repository's lock.
-/// Errors: errors of the bucket and the disk; kCorrupt for objects that do not fit the head.
+/// another call completes the interrupted work. Leaves out, and logs, small files that the store
+/// has lost together with the copies. `files` shows files as they are on disk. The caller holds the
+/// repository's lock.
+/// Returns false if the folder already has the head, or keeps an older head because the store has
+/// lost a catalog object of the new head; the loss is logged.
+/// Errors: errors of the bucket and the disk; kCorrupt and kNotFound for objects that do not fit
+/// the head, if the folder has no head yet.
 [[nodiscard]] Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files,
                                       const std::string& root, const std::string& head);
 

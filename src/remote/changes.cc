@@ -10,6 +10,7 @@
 #include "meta/schema.h"
 #include "meta/stored_records.h"
 #include "meta/value_seal.h"
+#include "remote/head.h"
 
 namespace varve::remote {
 
@@ -193,6 +194,13 @@ std::string encode_extent(const Extent& extent) {
 
 namespace {
 
+// Adds the names of an extent's object and of its copy.
+void add_names(std::string_view path, const Extent& extent, std::set<std::string>& names) {
+  if (extent.object.empty()) return;
+  names.insert(extent.object);
+  if (has_copy(path, extent)) names.insert(copy_name(extent.object));
+}
+
 Error gap_in(const std::string& path) {
   return {ErrorCode::kCorrupt, "the map of objects has a gap in " + path};
 }
@@ -241,15 +249,13 @@ Result<MapUpdate> update_map(ObjectMap& map, const std::vector<std::string>& par
   MapUpdate update;
   std::map<std::string, std::map<std::uint64_t, Extent>> files;  // The changed files: extents by
                                                                  // offset.
-  const auto had = [&](const std::vector<Extent>& extents) {
-    for (const auto& extent : extents) {
-      if (!extent.object.empty()) update.gone.insert(extent.object);
-    }
+  const auto had = [&](const std::string& path, const std::vector<Extent>& extents) {
+    for (const auto& extent : extents) add_names(path, extent, update.gone);
   };
   if (replaces) {
     for (const auto& [path, extents] : map) {
       update.paths.insert(path);
-      had(extents);
+      had(path, extents);
     }
     map.clear();
   }
@@ -265,7 +271,7 @@ Result<MapUpdate> update_map(ObjectMap& map, const std::vector<std::string>& par
           file->second[at] = extent;
           at += extent.bytes;
         }
-        had(known->second);
+        had(known->first, known->second);
       }
       if (!change.value) {
         file->second.erase(place.offset);
@@ -283,7 +289,7 @@ Result<MapUpdate> update_map(ObjectMap& map, const std::vector<std::string>& par
     for (auto& [offset, extent] : by_offset) {
       if (offset != at) return gap_in(path);
       at += extent.bytes;
-      if (!extent.object.empty()) update.named.insert(extent.object);
+      add_names(path, extent, update.named);
       extents.push_back(std::move(extent));
     }
     if (extents.empty()) {
@@ -325,6 +331,10 @@ void compare_extents(const std::string& path, const std::vector<Extent>& before,
   }
 }
 
+bool has_copy(std::string_view path, const Extent& extent) {
+  return extent.mark != 0 && !extent.object.empty() && !path.ends_with(".par");
+}
+
 std::uint64_t bytes_of(const std::vector<Extent>& extents) {
   std::uint64_t bytes = 0;
   for (const auto& extent : extents) bytes += extent.bytes;
@@ -334,9 +344,7 @@ std::uint64_t bytes_of(const std::vector<Extent>& extents) {
 std::set<std::string> names_of(const ObjectMap& map) {
   std::set<std::string> names;
   for (const auto& [path, extents] : map) {
-    for (const auto& extent : extents) {
-      if (!extent.object.empty()) names.insert(extent.object);
-    }
+    for (const auto& extent : extents) add_names(path, extent, names);
   }
   return names;
 }

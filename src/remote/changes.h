@@ -70,6 +70,8 @@ struct Extent {
 
   bool operator==(const Extent&) const = default;
 };
+/// Returns whether the object of an extent has a copy: not for segments, volumes and parity.
+[[nodiscard]] bool has_copy(std::string_view path, const Extent& extent);
 /// The extents of files by path in the repository, each file's extents from its start on.
 using ObjectMap = std::map<std::string, std::vector<Extent>>;
 
@@ -86,8 +88,8 @@ struct ExtentRecord {
 /// The changes of a map.
 struct MapUpdate {
   std::set<std::string> paths{};  ///< Files whose extents were written or removed.
-  std::set<std::string> named{};  ///< Objects that the changed files have now.
-  std::set<std::string> gone{};   ///< Former objects of the changed files that no file has now.
+  std::set<std::string> named{};  ///< Objects of the changed files, and the objects' copies.
+  std::set<std::string> gone{};   ///< Former objects and copies that no changed file has now.
 };
 /// Applies the changes in `parts` to a map, or to an emptied map if `replaces`. The cost is
 /// proportional to the changes. Errors: kCorrupt, also if a file has a gap; the map is then
@@ -105,7 +107,7 @@ void compare_extents(const std::string& path, const std::vector<Extent>& before,
 [[nodiscard]] Result<ObjectMap> map_of(const std::map<std::string, std::string>& records);
 /// Returns the length of a file.
 [[nodiscard]] std::uint64_t bytes_of(const std::vector<Extent>& extents);
-/// Returns the objects that a map names.
+/// Returns the objects that a map names, and the copies of these objects.
 [[nodiscard]] std::set<std::string> names_of(const ObjectMap& map);
 
 }  // namespace varve::remote

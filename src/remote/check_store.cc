@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,11 +17,14 @@
 #include "bucket/abilities.h"
 #include "bucket/bucket.h"
 #include "bucket/locking_bucket.h"
+#include "remote/catalog_reads.h"
 #include "remote/check_store_data.h"
 #include "remote/copy_check.h"
 #include "remote/head.h"
+#include "remote/head_objects.h"
 #include "remote/needed_objects.h"
 #include "remote/object_locks.h"
+#include "remote/readable_head.h"
 #include "remote/replica_state.h"
 #include "remote/store_probe.h"
 #include "store/repository_paths.h"
@@ -41,6 +45,32 @@ void note_differences(const bucket::ProbeRecord& before, const bucket::ProbeReco
   for (const auto& text : bucket::differences(before.abilities, now.abilities)) {
     check.notes.push_back("the store changed: " + text);
   }
+}
+
+// An attached folder stays at its head if the store has lost a newer head or its catalog objects.
+Result<void> check_newer_head(bucket::Bucket& bucket, const std::string& repository_id,
+                              const ReplicaState& state, StoreCheck& check) {
+  VARVE_TRY_ASSIGN(const auto text, state.head());
+  if (!text) return {};
+  VARVE_TRY_ASSIGN(const auto known, decode_head(*text));
+  const auto what =
+      fmt::format("is lost, with its copy: this folder shows the older head {}", known.number);
+  const auto add = [&](const std::string& name) {
+    check.damages.push_back({name, what});
+    check.damages.push_back({copy_name(name), what});
+  };
+  CommitLog log(bucket, repository_id);
+  VARVE_TRY_ASSIGN(const auto newest, readable_head(log, *text));
+  if (newest.fault) add(log.name(newest.newest));
+  VARVE_TRY_ASSIGN(const auto head, decode_head(newest.text));
+  const auto news = std::span(head.catalog).subspan(common_front(head.catalog, known.catalog));
+  for (const auto& object : news) {
+    const auto read = read_all_or_copies(bucket, {&object, 1});
+    if (read) continue;
+    if (!is_loss(read.error())) return read.error();
+    add(object.name);
+  }
+  return {};
 }
 
 // Tries the store's abilities again. Without conditional requests, two writers could harm each
@@ -96,6 +126,9 @@ Result<std::map<std::string, std::int64_t>> check_locks(bucket::Bucket& bucket,
   if (expected.lock_days == 0) return weak_names;
   std::vector<std::string> names{kSuperblockName};
   for (const auto& [name, bytes] : expected.objects) names.push_back(name);
+  if (expected.has_copies) {
+    for (const auto& [name, bytes] : expected.copies) names.push_back(name);
+  }
   const auto period_s = bucket::seconds_of({static_cast<std::uint32_t>(expected.lock_days), {}});
   VARVE_TRY_ASSIGN(const auto weak, weak_locks(bucket, names, {period_s, now_s}));
   for (const auto& damage : weak) {
@@ -140,12 +173,16 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   const auto now = clock.now().seconds;
-  VARVE_TRY(compare_list(*bucket, expected, now, check));
-  VARVE_TRY(compare_outer_objects(*bucket, expected, check));
-  if (reads_objects && state) {
-    VARVE_TRY(read_objects(*bucket, *state, ObjectsToRead::kAll, check));
+  VARVE_TRY_ASSIGN(const auto copies, compare_list(*bucket, expected, now, check));
+  VARVE_TRY(compare_outer_objects(*bucket, expected, copies, check));
+  if (state) {
+    const auto which = reads_objects ? ObjectsToRead::kAll : ObjectsToRead::kSmall;
+    VARVE_TRY(read_objects(*bucket, *state, which, copies, check));
   }
-  if (config->reads_only) return check;
+  if (config->reads_only) {
+    if (state) VARVE_TRY(check_newer_head(*bucket, expected.repository_id, *state, check));
+    return check;
+  }
   if (state) VARVE_TRY(check_catalog(*files, folder, *state, expected, check));
   state.reset();  // keep_findings() opens the state for writing.
   std::optional<bucket::ProbeRecord> probed;

@@ -70,7 +70,7 @@ class GroupedReads {
 }  // namespace
 
 Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state, ObjectsToRead which,
-                          StoreCheck& check) {
+                          const ListedCopies& copies, StoreCheck& check) {
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return {};
   VARVE_TRY_ASSIGN(const auto head, decode_head(*text));
@@ -82,7 +82,10 @@ Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state, Obj
         return {};
       },
       check);
-  for (const auto& object : head.catalog) {
+  for (auto object : head.catalog) {
+    if (seen.insert(object.name).second) VARVE_TRY(catalog.add(object));
+    object.name = copy_name(object.name);
+    if (!copies.names.contains(object.name)) continue;
     if (seen.insert(object.name).second) VARVE_TRY(catalog.add(object));
   }
   VARVE_TRY(catalog.finish());
@@ -96,9 +99,12 @@ Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state, Obj
   for (const auto& [path, extents] : map) {
     for (auto extent : extents) {
       if (which == ObjectsToRead::kSmall && extent.mark == 0) continue;
-      if (extent.object.empty() || !seen.insert(extent.object).second) continue;
+      if (extent.object.empty()) continue;
       extent.bytes = extent.object_bytes;  // The checksum covers the whole object.
-      VARVE_TRY(data.add(extent));
+      if (seen.insert(extent.object).second) VARVE_TRY(data.add(extent));
+      extent.object = copy_name(extent.object);
+      if (!copies.names.contains(extent.object)) continue;
+      if (seen.insert(extent.object).second) VARVE_TRY(data.add(extent));
     }
   }
   return data.finish();

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "bucket/bucket.h"
+#include "remote/needed_objects.h"
 #include "remote/replica_state.h"
 #include "varve/replication.h"
 
@@ -14,11 +15,12 @@ enum class ObjectsToRead : std::uint8_t {
   kAll,
   kSmall,  ///< Catalog objects, and files except segments and volumes.
 };
-/// Reads objects of the newest head in the state, and verifies the objects' checksums. Adds damages
-/// and the numbers of read objects and bytes to `check`. Reads up to 32 MiB of objects at once, or
-/// one longer object, and holds the read objects in memory.
-/// Errors: as for reading the state; kUnavailable if the store does not answer.
+/// Reads objects of the newest head in the state and the listed copies, and verifies the checksums.
+/// Adds damages and the numbers of read objects and bytes to `check`. Reads up to 32 MiB of objects
+/// at once, or one longer object, and holds the read objects in memory. Errors: as for reading the
+/// state; kUnavailable if the store does not answer.
 [[nodiscard]] Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state,
-                                        ObjectsToRead which, StoreCheck& check);
+                                        ObjectsToRead which, const ListedCopies& copies,
+                                        StoreCheck& check);
 
 }  // namespace varve::remote

@@ -15,13 +15,13 @@ CommitLog::CommitLog(bucket::Bucket& bucket, std::string repository_id)
 
 // The store may let two writers create a commit. So create() reads a commit after the creation, and
 // again before creating the next commit (docs/decisions/160).
-Result<std::optional<Commit>> CommitLog::create(const Commit& previous, std::string_view text) {
+Result<std::optional<Commit>> CommitLog::create(const Commit& previous, const Commit& commit) {
   if (previous.number != 0) {
     VARVE_TRY_ASSIGN(auto other, instead_of(previous));
     if (other) return other;
   }
-  const auto number = previous.number + 1;
-  const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(text)};
+  const auto number = commit.number;
+  const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(commit.text)};
   const auto put =
       bucket_.put(name(number), bytes, {.condition = bucket::PutCondition::kIfAbsent});  // O45
   if (!put && put.error().code() != ErrorCode::kExists) return put.error();
@@ -31,7 +31,7 @@ Result<std::optional<Commit>> CommitLog::create(const Commit& previous, std::str
                  describe(number) + " cannot be read, although the store has it");
   }
   if (!present) return std::move(present).error();
-  if (*present != text) return std::optional(Commit{number, *std::move(present)});
+  if (*present != commit.text) return std::optional(Commit{number, *std::move(present)});
   return later_than(number);
 }
 
@@ -83,9 +83,33 @@ Result<std::optional<std::uint64_t>> CommitLog::newest(std::uint64_t after) {
   return newest;
 }
 
-Result<void> CommitLog::list(
-    std::uint64_t after,
-    const std::function<void(std::uint64_t number, Timestamp created)>& found) {
+// Of one number, no two texts are ever confirmed, so a present copy has the same text. A store
+// with locks may refuse to overwrite the copy.
+Result<void> CommitLog::write_copy(std::uint64_t number, std::string_view text) {
+  const std::array<std::span<const std::byte>, 1> bytes{base::as_bytes(text)};
+  auto put = bucket_.put(copy_name(name(number)), bytes,
+                         {.condition = bucket::PutCondition::kIfAbsent});  // O64
+  return !put && put.error().code() == ErrorCode::kExists ? Result<void>() : put;
+}
+
+Result<std::string> CommitLog::read_copy(std::uint64_t number) {
+  VARVE_TRY_ASSIGN(const auto bytes, bucket_.get_all(copy_name(name(number)), kHeadBytesMax));
+  return std::string(base::as_text(bytes));
+}
+
+Result<void> CommitLog::list_with_copies(
+    std::uint64_t after, const std::function<void(std::uint64_t number, bool is_copy)>& found) {
+  return bucket::list_all(
+      bucket_, head_prefix(repository_id_), after == 0 ? std::string() : name(after),
+      [&](const bucket::ObjectInfo& object) -> Result<void> {
+        const auto copied = copied_name(object.name);
+        const auto number = head_number(repository_id_, copied ? *copied : object.name);
+        if (number) found(*number, copied.has_value());
+        return {};
+      });
+}
+
+Result<void> CommitLog::list(std::uint64_t after, const Found& found) {
   return bucket::list_all(bucket_, head_prefix(repository_id_),
                           after == 0 ? std::string() : name(after),
                           [&](const bucket::ObjectInfo& object) -> Result<void> {

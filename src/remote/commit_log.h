@@ -31,7 +31,7 @@ class CommitLog {
   /// Lifetime: `bucket` outlives the log.
   CommitLog(bucket::Bucket& bucket, std::string repository_id);
 
-  /// Creates the commit after `previous`, whose number is 0 for the first commit. Returns nullopt
+  /// Creates a commit after `previous`; the number 0 stands for no commit. Returns nullopt
   /// if the log has the commit, from this call or an earlier call whose answer was lost, has
   /// `previous` unchanged, and has no later commit. Otherwise another writer was first, or the
   /// store let another writer replace `previous` or the commit: returns the other writer's commit,
@@ -39,7 +39,7 @@ class CommitLog {
   /// with the same text, and never with another text of the same number. Errors: errors of the
   /// bucket; kUnavailable if the store does not show an acknowledged commit; kNotFound without
   /// `previous`. After an error, the commit may exist now or later.
-  [[nodiscard]] Result<std::optional<Commit>> create(const Commit& previous, std::string_view text);
+  [[nodiscard]] Result<std::optional<Commit>> create(const Commit& previous, const Commit& commit);
 
   /// Returns nullopt if the log has the commit `known`, and no later commit; otherwise the commit
   /// found instead. Does not rely on lists, in which a store may show an object late. Errors:
@@ -56,9 +56,19 @@ class CommitLog {
   [[nodiscard]] Result<std::optional<std::uint64_t>> newest(std::uint64_t after = 0);
   /// Calls `found` for the commits above `after` in ascending order. `created` is the time of
   /// creation by the store's clock.
-  [[nodiscard]] Result<void> list(
-      std::uint64_t after,
-      const std::function<void(std::uint64_t number, Timestamp created)>& found);
+  using Found = std::function<void(std::uint64_t number, Timestamp created)>;
+  [[nodiscard]] Result<void> list(std::uint64_t after, const Found& found);
+
+  /// Writes the copy of a commit that create() has confirmed, unless there is a copy. Errors:
+  /// errors of the bucket.
+  [[nodiscard]] Result<void> write_copy(std::uint64_t number, std::string_view text);
+  /// Returns the text of a commit's copy. A copy is no commit: only readers use copies.
+  /// Errors: kNotFound; errors of the bucket.
+  [[nodiscard]] Result<std::string> read_copy(std::uint64_t number);
+  /// Calls `found` as list() does, and for the copies too: twice for the number of a commit with a
+  /// copy. Also shows the copies of lost commits, and of the commit `after`.
+  [[nodiscard]] Result<void> list_with_copies(
+      std::uint64_t after, const std::function<void(std::uint64_t number, bool is_copy)>& found);
 
   /// Returns the name of a commit's object.
   [[nodiscard]] std::string name(std::uint64_t number) const;

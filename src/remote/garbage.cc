@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "remote/commit_log.h"
+#include "remote/head.h"
 
 namespace varve::remote {
 
@@ -24,8 +25,10 @@ constexpr std::size_t kOldHeadsMax = std::size_t{1} << 20;
 constexpr std::size_t kRefusedMax = 16;
 constexpr std::array<const char*, 4> kDataFolders = {"cat", "other", "seg", "vol"};
 
-// Returns whether `name` has the form of Varve's object names: R/FOLDER/W-N.
+// Returns whether `name` has the form of Varve's object names: R/FOLDER/W-N, or a copy's form.
 bool is_data_name(std::string_view name, std::string_view folder) {
+  const auto copied = copied_name(name);
+  if (copied) name = *copied;
   constexpr std::size_t kHolder = 16;
   constexpr std::size_t kNumber = 8;
   if (!name.starts_with(folder) || name.size() != folder.size() + kHolder + 1 + kNumber) {
@@ -35,6 +38,17 @@ bool is_data_name(std::string_view name, std::string_view folder) {
   const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   return std::ranges::all_of(name.substr(0, kHolder), is_hex) && name[kHolder] == '-' &&
          std::ranges::all_of(name.substr(kHolder + 1), is_hex);
+}
+
+// Returns the names of the copies of the heads below `guard`.
+Result<std::vector<std::string>> copies_below(CommitLog& log, std::uint64_t guard) {
+  std::vector<std::string> names;
+  VARVE_TRY(log.list_with_copies(0, [&](std::uint64_t number, bool is_copy) {
+    if (is_copy && number < guard && names.size() < kOldHeadsMax) {
+      names.push_back(copy_name(log.name(number)));
+    }
+  }));
+  return names;
 }
 
 // Removes objects. Returns the objects refused by the store, which may be locked. Errors:
@@ -168,8 +182,13 @@ Result<std::uint64_t> remove_old_heads(const GarbagePlace& place, const HeadRete
   for (const auto& head : heads) {
     if (head.number < guard) names.push_back(log.name(head.number));
   }
-  VARVE_TRY_ASSIGN(const auto refused, remove_objects(place, names));
-  return std::uint64_t{names.size() - refused.size()};
+  VARVE_TRY_ASSIGN(const auto copies, copies_below(log, guard));
+  const auto removed = [&](const std::vector<std::string>& objects) -> Result<std::uint64_t> {
+    VARVE_TRY_ASSIGN(const auto refused, remove_objects(place, objects));
+    return std::uint64_t{objects.size() - refused.size()};
+  };
+  VARVE_TRY(removed(copies));  // First: a copy without a head would count as a lost head.
+  return removed(names);
 }
 
 }  // namespace varve::remote

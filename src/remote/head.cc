@@ -26,6 +26,7 @@ constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 constexpr std::size_t kNameMax = 1024;
 constexpr std::size_t kMacBytes = 32;
 constexpr std::size_t kHeadSumBytes = 8;
+constexpr std::string_view kCopyEnding = ".copy";
 
 bool is_hex(std::string_view text) {
   return std::ranges::all_of(
@@ -150,9 +151,19 @@ std::optional<std::uint64_t> head_number(const std::string& repository_id, std::
   return number == 0 ? std::nullopt : std::optional(number);
 }
 
+std::string copy_name(std::string_view name) { return std::string(name).append(kCopyEnding); }
+
+std::optional<std::string> copied_name(std::string_view name) {
+  if (!name.ends_with(kCopyEnding)) return std::nullopt;
+  return std::string(name.substr(0, name.size() - kCopyEnding.size()));
+}
+
 std::set<std::string> names_of(const Head& head) {
   std::set<std::string> names{head_name(head.repository_id, head.number)};
   for (const auto& object : head.catalog) names.insert(object.name);
+  std::set<std::string> copies;
+  for (const auto& name : names) copies.insert(copy_name(name));
+  names.merge(copies);
   return names;
 }
 

@@ -66,7 +66,12 @@ struct Head {
 /// Returns the number in the name of a head; nullopt if no head has the name.
 [[nodiscard]] std::optional<std::uint64_t> head_number(const std::string& repository_id,
                                                        std::string_view name);
-/// Returns the head's own object and its catalog objects: all named objects but those in the map.
+/// Returns the name of the copy of a head, a catalog object or a small file's object.
+[[nodiscard]] std::string copy_name(std::string_view name);
+/// Returns the name of the copied object; nullopt if no copy has the name.
+[[nodiscard]] std::optional<std::string> copied_name(std::string_view name);
+/// Returns the head's own object, its catalog objects, and the copies of these objects. The map
+/// has the names of the remaining objects.
 [[nodiscard]] std::set<std::string> names_of(const Head& head);
 /// The object that makes a prefix a repository.
 inline constexpr const char* kSuperblockName = "varve.repo";

@@ -14,6 +14,7 @@
 #include "remote/head.h"
 #include "remote/head_objects.h"
 #include "remote/lease.h"
+#include "remote/readable_head.h"
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
 
@@ -86,7 +87,7 @@ Result<bool> HeadFollower::look(bool lists) {
   const auto lock = folder_.files->lock(store::RepositoryPaths(folder_.root).lock());
   if (!lock && lock.error().code() == ErrorCode::kLocked) return true;
   if (!lock) return lock.error();
-  VARVE_TRY_ASSIGN(const auto newest, newest_head(log, *known_text));
+  VARVE_TRY_ASSIGN(const auto newest, readable_text(log, *known_text));
   VARVE_TRY(authenticate_head(newest, folder_.keys.get()));
   AttachedFolder attached;
   attached.files = folder_.files;

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "base/coding.h"
+#include "base/log.h"
 #include "meta/stored_records.h"
+#include "remote/catalog_reads.h"
 #include "remote/changes.h"
 
 namespace varve::remote {
@@ -57,12 +59,30 @@ Result<Head> decode_commit(const CommitLog& log, const Commit& commit) {
   return head;
 }
 
-Result<std::string> read_head(CommitLog& log, std::uint64_t number) {
-  auto text = log.read(number);
+namespace {
+
+// Checks the bytes of a head.
+Result<std::string> checked_head(const CommitLog& log, std::uint64_t number,
+                                 Result<std::string> text) {
   if (!text) return with_advice(text.error());
   const Commit commit{number, *std::move(text)};
   VARVE_TRY(decode_commit(log, commit));
   return commit.text;
+}
+
+}  // namespace
+
+Result<std::string> read_head(CommitLog& log, std::uint64_t number) {
+  auto head = checked_head(log, number, log.read(number));
+  if (head || !is_loss(head.error()) || head.error().code() == ErrorCode::kNotFound) return head;
+  auto copy = read_head_copy(log, number);
+  if (!copy) return is_loss(copy.error()) ? head : copy;
+  base::log(base::LogLevel::kWarning, head.error().message() + "; its copy was read");
+  return copy;
+}
+
+Result<std::string> read_head_copy(CommitLog& log, std::uint64_t number) {
+  return checked_head(log, number, log.read_copy(number));
 }
 
 std::size_t common_front(const std::vector<CatalogObject>& a, const std::vector<CatalogObject>& b) {

@@ -29,8 +29,11 @@ inline constexpr std::size_t kCatalogObjectBytesMax = std::size_t{300} << 20;
 /// Decodes a commit. Errors: kCorrupt, also for a head of another repository or number;
 /// kUnsupported for a newer format. Both errors name the object.
 [[nodiscard]] Result<Head> decode_commit(const CommitLog& log, const Commit& commit);
-/// Reads and checks a head. Errors: kNotFound; errors of decode_commit().
+/// Reads and checks a head. Of a damaged head, reads the copy, and logs the damage.
+/// Errors: kNotFound without the head, even if the copy exists; errors of decode_commit().
 [[nodiscard]] Result<std::string> read_head(CommitLog& log, std::uint64_t number);
+/// Reads and checks the copy of a head. Errors: as read_head().
+[[nodiscard]] Result<std::string> read_head_copy(CommitLog& log, std::uint64_t number);
 /// Returns the length of the common front of `a` and `b`.
 [[nodiscard]] std::size_t common_front(const std::vector<CatalogObject>& a,
                                        const std::vector<CatalogObject>& b);

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/thread_pool.h"
-#include "remote/attachment.h"
 #include "remote/commit_log.h"
 #include "remote/head.h"
+#include "remote/readable_head.h"
 #include "remote/store_errors.h"
 #include "remote/store_probe.h"
 
@@ -16,7 +16,7 @@ HeadRequest::HeadRequest(HeadQuestion question) : question_(std::move(question))
   thread_ = std::jthread([this] {
     base::name_this_thread("varve-look");
     CommitLog log(*question_.bucket, question_.repository_id);
-    newest_ = newest_head(log, question_.known);
+    newest_ = readable_text(log, question_.known);
   });
 }
 

@@ -102,7 +102,9 @@ Result<void> LockOrder::change_head(const std::string& text) {
   VARVE_TRY(txn_.put(kState, kOrderedHeadKey, number));
   if (present.empty()) return {};
   VARVE_TRY_ASSIGN(const auto head, decode_head(present));
-  return txn_.erase(kState, lock_key(head_name(head.repository_id, head.number)));
+  const auto name = head_name(head.repository_id, head.number);
+  VARVE_TRY(txn_.erase(kState, lock_key(copy_name(name))));
+  return txn_.erase(kState, lock_key(name));
 }
 
 }  // namespace varve::remote

@@ -18,6 +18,9 @@ enum StateTable : meta::TableIndex { kState = 0, kObjects, kUploaded, kGarbage, 
 
 /// The key of the newest head.
 inline constexpr std::string_view kHeadKey = "head";
+/// The key of the number, a u64, of the head whose small objects all have copies. An earlier
+/// release creates heads without updating the number.
+inline constexpr std::string_view kCopiesKey = "copies";
 /// Prefix of the keys of notes about locks; the name of the object follows.
 inline constexpr std::string_view kLockPrefix = "locked ";
 [[nodiscard]] std::string lock_key(std::string_view object);

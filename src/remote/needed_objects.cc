@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "base/coding.h"
 #include "format/superblock.h"
 #include "remote/changes.h"
 #include "remote/head.h"
 #include "remote/object_locks.h"
+#include "remote/small_copies.h"
 #include "remote/store_probe.h"
 #include "store/superblock_text.h"
 
@@ -69,6 +71,13 @@ Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& f
   needed.objects[needed.head] = head_text->size();
   for (const auto& object : head.catalog) needed.objects[object.name] = object.bytes;
   VARVE_TRY_ASSIGN(const auto map, state->objects());
+  VARVE_TRY_ASSIGN(needed.has_copies, has_all_copies(*state));
+  needed.copies[copy_name(needed.head)] = head_text->size();
+  needed.last_copies.insert(copy_name(needed.head));
+  if (!head.catalog.empty()) needed.last_copies.insert(copy_name(head.catalog.back().name));
+  for (const auto& object : small_objects(head, map)) {
+    needed.copies[copy_name(object.name)] = object.bytes;
+  }
   for (const auto& [path, extents] : map) {
     for (const auto& extent : extents) {
       if (!extent.object.empty()) needed.objects[extent.object] = extent.object_bytes;
@@ -77,45 +86,65 @@ Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& f
   return needed;
 }
 
-Result<void> compare_list(bucket::Bucket& bucket, const NeededObjects& needed, std::int64_t now_s,
-                          StoreCheck& check) {
+Result<ListedCopies> compare_list(bucket::Bucket& bucket, const NeededObjects& needed,
+                                  std::int64_t now_s, StoreCheck& check) {
   auto missing = needed.objects;
+  ListedCopies copies;
+  bool has_copies = needed.has_copies;
   VARVE_TRY(bucket::list_all(
       bucket, needed.repository_id + "/", "",
       [&](const bucket::ObjectInfo& object) -> Result<void> {
         ++check.objects;
         check.bytes += object.bytes;
-        const auto known = needed.objects.find(object.name);
-        if (known != needed.objects.end()) {
+        const auto copy = needed.copies.find(object.name);
+        const bool is_copy = copy != needed.copies.end();
+        if (is_copy) copies.names.insert(object.name);
+        has_copies = has_copies || needed.last_copies.contains(object.name);
+        const auto known = is_copy ? copy : needed.objects.find(object.name);
+        if (is_copy || known != needed.objects.end()) {
           missing.erase(object.name);
           if (known->second == object.bytes) return {};
           check.damages.push_back(
               {object.name, fmt::format("has {} bytes, not {}", object.bytes, known->second)});
           return {};
         }
-        const bool is_head = head_number(needed.repository_id, object.name).has_value();
+        const auto copied = copied_name(object.name);
+        const bool is_head =
+            head_number(needed.repository_id, copied ? *copied : object.name).has_value();
         const bool is_young = now_s - object.modified.seconds < kForeignSeconds;
         if (is_head || is_young || needed.others.contains(object.name)) return {};
+        if (copied && needed.others.contains(*copied)) return {};
         ++check.foreign_objects;
         check.foreign_bytes += object.bytes;
         return {};
       }));
+  for (const auto& [name, bytes] : needed.copies) {
+    if (has_copies && !copies.names.contains(name)) missing[name] = bytes;
+  }
+  if (!has_copies && !needed.head.empty()) {
+    check.notes.push_back("small objects have no second copy yet; the next seal writes the copies");
+  }
   for (const auto& [name, bytes] : missing) check.damages.push_back({name, "is missing"});
-  return {};
+  return copies;
 }
 
 Result<void> compare_outer_objects(bucket::Bucket& bucket, const NeededObjects& needed,
-                                   StoreCheck& check) {
+                                   const ListedCopies& copies, StoreCheck& check) {
   const auto fault = fault_of_superblock(bucket, needed.repository_id);
   if (!fault) return fault.error();
   if (*fault) check.damages.push_back({kSuperblockName, **fault});
-  const bool is_told = std::ranges::any_of(
-      check.damages, [&](const StoreDamage& damage) { return damage.object == needed.head; });
-  if (needed.head.empty() || is_told) return {};
-  const auto head = bucket.get_all(needed.head, needed.head_text.size());
-  if (!head && !is_wrong(head.error())) return head.error();
-  if (!head || base::as_text(*head) != needed.head_text) {
-    check.damages.push_back({needed.head, "has other bytes than were written"});
+  if (needed.head.empty()) return {};
+  std::vector<std::string> names{needed.head};
+  if (copies.names.contains(copy_name(needed.head))) names.push_back(copy_name(needed.head));
+  for (const auto& name : names) {
+    const bool is_known = std::ranges::any_of(
+        check.damages, [&](const StoreDamage& damage) { return damage.object == name; });
+    if (is_known) continue;
+    const auto head = bucket.get_all(name, needed.head_text.size());
+    if (!head && !is_wrong(head.error())) return head.error();
+    if (!head || base::as_text(*head) != needed.head_text) {
+      check.damages.push_back({name, "has other bytes than were written"});
+    }
   }
   return {};
 }

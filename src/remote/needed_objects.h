@@ -23,22 +23,32 @@ struct NeededObjects {
   std::string head{};                              ///< The head's name; empty before the first.
   std::string head_text{};                         ///< The head's bytes.
   std::map<std::string, std::uint64_t> objects{};  ///< Lengths by name.
-  std::set<std::string> others{};                  ///< Optional objects.
-  std::uint64_t lock_days = 0;                     ///< Days for which objects are locked.
-  std::optional<bucket::ProbeRecord> probed{};     ///< The result of the last probe.
+  std::map<std::string, std::uint64_t> copies{};   ///< Lengths of the small objects' copies.
+  /// Copies that only a head with all copies has: the copies of the head and of its last change.
+  std::set<std::string> last_copies{};
+  bool has_copies = false;                      ///< The folder has written all copies.
+  std::set<std::string> others{};               ///< Optional objects.
+  std::uint64_t lock_days = 0;                  ///< Days for which objects are locked.
+  std::optional<bucket::ProbeRecord> probed{};  ///< The result of the last probe.
 };
 
 /// Reads the needed objects from a folder. `state`: the folder's replica state, if any.
 [[nodiscard]] Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& folder,
                                                    const std::optional<ReplicaState>& state);
 
+/// The copies of small objects in a store.
+struct ListedCopies {
+  std::set<std::string> names{};  ///< Listed copies of needed objects.
+};
 /// Adds the findings of a list of the store to `check`: numbers, missing objects, and objects of a
-/// wrong length. Errors: as for the bucket.
-[[nodiscard]] Result<void> compare_list(bucket::Bucket& bucket, const NeededObjects& needed,
-                                        std::int64_t now_s, StoreCheck& check);
-/// Reads the newest head and `varve.repo`, whose checksums are stored nowhere else, and adds the
-/// faults to `check`. Errors: as for the bucket.
+/// wrong length. A copy counts as missing only if the store once had all copies: a store of an
+/// earlier release has none. Errors: as for the bucket.
+[[nodiscard]] Result<ListedCopies> compare_list(bucket::Bucket& bucket, const NeededObjects& needed,
+                                                std::int64_t now_s, StoreCheck& check);
+/// Reads the newest head with its copy and `varve.repo`, whose checksums are stored nowhere else,
+/// and adds the faults to `check`. Errors: as for the bucket.
 [[nodiscard]] Result<void> compare_outer_objects(bucket::Bucket& bucket,
-                                                 const NeededObjects& needed, StoreCheck& check);
+                                                 const NeededObjects& needed,
+                                                 const ListedCopies& copies, StoreCheck& check);
 
 }  // namespace varve::remote

@@ -11,6 +11,7 @@
 
 #include "remote/changes.h"
 #include "remote/head.h"
+#include "remote/small_copies.h"
 
 namespace varve::remote {
 
@@ -27,6 +28,8 @@ Result<std::size_t> order_locks(ReplicaState& state) {
   live.insert(kSuperblockName);
   VARVE_TRY_ASSIGN(const auto map, state.objects());
   live.merge(names_of(map));
+  VARVE_TRY_ASSIGN(const bool has_copies, has_all_copies(state));
+  if (!has_copies) std::erase_if(live, [](const auto& name) { return copied_name(name); });
   VARVE_TRY(state.locks().order(live, head.number));
   return live.size();
 }

@@ -20,6 +20,7 @@
 #include "format/key_slot_text.h"
 #include "remote/object_cut.h"
 #include "remote/replicator_round.h"
+#include "remote/small_copies.h"
 #include "remote/upload_check.h"
 
 namespace varve::remote {
@@ -42,6 +43,20 @@ Result<std::string> content_text(const std::string& path, std::uint64_t offset,
 }
 
 bool is_volume(const std::string& path) { return path.find("/volumes/") != std::string::npos; }
+
+// O64. `bytes` owns the object's bytes, or refers to bytes that outlive the round's uploads.
+template <typename Bytes>
+Result<void> upload_copy(ReplicationRound& round, bucket::Bucket& bucket, const std::string& name,
+                         Bytes bytes) {
+  ++round.report.objects;
+  round.report.bytes += bytes->size();
+  return round.uploads.begin(
+      bytes->size(),
+      [&bucket, name, bytes] {
+        return write_copy(bucket, name, std::as_bytes(std::span(bytes->data(), bytes->size())));
+      },
+      nullptr);
+}
 
 }  // namespace
 
@@ -227,6 +242,10 @@ Result<Extent> ObjectUploader::upload_extent(Round& round, io::File& file, const
   bucket::PutOptions options;
   if (is_data && is_volume(which.path)) options.storage_class = parts_.volume_class;
   doubtful_.insert(extent.object);
+  if (has_copy(which.path, extent)) {
+    doubtful_.insert(copy_name(extent.object));
+    VARVE_TRY(upload_copy(round, *parts_.bucket, extent.object, buffer));
+  }
   VARVE_TRY(round.uploads.begin(
       bytes,
       [bucket = parts_.bucket, name = extent.object, buffer, options] {
@@ -267,6 +286,8 @@ Result<void> ObjectUploader::upload_catalog(Round& round, Head& head) {
     VARVE_TRY_ASSIGN(auto name, new_name("cat", base::as_text(digest)));
     CatalogObject object{std::move(name), part.size(), digest};
     doubtful_.insert(object.name);
+    doubtful_.insert(copy_name(object.name));
+    VARVE_TRY(upload_copy(round, *parts_.bucket, object.name, &part));
     VARVE_TRY(round.uploads.begin(
         part.size(),
         [bucket = parts_.bucket, name = object.name, &part] {

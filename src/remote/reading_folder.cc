@@ -11,6 +11,7 @@
 #include "remote/distant_store.h"
 #include "remote/head.h"
 #include "remote/lease.h"
+#include "remote/readable_head.h"
 #include "remote/store_errors.h"
 #include "remote/store_probe.h"
 #include "store/repository_paths.h"
@@ -61,8 +62,8 @@ Result<void> ReadingFolder::refresh(const crypto::KeyRing* keys,
   }
   CommitLog log(bucket(), superblock.repository_id);
   // Another process may have brought the folder to a newer head since the request.
-  const auto found =
-      newer && newer->known == known ? Result<std::string>(newer->newest) : newest_head(log, known);
+  const auto found = newer && newer->known == known ? Result<std::string>(newer->newest)
+                                                    : readable_text(log, known);
   if (!found) return explain_lack(bucket(), path(), found.error(), superblock.repository_id);
   const auto& newest = *found;
   VARVE_TRY(authenticate_head(newest, keys));

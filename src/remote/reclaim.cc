@@ -12,6 +12,7 @@
 #include "remote/garbage.h"
 #include "remote/head.h"
 #include "remote/head_objects.h"
+#include "remote/readable_head.h"
 #include "remote/replica_state.h"
 #include "remote/replicator_round.h"
 #include "remote/store_probe.h"
@@ -61,7 +62,7 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
   VARVE_TRY_ASSIGN(const auto head, decode_head(*text));
   VARVE_TRY_ASSIGN(const auto map, state.objects());
   auto named = names_of(map);
-  for (const auto& object : head.catalog) named.insert(object.name);
+  named.merge(names_of(head));
   const auto is_named = [&](const std::string& object) { return named.contains(object); };
 
   VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));

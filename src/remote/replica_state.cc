@@ -19,6 +19,21 @@ constexpr std::string_view kPendingKey = "pending";
 constexpr std::string_view kFencedKey = "fenced";
 constexpr std::string_view kTrafficKey = "traffic";
 
+// Of a head after one with all copies, all small objects have copies, too (O64).
+Result<void> advance_copies(meta::WriteTxn& txn, std::uint64_t number) {
+  std::string before, now;
+  {
+    VARVE_TRY_ASSIGN(const auto text, txn.get(kState, kHeadKey));
+    if (!text) return {};
+    VARVE_TRY_ASSIGN(const auto head, decode_head(std::string(text->view())));
+    VARVE_TRY_ASSIGN(const auto noted, txn.get(kState, kCopiesKey));
+    base::ByteWriter(before).u64(head.number);
+    base::ByteWriter(now).u64(number);
+    if (!noted || noted->view() != before) return {};
+  }
+  return txn.put(kState, kCopiesKey, now);
+}
+
 std::string folder_of(const std::string& root) { return root + "/replica"; }
 
 Result<meta::Env> open_env(io::FileSystem& files, const std::string& root, const std::string& name,
@@ -148,7 +163,10 @@ Result<void> ReplicaState::commit(const std::string& head, const std::vector<std
       }
       const auto record = decode_extent(change.key, *change.value);
       if (!record) return record.error();
-      const auto added = locks.add(record->extent.object);
+      auto added = locks.add(record->extent.object);
+      if (added && has_copy(record->path, record->extent)) {
+        added = locks.add(copy_name(record->extent.object));
+      }
       if (!added) return added;
       return txn.put(kObjects, change.key, *change.value);
     }));
@@ -160,6 +178,7 @@ Result<void> ReplicaState::commit(const std::string& head, const std::vector<std
     VARVE_TRY(txn.put(kGarbage, name, note));
     VARVE_TRY(locks.drop(name));
   }
+  VARVE_TRY(advance_copies(txn, number));
   VARVE_TRY(txn.put(kState, kHeadKey, head));
   VARVE_TRY(txn.erase(kState, kPendingKey));
   VARVE_TRY(txn.clear(kUploaded));

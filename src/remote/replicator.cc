@@ -11,9 +11,11 @@
 #include "base/random_bytes.h"
 #include "format/key_slot_text.h"
 #include "format/superblock.h"
+#include "remote/catalog_reads.h"
 #include "remote/head_objects.h"
 #include "remote/lease.h"
 #include "remote/replicator_round.h"
+#include "remote/small_copies.h"
 #include "remote/store_probe.h"
 
 namespace varve::remote {
@@ -22,6 +24,10 @@ namespace {
 
 constexpr int kSnapshotsMax = 5;
 constexpr std::string_view kLeaseKey = "lease";  // In the state.
+
+std::uint64_t next_number(const Head& head, const ReplicatorParts& parts) {
+  return std::max(head.number, parts.heads_passed) + 1;
+}
 
 }  // namespace
 
@@ -112,6 +118,13 @@ Result<ReplicateReport> Replicator::replicate() {
     round.report.head = head_.number;
     if (!changed) return round.report;
     VARVE_TRY(check_newest());
+    VARVE_TRY_ASSIGN(const bool has_copies, has_all_copies(state_));
+    const bool is_noted = has_copies && head_.number != 0;
+    if (!has_copies) {
+      // A new base names none of the older catalog objects.
+      const auto objects = small_objects(round.is_base ? Head() : head_, objects_);
+      VARVE_TRY(add_missing_copies(*parts_.bucket, round.uploads, parts_.repository_id, objects));
+    }
     auto uploaded = uploader_.upload_files(round);
     damages_ = round.report.damages;
     // The catalog objects follow at once, unless their content depends on copies in progress.
@@ -129,8 +142,11 @@ Result<ReplicateReport> Replicator::replicate() {
     VARVE_TRY(uploader_.upload_catalog(round, head));
     const auto text = encode_head(head, parts_.keys.get());
     VARVE_TRY(state_.set_pending(text));  // O46
-    VARVE_TRY(expect_none(log_.create({head_.number, head_text_}, text)));
+    VARVE_TRY(create_head(text));
     VARVE_TRY(adopt(text, std::move(round.parts)));
+    if (!is_noted) VARVE_TRY(note_copies(state_, head_.number));
+    // The order of locks lacks the copies of older objects.
+    if (!has_copies) VARVE_TRY(state_.locks().forget_order());
     if (parts_.kept != nullptr) parts_.kept->advance();
     VARVE_TRY(forget_changes(round.changed));
     damages_.clear();
@@ -146,6 +162,8 @@ Result<ReplicateReport> Replicator::replicate() {
 Result<void> Replicator::check_newest() {
   if (checked_) return {};
   if (head_.number == 0) VARVE_TRY(check_place());
+  // After a takeover that reads a lost head's copy, or an older head, the creation finds others.
+  if (parts_.heads_passed != 0) return {};
   VARVE_TRY(expect_none(log_.other_than({head_.number, head_text_})));
   checked_ = true;
   return {};
@@ -206,23 +224,23 @@ Result<void> Replicator::resolve_pending() {
   VARVE_TRY_ASSIGN(const auto pending, state_.pending());
   if (!pending) return {};
   VARVE_TRY_ASSIGN(const auto head, decode_head(*pending));
-  if (head.number != head_.number + 1) {
+  if (head.number != next_number(head_, parts_)) {
     return Error(ErrorCode::kCorrupt, parts_.root + "/replica: the heads do not fit together");
   }
-  VARVE_TRY(expect_none(log_.create({head_.number, head_text_}, *pending)));
-  std::vector<std::string> parts;
-  for (std::size_t i = common_front(head.catalog, head_.catalog); i < head.catalog.size(); ++i) {
-    VARVE_TRY_ASSIGN(auto part, read_catalog_object(*parts_.bucket, head.catalog[i]));
-    parts.push_back(std::move(part));
-  }
+  VARVE_TRY(create_head(*pending));
+  VARVE_TRY(note_copies(state_, 0));  // An earlier release may have prepared the head.
+  const auto news = std::span(head.catalog).subspan(common_front(head.catalog, head_.catalog));
+  VARVE_TRY_ASSIGN(auto parts, read_all_or_copies(*parts_.bucket, news));
   return adopt(*pending, std::move(parts));
 }
 
 Result<Head> Replicator::next_head(const Round& round) const {
   Head head;
   head.repository_id = parts_.repository_id;
-  head.number = head_.number + 1;
-  head.epoch = head_.holder == holder_ ? head_.epoch : head_.epoch + 1;
+  head.number = next_number(head_, parts_);
+  // Of the heads that a takeover passes, each one may have begun an epoch.
+  const auto passed = head.number - head_.number - 1;
+  head.epoch = head_.holder == holder_ ? head_.epoch : head_.epoch + passed + 1;
   head.holder = holder_;
   head.seconds = parts_.clock->now().seconds;
   if (!head_text_.empty()) head.previous = digest_of(head_text_);
@@ -243,6 +261,15 @@ void Replicator::announce() {
   if (!written) base::log(base::LogLevel::kInfo, written.error().message());
 }
 
+// Creates a head and its copy, or finds the head already created. Nothing of the head before is
+// known to be in the store after a takeover that passes heads.
+Result<void> Replicator::create_head(const std::string& text) {
+  const auto number = next_number(head_, parts_);
+  const auto previous = parts_.heads_passed != 0 ? Commit() : Commit{head_.number, head_text_};
+  VARVE_TRY(expect_none(log_.create(previous, {number, text})));
+  return log_.write_copy(number, text);
+}
+
 // O47: first the copy of the catalog, then the state that names the head. Both steps may run twice.
 Result<void> Replicator::adopt(const std::string& text, std::vector<std::string> parts) {
   loaded_ = false;  // After an error, the state on the disk counts.
@@ -253,11 +280,14 @@ Result<void> Replicator::adopt(const std::string& text, std::vector<std::string>
   VARVE_TRY_ASSIGN(const auto update, update_map(objects_, parts, replaces));
   auto dropped = update.gone;
   auto has = update.named;
-  for (const auto& object : head.catalog) has.insert(object.name);
+  has.merge(names_of(head));
   const auto drop = [&](const std::string& object) {
     if (!has.contains(object)) dropped.insert(object);
   };
-  for (const auto& object : head_.catalog) drop(object.name);
+  for (const auto& object : head_.catalog) {
+    drop(object.name);
+    drop(copy_name(object.name));
+  }
   // Objects uploaded for an earlier snapshot and no longer needed. Needed objects belong to changed
   // files, and so are in `has`.
   for (const auto& object : uploader_.doubtful()) drop(object);

@@ -93,6 +93,7 @@ class Replicator {
   void use_head(const std::string& text, Head head);
   [[nodiscard]] Result<void> forget_changes(const std::set<std::string>& changed);
   [[nodiscard]] Result<Head> next_head(const Round& round) const;
+  [[nodiscard]] Result<void> create_head(const std::string& text);
   /// Makes an existing head the newest known head.
   [[nodiscard]] Result<void> adopt(const std::string& text, std::vector<std::string> parts);
   [[nodiscard]] Result<std::uint64_t> clean_up();

@@ -40,7 +40,7 @@ Result<std::uint64_t> Replicator::clean_up() {
   const auto is_named = [&](const std::string& object) {
     if (!named) {
       named = names_of(objects_);
-      for (const auto& one : head_.catalog) named->insert(one.name);
+      named->merge(names_of(head_));
       named->insert(uploader_.doubtful().begin(), uploader_.doubtful().end());
       for (const auto& [key, extent] : uploaded) named->insert(extent.object);
     }

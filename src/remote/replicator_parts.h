@@ -45,6 +45,9 @@ struct ReplicatorParts {
   /// Holds the snapshot of the newest head's catalog. If null, every call compares the whole
   /// catalog.
   KeptSnapshot* kept = nullptr;
+  /// In a takeover, the number of the newest listed head or copy; otherwise 0. The head may be
+  /// lost. The number of the next head is greater.
+  std::uint64_t heads_passed = 0;
   /// Returns the length of the objects' locks in seconds; 0 without locks. May be empty.
   std::function<std::int64_t()> lock_seconds{};
   /// Receives the map of objects of the newest head at the opening and after each head. `changed`:

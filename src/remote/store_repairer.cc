@@ -23,6 +23,7 @@
 #include "remote/local_notes.h"
 #include "remote/needed_objects.h"
 #include "remote/replica_state.h"
+#include "remote/small_copies.h"
 #include "store/superblock_text.h"
 
 namespace varve::remote {
@@ -94,6 +95,17 @@ class StoreRepairer final : public Repair {
         if (damaged.contains(extent.object)) repaired.insert(extent.object);
       }
     }
+    // The uploads of a damaged object's content include a new copy.
+    for (const auto& object : small_objects(head, map)) {
+      const auto copy = copy_name(object.name);
+      if (!damaged.contains(copy)) continue;
+      if (repaired.contains(object.name)) repaired.insert(copy);
+      if (damaged.contains(object.name)) continue;
+      repaired.insert(copy);
+      copied_.push_back(object);
+    }
+    puts_head_copy_ = !needed_.head.empty() && damaged.contains(copy_name(needed_.head));
+    if (puts_head_copy_) repaired.insert(copy_name(needed_.head));
     std::size_t listed = 0;
     for (const auto& damage : check.damages) {
       if (repaired.erase(damage.object) == 0) continue;
@@ -125,6 +137,10 @@ class StoreRepairer final : public Repair {
       VARVE_TRY_ASSIGN(report, inner_->execute(progress));
     }
     VARVE_TRY(put_outer_objects_back());
+    for (const auto& object : copied_) {
+      VARVE_TRY_ASSIGN(const auto text, object.read(*bucket_));
+      VARVE_TRY(write_copy(*bucket_, object.name, base::as_bytes(text)));
+    }
     VARVE_TRY_ASSIGN(const auto notes, LocalNotes::load(*files_, folder_));
     for (const auto& path : paths_) {
       VARVE_TRY(notes->add(LocalNote::kChanged, path));  // O60
@@ -140,7 +156,7 @@ class StoreRepairer final : public Repair {
         return !format::decode_superblock(present);
       }));
     }
-    if (!puts_head_) return {};
+    if (!puts_head_ && !puts_head_copy_) return {};
     VARVE_TRY_ASSIGN(const auto head, decode_head(needed_.head_text));
     CommitLog log(*bucket_, needed_.repository_id);
     VARVE_TRY_ASSIGN(const auto later, log.later_than(head.number));
@@ -149,10 +165,12 @@ class StoreRepairer final : public Repair {
                                            ": another folder writes to this repository; nothing is "
                                            "repaired in the store");
     }
-    return put_back(*bucket_, needed_.head, needed_.head_text, [&](std::string_view present) {
+    // O60. The copy follows the head, also here.
+    VARVE_TRY(put_back(*bucket_, needed_.head, needed_.head_text, [&](std::string_view present) {
       const auto decoded = decode_head(present);
       return !decoded || decoded->number != head.number;
-    });
+    }));
+    return write_copy(*bucket_, needed_.head, base::as_bytes(needed_.head_text));
   }
 
   inline static const std::string kSuperblock = kSuperblockName;
@@ -163,8 +181,10 @@ class StoreRepairer final : public Repair {
   const NeededObjects needed_;
   std::vector<RepairStep> steps_;
   bool puts_head_ = false;
+  bool puts_head_copy_ = false;
   bool puts_superblock_ = false;
-  std::set<std::string> paths_;  // Files to upload again.
+  std::set<std::string> paths_;      // Files to upload again.
+  std::vector<SmallObject> copied_;  // Whole objects whose copies are damaged.
 };
 
 }  // namespace
@@ -190,10 +210,10 @@ Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
   auto bucket = bucket_opener(hooks, options.store.access)(*config);
   const auto compare = [&]() -> Result<void> {
     if (!bucket) return bucket.error();
-    VARVE_TRY(compare_list(**bucket, needed, clock.now().seconds, check));
-    VARVE_TRY(compare_outer_objects(**bucket, needed, check));
+    VARVE_TRY_ASSIGN(const auto copies, compare_list(**bucket, needed, clock.now().seconds, check));
+    VARVE_TRY(compare_outer_objects(**bucket, needed, copies, check));
     return read_objects(**bucket, *state, reads_all ? ObjectsToRead::kAll : ObjectsToRead::kSmall,
-                        check);
+                        copies, check);
   };
   const auto compared = compare();
   if (!compared) {

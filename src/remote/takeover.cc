@@ -118,6 +118,7 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
   parts.keys = takeover.keys;
   parts.extent_bytes_max = hooks.extent_bytes_max;
   parts.delta_bytes_min = hooks.delta_bytes_min;
+  parts.heads_passed = takeover.heads_passed;
   VARVE_TRY_ASSIGN(const auto replicator, Replicator::open(std::move(parts)));
   const auto done = replicator->replicate();
   if (done) return {};

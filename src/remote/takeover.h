@@ -2,6 +2,7 @@
 // Makes an attached folder the writer's folder. docs/decisions/094-takeover.md.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,7 @@ struct Takeover {
   std::string superblock_text{};
   format::Superblock superblock{};
   std::shared_ptr<const crypto::KeyRing> keys{};  ///< Null in a plain repository.
+  std::uint64_t heads_passed = 0;  ///< Number of the newest listed head, which may be lost.
 };
 
 /// Prepares the catalog of a folder for writing, after advance_to() brought the folder to the

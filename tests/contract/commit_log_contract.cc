@@ -43,7 +43,7 @@ class CommitLogContract : public testing::TestWithParam<test::BucketSubjectMaker
   /// Creates commits 1 to `last`, whose texts are "1", "2" and so on.
   void create_up_to(std::uint64_t last) {
     for (std::uint64_t number = 1; number <= last; ++number) {
-      ASSERT_EQ(must(log_->create(commit(number - 1), std::to_string(number))), std::nullopt);
+      ASSERT_EQ(must(log_->create(commit(number - 1), commit(number))), std::nullopt);
     }
   }
   static Commit commit(std::uint64_t number) { return {number, std::to_string(number)}; }
@@ -54,9 +54,9 @@ class CommitLogContract : public testing::TestWithParam<test::BucketSubjectMaker
 };
 
 TEST_P(CommitLogContract, ACommitIsCreatedOnce) {
-  EXPECT_EQ(must(log_->create({}, "one")), std::nullopt);
-  EXPECT_EQ(must(log_->create({}, "one")), std::nullopt) << "its answer may have been lost";
-  EXPECT_EQ(must(log_->create({}, "other")), (Commit{1, "one"}));
+  EXPECT_EQ(must(log_->create({}, {1, "one"})), std::nullopt);
+  EXPECT_EQ(must(log_->create({}, {1, "one"})), std::nullopt) << "its answer may have been lost";
+  EXPECT_EQ(must(log_->create({}, {1, "other"})), (Commit{1, "one"}));
   EXPECT_EQ(must(log_->read(1)), "one");
   EXPECT_EQ(test::code_of(log_->read(2)), ErrorCode::kNotFound);
 }
@@ -70,7 +70,9 @@ TEST_P(CommitLogContract, OneOfManyWritersCreatesEachCommit) {
     {
       std::vector<std::jthread> writers;
       for (int i = 0; i < kWriters; ++i) {
-        writers.emplace_back([&, i] { outcomes[i] = log_->create(previous, std::to_string(i)); });
+        writers.emplace_back([&, i] {
+          outcomes[i] = log_->create(previous, {number, std::to_string(i)});
+        });
       }
     }
     const auto text = must(log_->read(number));
@@ -90,18 +92,18 @@ TEST_P(CommitLogContract, OneOfManyWritersCreatesEachCommit) {
 TEST_P(CommitLogContract, AReplacedCommitIsFoundBeforeTheNextOneIsCreated) {
   create_up_to(2);
   put(log_->name(2), "of another writer");
-  EXPECT_EQ(must(log_->create(commit(2), "3")), (Commit{2, "of another writer"}));
+  EXPECT_EQ(must(log_->create(commit(2), commit(3))), (Commit{2, "of another writer"}));
   EXPECT_EQ(test::code_of(log_->read(3)), ErrorCode::kNotFound);
   must(bucket_->remove(log_->name(2)));
-  EXPECT_EQ(test::code_of(log_->create(commit(2), "3")), ErrorCode::kNotFound);
+  EXPECT_EQ(test::code_of(log_->create(commit(2), commit(3))), ErrorCode::kNotFound);
 }
 
 TEST_P(CommitLogContract, AWriterThatWasStalledFindsALaterCommit) {
   create_up_to(3);
   must(bucket_->remove(log_->name(1)));
   must(bucket_->remove(log_->name(2)));
-  EXPECT_EQ(must(log_->create(commit(1), "late")), (Commit{3, "3"}));
-  EXPECT_EQ(must(log_->create({}, "late")), (Commit{3, "3"}));
+  EXPECT_EQ(must(log_->create(commit(1), {2, "late"})), (Commit{3, "3"}));
+  EXPECT_EQ(must(log_->create({}, {1, "late"})), (Commit{3, "3"}));
 }
 
 TEST_P(CommitLogContract, AnotherCommitThanTheKnownOneIsFound) {
@@ -150,7 +152,7 @@ TEST(CommitLog, ACommitThatAnotherWriterReplacedIsNotAcknowledged) {
     must(other.put(name, parts, {}));
     return test::Fault::kNone;
   });
-  EXPECT_EQ(must(log.create({}, "own")), (Commit{1, "other"}));
+  EXPECT_EQ(must(log.create({}, {1, "own"})), (Commit{1, "other"}));
 }
 
 /// Two writers whose requests fail: one of them at the request `k`, in each way.
@@ -161,7 +163,7 @@ class CommitLogFaults : public testing::TestWithParam<test::Fault> {
   /// Creates until an answer arrives, as a writer does.
   static std::optional<Commit> insist(CommitLog& log, const std::string& text) {
     while (true) {
-      auto outcome = log.create({}, text);
+      auto outcome = log.create({}, {1, text});
       if (outcome) return *std::move(outcome);
       EXPECT_EQ(outcome.error().code(), ErrorCode::kUnavailable);
     }
@@ -178,13 +180,13 @@ TEST_P(CommitLogFaults, NoNumberHasTwoCommits) {
         test::MemoryBucket second_bucket(objects);
         CommitLog first(first_bucket, kId);
         CommitLog second(second_bucket, kId);
-        if (other_commits_before) must(second.create({}, "second"));
+        if (other_commits_before) must(second.create({}, {1, "second"}));
         first_bucket.fail_at(k, GetParam());
-        const auto begun = first.create({}, "first");
+        const auto begun = first.create({}, {1, "first"});
         // The second writer goes on while the first one waits for its answer.
-        const auto other = must(second.create({}, "second"));
+        const auto other = must(second.create({}, {1, "second"}));
         if (!other) {
-          must(second.create({1, "second"}, "second"));
+          must(second.create({1, "second"}, {2, "second"}));
           if (is_removed) must(second_bucket.remove(second.name(1)));
         }
         first_bucket.apply_late();

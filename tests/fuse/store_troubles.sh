@@ -119,14 +119,14 @@ mv "$work/bucket" "$repo/bucket"
 "$VARVE" -q store "$repo" s/seven "$work/source"
 ok "a repository whose file bucket is lost is not taken for a local one"
 
-# Rot in the store, which the folder's own data hides.
+# Rot in the store, which the folder's own data hides. Each check reads the small objects.
 "$VARVE" check --read-data "$repo" >"$work/stdout" || fail "$(cat "$work/stdout")"
 "$VARVE" check --read-store --json "$repo" >"$work/json"
 grep '"store_check"' "$work/json" | grep -qE '"read_objects":[1-9]' || fail "$(cat "$work/json")"
 for kind in /seg/ /cat/; do
   changed=$(store_command rot $kind)
   [ "$changed" -gt 0 ]
-  "$VARVE" check --read-data "$repo" >"$work/stdout" || fail "the list of objects shows it: $(cat "$work/stdout")"
+  expect_status $([ $kind = /seg/ ] && echo 0 || echo 1) "$VARVE" check --read-data "$repo"
   expect_status 1 "$VARVE" check --quick --read-store "$repo"
   grep -q "$kind.*other bytes" "$work/stdout" || fail "$(cat "$work/stdout")"
   store_command rot $kind >/dev/null
@@ -172,10 +172,12 @@ for head in none some; do
   "$VARVE" -q check "$repo"
 done
 store_command rot laptop-names/varve.repo >/dev/null
-expect_status 1 "$VARVE" attach "$place" "$work/named"
-message_says 'names/varve.repo is damaged.*varve repair. in the folder that writes'
+expect_status 0 "$VARVE" attach "$place" "$work/named"
+message_says 'names/varve.repo is lost or damaged.*varve repair. in the folder that writes'
+rm -r "$work/named"
 "$VARVE" -q repair --yes "$repo"
-"$VARVE" -q attach "$place" "$work/named"
+expect_status 0 "$VARVE" attach "$place" "$work/named"
+! grep -q damaged "$work/stderr" || fail "$(cat "$work/stderr")"
 expect_status 1 "$VARVE" attach "$place"$'\t' "$work/tab"
 message_says 'control characters'
 ok "a lost or damaged varve.repo in the store is named, and repair puts it back"

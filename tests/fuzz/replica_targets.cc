@@ -173,7 +173,9 @@ void head(Bytes input) {
   const auto second = remote::decode_head(once);
   require(second && *second == *first, "an encoded head decodes to the same head");
   require(remote::authenticate_head(once, nullptr).has_value(), "a plain head needs no key");
-  require(remote::names_of(*first).size() <= first->catalog.size() + 1, "a head names objects");
+  // Each with its copy.
+  require(remote::names_of(*first).size() <= 2 * (first->catalog.size() + 1),
+          "a head names objects");
   if (first->number >= kHeadNumbersEnd) return;
   const auto name = remote::head_name(first->repository_id, first->number);
   require(first->repository_id.empty() ||

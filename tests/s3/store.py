@@ -10,6 +10,10 @@ input, each answered by a line:
   fault KIND AT COUNT     requests number AT to AT+COUNT-1 from now on fail (see FAULTS)
   lose TEXT               forgets the objects whose names contain TEXT; prints their number
   rot TEXT                changes a byte of each object whose name contains TEXT; prints their number
+  cut TEXT                halves each object whose name contains TEXT; prints their number
+  names TEXT              prints the names that contain TEXT, or end with TEXT if a `$` follows it
+  save TEXT               remembers the objects whose names contain TEXT
+  undo                    has the remembered objects again, and no others of their names' text
   requests                prints the number of requests since the last `fault`
   objects                 prints the number of objects and of unfinished uploads
   locks TEXT              prints how many objects whose names contain TEXT are locked, how many are
@@ -38,6 +42,7 @@ import urllib.parse
 import xml.etree.ElementTree as ET
 from xml.sax.saxutils import escape
 
+from store_harm import harm
 from store_locks import Locks, Refused, is_locked
 
 BUCKET = "varve-test"
@@ -81,6 +86,7 @@ class Store:
         # 3: it accepts locks, and ignores them.
         self.lock_kind = 0
         self.older, self.last_version, self.extensions = [], 0, 0
+        self.saved = ("", {})
 
     def now(self):
         return time.time() + self.clock_offset
@@ -103,18 +109,8 @@ class Store:
                 self.fault, self.at, self.count = words[1], int(words[2]), int(words[3])
                 self.requests = self.most = self.extensions = 0
                 return "ok"
-            if words[0] == "lose":
-                lost = [key for key in self.objects if words[1] in str(key)]
-                for key in lost:
-                    del self.objects[key]
-                return str(len(lost))
-            if words[0] == "rot":  # Changes the middle byte of objects; again, it changes it back.
-                rotten = [one for key, one in self.objects.items() if words[1] in str(key)]
-                for one in rotten:
-                    data = bytearray(one["data"])
-                    data[len(data) // 2] ^= 1
-                    one["data"] = bytes(data)
-                return str(len(rotten))
+            if words[0] in ("lose", "rot", "cut", "names", "save", "undo"):
+                return harm(self, *words)
             if words[0] in ("locks", "unlock"):
                 named = [o for key, o in self.objects.items() if words[1] in key]
                 if words[0] == "unlock":

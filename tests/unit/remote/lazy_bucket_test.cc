@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "remote/attachment.h"
 #include "remote/head.h"
 #include "remote/head_objects.h"
+#include "remote/readable_head.h"
 #include "support/memory_bucket.h"
 #include "support/temp_repository.h"
 

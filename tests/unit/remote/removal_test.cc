@@ -41,11 +41,11 @@ class ReplicaRemoval : public testing::TestWithParam<bool> {
     world_.store("v1", tree_of(1));
   }
   [[nodiscard]] std::string id() const {
-    const auto name = *world_.names_with("/head/").begin();  // p/ID/head/N
+    const auto name = *world_.heads().begin();  // p/ID/head/N
     return name.substr(2, name.find('/', 2) - 2);
   }
   [[nodiscard]] std::uint64_t newest() const {
-    return std::stoull(world_.names_with("/head/").rbegin()->substr(id().size() + 8));
+    return std::stoull(world_.heads().rbegin()->substr(id().size() + 8));
   }
   World world_;
 };
@@ -56,7 +56,7 @@ TEST_P(ReplicaRemoval, OldHeadsAreRemovedBelowAGuardHead) {
     world_.store("v" + std::to_string(i), tree_of(i));
     world_.expect_versions();
   }
-  const auto heads = world_.names_with("/head/");
+  const auto heads = world_.heads();
   // The newest of the heads that are old enough stays, and each one after it.
   EXPECT_EQ(heads.size(), 5U) << *heads.begin();
   EXPECT_EQ(newest(), 11U);
@@ -64,7 +64,7 @@ TEST_P(ReplicaRemoval, OldHeadsAreRemovedBelowAGuardHead) {
 
 TEST_P(ReplicaRemoval, HeadsOfTheLastMonthStay) {
   for (std::uint64_t i = 2; i < 12; ++i) world_.store("v" + std::to_string(i), tree_of(i));
-  EXPECT_EQ(world_.names_with("/head/").size(), 11U);
+  EXPECT_EQ(world_.heads().size(), 11U);
 }
 
 // A writer stalls before each of its requests, for months in which another one writes and removes
@@ -175,11 +175,11 @@ TEST_P(ReplicaRemoval, KeyThatMayNotRemoveLosesNothing) {
     must(try_to_store(world_, hooks, world_.path(), "w" + std::to_string(i), i));
   }
   EXPECT_EQ(newest(), 9U);
-  EXPECT_EQ(world_.names_with("/head/").size(), 9U);
+  EXPECT_EQ(world_.heads().size(), 9U);
   const auto others = world_.names_with("/other/").size();
   may_remove = true;
   must(try_to_store(world_, hooks, world_.path(), "last", 100));
-  EXPECT_LT(world_.names_with("/head/").size(), 9U);
+  EXPECT_LT(world_.heads().size(), 9U);
   EXPECT_LT(world_.names_with("/other/").size(), others);
   EXPECT_EQ(world_.attached().size(), 10U);
 }
@@ -234,7 +234,7 @@ TEST_P(ReplicaRemoval, KeeperRemovesOnlyWhatNoWriterCanName) {
   }
   EXPECT_FALSE(world_.objects().objects.contains(orphan));
   EXPECT_EQ(world_.attached().size(), 11U);
-  EXPECT_LT(world_.names_with("/head/").size(), 8U);
+  EXPECT_LT(world_.heads().size(), 8U);
 }
 
 TEST_P(ReplicaRemoval, LeaseSaysWhichFolderWrites) {

@@ -97,10 +97,11 @@ TEST_P(ReplicaStoreRepair, EverythingComesBackIntoAnEmptyBucket) {
   world_.expect_versions();
 }
 
-// The head of another writer has the number of the lost one.
+// The head of another writer has the number of the lost head.
 TEST_P(ReplicaStoreRepair, HeadOfAnotherWriterStays) {
-  const auto heads = world_.names_with("/head/");
+  const auto heads = world_.heads();
   world_.objects().objects.erase(*heads.rbegin());
+  world_.objects().objects.erase(*heads.rbegin() + ".copy");
   const auto second = world_.path() + "-second";
   must(repo::attach_to_store({.place = "s3://memory/p"}, second, world_.options(true),
                              world_.hooks(), AttachRole::kWrites));

@@ -26,7 +26,7 @@ using StoredRecords = std::map<std::pair<std::uint8_t, std::string>, std::string
 /// Returns the newest head of the store.
 inline remote::Head newest_head(World& world) {
   remote::Head newest;
-  for (const auto& name : world.names_with("/head/")) {
+  for (const auto& name : world.heads()) {
     auto head = must(remote::decode_head(base::as_text(world.objects().objects.at(name).bytes)));
     if (head.number > newest.number) newest = std::move(head);
   }

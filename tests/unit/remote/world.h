@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "lent_bucket.h"
 #include "remote/head.h"
 #include "repo/repository_impl.h"
 #include "repo/store_repository.h"
@@ -31,52 +32,6 @@ namespace varve::test {
 
 using Tree = std::map<std::string, std::string>;  ///< Files by name.
 using Versions = std::map<std::string, Tree>;     ///< Sealed versions by name.
-
-/// Lends a bucket that lives longer than its repository: late changes still happen in it.
-class LentBucket : public bucket::Bucket {
- public:
-  explicit LentBucket(std::shared_ptr<MemoryBucket> bucket) : bucket_(std::move(bucket)) {}
-  Result<void> put(const std::string& name, std::span<const std::span<const std::byte>> parts,
-                   const bucket::PutOptions& options) override {
-    return bucket_->put(name, parts, options);
-  }
-  Result<std::size_t> get(const std::string& name, std::uint64_t offset,
-                          std::span<std::byte> out) override {
-    return bucket_->get(name, offset, out);
-  }
-  Result<std::vector<std::byte>> get_all(const std::string& name, std::size_t max) override {
-    return bucket_->get_all(name, max);
-  }
-  void read_many(std::vector<bucket::ObjectRead> reads, bucket::ReadCompletion done) override {
-    bucket_->read_many(std::move(reads), std::move(done));
-  }
-  Result<bucket::ObjectInfo> head(const std::string& name) override { return bucket_->head(name); }
-  Result<bucket::ListPage> list(const std::string& prefix, const std::string& after,
-                                std::size_t max) override {
-    return bucket_->list(prefix, after, max);
-  }
-  Result<void> remove(const std::string& name) override { return bucket_->remove(name); }
-  Result<void> copy_prefix(const std::string& from, std::uint64_t bytes, const std::string& to,
-                           const bucket::PutOptions& options) override {
-    return bucket_->copy_prefix(from, bytes, to, options);
-  }
-  Result<void> remove_unfinished(const std::string& prefix) override {
-    return bucket_->remove_unfinished(prefix);
-  }
-  Result<void> lock(const std::string& name, const ObjectLock& lock) override {
-    return bucket_->lock(name, lock);
-  }
-  [[nodiscard]] std::optional<std::int64_t> clock_ahead() const override {
-    return bucket_->clock_ahead();
-  }
-  void stop() override { bucket_->stop(); }
-  void interrupt_reads() override { bucket_->interrupt_reads(); }
-  [[nodiscard]] bucket::Traffic traffic() const override { return bucket_->traffic(); }
-  [[nodiscard]] std::string describe() const override { return bucket_->describe(); }
-
- private:
-  const std::shared_ptr<MemoryBucket> bucket_;
-};
 
 class TestClock final : public base::Clock {
  public:
@@ -282,6 +237,13 @@ class World {
     return names;
   }
 
+  /// Returns the names of the heads, without those of their copies.
+  [[nodiscard]] std::set<std::string> heads() const {
+    auto names = names_with("/head/");
+    std::erase_if(names, [](const auto& name) { return name.ends_with(".copy"); });
+    return names;
+  }
+
   /// Checks that the folder has what is sealed in it, for a reader and for a writer.
   void expect_here() {
     const bool spared = std::exchange(spared_, true);
@@ -311,9 +273,8 @@ class World {
   /// Checks that every head follows the one before it.
   void expect_chain() const {
     std::map<std::uint64_t, std::string> heads;
-    for (const auto& [name, object] : objects_->objects) {
-      if (name.find("/head/") == std::string::npos) continue;
-      const std::string text(base::as_text(object.bytes));
+    for (const auto& name : this->heads()) {
+      const std::string text(base::as_text(objects_->objects.at(name).bytes));
       heads[must(remote::decode_head(text)).number] = text;
     }
     std::uint64_t number = 0;

@@ -234,7 +234,7 @@ TEST_P(ReplicaWriters, PlaceThatWasMadeAgainIsToldAndNothingIsLost) {
 
 // Another program, or an attacker, may write an object with the name of the next head.
 TEST_P(ReplicaWriters, AnObjectThatIsNoHeadStopsTheUploadsUntilItIsRemoved) {
-  auto name = *world_.names_with("/head/").rbegin();
+  auto name = *world_.heads().rbegin();
   name.back() = static_cast<char>(name.back() + 1);
   world_.objects().objects[name].bytes.resize(100);
   const auto stored = store_from(world_, world_.path(), "v2");
