@@ -6,6 +6,7 @@
 #include <chrono>
 #include <stop_token>
 
+#include "base/log.h"
 #include "cli/check_output.h"
 #include "cli/known_damage.h"
 #include "cli/output.h"
@@ -13,6 +14,7 @@
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
+#include "cli/store_check_output.h"
 #include "varve/check.h"
 #include "varve/read_once.h"
 
@@ -53,6 +55,13 @@ int check_in_parts(PartOptions options, const Context& context) {
       !given) {
     return fail(given.error());
   }
+  // First: a process can open the state of its store only once at a time.
+  const auto store = check_store_of(options.repository, false);
+  if (!store && store.error().code() != ErrorCode::kUnavailable) return fail(store.error());
+  if (!store) {
+    base::log(base::LogLevel::kWarning,
+              store.error().message() + "; the objects in the store are not checked");
+  }
   auto report = scrub(options, context);
   if (!report) return fail(report.error());
   quarantine_damage(options.repository, report->check, context);
@@ -61,7 +70,8 @@ int check_in_parts(PartOptions options, const Context& context) {
          fmt::format("earlier runs of this pass found {} damaged places", report->damages_before));
   }
   print_check_report(report->check, options.json, context);
-  if (!report->check.damages.empty()) return kExitError;
+  const bool is_sound = !store || print_store_check(*store, options.json, context);
+  if (!is_sound || !report->check.damages.empty()) return kExitError;
   return report->check.finished ? kExitOk : kExitIncomplete;
 }
 

@@ -19,6 +19,7 @@
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
+#include "cli/store_check_output.h"
 #include "control/store_access.h"
 #include "varve/check.h"
 #include "varve/read_once.h"
@@ -51,61 +52,6 @@ Result<unsigned> parse_percent(const std::string& text) {
   return percent;
 }
 
-/// Compares the object store of the repository, if any, with a list of the store's objects.
-Result<StoreCheck> look_at_store(const CheckArguments& options) {
-  VARVE_TRY_ASSIGN(const auto path, repository_at(options.repository, control::Purpose::kLook));
-  const auto info = replication_info(path, is_trusted(path));
-  if (options.read_store && info && !*info) {
-    return usage_error("--read-store: " + path + " is in no object store");
-  }
-  if (!info || !*info) return StoreCheck();  // The check of the repository reports errors.
-  return check_store(path, options_to_read(path), options.read_store);
-}
-
-/// Prints the damages and figures of the object store. Returns false if something is wrong there.
-bool print_store(const StoreCheck& store, const CheckArguments& options, const Context& context) {
-  if (store.place.empty()) return true;
-  for (const StoreDamage& damage : store.damages) {
-    if (options.json) {
-      print_json("store_damage", {{"object", damage.object}, {"what", damage.what}});
-    } else {
-      print(fmt::format("{}/{}: {}\n", store.place, damage.object, damage.what));
-    }
-  }
-  for (const auto& text : store.notes) {
-    if (options.json) {
-      print_json("store_note", {{"what", text}});
-    } else {
-      note(context, store.place + ": " + text);
-    }
-  }
-  if (options.json) {
-    print_json("store_check", {{"place", store.place},
-                               {"objects", store.objects},
-                               {"stored_bytes", store.bytes},
-                               {"foreign_objects", store.foreign_objects},
-                               {"foreign_bytes", store.foreign_bytes},
-                               {"read_objects", store.objects_read},
-                               {"read_bytes", store.bytes_read},
-                               {"damages", store.damages.size()}});
-    return store.damages.empty();
-  }
-  std::string text = fmt::format("{} has {} objects with {}", store.place, store.objects,
-                                 size_text(store.bytes, false));
-  if (store.foreign_objects != 0) {
-    text += fmt::format("; {} with {} are left over from interrupted commands",
-                        store.foreign_objects, size_text(store.foreign_bytes, false));
-  }
-  if (store.objects_read != 0) {
-    text += fmt::format("; {} with {} were read", store.objects_read,
-                        size_text(store.bytes_read, false));
-  }
-  text += store.damages.empty() ? std::string("; all that are needed are there")
-                                : fmt::format("; {} are damaged", store.damages.size());
-  note(context, text);
-  return store.damages.empty();
-}
-
 Result<CheckReport> check(const CheckArguments& options, const Context& context,
                           StoreCheck& store) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
@@ -131,7 +77,7 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context,
   }
   check_options.expected_sequence = options.expect;
   // First: a process can open the state of its store only once at a time.
-  VARVE_TRY_ASSIGN(store, look_at_store(options));
+  VARVE_TRY_ASSIGN(store, check_store_of(options.repository, options.read_store));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
   will_read_once(*repository);
   VARVE_TRY_ASSIGN(const auto sequence, repository->sequence());
@@ -169,7 +115,7 @@ int run_check(CheckArguments options, const Context& context) {
   quarantine_damage(options.repository, *report, context);
   print_check_report(*report, options.json, context,
                      options.outer ? Checked::kFiles : Checked::kVersions);
-  const bool is_sound = print_store(store, options, context);
+  const bool is_sound = print_store_check(store, options.json, context);
   return is_sound && report->damages.empty() ? kExitOk : kExitError;
 }
 

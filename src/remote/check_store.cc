@@ -176,7 +176,7 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   VARVE_TRY_ASSIGN(const auto copies, compare_list(*bucket, expected, now, check));
   VARVE_TRY(compare_outer_objects(*bucket, expected, copies, check));
   if (state) {
-    const auto which = reads_objects ? ObjectsToRead::kAll : ObjectsToRead::kSmall;
+    const auto which = reads_objects ? ObjectsToRead::kAll : ObjectsToRead::kCopied;
     VARVE_TRY(read_objects(*bucket, *state, which, copies, check));
   }
   if (config->reads_only) {

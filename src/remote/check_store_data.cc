@@ -98,7 +98,8 @@ Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state, Obj
       check);
   for (const auto& [path, extents] : map) {
     for (auto extent : extents) {
-      if (which == ObjectsToRead::kSmall && extent.mark == 0) continue;
+      if (which != ObjectsToRead::kAll && extent.mark == 0) continue;
+      if (which == ObjectsToRead::kCopied && !has_copy(path, extent)) continue;
       if (extent.object.empty()) continue;
       extent.bytes = extent.object_bytes;  // The checksum covers the whole object.
       if (seen.insert(extent.object).second) VARVE_TRY(data.add(extent));

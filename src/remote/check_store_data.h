@@ -13,7 +13,8 @@ namespace varve::remote {
 
 enum class ObjectsToRead : std::uint8_t {
   kAll,
-  kSmall,  ///< Catalog objects, and files except segments and volumes.
+  kSmall,   ///< Catalog objects, and files except segments and volumes.
+  kCopied,  ///< Objects that have copies: kSmall without parity, which is not small.
 };
 /// Reads objects of the newest head in the state and the listed copies, and verifies the checksums.
 /// Adds damages and the numbers of read objects and bytes to `check`. Reads up to 32 MiB of objects

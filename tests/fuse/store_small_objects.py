@@ -7,7 +7,7 @@ the descriptors 3 and 4. Prints a line for each case, and fails unless
 - a harmed object with a whole copy costs nothing: attach and restore succeed, also with --write;
 - together with its copy, a lost small file costs no version, and a lost head or catalog object the
   versions from its own on. Without the first catalog object, an attach says what to do;
-- the checks of both folders name the harmed object, and a repair in the writer's folder ends that.
+- the checks and scrubs of both folders name the harmed object, and a repair in the writer's folder ends that.
 """
 
 import filecmp
@@ -151,7 +151,8 @@ class Case:
         return f"{line}: {words(attached)}"
 
     def check(self, folder, whose):
-        run = varve("check", folder)
+        # A scrub checks the store, too.
+        run = varve(*(["scrub", "--restart"] if self.harm == "cut" else ["check"]), folder)
         named = all(name in run.stdout for name in self.names)
         self.expect(run.returncode == 1 and named, f"the {whose}'s check says {words(run)}")
         return f"{whose}'s check {run.returncode}"
