@@ -324,8 +324,9 @@ struct StoreRequest {
   /// Drops a refused version, in place of Repository::abandon_version(). May be empty.
   std::function<Result<void>(SeriesId series, VersionNumber number)> drop{};
   /// Refuses an empty directory. Also refuses a directory that has lost more than half of the names
-  /// and of the bytes of the newest version, not counting incomplete copies; or 90 % of the bytes
-  /// and more than half of at least 10 files with content. UpkeepSettings can
+  /// and of the bytes of the newest complete version or of a later incomplete version, not counting
+  /// incomplete copies; or 90 % of the bytes and more than half of at least 10 files with content.
+  /// "Newest" is by is_newer() (varve/retention.h). UpkeepSettings can
   /// turn the guard off. Only for `seals`, and without StoreOptions::only: a list may name few
   /// files. A refused store leaves no version begun by store_version(), and is recorded for
   /// Repository::refused_store().

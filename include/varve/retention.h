@@ -75,6 +75,13 @@ struct VersionLock {
 /// seal; otherwise the time of the seal. The result is a part of `version`.
 [[nodiscard]] const Timestamp& data_time(const VersionInfo& version);
 
+/// Returns whether the sealed version `a` comes after `b` of the same series: the later
+/// data_time(); among equal times, the higher number.
+[[nodiscard]] inline bool is_newer(const VersionInfo& a, const VersionInfo& b) {
+  if (data_time(a) == data_time(b)) return a.number > b.number;
+  return data_time(a) > data_time(b);
+}
+
 /// Rules for keeping versions. A version is kept if any rule keeps it. Periods are in the local
 /// time zone; weeks begin on Monday (ISO 8601). Rules use data_time(), never names. "Newest" means
 /// the latest data_time(); among equal times, the highest number. Periods without a version do not

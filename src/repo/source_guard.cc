@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "store/repository_paths.h"
 #include "transfer/source_filter.h"
 #include "varve/browse.h"
+#include "varve/retention.h"
 #include "varve/upkeep.h"
 
 namespace varve::repo {
@@ -91,23 +93,28 @@ Result<SourceGuard> SourceGuard::create(Repository& repository, const StoreReque
   return SourceGuard(repository, request, is_on);
 }
 
-Result<std::optional<VersionInfo>> SourceGuard::newest_whole() {
-  std::optional<VersionInfo> newest;
+// Each incomplete version would otherwise be a smaller measure for the next one.
+Result<std::vector<VersionInfo>> SourceGuard::measures() {
   const auto series = repository_.find_series(request_.series);
-  if (!series) return newest;
+  if (!series) return std::vector<VersionInfo>();
   VARVE_TRY_ASSIGN(auto versions, repository_.versions(series->id));
-  for (VersionInfo& version : versions) {
+  std::erase_if(versions, [](const VersionInfo& version) {
     const bool is_whole = !version.origin || version.origin->whole;
-    if (version.state == VersionState::kSealed && is_whole) newest = std::move(version);
-  }
-  return newest;
+    return version.state != VersionState::kSealed || !is_whole;
+  });
+  std::ranges::sort(versions, is_newer);
+  const auto complete = std::ranges::find(versions, 0U, &VersionInfo::problems);
+  if (complete != versions.end()) versions.erase(complete + 1, versions.end());
+  std::ranges::reverse(versions);
+  return versions;
 }
 
 Result<void> SourceGuard::refuse_empty() {
-  VARVE_TRY_ASSIGN(const auto newest, newest_whole());
-  const std::string names = newest ? fmt::format(", and {}/{} has {} names", request_.series,
-                                                 newest->name, newest->entries)
-                                   : std::string();
+  VARVE_TRY_ASSIGN(const auto versions, measures());
+  const std::string names = versions.empty()
+                                ? std::string()
+                                : fmt::format(", and {}/{} has {} names", request_.series,
+                                              versions.front().name, versions.front().entries);
   return Error(ErrorCode::kRefused,
                fmt::format("{} is empty{}; {}", request_.directory, names, kAdvice));
 }
@@ -124,40 +131,43 @@ Result<void> SourceGuard::check_before_opening() {
 // The walk has counted names and bytes anyway, so the comparison reads nothing.
 Result<void> SourceGuard::check_stored(VersionWriter& version, const TransferReport& report) {
   if (!is_on_) return {};
-  const std::uint64_t names = report.entries;
-  if (names == 0) {
-    auto refused = refuse_empty();
-    return std::move(refused).error().with_more(problems_text(report));
+  const SourceCounts counts{report.entries, report.bytes + report.unchanged_bytes,
+                            [&version] { return filled_files(version); }};
+  auto checked = compare(counts);
+  if (checked || checked.error().code() != ErrorCode::kRefused) return checked;
+  return std::move(checked).error().with_more(problems_text(report));
+}
+
+Result<void> SourceGuard::compare(const SourceCounts& counts) {
+  if (counts.names == 0) return refuse_empty();
+  VARVE_TRY_ASSIGN(const auto versions, measures());
+  for (const VersionInfo& version : versions) {
+    const bool lost_bytes =
+        version.logical_bytes == 0 || lost_more_than_half(version.logical_bytes, counts.bytes);
+    if (!lost_bytes || !lost_more_than_half(version.entries, counts.names)) continue;
+    return Error(ErrorCode::kRefused,
+                 fmt::format("{} has lost {} % of the names and {} % of the bytes of {}/{}; {}",
+                             request_.directory, lost_percent(version.entries, counts.names),
+                             lost_percent(version.logical_bytes, counts.bytes), request_.series,
+                             version.name, kAdvice));
   }
-  VARVE_TRY_ASSIGN(const auto newest, newest_whole());
-  if (!newest) return {};
-  const std::uint64_t bytes = report.bytes + report.unchanged_bytes;
-  const bool lost_bytes =
-      newest->logical_bytes == 0 || lost_more_than_half(newest->logical_bytes, bytes);
-  if (!lost_bytes || !lost_more_than_half(newest->entries, names)) {
-    return lost_nine_tenths(newest->logical_bytes, bytes) ? check_filled(version, *newest, bytes)
-                                                          : Result<void>();
-  }
-  return Error(ErrorCode::kRefused,
-               fmt::format("{} has lost {} % of the names and {} % of the bytes of {}/{}; {}",
-                           request_.directory, lost_percent(newest->entries, names),
-                           lost_percent(newest->logical_bytes, bytes), request_.series,
-                           newest->name, kAdvice))
-      .with_more(problems_text(report));
+  const auto largest = std::ranges::max_element(versions, {}, &VersionInfo::logical_bytes);
+  const bool is_less =
+      largest != versions.end() && lost_nine_tenths(largest->logical_bytes, counts.bytes);
+  return is_less ? compare_filled(*largest, counts) : Result<void>();
 }
 
 // Only a source that lost nearly all bytes pays for the walks through both versions.
-Result<void> SourceGuard::check_filled(VersionWriter& version, const VersionInfo& newest,
-                                       std::uint64_t bytes) {
-  VARVE_TRY_ASSIGN(const auto reader, repository_.reader(newest.series, newest.number));
+Result<void> SourceGuard::compare_filled(const VersionInfo& version, const SourceCounts& counts) {
+  VARVE_TRY_ASSIGN(const auto reader, repository_.reader(version.series, version.number));
   const std::uint64_t before = filled_files(*reader);
-  VARVE_TRY_ASSIGN(const std::uint64_t now, filled_files(version));
+  VARVE_TRY_ASSIGN(const std::uint64_t now, counts.filled());
   if (before < kFilledFilesMin || !lost_more_than_half(before, now)) return {};
   return Error(ErrorCode::kRefused,
                fmt::format("{} has {} files with content, and {}/{} has {}; {} % of the bytes are "
                            "lost; {}",
-                           request_.directory, now, request_.series, newest.name, before,
-                           lost_percent(newest.logical_bytes, bytes), kAdvice));
+                           request_.directory, now, request_.series, version.name, before,
+                           lost_percent(version.logical_bytes, counts.bytes), kAdvice));
 }
 
 void note_refused(Repository& repository, const std::string& series, RefusalReason reason) {

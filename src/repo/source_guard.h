@@ -6,8 +6,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "varve/backup.h"
 #include "varve/refused_store.h"
@@ -16,7 +16,14 @@
 
 namespace varve::repo {
 
-/// Compares a directory with the newest version of its series. Not thread-safe.
+/// The counts that the guard compares.
+struct SourceCounts {
+  std::uint64_t names = 0;                        ///< Names below the directory.
+  std::uint64_t bytes = 0;                        ///< Data of the files.
+  std::function<Result<std::uint64_t>()> filled;  ///< Counts the names of files with data.
+};
+
+/// Compares a directory with the newest versions of its series. Not thread-safe.
 /// Lifetime: the repository and the request must outlive the guard.
 class SourceGuard {
  public:
@@ -29,7 +36,7 @@ class SourceGuard {
   /// refused store.
   /// Errors: kRefused; as for transfer::is_empty_source().
   [[nodiscard]] Result<void> check_before_opening();
-  /// Compares the outcome of the walk through the directory with the newest version. `version` has
+  /// Compares the outcome of the walk through the directory with the newest versions. `version` has
   /// the stored directory.
   /// Errors: kRefused; the errors of reading `version`.
   [[nodiscard]] Result<void> check_stored(VersionWriter& version, const TransferReport& report);
@@ -37,11 +44,15 @@ class SourceGuard {
  private:
   SourceGuard(Repository& repository, const StoreRequest& request, bool is_on)
       : repository_(repository), request_(request), is_on_(is_on) {}
-  /// Returns the series' newest sealed version, ignoring incomplete copies.
-  [[nodiscard]] Result<std::optional<VersionInfo>> newest_whole();
+  /// Returns the sealed versions to compare with, oldest first: the newest complete version and all
+  /// later incomplete versions; all versions of a series without a complete one. Versions are in
+  /// the order of is_newer(). Incomplete copies never count.
+  [[nodiscard]] Result<std::vector<VersionInfo>> measures();
+  /// Errors: kRefused if too much is lost against any of measures(); the errors of
+  /// `counts.filled`.
+  [[nodiscard]] Result<void> compare(const SourceCounts& counts);
   /// Checks that a source with nearly no bytes left still has half of the files with content.
-  [[nodiscard]] Result<void> check_filled(VersionWriter& version, const VersionInfo& newest,
-                                          std::uint64_t bytes);
+  [[nodiscard]] Result<void> compare_filled(const VersionInfo& version, const SourceCounts& counts);
   /// Returns the error for a source without entries.
   [[nodiscard]] Result<void> refuse_empty();
 

@@ -55,6 +55,36 @@ expect_status 0 "$VARVE" status "$repo"
 expect_status 0 "$VARVE" store "$repo" home/7 "$src"
 ok "a source that lost more than half is refused, unless the user allows it"
 
+# Each night one more folder cannot be read: the measure stays the complete version, and not the remainder of the last night.
+without_root_rights() { setpriv --bounding-set=-dac_override,-dac_read_search "$@"; }
+for i in a b c d e; do
+  mkdir -p "$work/steps/$i"
+  for j in $(seq 40); do echo "$i $j" >"$work/steps/$i/$j"; done
+done
+expect_status 0 "$VARVE" store "$repo" steps/1 "$work/steps"
+chmod 0 "$work/steps/a" "$work/steps/b"
+expect_status 3 without_root_rights "$VARVE" store "$repo" steps/2 "$work/steps"
+chmod 0 "$work/steps/c"
+for night in 3 4; do
+  expect_status 13 without_root_rights "$VARVE" store "$repo" "steps/$night" "$work/steps"
+  message_says 'lost 60 % of the names and .* of the bytes of steps/1; nothing was stored.* 3 problems'
+done
+chmod 700 "$work"/steps/*
+expect_status 0 "$VARVE" store "$repo" steps/5 "$work/steps"
+"$VARVE" -q rm "$repo" steps/1 steps/2 steps/5 >/dev/null
+ok "versions of a source that cannot be read whole do not lower the measure"
+
+mkdir -p "$work"/snaps/2001-0{1,2,3}-01
+for i in 1 2 3; do touch "$work"/snaps/2001-0{1,2,3}-01/$i; done
+touch -d 2001-01-01 "$work"/snaps/*
+expect_status 0 "$VARVE" store "$repo" dated/n1 "$work/steps"
+expect_status 0 "$VARVE" import "$repo" "$work/snaps" dated
+rm "$work"/steps/[a-c]/*
+expect_status 13 "$VARVE" store "$repo" dated/n2 "$work/steps"
+message_says 'of dated/n1; nothing was stored'
+"$VARVE" ls "$repo" dated | xargs "$VARVE" -q rm "$repo" >/dev/null
+ok "an import of older snapshots does not lower the measure"
+
 mkdir "$work/cut"
 for i in $(seq 12); do head -c 1000 /dev/urandom >"$work/cut/$i"; done
 "$VARVE" -q store "$repo" cut/1 "$work/cut"
@@ -73,8 +103,6 @@ expect_status 0 "$VARVE" store "$repo" home/8 "$work/nothing"
 expect_status 13 "$VARVE" store "$repo" home/9 "$work/nothing"
 ok "guard=off stores any source"
 
-# Root may open any directory, so this store runs without that capability.
-without_root_rights() { setpriv --bounding-set=-dac_override,-dac_read_search "$@"; }
 mkdir -m 0 "$work/closed"
 for how in '' --allow-shrunk --keep-open; do
   # shellcheck disable=SC2086  # Nothing or one word.

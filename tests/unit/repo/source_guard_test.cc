@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
+#include "repo/incomplete_mark.h"
 #include "support/kernel_tick.h"
 #include "support/temp_repository.h"
 #include "varve/backup.h"
@@ -63,6 +64,12 @@ class SourceGuardTest : public testing::Test {
     return code_of(try_store(request(version)));
   }
   void store(const std::string& version) { must(try_store(request(version))); }
+  /// Stores a source of which one file cannot be read.
+  void store_incomplete(const StoreRequest& request) {
+    const auto stored = must(store_version(*repository_, request, {}));
+    must(repo::mark_problems(*must(repository_->writer(series())), 1));
+    must(seal_stored(*repository_, stored));
+  }
 
   [[nodiscard]] SeriesId series() { return must(repository_->find_series("s")).id; }
   [[nodiscard]] std::optional<RefusedStore> refused() {
@@ -138,6 +145,53 @@ TEST_F(SourceGuardTest, MoreThanHalfOfNamesAndBytesMayNotBeLost) {
   allowed.guard = false;
   must(try_store(allowed));
   EXPECT_FALSE(refused());
+}
+
+TEST_F(SourceGuardTest, IncompleteVersionsAreNoSmallerMeasure) {
+  store("1");  // 11 names.
+  keep_files(5);
+  store_incomplete(request("2"));  // 6 names.
+  keep_files(2);
+  expect_refused("3", "2", RefusalReason::kShrunk);
+  StoreRequest allowed = request("3");
+  allowed.guard = false;
+  store_incomplete(allowed);
+  expect_refused("4", "3", RefusalReason::kShrunk);  // Still compared with 1.
+  allowed.version = "4";
+  must(try_store(allowed));  // The new measure, because it is complete.
+  store("5");
+}
+
+TEST_F(SourceGuardTest, IncompleteVersionsAreAMeasureWithoutALargerOne) {
+  store_incomplete(request("1"));
+  keep_files(5);
+  store_incomplete(request("2"));
+  keep_files(2);
+  expect_refused("3", "2", RefusalReason::kShrunk);  // No version is complete.
+  keep_files(0);
+  StoreRequest allowed = request("3");
+  allowed.guard = false;
+  must(try_store(allowed));  // 1 name.
+  for (int i = 0; i < 10; ++i) write("folder/f" + std::to_string(i), "back");
+  store_incomplete(request("4"));
+  keep_files(0);
+  expect_refused("5", "4", RefusalReason::kShrunk);
+}
+
+TEST_F(SourceGuardTest, OlderDataIsNoMeasure) {
+  store("1");
+  keep_files(1);
+  fs::rename(source_, directory_.path() + "/aside");
+  fs::create_directory(source_);
+  write("a", "x");
+  StoreRequest imported = request("old");
+  imported.guard = false;
+  const auto stored = must(store_version(*repository_, imported, {}));
+  must(claim_time(*repository_, stored.info, Timestamp{1000, 0}));
+  must(seal_stored(*repository_, stored));
+  fs::remove_all(source_);
+  fs::rename(directory_.path() + "/aside", source_);
+  expect_refused("2", "old", RefusalReason::kShrunk);
 }
 
 TEST_F(SourceGuardTest, LostNamesOrLostBytesAloneAreNoReason) {
