@@ -63,7 +63,8 @@ void print_slots(const EncryptionInfo& info, bool json, bool is_authentic) {
     for (const auto& slot : info.slots) print_slot_json(slot, is_authentic);
     return;
   }
-  std::vector<std::vector<std::string>> rows = {{"KEY", "KIND", "CREATED", "COST", "LABEL"}};
+  const char* const label = is_authentic ? "LABEL" : "LABEL (NOT AUTHENTICATED)";
+  std::vector<std::vector<std::string>> rows = {{"KEY", "KIND", "CREATED", "COST", label}};
   for (const auto& slot : info.slots) {
     rows.push_back({std::to_string(slot.number), std::string(key_kind_name(slot.kind)),
                     time_text({.seconds = slot.created_s}), cost_text(slot),

@@ -161,6 +161,7 @@ Json series_json(const SeriesStatus& series, const Timestamp& now) {
     put_name(object, "newest", series.newest->name);
     put_time(object, "sealed_at", series.newest->sealed_at);
     if (series.newest->claimed_at) put_time(object, "claimed_at", *series.newest->claimed_at);
+    object["problems"] = series.newest->problems;
     object["age_seconds"] = seconds_since(data_time(*series.newest), now);
   }
   if (series.versions_with_losses != 0) {

@@ -49,6 +49,10 @@ void print_usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (reason.starts_with(kNoNumber)) {  // Only options with numbers convert values.
     reason = reason.substr(kNoNumber.size()) + ": the option takes a whole number";
   }
+  const std::vector<std::string> unknown = app.remaining(true);
+  if (error.get_exit_code() == 0 && !unknown.empty()) {  // With --help.
+    reason = "The following argument was not expected: " + unknown.front();
+  }
   if (app.get_subcommands().empty() && !app.remaining().empty()) {
     const std::string word = app.remaining().front();
     std::vector<std::string> names;
@@ -257,9 +261,8 @@ std::optional<int> CommandLine::parse(const std::vector<std::string>& words) {
     // The library takes the words from the end.
     app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
-    // A request for help does not excuse an unknown command.
-    const bool is_unknown = app_->get_subcommands().empty() && !app_->remaining().empty();
-    if (error.get_exit_code() != 0 || is_unknown) {
+    // A request for help does not excuse an unknown command or option.
+    if (error.get_exit_code() != 0 || !app_->remaining(true).empty()) {
       print_usage_error(*app_, error);
       return usage_code(*app_, usage_codes_);
     }

@@ -234,7 +234,7 @@ std::string rules_text(const KeepRules& rules) {
     text += fmt::format("{}--keep-within {}", text.empty() ? "" : " ",
                         duration_text(*rules.within_seconds));
   }
-  if (!rules.by_claimed) text += " --by sealed";
+  if (!rules.by_claimed && !text.empty()) text += " --by sealed";
   return text;
 }
 

@@ -72,7 +72,7 @@ Result<void> check_user(const MountEntry& mount, std::string_view path) {
       ErrorCode::kNotPermitted,
       fmt::format("{} was mounted by user {}, who can forge its content; Varve trusts only your "
                   "own mounts and those of root. Name the repository and the version instead of "
-                  "a path",
+                  "a path; to unmount it, run `varve umount` as that user, or umount(8) as root",
                   mount.mount_point, mount.user ? std::to_string(*mount.user) : "unknown"));
 }
 

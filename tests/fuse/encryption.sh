@@ -181,6 +181,8 @@ keys = [json.loads(line) for line in sys.stdin]
 assert [key["kind"] for key in keys] == ["passphrase", "key-file", "recovery"], keys
 assert keys[0]["passes"] == 1 and "passes" not in keys[1], keys'
 "$VARVE" "${pass[@]}" key list --json "$repo" | grep -c '"authenticated":true' | grep -qx 3
+"$VARVE" -q key list "$repo" | grep -q 'NOT AUTHENTICATED' || fail "a quiet list does not say that it is unchecked"
+! "$VARVE" -q "${pass[@]}" key list "$repo" | grep 'NOT AUTHENTICATED' || fail "a checked list says that it is not"
 "$VARVE" key list --json "$repo" 2>"$work/stderr" | grep -c '"authenticated":false' | grep -qx 3
 grep -q 'nothing has checked these lines' "$work/stderr" || fail "a list without a key does not say that it is unchecked"
 # A label that the storage changed, with the right checksum of the file.

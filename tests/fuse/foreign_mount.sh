@@ -44,7 +44,7 @@ for how in alone mounted; do
   [ $how = alone ] || mount_repo
   all_refused "user $user" "$work/theirs"
   refused "user $user" stat "$work/theirs/s/one"
-  refused "user $user" umount "$work/theirs"
+  refused "user $user.*to unmount it, .*as that user, or umount" umount "$work/theirs"
   [ $how = alone ] || unmount_repo
 done
 umount "$work/theirs"

@@ -112,6 +112,7 @@ says 1 'one is locked until 2099-12-31 00:00:00' rm repo s/one
 grep -q "^keep .*$(date +%F).* last$" said || fail "$(cat said)"
 "$VARVE" -q rm repo c/one
 says 2 'there is no command "nosuch"' nosuch --help
+says 2 'not expected: --nosuch' store --nosuch --help
 ok "the end of a lock is a date; a time that is claimed to be after the seal does not count"
 
 "$VARVE" -q init many

@@ -26,6 +26,9 @@ ok "config prints what can be set"
 
 expect_status 2 "$VARVE" prune "$repo"
 message_says 'no rule is given'
+"$VARVE" config "$repo" keep-by=sealed 2>"$work/said"
+grep -q 'without rules now is refused' "$work/said" || fail "it says: $(cat "$work/said")"
+"$VARVE" -q config "$repo" keep-by=claimed
 "$VARVE" config "$repo" keep-last=5 arrange-rate=50M policy=tiered dead=9.5 2>"$work/said"
 grep -q 'keeps what these keep: --keep-last 5' "$work/said" || fail "it says: $(cat "$work/said")"
 is_set keep-last 5
