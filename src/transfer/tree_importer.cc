@@ -134,7 +134,6 @@ Result<TransferReport> TreeImporter::run(const std::string& directory) {
   for (const std::string& path : filter_.missing()) {
     problems_.add(path, "not stored: the directory has no such file");
   }
-  report_.bytes = done_.bytes_done;
   report_.problems = problems_.take();
   return std::move(report_);
 }
@@ -376,8 +375,11 @@ Result<void> TreeImporter::ask_for_room(const std::string& name, const struct st
 /// be of different times.
 Result<void> TreeImporter::store_file(const std::string& name) {
   for (int reads = 1;; ++reads) {
+    const std::uint64_t before = done_.bytes_done;
     VARVE_TRY_ASSIGN(const bool is_done, store_file_once(name, reads == kReadsMax));
-    if (is_done) return {};
+    if (!is_done) continue;
+    report_.bytes += done_.bytes_done - before;  // Without the former reads.
+    return {};
   }
 }
 

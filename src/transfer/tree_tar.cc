@@ -131,6 +131,7 @@ Result<TransferReport> TarExport::run() {
     path_.assign(1, '.');
     VARVE_TRY(add(top));
     path_.clear();
+    report_.entries = 0;  // The entry "." counts for no report.
   }
   const auto add_one = [this](const SealedEntry& entry) { return add_and_count(entry); };
   VARVE_TRY(walk_.run(add_one, [this]() -> Result<void> {

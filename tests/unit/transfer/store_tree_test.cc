@@ -231,6 +231,7 @@ TEST(StoreTree, AFileThatChangesWhileItIsReadIsReadAgain) {
   const auto stored = store_changing(writer, place / "", 3);
   ASSERT_TRUE(stored) << stored.error().message();
   EXPECT_TRUE(stored->problems.empty()) << stored->problems.front();
+  EXPECT_EQ(stored->bytes, 1'500'000U);  // Not of all four reads.
   EXPECT_EQ(writer.root()->child("file")->data.front(), '3');
 }
 
@@ -240,6 +241,7 @@ TEST(StoreTree, AFileThatChangesInEachOfFourReadsIsNamed) {
   const auto stored = store_changing(writer, place / "", 100);
   ASSERT_TRUE(stored) << stored.error().message();
   ASSERT_EQ(stored->problems.size(), 1U);
+  EXPECT_EQ(stored->bytes, 1'500'000U);
   EXPECT_NE(stored->problems.front().find("file: it changed each time"), std::string::npos);
   EXPECT_EQ(writer.root()->child("file")->data.front(), '3');
 }
