@@ -99,17 +99,20 @@ Result<Json> web_overview(Repository& repository, const web::Request& /*request*
 
 Result<Json> web_versions(Repository& repository, const web::Request& request) {
   VARVE_TRY_ASSIGN(const SeriesInfo series, web_series(repository, request));
-  std::uint64_t below = std::numeric_limits<std::uint64_t>::max();
-  if (request.find("below") != nullptr) {
-    VARVE_TRY_ASSIGN(below, web_number(request, "below", below));
-  }
   VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository, series.id));
+  std::size_t first = 0;
+  if (request.find("below") != nullptr) {
+    VARVE_TRY_ASSIGN(const auto below, web_number(request, "below", UINT32_MAX));
+    first = versions.size();
+    if (below != 0) {
+      VARVE_TRY_ASSIGN(first, index_of(versions, below));
+      ++first;
+    }
+  }
   Json object{{"name", printable(series.name)}, {"count", versions.size()}, {"more", false}};
   auto& list = object["versions"] = Json::array();
-  std::size_t listed = 0;
-  for (std::size_t i = 0; i < versions.size(); ++i) {
-    if (static_cast<std::uint32_t>(versions[i].number) >= below) continue;
-    if (listed++ == kVersionsMax) {
+  for (std::size_t i = first; i < versions.size(); ++i) {
+    if (i - first == kVersionsMax) {
       object["more"] = true;
       break;
     }
@@ -130,22 +133,20 @@ Result<Json> web_versions(Repository& repository, const web::Request& request) {
 Result<Json> web_space(Repository& repository, const web::Request& request) {
   VARVE_TRY_ASSIGN(const SeriesInfo series, web_series(repository, request));
   VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository, series.id));
-  VARVE_TRY_ASSIGN(auto usages, repository.version_usage(series.id));
+  VARVE_TRY_ASSIGN(const auto usages, repository.version_usage(series.id));
   VARVE_TRY_ASSIGN(const auto categories, repository.categories(series.id));
-  std::ranges::reverse(usages);
-  Json object{{"name", printable(series.name)}, {"more", usages.size() > kVersionsMax}};
+  Json object{{"name", printable(series.name)}, {"more", versions.size() > kVersionsMax}};
   auto& list = object["versions"] = Json::array();
-  for (std::size_t i = 0; i < usages.size() && i < kVersionsMax; ++i) {
-    const VersionUsage& usage = usages[i];
-    const auto version = std::ranges::find(versions, usage.number, &VersionInfo::number);
-    if (version == versions.end()) continue;
-    list.push_back({{"number", static_cast<std::uint32_t>(usage.number)},
-                    {"name", printable(version->name)},
-                    {"logical", usage.logical_bytes},
-                    {"referenced", usage.referenced_bytes},
-                    {"unique", usage.unique_bytes},
-                    {"shared", usage.shared_bytes},
-                    {"locked", usage.lock_holds ? usage.locked_until.seconds : 0}});
+  for (std::size_t i = 0; i < versions.size() && i < kVersionsMax; ++i) {
+    const auto usage = std::ranges::find(usages, versions[i].number, &VersionUsage::number);
+    if (usage == usages.end()) continue;
+    list.push_back({{"number", static_cast<std::uint32_t>(usage->number)},
+                    {"name", printable(versions[i].name)},
+                    {"logical", usage->logical_bytes},
+                    {"referenced", usage->referenced_bytes},
+                    {"unique", usage->unique_bytes},
+                    {"shared", usage->shared_bytes},
+                    {"locked", usage->lock_holds ? usage->locked_until.seconds : 0}});
   }
   auto& all = object["categories"] = Json::array();
   for (std::size_t i = 0; i < categories.size() && i < kCategoriesMax; ++i) {

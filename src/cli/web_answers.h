@@ -12,7 +12,8 @@ namespace varve::cli {
 /// Health, checks, sizes and all series with the newest version of each.
 [[nodiscard]] Result<control::Json> web_overview(Repository& repository,
                                                  const web::Request& request);
-/// Versions of `series`, newest first, below the number `below`.
+/// Versions of `series`, newest first: those older than the version with the number `below`, if
+/// given. None for `below` 0.
 [[nodiscard]] Result<control::Json> web_versions(Repository& repository,
                                                  const web::Request& request);
 /// The space of each version and category of `series`.

@@ -23,6 +23,7 @@
 namespace varve::cli {
 namespace {
 
+constexpr std::uint64_t kFromNewest = UINT32_MAX;  // No version has this number.
 constexpr std::size_t kFoundMax = 200;
 constexpr std::size_t kPatternBytesMax = 256;
 /// The cost of opening a version, counted as names.
@@ -65,18 +66,21 @@ class Search {
   Search(Repository& repository, base::PathGlob glob)
       : repository_(repository), glob_(std::move(glob)) {}
 
-  /// Searches the versions of a series from number `from` on down to older versions. `behind`
-  /// counts in the version `from` only.
+  /// Searches the versions of a series from the version `from` on to older versions; from the
+  /// newest version on for kFromNewest. `behind` counts in the version `from` only.
   Result<void> search(const SeriesInfo& series, std::uint64_t from,
                       const std::optional<std::string>& behind) {
     VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository_, series.id));
+    std::size_t first = 0;
+    if (from != kFromNewest) {
+      VARVE_TRY_ASSIGN(first, index_of(versions, from));
+    }
     std::shared_ptr<VersionReader> newer;
-    for (const VersionInfo& version : versions) {
-      const auto number = static_cast<std::uint64_t>(version.number);
-      const bool is_next = number <= from;
-      // Of the versions searched before, only the oldest version is needed.
-      if (!is_next && !is_oldest_above(versions, version, from)) continue;
-      auto reader = repository_.reader(series.id, version.number);
+    // Of the versions searched before, only the oldest version is needed.
+    for (std::size_t i = first - std::min<std::size_t>(first, 1); i < versions.size(); ++i) {
+      const auto number = static_cast<std::uint64_t>(versions[i].number);
+      const bool is_next = i >= first;
+      auto reader = repository_.reader(series.id, versions[i].number);
       // A concurrent prune may have deleted the version.
       if (!reader && reader.error().code() == ErrorCode::kNotFound) continue;
       if (!reader) return reader.error();
@@ -111,12 +115,6 @@ class Search {
   }
 
  private:
-  static bool is_oldest_above(const std::vector<VersionInfo>& versions, const VersionInfo& version,
-                              std::uint64_t from) {
-    const auto next = std::ranges::find(versions, version.number, &VersionInfo::number) + 1;
-    return next == versions.end() || static_cast<std::uint64_t>(next->number) <= from;
-  }
-
   Result<void> search(const SeriesInfo& series, VersionReader& reader, VersionReader* newer,
                       const std::optional<std::string>& behind) {
     VARVE_TRY_ASSIGN(const SealedEntry root, reader.get(0));
@@ -174,7 +172,7 @@ class Search {
 Result<Json> web_search(Repository& repository, const web::Request& request) {
   VARVE_TRY_ASSIGN(auto glob, glob_of(request));
   std::uint64_t first = 0;
-  std::uint64_t from = UINT32_MAX;
+  std::uint64_t from = kFromNewest;
   std::optional<std::string> behind;
   if (request.find("from_series") != nullptr) {
     VARVE_TRY_ASSIGN(first, web_number(request, "from_series", UINT32_MAX));
@@ -195,10 +193,10 @@ Result<Json> web_search(Repository& repository, const web::Request& request) {
     if (id < first) continue;
     const bool goes_on = id == first;
     if (search.is_full()) {
-      search.put_end(series, UINT32_MAX);
+      search.put_end(series, kFromNewest);
       break;
     }
-    VARVE_TRY(search.search(series, goes_on ? from : UINT32_MAX,
+    VARVE_TRY(search.search(series, goes_on ? from : kFromNewest,
                             goes_on ? behind : std::optional<std::string>()));
     if (search.stopped()) break;
   }

@@ -37,8 +37,16 @@ Result<SeriesInfo> web_series(Repository& repository, const web::Request& reques
 Result<std::vector<VersionInfo>> sealed_versions(Repository& repository, SeriesId series) {
   VARVE_TRY_ASSIGN(auto versions, repository.versions(series));
   std::erase_if(versions, [](const auto& one) { return one.state != VersionState::kSealed; });
-  std::ranges::reverse(versions);
+  std::ranges::sort(versions, is_newer);
   return versions;
+}
+
+Result<std::size_t> index_of(const std::vector<VersionInfo>& versions, std::uint64_t number) {
+  const auto found =
+      std::ranges::find(versions, static_cast<VersionNumber>(number), &VersionInfo::number);
+  if (found != versions.end()) return static_cast<std::size_t>(found - versions.begin());
+  return Error(ErrorCode::kNotFound,
+               "the version at which the list continues was deleted; load the page again");
 }
 
 Json version_value(const VersionInfo& version) {

@@ -2,6 +2,7 @@
 // Parts of requests to `varve web`, and values of its answers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,9 +37,13 @@ struct WebPlace {
 /// Errors: kInvalid if a part of the query is missing or no number; kNotFound.
 [[nodiscard]] Result<WebPlace> find_web_place(Repository& repository, const web::Request& request);
 
-/// Returns the sealed versions of a series, newest first.
+/// Returns the sealed versions of a series, newest first in the order of is_newer().
 [[nodiscard]] Result<std::vector<VersionInfo>> sealed_versions(Repository& repository,
                                                                SeriesId series);
+/// Returns the index of the version `number` in `versions`, where a list continues.
+/// Errors: kNotFound if the version was deleted meanwhile.
+[[nodiscard]] Result<std::size_t> index_of(const std::vector<VersionInfo>& versions,
+                                           std::uint64_t number);
 [[nodiscard]] control::Json version_value(const VersionInfo& version);
 /// `name` is the last component of the entry's path.
 [[nodiscard]] control::Json entry_value(std::string_view name, const SealedEntry& entry);

@@ -396,6 +396,46 @@ stop_web
 unmount_repo
 ok "a taken port and a missing repository are errors"
 
+# ---- Claimed times. ----
+
+"$VARVE" -q init "$work/dated"
+mkdir "$work/some" && echo text >"$work/some/only-in-old"
+"$VARVE" -q store "$work/dated" home/mid "$tree"
+"$VARVE" -q store --allow-shrunk --time 1999-01-01 "$work/dated" home/old "$work/some"
+mv "$work/some/only-in-old" "$work/some/a"
+"$VARVE" -q store --allow-shrunk --time 1998-01-01 "$work/dated" home/older "$work/some"
+"$VARVE" -q store "$work/dated" home/last "$tree"
+start_web "$work/dated"
+python3 - "$base" "$cookie" <<'PY'
+import json, sys, urllib.request
+def get(path):
+    request = urllib.request.Request(sys.argv[1] + "/api/" + path, headers={"Cookie": sys.argv[2]})
+    return json.load(urllib.request.urlopen(request, timeout=20))
+assert get("overview")["series"][0]["newest"]["name"] == "last"
+def names(query, api="versions"):
+    return [one["name"] for one in get(api + "?series=1" + query)["versions"]]
+ordered = ["last", "mid", "old", "older"]
+assert names("") == names("", "space") == ordered, names("")
+assert names("&below=1") == ["old", "older"] and names("&below=3") == [] == names("&below=0")
+versions = {one["name"]: one for one in get("versions?series=1")["versions"]}
+assert versions["last"]["entries_change"] == 0 and versions["mid"]["before"] == 2, versions
+assert versions["mid"]["entries_change"] > 0 and "before" not in versions["older"], versions
+mid, older = (get("tree?series=1&version=%d&path=" % number) for number in (1, 3))
+assert (mid["previous"]["name"], mid["next"]["name"]) == ("old", "last"), mid
+assert older["next"]["name"] == "old" and "previous" not in older, older
+def found(query):
+    return [one["version"]["name"] for one in get("search?name=" + query)["found"]]
+assert found("numbers") == ["last"] and found("only-in-old&from_series=1&from_version=2") == ["old"]
+assert found("only-in-old&from_series=1&from_version=3") == []
+assert names("&path=folder/numbers", "history") == ["last", "mid"]
+PY
+is_status 404 -H "Cookie: $cookie" "$base/api/versions?series=1&below=9"
+is_status 404 -H "Cookie: $cookie" "$base/api/search?name=x&from_series=1&from_version=9"
+"$VARVE" -q rm "$work/dated" home/last
+get "$base/api/overview" | grep -q '"newest":{[^}]*"name":"mid"' || fail "an old version is the newest"
+stop_web
+ok "versions stand in the order of their claimed times"
+
 # ---- Damage. ----
 
 # Each frame of version 2's new data is in the newest segment; random bytes change some.

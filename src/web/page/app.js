@@ -76,13 +76,12 @@ async function timeline(id) {
       signed(version.entries_change, count) + ")",
   ];
   const draw = () => {
-    data.versions.sort((a, b) => b.time - a.time || b.number - a.number);
     const parts = [table(plural(data.count, "version") + ", newest first", [["Version", "head"], ["Time", "nowrap"],
       ["Size", "number"], ["Growth", "number"], ["New data", "number"], ["Entries", "number"]], data.versions.map(row))];
     if (data.more) {
       const more = el("button", { type: "button" }, "Show older versions");
       more.addEventListener("click", async () => {
-        const next = await get("versions", { series: id, below: Math.min(...data.versions.map((version) => version.number)) });
+        const next = await get("versions", { series: id, below: data.versions.at(-1).number });
         data.versions.push(...next.versions);
         data.more = next.more;
         draw();
