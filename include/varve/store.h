@@ -24,17 +24,22 @@ enum class StoreChange : char {
 
 /// The work of a planned store.
 struct StorePlan {
-  std::uint64_t entries = 0;    ///< Entries of the planned version, with the root.
-  std::uint64_t unchanged = 0;  ///< Files that the store would not read.
+  std::uint64_t entries = 0;          ///< Entries of the planned version, without the root.
+  std::uint64_t unchanged = 0;        ///< Files that the store would not read.
+  std::uint64_t unchanged_bytes = 0;  ///< Data of the unchanged files.
   std::uint64_t removed = 0;
-  std::uint64_t bytes = 0;  ///< Bytes of the files that the store would read, with holes.
+  std::uint64_t bytes = 0;   ///< Bytes of the files that the store would read, with holes.
+  std::uint64_t filled = 0;  ///< Names of files that are not empty.
   std::vector<std::string> problems;
+  /// The message with which store_version() would refuse the directory (StoreRequest::guard); ""
+  /// if not refused.
+  std::string refusal{};
 };
 
 /// Returns the plan of store_version(), against the newest sealed version of the series. Changes
-/// nothing, and reads no file: a file with only a changed ctime is not reported, but counts as a
-/// file to read. Works on a read-only repository. Calls `changed` for each difference; `changed`
-/// may be empty. Calls `progress` as store_tree() does.
+/// nothing, notes no refused store, and reads no file: a file with only a changed ctime is not
+/// reported, but counts as a file to read. Works on a read-only repository. Calls `changed` for
+/// each difference; `changed` may be empty. Calls `progress` as store_tree() does.
 /// Errors: kInterrupted; those of store_version() about the directory.
 [[nodiscard]] Result<StorePlan> plan_store(
     Repository& repository, const StoreRequest& request,

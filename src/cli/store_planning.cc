@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "cli/command.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "varve/store.h"
@@ -60,7 +61,9 @@ Result<TransferReport> print_plan(const std::string& repository, const StoreRequ
                               {"read_bytes", report.bytes},
                               {"problems", report.problems.size()}});
   }
-  return report;
+  if (planned.refusal.empty()) return report;
+  report_problems(planned.problems);
+  return Error(ErrorCode::kRefused, planned.refusal);
 }
 
 }  // namespace varve::cli

@@ -14,7 +14,8 @@ namespace varve::cli {
 
 /// Prints the changes of a planned store into the repository; as JSON with `json`. Returns the sums
 /// of the plan.
-/// Errors: the errors of open_to_read() and plan_store().
+/// Errors: kRefused, after the plan and its problems are printed, if the store would be refused;
+/// the errors of open_to_read() and plan_store().
 [[nodiscard]] Result<TransferReport> print_plan(const std::string& repository,
                                                 const StoreRequest& request, bool json,
                                                 Progress& progress,

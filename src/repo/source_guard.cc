@@ -138,6 +138,19 @@ Result<void> SourceGuard::check_stored(VersionWriter& version, const TransferRep
   return std::move(checked).error().with_more(problems_text(report));
 }
 
+Result<void> SourceGuard::judge(StorePlan& plan) {
+  if (!is_on_) return {};
+  VARVE_TRY_ASSIGN(const bool is_empty,
+                   transfer::is_empty_source(request_.directory, request_.options));
+  const SourceCounts counts{is_empty ? 0 : plan.entries, plan.bytes + plan.unchanged_bytes,
+                            [&plan] { return Result<std::uint64_t>(plan.filled); }};
+  const auto compared = compare(counts);
+  if (compared) return {};
+  if (compared.error().code() != ErrorCode::kRefused) return compared.error();
+  plan.refusal = compared.error().message();
+  return {};
+}
+
 Result<void> SourceGuard::compare(const SourceCounts& counts) {
   if (counts.names == 0) return refuse_empty();
   VARVE_TRY_ASSIGN(const auto versions, measures());

@@ -13,6 +13,7 @@
 #include "varve/refused_store.h"
 #include "varve/repository.h"
 #include "varve/result.h"
+#include "varve/store.h"
 
 namespace varve::repo {
 
@@ -40,6 +41,9 @@ class SourceGuard {
   /// the stored directory.
   /// Errors: kRefused; the errors of reading `version`.
   [[nodiscard]] Result<void> check_stored(VersionWriter& version, const TransferReport& report);
+  /// Sets `plan.refusal` as check_before_opening() and check_stored() would decide. Notes nothing.
+  /// Errors: as for transfer::is_empty_source().
+  [[nodiscard]] Result<void> judge(StorePlan& plan);
 
  private:
   SourceGuard(Repository& repository, const StoreRequest& request, bool is_on)

@@ -168,7 +168,11 @@ Result<StorePlan> plan_store(
   }
   const transfer::PlanBase base{reader.get(), known ? known->states.get() : nullptr,
                                 &memory.clock()};
-  return transfer::plan_tree(request.directory, options, base, changed, progress);
+  VARVE_TRY_ASSIGN(auto plan,
+                   transfer::plan_tree(request.directory, options, base, changed, progress));
+  VARVE_TRY_ASSIGN(auto guard, repo::SourceGuard::create(repository, request));
+  VARVE_TRY(guard.judge(plan));
+  return plan;
 }
 
 Result<void> claim_time(Repository& repository, const VersionInfo& version, const Timestamp& time) {

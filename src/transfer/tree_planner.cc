@@ -137,6 +137,7 @@ class TreePlanner {
     ++plan_.entries;
     ++done_.files_done;
     compare(status, stored);
+    if (S_ISREG(status.st_mode) && status.st_size > 0) ++plan_.filled;
     if (!S_ISDIR(status.st_mode)) {
       count_reading(status, stored);
       return {};
@@ -173,6 +174,7 @@ class TreePlanner {
         base_.states->matches(stored->rank, SourceState{status.st_ino, status.st_dev, ctime});
     if (known) {
       ++plan_.unchanged;
+      plan_.unchanged_bytes += stored->attributes.data_bytes;
     } else if (S_ISREG(status.st_mode)) {
       plan_.bytes += static_cast<std::uint64_t>(status.st_size);
     }

@@ -11,7 +11,9 @@ for i in 1 2 3 4 5 6 7 8 9 10; do head -c 20000 /dev/urandom >"$src/d/$i"; done
 empty() { mv "$src" "$work/aside" && mkdir -p "$src/lost+found"; }
 full() { rm -r "$src" && mv "$work/aside" "$src"; }
 versions() { "$VARVE" ls "$repo" | xargs; }
-is_refused() {  # VERSION PATTERN: the store of the source, which leaves no open version
+is_refused() {  # VERSION PATTERN: the store of the source, which leaves no open version, and its plan
+  expect_status 13 "$VARVE" store -n "$repo" "$1" "$src"
+  message_says "$2"
   expect_status 13 "$VARVE" store "$repo" "$1" "$src"
   message_says "$2"
   [ "$(versions)" = "$present" ] || fail "there are $(versions)"
@@ -64,7 +66,12 @@ done
 expect_status 0 "$VARVE" store "$repo" steps/1 "$work/steps"
 chmod 0 "$work/steps/a" "$work/steps/b"
 expect_status 3 without_root_rights "$VARVE" store "$repo" steps/2 "$work/steps"
+expect_status 1 "$VARVE" status --json "$repo"
+grep '"series":"steps"' "$work/stdout" | grep -q '"problems":2' || fail "the status has no problems: $(cat "$work/stdout")"
 chmod 0 "$work/steps/c"
+expect_status 13 without_root_rights "$VARVE" store --dry-run --json "$repo" steps/3 "$work/steps"
+message_says 'steps/1'
+expect_status 3 without_root_rights "$VARVE" store --dry-run --allow-shrunk "$repo" steps/3 "$work/steps"
 for night in 3 4; do
   expect_status 13 without_root_rights "$VARVE" store "$repo" "steps/$night" "$work/steps"
   message_says 'lost 60 % of the names and .* of the bytes of steps/1; nothing was stored.* 3 problems'

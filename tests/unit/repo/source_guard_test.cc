@@ -312,6 +312,34 @@ TEST_F(SourceGuardTest, AVersionThatStaysOpenIsNotCompared) {
   must(store_version(*repository_, kept, {}));
 }
 
+TEST_F(SourceGuardTest, APlanSaysThatTheStoreWouldBeRefused) {
+  const auto refusal = [&](const StoreRequest& planned) {
+    return must(plan_store(*repository_, planned, {}, {})).refusal;
+  };
+  EXPECT_EQ(refusal(request("1")), "");
+  store("1");
+  EXPECT_EQ(refusal(request("2")), "");
+  keep_files(5);
+  EXPECT_EQ(refusal(request("2")), "");
+  keep_files(2);
+  EXPECT_NE(refusal(request("2")).find("72 % of the names and 80 % of the bytes of s/1"),
+            std::string::npos);
+  StoreRequest other = request("2");
+  other.guard = false;
+  EXPECT_EQ(refusal(other), "");
+  other = request("2");
+  other.seals = false;
+  EXPECT_EQ(refusal(other), "");
+  for (int i = 0; i < 10; ++i) write("folder/f" + std::to_string(i), "");
+  EXPECT_NE(refusal(request("2")).find("has 0 files with content, and s/1 has 10"),
+            std::string::npos);
+  empty_source();
+  EXPECT_NE(refusal(request("2")).find("is empty, and s/1 has 11 names"), std::string::npos);
+  fs::create_directory(source_ + "/lost+found");
+  EXPECT_NE(refusal(request("2")).find("is empty"), std::string::npos);
+  EXPECT_FALSE(refused());  // Nothing was tried.
+}
+
 TEST_F(SourceGuardTest, ANoteGoesWithItsSeries) {
   store("1");
   empty_source();
