@@ -255,7 +255,7 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
   StoreRequest request;
   std::optional<StreamInput> stream;
   if (options.stream.any()) {
-    VARVE_TRY_ASSIGN(auto opened, StreamInput::open(options.stream));
+    VARVE_TRY_ASSIGN(auto opened, StreamInput::open(options.stream, stop));
     storing = stream_storing(options, path, stream.emplace(std::move(opened)), stop);
   } else {
     VARVE_TRY_ASSIGN(request, directory_request(path, options, context, progress, stop));

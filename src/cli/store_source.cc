@@ -41,19 +41,13 @@ base::UniqueFd open_list(const std::string& path) {
                             : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }
 
-/// Waits until a read of the list has data, an end or an error to return.
-/// Errors: kInterrupted after a stop.
-Result<void> wait_for_data(int fd, const control::StopRequest& stop) {
-  // Without a descriptor of the stop, the wait asks for the stop each second.
-  const int timeout_ms = stop.descriptor() < 0 ? 1000 : -1;
-  while (!stop.stopped()) {
-    pollfd waits[] = {{fd, POLLIN, 0}, {stop.descriptor(), POLLIN, 0}};
-    if (::poll(waits, std::size(waits), timeout_ms) < 0 && errno != EINTR) {
-      return base::system_error("poll", errno);
-    }
-    if (!stop.stopped() && waits[0].revents != 0) return {};
-  }
-  return Error(ErrorCode::kInterrupted, "interrupted");
+/// Refuses a line with a NUL byte, as each line of a file in UTF-16 has.
+Result<void> check_line(const std::string& line, const std::string& path) {
+  if (line.find('\0') == std::string::npos) return {};
+  return usage_error(path +
+                     " has NUL bytes, so it is no list of lines in UTF-8; convert a file in "
+                     "UTF-16 with `iconv -f UTF-16 -t UTF-8`, or give -0 if the names of "
+                     "--files-from end in NUL bytes");
 }
 
 /// Calls `take` with each item of a file, or of standard input for "-". The last item may lack the
@@ -65,10 +59,12 @@ Result<void> read_items(const std::string& path, char end, const control::StopRe
   std::array<char, 65536> buffer{};
   std::string item;
   bool is_first = true;
-  const auto take_item = [&] {
+  const auto take_item = [&]() -> Result<void> {
     const bool first = std::exchange(is_first, false);
     std::string whole = std::exchange(item, {});
-    return take(end == '\n' ? without_marks(std::move(whole), first) : std::move(whole));
+    if (end != '\n') return take(whole);
+    VARVE_TRY(check_line(whole, path));
+    return take(without_marks(std::move(whole), first));
   };
   std::size_t bytes = 0;
   while (true) {
@@ -133,29 +129,59 @@ std::string joined_path(const std::filesystem::path& directory) {
   return path;
 }
 
+/// Returns whether the directory has an entry named by the absolute `path` as a path below it.
+bool has_below(const std::string& directory, std::string_view path) {
+  std::error_code error;
+  return std::filesystem::symlink_status(directory + std::string(path), error).type() !=
+         std::filesystem::file_type::not_found;
+}
+
+/// Returns whether the absolute path `pattern` is the directory, perhaps through symbolic links.
+bool is_directory_itself(std::string_view pattern, const std::string& directory) {
+  if (!pattern.starts_with('/')) return false;
+  std::error_code error;
+  const auto named = joined_path(std::filesystem::canonical(pattern, error));
+  if (error || named != joined_path(std::filesystem::canonical(directory, error))) return false;
+  return named.empty() || !has_below(directory, joined_path(pattern));
+}
+
 /// Returns the pattern relative to `directory` if the pattern begins with the absolute path of the
 /// directory, as for restic, borg and tar. If the directory has an entry with the whole path, the
 /// pattern can match below the directory and stays unchanged.
-std::string relative_pattern(const std::string& pattern, const std::string& directory) {
+/// Errors: kUsage for the path of the directory itself.
+Result<std::string> relative_pattern(const std::string& pattern, const std::string& directory) {
   const std::size_t sign = pattern.starts_with('!') ? 1 : 0;
   const std::string_view rest = std::string_view(pattern).substr(sign);
   std::error_code error;
+  if (is_directory_itself(rest, directory)) {
+    return usage_error("the pattern \"" + pattern + "\" is the stored directory itself; exclude " +
+                       "entries below the directory, or do not store it");
+  }
   const std::string tops[] = {joined_path(std::filesystem::absolute(directory, error)),
                               joined_path(std::filesystem::canonical(directory, error))};
   for (const std::string& top : tops) {
     const bool is_below =
         !top.empty() && rest.size() > top.size() + 1 && rest.starts_with(top + "/");
-    if (!is_below) continue;
-    if (std::filesystem::symlink_status(directory + top, error).type() !=
-        std::filesystem::file_type::not_found) {
-      continue;
-    }
+    if (!is_below || has_below(directory, top)) continue;
     return pattern.substr(0, sign) + std::string(rest.substr(top.size()));
   }
   return pattern;
 }
 
 }  // namespace
+
+Result<void> wait_for_data(int fd, const control::StopRequest& stop) {
+  // Without a descriptor of the stop, the wait asks for the stop each second.
+  const int timeout_ms = stop.descriptor() < 0 ? 1000 : -1;
+  while (!stop.stopped()) {
+    pollfd waits[] = {{fd, POLLIN, 0}, {stop.descriptor(), POLLIN, 0}};
+    if (::poll(waits, std::size(waits), timeout_ms) < 0 && errno != EINTR) {
+      return base::system_error("poll", errno);
+    }
+    if (!stop.stopped() && waits[0].revents != 0) return {};
+  }
+  return Error(ErrorCode::kInterrupted, "interrupted");
+}
 
 bool chooses_entries(const SourceArguments& arguments) {
   return !arguments.excludes.empty() || !arguments.exclude_files.empty() ||
@@ -192,14 +218,15 @@ Result<StoreOptions> read_source_options(const SourceArguments& arguments,
   options.one_file_system = arguments.one_file_system;
   StoreOptions of_the_line;
   for (const std::string& pattern : arguments.excludes) {
-    of_the_line.excludes.push_back(relative_pattern(pattern, directory));
+    VARVE_TRY_ASSIGN(auto relative, relative_pattern(pattern, directory));
+    of_the_line.excludes.push_back(std::move(relative));
   }
   VARVE_TRY(as_usage(check_store_options(of_the_line)));
   for (const std::string& file : arguments.exclude_files) {
     VARVE_TRY(read_items(file, '\n', stop, [&](const std::string& line) -> Result<void> {
-      if (!line.empty() && !line.starts_with('#')) {
-        options.excludes.push_back(relative_pattern(line, directory));
-      }
+      if (line.empty() || line.starts_with('#')) return {};
+      VARVE_TRY_ASSIGN(auto relative, relative_pattern(line, directory));
+      options.excludes.push_back(std::move(relative));
       return {};
     }));
   }

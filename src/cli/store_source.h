@@ -28,12 +28,17 @@ void add_source_options(Command& command, SourceArguments& arguments);
 /// Returns whether an option was given.
 [[nodiscard]] bool chooses_entries(const SourceArguments& arguments);
 
+/// Waits until a read of `fd` has data, an end or an error to return.
+/// Errors: kInterrupted after a stop.
+[[nodiscard]] Result<void> wait_for_data(int fd, const control::StopRequest& stop);
+
 /// Returns the options of a store that leave out entries of `directory`. Reads the files named by
 /// the arguments. A pattern that begins with the absolute path of `directory` becomes relative to
 /// the directory, unless the directory has an entry with the whole path. A stop ends the wait for
 /// the writer of a FIFO.
 /// Errors: kInterrupted after a stop; the errors of opening and reading the files; kInvalid for an
-/// absolute path outside of `directory`; the errors of check_store_options().
+/// absolute path outside of `directory`; kUsage for a pattern that is the absolute path of
+/// `directory`, and for lines with NUL bytes; the errors of check_store_options().
 [[nodiscard]] Result<StoreOptions> read_source_options(const SourceArguments& arguments,
                                                        const std::string& directory,
                                                        const control::StopRequest& stop);

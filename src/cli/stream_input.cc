@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 
 #include "base/system_error.h"
 #include "cli/command.h"
+#include "cli/store_source.h"
 #include "control/key_source.h"
 
 namespace varve::cli {
@@ -80,7 +82,35 @@ std::vector<std::string> take_stored_command(std::vector<std::string>& words) {
   return command;
 }
 
-Result<StreamInput> StreamInput::open(const StreamArguments& arguments) {
+namespace {
+
+/// Opens an archive. The open(2) of a FIFO would wait for a writer and ignore a stop.
+/// Errors: kInterrupted after a stop; the errors of open(2).
+Result<base::UniqueFd> open_archive(const std::string& path, const control::StopRequest& stop) {
+  base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!fd.valid()) return base::system_error(path, errno);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return base::system_error(path, errno);
+  if (S_ISFIFO(status.st_mode)) VARVE_TRY(wait_for_data(fd.get(), stop));
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(fd.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    return base::system_error(path, errno);
+  }
+  return fd;
+}
+
+Result<base::UniqueFd> open_stream(const std::string& path, const control::StopRequest& stop) {
+  if (!path.empty() && path != "-") return open_archive(path, stop);
+  VARVE_TRY(check_not_the_key());
+  base::UniqueFd fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (!fd.valid()) return base::system_error("standard input", errno);
+  return fd;
+}
+
+}  // namespace
+
+Result<StreamInput> StreamInput::open(const StreamArguments& arguments,
+                                      const control::StopRequest& stop) {
   StreamInput stream;
   if (!arguments.command_name.empty()) {
     if (arguments.command.empty() || arguments.command.front().empty()) {
@@ -91,18 +121,11 @@ Result<StreamInput> StreamInput::open(const StreamArguments& arguments) {
     stream.command_ = arguments.command;
     return stream;
   }
-  const bool is_input = arguments.tar.empty() || arguments.tar == "-";
-  if (is_input) VARVE_TRY(check_not_the_key());
-  auto input = std::make_shared<const base::UniqueFd>(
-      is_input ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-               : ::open(arguments.tar.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!input->valid()) {
-    return base::system_error(arguments.tar.empty() ? "standard input" : arguments.tar, errno);
-  }
-  if (::isatty(input->get()) == 1) {
+  VARVE_TRY_ASSIGN(auto input, open_stream(arguments.tar, stop));
+  if (::isatty(input.get()) == 1) {
     return usage_error("standard input is a terminal; connect it to a file or a pipe");
   }
-  stream.input_ = std::move(input);
+  stream.input_ = std::make_shared<const base::UniqueFd>(std::move(input));
   return stream;
 }
 

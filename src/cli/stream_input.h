@@ -44,10 +44,11 @@ void add_stream_options(Command& command, StreamArguments& arguments,
 /// An open stream. Not thread-safe.
 class StreamInput {
  public:
-  /// Opens standard input or an archive. A command does not run yet.
-  /// Errors: kUsage for a terminal, a missing command, and standard input that is also the key; the
-  /// errors of open(2).
-  [[nodiscard]] static Result<StreamInput> open(const StreamArguments& arguments);
+  /// Opens standard input or an archive. Waits for the writer of a FIFO. A command does not run
+  /// yet. Errors: kUsage for a terminal, a missing command, and standard input that is also the
+  /// key; kInterrupted after a stop; the errors of open(2).
+  [[nodiscard]] static Result<StreamInput> open(const StreamArguments& arguments,
+                                                const control::StopRequest& stop);
 
   /// Runs the command, if the stream is a command's output. Call start() once the repository is
   /// open, so that the command makes no useless dump.

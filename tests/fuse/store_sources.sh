@@ -102,12 +102,15 @@ for outside in ../etc /etc/passwd; do
 done
 ok "a list selects files; missing ones are named, an empty or outside one is refused"
 
-# A signal ends the wait for a list, before and after its writer came.
+head -c 3000000 /dev/urandom >"$work/dump"
+# A signal ends the wait for a list or an archive, before and after its writer came.
 mkfifo "$work/names"
 has_open() { find "/proc/$1/fd" -lname "$work/names" | grep -q .; }
-for option in --files-from --exclude-from; do
+for option in --files-from --exclude-from --from-tar; do
   for writer in without with; do
-    "$VARVE" store $option "$work/names" "$repo" list/4 "$src" 2>"$work/stderr" &
+    from=$src
+    [ $option != --from-tar ] || from=
+    "$VARVE" store $option "$work/names" "$repo" list/4 ${from:+"$from"} 2>"$work/stderr" &
     job=$!
     wait_until "the list is open" has_open $job
     [ $writer = without ] || exec 9>"$work/names"
@@ -120,10 +123,37 @@ for option in --files-from --exclude-from; do
 done
 rm "$work/names"
 [ "$("$VARVE" ls "$repo" list | tr '\n' ' ')" = "list/1 list/2 " ] || fail "a version was made"
-ok "a signal ends the wait for a list in a FIFO"
+mkfifo "$work/names"
+tar -C "$work" -cf "$work/names" dump &
+expect_status 0 "$VARVE" store --from-tar "$work/names" "$repo" fifo/1
+wait $!
+"$VARVE" dump "$repo" fifo/1/dump | cmp - "$work/dump"
+rm "$work/names"
+ok "a signal ends the wait for a list or an archive in a FIFO"
+
+# The folder itself as a pattern, and a list of another encoding.
+ln -s "$src" "$work/to-src"
+for pattern in "$src" "$src/" "$work/to-src"; do
+  expect_status 2 "$VARVE" store --exclude "$pattern" "$repo" list/5 "$src"
+  message_says 'is the stored directory itself'
+done
+printf 'a\nb\n' | iconv -t UTF-16 >"$work/list"
+for option in --files-from --exclude-from; do
+  expect_status 2 "$VARVE" store $option "$work/list" "$repo" list/5 "$src"
+  message_says 'UTF-16'
+done
+ok "a pattern that is the folder, and a list in UTF-16, are refused"
+
+# All commands count the same entries.
+mkdir -p "$work/count/d"
+touch "$work"/count/{a,b,d/c}
+expect_status 0 "$VARVE" store "$repo" count/1 "$work/count"
+message_says 'stored 4 entries'
+expect_status 0 "$VARVE" restore --to-tar "$work/count.tar" "$repo" count/1
+message_says 'restored 4 entries'
+ok "a restore into an archive counts what the store counted"
 
 # Streams.
-head -c 3000000 /dev/urandom >"$work/dump"
 "$VARVE" -q store --time 2020-02-29T12:30Z --stdin dir/db.sql "$repo" db/1 <"$work/dump" >/dev/null
 "$VARVE" dump "$repo" db/1/dir/db.sql | cmp - "$work/dump"
 expect_status 0 "$VARVE" stat --json "$repo" db/1

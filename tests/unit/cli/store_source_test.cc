@@ -72,11 +72,9 @@ TEST(SourceOptions, AnAbsolutePatternBelowTheDirectoryBecomesRelative) {
   std::ofstream(place.path() + "/patterns") << directory << "/*/.cache/\n!" << directory << "/k\n";
   SourceArguments arguments;
   arguments.exclude_files = {place.path() + "/patterns"};
-  arguments.excludes = {directory + "/a/.cache", directory,   directory + "/",
-                        directory + "x/a",       "/a/.cache", "home/a"};
-  const std::vector<std::string> wanted = {"/*/.cache/", "!/k",           "/a/.cache",
-                                           directory,    directory + "/", directory + "x/a",
-                                           "/a/.cache",  "home/a"};
+  arguments.excludes = {directory + "/a/.cache", directory + "x/a", "/a/.cache", "home/a"};
+  const std::vector<std::string> wanted = {"/*/.cache/",      "!/k",       "/a/.cache",
+                                           directory + "x/a", "/a/.cache", "home/a"};
   for (const std::string& named : {directory, directory + "/./", place.path() + "/link"}) {
     const auto options = read_source_options(arguments, named, {});
     ASSERT_TRUE(options) << options.error().message();
@@ -85,6 +83,51 @@ TEST(SourceOptions, AnAbsolutePatternBelowTheDirectoryBecomesRelative) {
   const auto root = read_source_options(arguments, "/", {});
   ASSERT_TRUE(root) << root.error().message();
   EXPECT_EQ(root->excludes[2], directory + "/a/.cache");
+}
+
+TEST(SourceOptions, APatternThatIsTheDirectoryItselfIsRefused) {
+  const test::TempDirectory place;
+  const std::string directory = std::filesystem::canonical(place.path()).native() + "/home";
+  const std::string link = place.path() + "/link";
+  std::filesystem::create_directory(directory);
+  std::filesystem::create_directory_symlink(directory, link);
+  for (const std::string& named : {directory, directory + "/./", link}) {
+    for (const std::string& pattern :
+         {directory, directory + "/", "!" + directory, directory + "/../home", link, link + "/"}) {
+      SourceArguments arguments;
+      arguments.excludes = {pattern};
+      EXPECT_EQ(read_source_options(arguments, named, {}).error().code(), ErrorCode::kUsage)
+          << pattern << " of " << named;
+      std::ofstream(place.path() + "/patterns") << "*.o\n" << pattern << "\n";
+      arguments.excludes.clear();
+      arguments.exclude_files = {place.path() + "/patterns"};
+      EXPECT_EQ(read_source_options(arguments, named, {}).error().code(), ErrorCode::kUsage);
+    }
+  }
+  SourceArguments arguments;
+  arguments.excludes = {directory};
+  EXPECT_TRUE(read_source_options(arguments, place.path(), {}));
+  std::filesystem::create_directories(directory + directory);
+  EXPECT_TRUE(read_source_options(arguments, directory, {}));  // Matches an entry below.
+}
+
+TEST(SourceOptions, AListInUtf16IsRefusedWithAdvice) {
+  const test::TempDirectory place;
+  const std::string list = place.path() + "/list";
+  std::ofstream(list) << std::string(
+      "\xFF\xFE"
+      "a\0\n\0b\0\n\0",
+      10);
+  SourceArguments names;
+  names.files_from = list;
+  SourceArguments patterns;
+  patterns.exclude_files = {list};
+  for (const SourceArguments& arguments : {names, patterns}) {
+    const auto options = read_source_options(arguments, "/d", {});
+    ASSERT_FALSE(options);
+    EXPECT_EQ(options.error().code(), ErrorCode::kUsage);
+    EXPECT_NE(options.error().message().find("UTF-16"), std::string::npos);
+  }
 }
 
 TEST(SourceOptions, APatternThatCanMatchBelowTheDirectoryKeepsItsMeaning) {

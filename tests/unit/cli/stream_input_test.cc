@@ -23,7 +23,7 @@ StreamInput started(CommandWords command) {
   StreamArguments arguments;
   arguments.command_name = "dump";
   arguments.command = std::move(command);
-  auto stream = must(StreamInput::open(arguments));
+  auto stream = must(StreamInput::open(arguments, {}));
   must(stream.start());
   return stream;
 }
@@ -106,9 +106,9 @@ TEST(StoredCommand, ItsInputIsEmpty) {
 TEST(StoredCommand, AMissingProgramOrCommandIsAnError) {
   StreamArguments arguments;
   arguments.command_name = "dump";
-  EXPECT_EQ(code_of(StreamInput::open(arguments)), ErrorCode::kUsage);
+  EXPECT_EQ(code_of(StreamInput::open(arguments, {})), ErrorCode::kUsage);
   arguments.command = {"/nonexistent/program"};
-  auto stream = must(StreamInput::open(arguments));
+  auto stream = must(StreamInput::open(arguments, {}));
   const auto begun = stream.start();
   ASSERT_FALSE(begun);
   EXPECT_NE(begun.error().message().find("/nonexistent/program"), std::string::npos);
