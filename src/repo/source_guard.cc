@@ -45,6 +45,13 @@ bool lost_nine_tenths(std::uint64_t before, std::uint64_t now) {
   return before > 0 && now <= before / 10;
 }
 
+/// Returns whether a directory with `names` and `bytes` has lost too much of a version.
+bool is_shrunk(const VersionInfo& version, std::uint64_t names, std::uint64_t bytes) {
+  const bool lost_bytes =
+      version.logical_bytes == 0 || lost_more_than_half(version.logical_bytes, bytes);
+  return lost_bytes && lost_more_than_half(version.entries, names);
+}
+
 bool is_filled(const Attributes& attributes) {
   return S_ISREG(attributes.mode) && attributes.data_bytes > 0;
 }
@@ -93,7 +100,8 @@ Result<SourceGuard> SourceGuard::create(Repository& repository, const StoreReque
   return SourceGuard(repository, request, is_on);
 }
 
-// Each incomplete version would otherwise be a smaller measure for the next one.
+// Each incomplete version would otherwise be a smaller measure for the next one. A version that had
+// lost too much was sealed at the user's word, and so replaces the versions before.
 Result<std::vector<VersionInfo>> SourceGuard::measures() {
   const auto series = repository_.find_series(request_.series);
   if (!series) return std::vector<VersionInfo>();
@@ -105,8 +113,16 @@ Result<std::vector<VersionInfo>> SourceGuard::measures() {
   std::ranges::sort(versions, is_newer);
   const auto complete = std::ranges::find(versions, 0U, &VersionInfo::problems);
   if (complete != versions.end()) versions.erase(complete + 1, versions.end());
-  std::ranges::reverse(versions);
-  return versions;
+  std::vector<VersionInfo> kept;
+  for (; !versions.empty(); versions.pop_back()) {
+    const VersionInfo& next = versions.back();
+    std::erase_if(kept, [&next](const VersionInfo& before) {
+      return is_shrunk(before, next.entries, next.logical_bytes) ||
+             lost_nine_tenths(before.logical_bytes, next.logical_bytes);
+    });
+    kept.push_back(next);
+  }
+  return kept;
 }
 
 Result<void> SourceGuard::refuse_empty() {
@@ -155,9 +171,7 @@ Result<void> SourceGuard::compare(const SourceCounts& counts) {
   if (counts.names == 0) return refuse_empty();
   VARVE_TRY_ASSIGN(const auto versions, measures());
   for (const VersionInfo& version : versions) {
-    const bool lost_bytes =
-        version.logical_bytes == 0 || lost_more_than_half(version.logical_bytes, counts.bytes);
-    if (!lost_bytes || !lost_more_than_half(version.entries, counts.names)) continue;
+    if (!is_shrunk(version, counts.names, counts.bytes)) continue;
     return Error(ErrorCode::kRefused,
                  fmt::format("{} has lost {} % of the names and {} % of the bytes of {}/{}; {}",
                              request_.directory, lost_percent(version.entries, counts.names),

@@ -155,11 +155,23 @@ TEST_F(SourceGuardTest, IncompleteVersionsAreNoSmallerMeasure) {
   expect_refused("3", "2", RefusalReason::kShrunk);
   StoreRequest allowed = request("3");
   allowed.guard = false;
-  store_incomplete(allowed);
-  expect_refused("4", "3", RefusalReason::kShrunk);  // Still compared with 1.
-  allowed.version = "4";
-  must(try_store(allowed));  // The new measure, because it is complete.
+  store_incomplete(allowed);  // 3 names, at the user's word: the new measure.
+  store_incomplete(request("4"));
   store("5");
+}
+
+// A file that changes during each store makes each version incomplete.
+TEST_F(SourceGuardTest, AnAllowedLossIsNotRefusedAgain) {
+  store_incomplete(request("1"));  // 11 names.
+  store_incomplete(request("2"));
+  keep_files(2);
+  expect_refused("3", "2", RefusalReason::kShrunk);
+  StoreRequest allowed = request("3");
+  allowed.guard = false;
+  store_incomplete(allowed);
+  store_incomplete(request("4"));
+  keep_files(0);
+  expect_refused("5", "4", RefusalReason::kShrunk);
 }
 
 TEST_F(SourceGuardTest, IncompleteVersionsAreAMeasureWithoutALargerOne) {
