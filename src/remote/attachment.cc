@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -133,6 +134,46 @@ Result<std::set<std::string>> update_small_files(bucket::Bucket& bucket, io::Fil
   return lost;
 }
 
+// Returns the text of a head, or of the copy. nullopt without both.
+Result<std::optional<std::string>> find_head(CommitLog& log, std::uint64_t number) {
+  auto text = read_head(log, number);
+  if (!text && is_loss(text.error())) text = read_head_copy(log, number);
+  if (text) return std::optional(*std::move(text));
+  if (is_loss(text.error())) return std::optional<std::string>();
+  return std::move(text).error();
+}
+
+// Returns whether the heads up to `head` lead to the known head. Old heads are removed from the
+// lowest one on, so a head below a missing one shows a loss.
+Result<bool> continues(bucket::Bucket& bucket, const Head& known, const std::string& known_text,
+                       Head head) {
+  CommitLog log(bucket, known.repository_id);
+  const auto wanted = digest_of(known_text);
+  while (head.previous != wanted) {
+    if (head.number <= known.number + 1) return false;
+    VARVE_TRY_ASSIGN(const auto before, find_head(log, head.number - 1));
+    if (!before) {
+      bool has_lower = false;
+      VARVE_TRY(log.list(0, [&](std::uint64_t number, Timestamp) {
+        has_lower = has_lower || number < head.number;
+      }));
+      return !has_lower;
+    }
+    VARVE_TRY_ASSIGN(head, decode_head(*before));
+  }
+  return true;
+}
+
+Error another_history(const bucket::Bucket& bucket, const std::string& root, const Head& known,
+                      const Head& head) {
+  return {ErrorCode::kCorrupt,
+          fmt::format("{}: head {} does not continue head {}, which {} shows: another folder took "
+                      "over from an older state, in which other versions have the same numbers. "
+                      "{} stays at its state. Unmount the folder, and attach a new one with `varve "
+                      "attach`",
+                      bucket.describe(), head.number, known.number, root, root)};
+}
+
 }  // namespace
 
 // O49: first the new objects, then the catalog with references to the objects, then the small
@@ -152,6 +193,10 @@ Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
   }
   const auto front = common_front(head.catalog, known.catalog);
   const bool replaces = front < known.catalog.size() || !known_text;
+  if (replaces && known_text) {
+    VARVE_TRY_ASSIGN(const bool is_next, continues(bucket, known, *known_text, head));
+    if (!is_next) return another_history(bucket, folder.root, known, head);
+  }
   const auto news = std::span(head.catalog).subspan(replaces ? 0 : front);
   const auto read = read_all_or_copies(bucket, news);
   if (!read && folder.stays_on_loss && known_text && is_loss(read.error())) {

@@ -137,13 +137,14 @@ class StoreRepairer final : public Repair {
       VARVE_TRY_ASSIGN(report, inner_->execute(progress));
     }
     VARVE_TRY(put_outer_objects_back());
-    for (const auto& object : copied_) {
-      VARVE_TRY_ASSIGN(const auto text, object.read(*bucket_));
-      VARVE_TRY(write_copy(*bucket_, object.name, base::as_bytes(text)));
-    }
     VARVE_TRY_ASSIGN(const auto notes, LocalNotes::load(*files_, folder_));
     for (const auto& path : paths_) {
       VARVE_TRY(notes->add(LocalNote::kChanged, path));  // O60
+    }
+    // Last: a store may refuse to overwrite a locked copy, and lost data must not wait for that.
+    for (const auto& object : copied_) {
+      VARVE_TRY_ASSIGN(const auto text, object.read(*bucket_));
+      VARVE_TRY(write_copy(*bucket_, object.name, base::as_bytes(text)));
     }
     return report;
   }
