@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -25,6 +24,7 @@
 #include "remote/takeover.h"
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
+#include "varve/copy_name.h"
 
 namespace varve::remote {
 
@@ -45,7 +45,6 @@ Result<void> begin_attaching(io::FileSystem& files, const std::string& folder) {
 // `listed`: the first listed object.
 Result<std::string> repository_in(bucket::Bucket& bucket, const bucket::ListPage& listed,
                                   const ReadSuperblock& read_superblock) {
-  constexpr std::size_t kIdDigits = 32;
   auto text = superblock_in(bucket);
   if (!text && text.error().code() != ErrorCode::kCorrupt) return std::move(text).error();
   const bool is_present = !text || text->has_value();
@@ -59,13 +58,11 @@ Result<std::string> repository_in(bucket::Bucket& bucket, const bucket::ListPage
                  : Error(ErrorCode::kNoRepository, bucket.describe() + " has no Varve repository");
   const auto first = listed.objects.empty() ? std::string() : listed.objects.front().name;
   const auto id = first.substr(0, first.find('/'));
-  const bool is_id = id.size() == kIdDigits && first.size() > kIdDigits &&
-                     id.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (!is_id) return lack;
+  if (!is_repository_id(id) || first.size() == id.size()) return lack;
   // "0" follows "/": the first object behind those of the repository.
   VARVE_TRY_ASSIGN(const auto next, bucket.list({}, id + "0", 1));
   const auto other = next.objects.empty() ? std::string() : next.objects.front().name;
-  if (other.size() > kIdDigits && other[kIdDigits] == '/') return lack;
+  if (other.size() > id.size() && other[id.size()] == '/') return lack;
   base::log(base::LogLevel::kWarning,
             fmt::format("{}/{} is lost or damaged; the other objects are of the repository {}. "
                         "`varve repair` in the folder that writes puts the object back",

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -19,6 +18,7 @@
 #include "remote/changes.h"
 #include "remote/head.h"
 #include "remote/head_objects.h"
+#include "remote/readable_head.h"
 #include "remote/replica_state.h"
 #include "store/repository_paths.h"
 
@@ -134,15 +134,6 @@ Result<std::set<std::string>> update_small_files(bucket::Bucket& bucket, io::Fil
   return lost;
 }
 
-// Returns the text of a head, or of the copy. nullopt without both.
-Result<std::optional<std::string>> find_head(CommitLog& log, std::uint64_t number) {
-  auto text = read_head(log, number);
-  if (!text && is_loss(text.error())) text = read_head_copy(log, number);
-  if (text) return std::optional(*std::move(text));
-  if (is_loss(text.error())) return std::optional<std::string>();
-  return std::move(text).error();
-}
-
 // Returns whether the heads up to `head` lead to the known head. Old heads are removed from the
 // lowest one on, so a head below a missing one shows a loss.
 Result<bool> continues(bucket::Bucket& bucket, const Head& known, const std::string& known_text,
@@ -151,7 +142,8 @@ Result<bool> continues(bucket::Bucket& bucket, const Head& known, const std::str
   const auto wanted = digest_of(known_text);
   while (head.previous != wanted) {
     if (head.number <= known.number + 1) return false;
-    VARVE_TRY_ASSIGN(const auto before, find_head(log, head.number - 1));
+    const auto before = read_head_or_copy(log, head.number - 1);
+    if (!before && !is_loss(before.error())) return before.error();
     if (!before) {
       bool has_lower = false;
       VARVE_TRY(log.list(0, [&](std::uint64_t number, Timestamp) {

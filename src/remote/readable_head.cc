@@ -44,8 +44,9 @@ Error lacks(const CommitLog& log, std::uint64_t known) {
           log.describe() + " has a repository, but nothing was replicated to it yet"};
 }
 
-// Reads a head, or the copy also of a missing head.
-Result<std::string> read_any(CommitLog& log, std::uint64_t number) {
+}  // namespace
+
+Result<std::string> read_head_or_copy(CommitLog& log, std::uint64_t number) {
   auto head = read_head(log, number);
   if (head || head.error().code() != ErrorCode::kNotFound) return head;
   auto copy = read_head_copy(log, number);
@@ -56,6 +57,8 @@ Result<std::string> read_any(CommitLog& log, std::uint64_t number) {
                 "that writes puts the head back");
   return copy;
 }
+
+namespace {
 
 // Returns the numbers of the newest heads and copies from `first` on, descending.
 Result<std::deque<std::uint64_t>> newest_numbers(CommitLog& log, std::uint64_t first) {
@@ -148,8 +151,8 @@ Result<ReadableHead> readable_head(CommitLog& log, const std::string& known) {
   found.newest = numbers.front();
   for (std::size_t tries = 0; tries < std::min(numbers.size(), kUnreadableMax); ++tries) {
     found.number = numbers[tries];
-    auto text =
-        found.number == known_number ? Result<std::string>(known) : read_any(log, found.number);
+    auto text = found.number == known_number ? Result<std::string>(known)
+                                             : read_head_or_copy(log, found.number);
     if (!text && !is_loss(text.error())) return std::move(text).error();
     if (text) {
       found.text = *std::move(text);
@@ -174,7 +177,7 @@ Result<ReadableHead> older_whole_head(bucket::Bucket& bucket, CommitLog& log,
   std::optional<ReadableHead> readable;
   for (const auto number : numbers) {
     if (number >= lost.number) continue;
-    auto text = read_any(log, number);
+    auto text = read_head_or_copy(log, number);
     if (!text && !is_loss(text.error())) return std::move(text).error();
     if (!text) continue;
     VARVE_TRY_ASSIGN(const auto older, decode_head(*text));

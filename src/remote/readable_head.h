@@ -18,6 +18,10 @@ namespace varve::remote {
 /// errors of the bucket.
 [[nodiscard]] Result<std::string> newest_head(CommitLog& log, const std::string& known = {});
 
+/// Returns the text of a head, or of the copy if the head is missing or damaged; logs the use of
+/// the copy. Errors: kNotFound or kCorrupt without both; errors of the bucket.
+[[nodiscard]] Result<std::string> read_head_or_copy(CommitLog& log, std::uint64_t number);
+
 /// A head for a reader.
 struct ReadableHead {
   std::string text{};

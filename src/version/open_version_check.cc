@@ -83,18 +83,29 @@ Result<void> check_names(const meta::Txn& txn, Ino base_end, std::vector<std::st
       });
 }
 
-Result<StagedState> read_once(io::FileSystem& files, const StagedVersion& version) {
-  StagedState state;
+}  // namespace
+
+Result<std::optional<meta::Env>> open_overlay_to_read(io::FileSystem& files,
+                                                      const StagedVersion& version) {
   const auto directory = version.staging_directory + "/overlay";
   VARVE_TRY_ASSIGN(const bool present, files.exists(directory));
-  if (!present) return state;
+  if (!present) return std::optional<meta::Env>();
   meta::EnvOptions options;
   options.tables = meta::overlay::kTables;
   options.read_only = true;
   options.must_exist = true;
   options.keys = meta::overlay_keys(version.keys, version.series, version.number);
-  VARVE_TRY_ASSIGN(const auto env, meta::Env::open(files, directory, options));
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(env));
+  VARVE_TRY_ASSIGN(auto env, meta::Env::open(files, directory, options));
+  return std::optional(std::move(env));
+}
+
+namespace {
+
+Result<StagedState> read_once(io::FileSystem& files, const StagedVersion& version) {
+  StagedState state;
+  VARVE_TRY_ASSIGN(const auto env, open_overlay_to_read(files, version));
+  if (!env) return state;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
   for (meta::TableIndex table = 0; table < meta::overlay::kTables.size(); ++table) {
     VARVE_TRY_ASSIGN(const auto faults, meta::find_value_faults(txn, table));
     if (faults.values == 0) continue;

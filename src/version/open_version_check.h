@@ -2,6 +2,8 @@
 // Reads all data of an open version's staging folder.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,12 @@ struct StagedVersion {
   std::shared_ptr<const crypto::KeyRing> keys;  ///< Null in a plain repository.
   Ino base_end = 0;                             ///< As for decode_open_inode().
 };
+
+/// Opens the overlay of an open version for reading. Returns nullopt without an overlay. Another
+/// process may write to the version meanwhile; the calling process must not have the version open.
+/// Errors: errors of the file system; kCorrupt if the overlay does not open.
+[[nodiscard]] Result<std::optional<meta::Env>> open_overlay_to_read(io::FileSystem& files,
+                                                                    const StagedVersion& version);
 
 /// The state of an open version as of its last checkpoint.
 struct StagedState {

@@ -99,16 +99,9 @@ class LostNames {
 
 Result<LostFiles> find_unstored_files(io::FileSystem& files, const StagedVersion& version,
                                       const FindLocated& located) {
-  const auto directory = version.staging_directory + "/overlay";
-  VARVE_TRY_ASSIGN(const bool present, files.exists(directory));
-  if (!present) return LostFiles{};
-  meta::EnvOptions options;
-  options.tables = meta::overlay::kTables;
-  options.read_only = true;
-  options.must_exist = true;
-  options.keys = meta::overlay_keys(version.keys, version.series, version.number);
-  VARVE_TRY_ASSIGN(const auto env, meta::Env::open(files, directory, options));
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(env));
+  VARVE_TRY_ASSIGN(const auto env, open_overlay_to_read(files, version));
+  if (!env) return LostFiles{};
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
   VARVE_TRY_ASSIGN(const auto chunks, overlay_references(txn, version.base_end));
   VARVE_TRY_ASSIGN(const auto stored, located(chunks));
   const auto lost = chunks.subtract(stored);
