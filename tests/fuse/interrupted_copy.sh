@@ -6,13 +6,7 @@ limit_s=300
 . "$(dirname "$0")/lib.sh"
 
 for kind in ${VARVE_TEST_KINDS:-lineage:sorted lineage:labels lineage:random pool:labels pool:random encrypted:labels}; do
-  arguments=(--placement "${kind%:*}")
-  unset VARVE_KEY_FILE
-  if [ "${kind%:*}" = encrypted ]; then
-    (umask 077 && head -c 32 /dev/urandom >"$work/key")
-    export VARVE_KEY_FILE=$work/key
-    arguments=(--encrypt --key-file "$work/key")
-  fi
+  arguments_of "${kind%:*}"
   mkdir "$work/$kind"
   python3 "$here/interrupted_copy.py" "$work/$kind" "${kind#*:}" "${arguments[@]}" || fail "$kind"
   rm -rf "${work:?}/$kind"

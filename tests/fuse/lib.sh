@@ -180,6 +180,17 @@ mount_repo() { "$VARVE" mount "$@" "$repo" "$mnt"; }
 
 unmount_repo() { "$VARVE" umount "$mnt"; }
 
+# Sets $arguments to those of `varve init` for a kind of repository, and the key for later commands.
+arguments_of() {  # lineage, pool or encrypted
+  arguments=(--placement "$1")
+  unset VARVE_KEY_FILE
+  if [ "$1" = encrypted ]; then
+    (umask 077 && head -c 32 /dev/urandom >"$work/key")
+    export VARVE_KEY_FILE=$work/key
+    arguments=(--encrypt --key-file "$work/key")
+  fi
+}
+
 # Mounts with a background job as daemon. Sets $daemon to its process id.
 mount_as_job() {
   "$VARVE" mount -f "$@" "$repo" "$mnt" 2>>"$work/daemon.log" &

@@ -10,13 +10,7 @@ head -c 1000000 /dev/urandom >"$work/new"
 data_files() { find "$repo" \( -name '*.seg' -o -name '*.vol' \) -type f | sort; }
 
 for kind in lineage pool encrypted; do
-  arguments=(--placement $kind)
-  unset VARVE_KEY_FILE
-  if [ $kind = encrypted ]; then
-    (umask 077 && head -c 32 /dev/urandom >"$work/key")
-    export VARVE_KEY_FILE=$work/key
-    arguments=(--encrypt --key-file "$work/key")
-  fi
+  arguments_of $kind
   rm -rf "$repo"
   "$VARVE" -q init "${arguments[@]}" "$repo"
   "$VARVE" -q store "$repo" s/mon "$work/tree" >/dev/null

@@ -15,13 +15,7 @@ store() {  # REPOSITORY VERSION: stores a source with one new file, on a machine
 }
 
 for kind in lineage pool encrypted; do
-  arguments=(--placement $kind)
-  unset VARVE_KEY_FILE
-  if [ $kind = encrypted ]; then
-    (umask 077 && head -c 32 /dev/urandom >"$work/key")
-    export VARVE_KEY_FILE=$work/key
-    arguments=(--encrypt --key-file "$work/key")
-  fi
+  arguments_of $kind
   master=$work/master
   rm -rf "$work/fork" "$work/tree."* "$master"
   "$VARVE" -q init "${arguments[@]}" "$master"

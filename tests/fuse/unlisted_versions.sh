@@ -44,13 +44,7 @@ lose_catalog() { rm -r "$repo/catalog"; }
 has() { "$VARVE" ls "$repo" | grep -qx "s/$1"; }
 
 for kind in lineage:cut lineage:other pool:other encrypted:other; do
-  arguments=(--placement "${kind%:*}")
-  unset VARVE_KEY_FILE
-  if [ "${kind%:*}" = encrypted ]; then
-    (umask 077 && head -c 32 /dev/urandom >"$work/key")
-    export VARVE_KEY_FILE=$work/key
-    arguments=(--encrypt --key-file "$work/key")
-  fi
+  arguments_of "${kind%:*}"
   store_three "${kind#*:}" "${arguments[@]}"
   lose_catalog
   expect_status 0 "$VARVE" repair --yes "$repo"
