@@ -29,10 +29,11 @@ constexpr std::size_t kProbeBytes = 64;
 constexpr std::int64_t kLockLeast = std::int64_t{23} * 60 * 60;
 
 Result<void> put_filled(Bucket& bucket, const std::string& name, char content,
-                        PutCondition condition, const ObjectLock& lock = {}) {
+                        PutCondition condition, const ObjectLock& lock = {},
+                        std::string* etag = nullptr) {
   const std::vector bytes(kProbeBytes, static_cast<std::byte>(content));
   const std::array<std::span<const std::byte>, 1> parts{bytes};
-  return bucket.put(name, parts, {.condition = condition, .lock = lock});
+  return bucket.put(name, parts, {.condition = condition, .lock = lock, .etag = etag});
 }
 
 // Objects with random names. The destructor removes the objects.
@@ -62,9 +63,11 @@ class Probe {
     }
     return static_cast<char>(got[0]);
   }
-  Result<bool> is_listed(const std::string& name) {
+  // Returns the listed object; nullopt for an object missing in the list.
+  Result<std::optional<ObjectInfo>> listed(const std::string& name) {
     VARVE_TRY_ASSIGN(const auto page, bucket_.list(name, {}, 1));
-    return !page.objects.empty() && page.objects[0].name == name;
+    if (page.objects.empty() || page.objects[0].name != name) return std::optional<ObjectInfo>();
+    return std::optional(page.objects[0]);
   }
 
   Result<Conditions> conditions(const Races& races);
@@ -241,16 +244,19 @@ Result<Abilities> probe_abilities(Bucket& bucket, const std::string& prefix, con
   Probe probe(bucket, std::move(names));
   Abilities abilities;
   const auto name = probe.new_name();
-  VARVE_TRY(probe.put(name, '1', PutCondition::kNone));
+  std::string etag;
+  VARVE_TRY(put_filled(bucket, name, '1', PutCondition::kNone, {}, &etag));
   VARVE_TRY(probe.get(name, kProbeBytes));
-  VARVE_TRY_ASSIGN(abilities.lists_at_once, probe.is_listed(name));
+  VARVE_TRY_ASSIGN(const auto shown, probe.listed(name));
+  abilities.lists_at_once = shown.has_value();
+  if (shown) abilities.lists_etags = !etag.empty() && shown->etag == etag;
   VARVE_TRY_ASSIGN(const auto info, bucket.head(name));
   abilities.keeps_versions = !info.version.empty();
   VARVE_TRY_ASSIGN(abilities.conditions, probe.conditions(races));
   VARVE_TRY_ASSIGN(abilities.copies_ranges, probe.copies_ranges(name));
   VARVE_TRY_ASSIGN(abilities.removes, probe.removes(name));
-  VARVE_TRY_ASSIGN(const bool is_listed, probe.is_listed(name));
-  if (is_listed == abilities.removes) abilities.lists_at_once = false;
+  VARVE_TRY_ASSIGN(const auto left, probe.listed(name));
+  if (left.has_value() == abilities.removes) abilities.lists_at_once = false;
   return abilities;
 }
 
@@ -262,12 +268,14 @@ Result<std::string> try_lock(Bucket& bucket, const std::string& prefix, LockMode
 
 std::vector<AbilityText> texts_of(const Abilities& abilities) {
   const auto& locks = abilities.locks;
+  const auto& etags = abilities.lists_etags;
   return {{"conditional requests", std::string(name_of(abilities.conditions))},
           {"copies of ranges", yes_or_no(abilities.copies_ranges)},
           {"lists show changes at once", yes_or_no(abilities.lists_at_once)},
           {"may remove objects", yes_or_no(abilities.removes)},
           {"keeps old versions", yes_or_no(abilities.keeps_versions)},
-          {"object lock", locks ? yes_or_no(*locks) : "not tried"}};
+          {"object lock", locks ? yes_or_no(*locks) : "not tried"},
+          {"lists show ETags", etags ? yes_or_no(*etags) : "not tried"}};
 }
 
 std::vector<std::string> differences(const Abilities& before, const Abilities& now) {
@@ -329,6 +337,7 @@ std::optional<ProbeRecord> decode_probe(std::string_view text) {
   abilities.removes = value(3) == "yes";
   abilities.keeps_versions = value(4) == "yes";
   if (value(5) == "yes" || value(5) == "no") abilities.locks = value(5) == "yes";
+  if (value(6) == "yes" || value(6) == "no") abilities.lists_etags = value(6) == "yes";
   return record;
 }
 

@@ -30,6 +30,8 @@ struct Abilities {
   bool lists_at_once = false;   ///< list() showed each object right after its put() or remove().
   bool removes = false;         ///< The credentials may remove objects.
   bool keeps_versions = false;  ///< A removed object stays in the store as an older version.
+  /// A list shows the ETag of the answer to a put(); nullopt: not tried.
+  std::optional<bool> lists_etags{};
   /// A locked object cannot be removed, and its lock can be extended; nullopt: not tried.
   std::optional<bool> locks{};
 

@@ -39,6 +39,9 @@ struct PutOptions {
   PutCondition condition = PutCondition::kNone;
   std::string storage_class{};  ///< Such as "STANDARD_IA"; empty for the store's default.
   ObjectLock lock{};            ///< The lock of the new object. Only used by put().
+  /// Receives the ETag of the new object from put(); null without a receiver. Stays unchanged if
+  /// the store's answer has no ETag, or was lost.
+  std::string* etag = nullptr;
 };
 
 /// The description of an object.
@@ -47,6 +50,7 @@ struct ObjectInfo {
   std::uint64_t bytes = 0;      ///< The length of the body.
   Timestamp modified{};         ///< The time of the last put, by the store's clock; whole seconds.
   std::string storage_class{};  ///< Empty for the store's default.
+  std::string etag{};           ///< The store's text for the content, unquoted; empty without one.
   // Only returned by head():
   std::optional<Timestamp> locked_until{};  ///< The end of the object's lock; nullopt without one.
   std::string lock_mode{};                  ///< "GOVERNANCE" or "COMPLIANCE"; empty without a lock.

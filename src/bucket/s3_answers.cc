@@ -15,6 +15,7 @@ namespace varve::bucket {
 namespace {
 
 constexpr std::size_t kShownBytesMax = 200;
+constexpr std::size_t kEtagBytesMax = 128;
 
 Error corrupt(std::string_view what) {
   return {ErrorCode::kCorrupt, fmt::format("the store's answer has {}", what)};
@@ -71,6 +72,7 @@ struct ListedObject {
   std::string size{};
   std::string modified{};
   std::string storage_class{};
+  std::string etag{};
 };
 
 // Collects the objects of a page.
@@ -91,6 +93,7 @@ struct ListReading {
     if (path == "Contents/Size") next.size = text;
     if (path == "Contents/LastModified") next.modified = text;
     if (path == "Contents/StorageClass") next.storage_class = text;
+    if (path == "Contents/ETag") next.etag = text;
     if (path != "Contents") return {};
     if (objects.size() == objects_max) return corrupt("more objects than requested");
     objects.push_back(std::exchange(next, {}));
@@ -140,7 +143,8 @@ Result<ListPage> read_list_page(std::string_view document, const std::string& pr
     page.objects.push_back({.name = std::move(name),
                             .bytes = *size,
                             .modified = *modified,
-                            .storage_class = printable(listed.storage_class)});
+                            .storage_class = printable(listed.storage_class),
+                            .etag = plain_etag(listed.etag)});
   }
   if (!page.is_last && page.objects.empty()) return corrupt("no objects, but more to come");
   return page;
@@ -183,6 +187,14 @@ Result<std::string> read_value(std::string_view document, std::string_view root,
   }));
   if (value.empty()) return corrupt(fmt::format("no {}", wanted));
   return value;
+}
+
+std::string plain_etag(std::string_view text) {
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
+    text = text.substr(1, text.size() - 2);
+  }
+  const bool is_plain = std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+  return text.size() <= kEtagBytesMax && is_plain ? std::string(text) : std::string();
 }
 
 std::optional<Timestamp> parse_iso_time(std::string_view text) {

@@ -45,6 +45,9 @@ struct UnfinishedUpload {
 [[nodiscard]] Result<std::string> read_value(std::string_view document, std::string_view root,
                                              std::string_view name);
 
+/// Returns an ETag without quotation marks; empty for a text that no store uses as an ETag.
+[[nodiscard]] std::string plain_etag(std::string_view text);
+
 /// Returns the time of "2013-09-17T18:07:53.000Z" in whole seconds; nullopt for any other text.
 [[nodiscard]] std::optional<Timestamp> parse_iso_time(std::string_view text);
 

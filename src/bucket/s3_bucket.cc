@@ -94,12 +94,22 @@ Result<void> S3Bucket::put(const std::string& name,
   if (!options.storage_class.empty()) {
     put.headers.emplace_back("x-amz-storage-class", options.storage_class);
   }
-  if (options.condition == PutCondition::kNone) return drop_answer(client_->call(std::move(put)));
+  const auto take_etag = [&](const Result<S3Answer>& answer) {
+    if (!answer || options.etag == nullptr) return;
+    const auto etag = plain_etag(header(*answer, "etag"));
+    if (!etag.empty()) *options.etag = etag;
+  };
+  if (options.condition == PutCondition::kNone) {
+    const auto answer = client_->call(std::move(put));
+    take_etag(answer);
+    return drop_answer(answer);
+  }
 
   VARVE_TRY_ASSIGN(const auto mark, new_mark(fmt::format("put {} {}", put.payload_sha256, name)));
   put.headers.emplace_back("if-none-match", "*");
   put.headers.emplace_back(kMarkHeader, mark);
   const auto answer = client_->call(std::move(put));
+  take_etag(answer);
   if (answer) return {};
   if (answer.error().code() == ErrorCode::kExists) {
     // An earlier try, whose answer was lost, may have created the object.
@@ -193,6 +203,7 @@ Result<ObjectInfo> S3Bucket::head(const std::string& name) {
   }
   info.modified = *modified;
   info.storage_class = header(answer, "x-amz-storage-class");
+  info.etag = plain_etag(header(answer, "etag"));
   info.lock_mode = header(answer, "x-amz-object-lock-mode");
   info.locked_until = parse_iso_time(header(answer, "x-amz-object-lock-retain-until-date"));
   const auto version = header(answer, "x-amz-version-id");

@@ -178,6 +178,32 @@ TEST_P(BucketContract, HeadDescribesAnObject) {
   EXPECT_EQ(page->objects[0].modified.seconds, first->modified.seconds);
 }
 
+TEST_P(BucketContract, ListsShowTheEtagOfAPut) {
+  const auto put_one = [&](unsigned seed) {
+    const auto bytes = bytes_of(100, seed);
+    const std::array<std::span<const std::byte>, 1> parts{bytes};
+    std::string etag;
+    PutOptions options;
+    options.etag = &etag;
+    EXPECT_TRUE(bucket_->put("x", parts, options));
+    const auto page = bucket_->list("x", {}, 1);
+    EXPECT_TRUE(page && page->objects.size() == 1 && page->objects[0].etag == etag);
+    const auto head = bucket_->head("x");
+    EXPECT_TRUE(head && head->etag == etag);
+    return etag;
+  };
+  const auto first = put_one(1);
+  EXPECT_FALSE(first.empty());
+  EXPECT_NE(put_one(2), first);
+  const auto copied = bucket_->copy_prefix("x", 50, "y", {});
+  if (!copied) return;  // The store copies no ranges.
+  const auto head = bucket_->head("y");
+  const auto page = bucket_->list("y", {}, 1);
+  ASSERT_TRUE(head && page && page->objects.size() == 1);
+  EXPECT_EQ(page->objects[0].etag, head->etag);
+  EXPECT_NE(head->etag, first);
+}
+
 // Names that signers, proxies and parsers of XML like to get wrong.
 const std::vector<std::string>& odd_names() {
   static const std::vector<std::string> names = {

@@ -10,6 +10,7 @@ input, each answered by a line:
   fault KIND AT COUNT     requests number AT to AT+COUNT-1 from now on fail (see FAULTS)
   lose TEXT               forgets the objects whose names contain TEXT; prints their number
   rot TEXT                changes a byte of each object whose name contains TEXT; prints their number
+  replace TEXT            as rot, but the ETag changes too, as by a put of another program
   cut TEXT                halves each object whose name contains TEXT; prints their number
   names TEXT              prints the names that contain TEXT, or end with TEXT if a `$` follows it
   save TEXT               remembers the objects whose names contain TEXT
@@ -109,7 +110,7 @@ class Store:
                 self.fault, self.at, self.count = words[1], int(words[2]), int(words[3])
                 self.requests = self.most = self.extensions = 0
                 return "ok"
-            if words[0] in ("lose", "rot", "cut", "names", "save", "undo"):
+            if words[0] in ("lose", "rot", "replace", "cut", "names", "save", "undo"):
                 return harm(self, *words)
             if words[0] in ("locks", "unlock"):
                 named = [o for key, o in self.objects.items() if words[1] in key]
@@ -412,8 +413,11 @@ class Handler(Locks, http.server.BaseHTTPRequestHandler):
                 raise Refused(400, "InvalidPart")
             data += bytes_of
         self.write(key, data, upload["metadata"])
+        etag = '"' + hashlib.md5(data).hexdigest() + '-1"'  # Of an upload in parts, no MD5.
+        self.store.objects[key]["etag"] = etag
         del self.store.uploads[query["uploadId"]]
-        return 200, b"<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>", {}
+        return 200, (f"<CompleteMultipartUploadResult><ETag>{escape(etag)}</ETag>"
+                     "</CompleteMultipartUploadResult>").encode(), {}
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of store.py that harm objects, and undo the harm."""
 
+import hashlib
+
 
 def harm(store, word, text=""):
     """Carries out a command about the objects whose names contain a text."""
@@ -15,7 +17,7 @@ def harm(store, word, text=""):
         text, saved = store.saved
         store.objects = {key: one for key, one in store.objects.items() if not has(key)}
         store.objects.update({key: dict(one) for key, one in saved.items()})
-    for key in found if word in ("lose", "rot", "cut") else []:
+    for key in found if word in ("lose", "rot", "cut", "replace") else []:
         data = bytearray(store.objects[key]["data"])
         if word == "lose":
             del store.objects[key]
@@ -25,4 +27,6 @@ def harm(store, word, text=""):
         else:  # The middle byte; again, it is changed back.
             data[len(data) // 2] ^= 1
         store.objects[key]["data"] = bytes(data)
+        if word == "replace":  # As by the put of another program.
+            store.objects[key]["etag"] = '"' + hashlib.md5(data).hexdigest() + '"'
     return str(len(found))

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/clock.h"
 #include "bucket/bucket.h"
 
@@ -31,12 +32,14 @@ struct MemoryObjects {
     std::vector<std::byte> bytes{};
     Timestamp modified{};
     std::string storage_class{};
+    std::string etag{};
     std::uint64_t change = 0;       // The number of the change that wrote it.
     std::int64_t locked_until = 0;  // Seconds since 1970; 0 without a lock.
   };
   bool ignores_conditions = false;  ///< Replaces an object despite PutCondition::kIfAbsent.
   bool copies_ranges = true;        ///< False: copy_prefix() fails with kUnsupported.
   bool has_locks = false;           ///< Objects can be locked. The store keeps no versions.
+  bool gives_etags = true;
   std::atomic<std::int64_t> clock_ahead_s = 0;  ///< The store's clock less the machine's.
   std::uint64_t list_lag = 0;  ///< Number of the last changes that list() does not show yet.
 
@@ -111,22 +114,29 @@ class MemoryBucket final : public bucket::Bucket {
     Bytes body;
     for (const auto part : parts) body.insert(body.end(), part.begin(), part.end());
     const auto sent = body.size();
-    return change(bucket::RequestKind::kPut, name, sent,
-                  [this, name, body = std::move(body), options]() -> Result<void> {
-                    const std::lock_guard lock(objects_->mutex);
-                    const bool exists = objects_->objects.contains(prefix_ + name);
-                    if (exists && options.condition == bucket::PutCondition::kIfAbsent &&
-                        !objects_->ignores_conditions && !lets_through(name)) {
-                      return Error(ErrorCode::kExists, describe(name) + " exists");
-                    }
-                    if (options.lock.on() && !objects_->has_locks) return no_locks();
-                    if (exists) VARVE_TRY(check_lock(objects_->objects[prefix_ + name], name));
-                    write(name, body, options.storage_class);
-                    if (options.lock.on()) {
-                      objects_->objects[prefix_ + name].locked_until = lock_end(options.lock);
-                    }
-                    return {};
-                  });
+    const auto etag = etag_of(body);
+    auto* const receiver = options.etag;  // The change may happen after this call.
+    const auto done = change(bucket::RequestKind::kPut, name, sent,
+                             [this, name, body = std::move(body), options]() -> Result<void> {
+                               const std::lock_guard lock(objects_->mutex);
+                               const bool exists = objects_->objects.contains(prefix_ + name);
+                               if (exists && options.condition == bucket::PutCondition::kIfAbsent &&
+                                   !objects_->ignores_conditions && !lets_through(name)) {
+                                 return Error(ErrorCode::kExists, describe(name) + " exists");
+                               }
+                               if (options.lock.on() && !objects_->has_locks) return no_locks();
+                               if (exists)
+                                 VARVE_TRY(check_lock(objects_->objects[prefix_ + name], name));
+                               write(name, body, options.storage_class);
+                               if (options.lock.on()) {
+                                 objects_->objects[prefix_ + name].locked_until =
+                                     lock_end(options.lock);
+                               }
+                               return {};
+                             });
+    if (!done) return done;
+    if (receiver != nullptr && !etag.empty()) *receiver = etag;
+    return {};
   }
   Result<void> lock(const std::string& name, const ObjectLock& lock) override {
     return change(bucket::RequestKind::kPut, name, 0, [this, name, lock]() -> Result<void> {
@@ -255,6 +265,9 @@ class MemoryBucket final : public bucket::Bucket {
   }
 
  private:
+  [[nodiscard]] std::string etag_of(const Bytes& body) const {
+    return objects_->gives_etags ? std::to_string(base::checksum64(body)) : std::string();
+  }
   [[nodiscard]] std::string describe(const std::string& name) const {
     return "s3://memory/" + prefix_ + name;
   }
@@ -328,10 +341,12 @@ class MemoryBucket final : public bucket::Bucket {
   void write(const std::string& name, Bytes body, const std::string& storage_class) {
     auto now = clock_ == nullptr ? base::SystemClock().now() : clock_->now();
     now.nanoseconds = 0;
+    auto etag = etag_of(body);
     objects_->objects.insert_or_assign(prefix_ + name,
                                        MemoryObjects::Object{.bytes = std::move(body),
                                                              .modified = now,
                                                              .storage_class = storage_class,
+                                                             .etag = std::move(etag),
                                                              .change = ++objects_->changes});
     objects_->removed.erase(prefix_ + name);
   }
@@ -347,7 +362,8 @@ class MemoryBucket final : public bucket::Bucket {
     bucket::ObjectInfo info{.name = name,
                             .bytes = object.bytes.size(),
                             .modified = object.modified,
-                            .storage_class = object.storage_class};
+                            .storage_class = object.storage_class,
+                            .etag = object.etag};
     if (object.locked_until != 0) {
       info.locked_until = Timestamp{object.locked_until, 0};
       info.lock_mode = "COMPLIANCE";

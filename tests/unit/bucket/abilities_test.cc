@@ -30,7 +30,13 @@ TEST_F(ProbedAbilities, OfAGoodStoreAreAll) {
   EXPECT_EQ(probe(), (Abilities{.conditions = Conditions::kHonoured,
                                 .copies_ranges = true,
                                 .lists_at_once = true,
-                                .removes = true}));
+                                .removes = true,
+                                .lists_etags = true}));
+}
+
+TEST_F(ProbedAbilities, TellAStoreWithoutEtags) {
+  objects_->gives_etags = false;
+  EXPECT_EQ(probe().lists_etags, false);
 }
 
 TEST_F(ProbedAbilities, TellAnIgnoredCondition) {
@@ -93,6 +99,7 @@ TEST_F(ProbedAbilities, AreRecordedAndCompared) {
   record.raced_s = 1'799'999'999;
   EXPECT_EQ(decode_probe(encode_probe(record)), record);
   record.abilities.locks.reset();
+  record.abilities.lists_etags = true;
   EXPECT_EQ(decode_probe(encode_probe(record) + "later = 1\n"), record);
   for (const auto* const text : {"", "probed", "probed = 1\n", "probed = x\nclock-ahead = 1\n"}) {
     EXPECT_FALSE(decode_probe(text)) << text;
