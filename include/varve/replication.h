@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "varve/check.h"
 #include "varve/object_lock.h"
 #include "varve/object_store.h"
 #include "varve/options.h"
@@ -112,7 +113,7 @@ struct ReplicationInfo {
   std::uint64_t head = 0;   ///< Number of the newest replicated state; 0 before the first state.
   /// Message about another writer's folder; empty without another writer.
   std::string fenced{};
-  Timestamp replicated_at{};  ///< Time of the newest replicated state.
+  Timestamp replicated_at{};                    ///< Time of the newest replicated state.
   /// The result of the folder's last trial of the store; empty before the first trial.
   std::vector<StoreAbility> abilities{};
   Timestamp probed_at{};  ///< Time of the last trial.
@@ -122,6 +123,8 @@ struct ReplicationInfo {
   /// The earliest known end of a lock, over all objects that the state needs. An object without a
   /// known lock counts as an object whose lock ended in 1970.
   Timestamp locks_end{};
+  /// Results of the last calls of check_store(): kData with `reads_objects`, otherwise kStructure.
+  std::vector<EarlierCheck> checks{};
 };
 /// Returns the state recorded in the folder; nullopt for a repository outside object stores. Makes
 /// no request.

@@ -96,19 +96,6 @@ Result<RepositoryStatus> look(const std::vector<std::string>& words, const Insta
   return status;
 }
 
-std::string check_text(const RepositoryStatus& status) {
-  if (status.checks.empty()) return "never";
-  std::string text;
-  for (const EarlierCheck& check : status.checks) {
-    if (!text.empty()) text += "; ";
-    text += fmt::format(
-        "{} {} ago: {}", name_of(check.depth),
-        age_text(seconds_since({check.ended_at, 0}, status.now)),
-        check.damages == 0 ? std::string("no damage") : fmt::format("{} damaged", check.damages));
-  }
-  return text;
-}
-
 std::string open_names(const SeriesStatus& series) {
   std::string text;
   for (const VersionInfo& version : series.open) {
@@ -144,7 +131,7 @@ void print_as_text(const RepositoryStatus& status, const std::vector<Concern>& c
   }
   if (rows.size() > 1) print("\n" + table(rows, "lrlrrl"));
   if (status.replication) print("\n" + table(store_rows(status), "ll"));
-  rows = {{"last checks", check_text(status)},
+  rows = {{"last checks", checks_text(status.checks, status.now)},
           {"free", fmt::format("{} of {}", size_text(status.space.available_bytes(), false),
                                size_text(status.space.total_bytes(), false))}};
   if (status.sequence) rows.push_back({"sequence number", std::to_string(*status.sequence)});

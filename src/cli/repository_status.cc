@@ -146,6 +146,18 @@ std::string age_text(std::uint64_t seconds) {
   return fmt::format("{} s", seconds);
 }
 
+std::string checks_text(const std::vector<EarlierCheck>& checks, const Timestamp& now) {
+  if (checks.empty()) return "never";
+  std::string text;
+  for (const EarlierCheck& check : checks) {
+    if (!text.empty()) text += "; ";
+    text += fmt::format(
+        "{} {} ago: {}", name_of(check.depth), age_text(seconds_since({check.ended_at, 0}, now)),
+        check.damages == 0 ? std::string("no damage") : fmt::format("{} damaged", check.damages));
+  }
+  return text;
+}
+
 const EarlierCheck* newest_data_check(const std::vector<EarlierCheck>& checks) {
   const EarlierCheck* newest = nullptr;
   for (const EarlierCheck& check : checks) {
@@ -156,6 +168,42 @@ const EarlierCheck* newest_data_check(const std::vector<EarlierCheck>& checks) {
 }
 
 namespace {
+
+// A check of a folder in an object store always checks the objects, too.
+void add_store_check_concerns(const RepositoryStatus& status, const StatusLimits& limits,
+                              std::vector<Concern>& concerns) {
+  const auto& store = *status.replication;
+  std::int64_t newest_at = 0;
+  for (const EarlierCheck& check : store.checks) {
+    newest_at = std::max(newest_at, check.ended_at);
+    if (check.damages == 0) continue;
+    const bool was_read = check.depth != CheckDepth::kStructure;
+    const char* how = was_read ? " --read-store" : "";
+    const auto what = check.ended_at == 0
+                          ? "the record of checks of " + store.place + " is damaged"
+                          : fmt::format("the check of {} found {} damaged {} in {}",
+                                        time_text({check.ended_at, 0}), check.damages,
+                                        check.damages == 1 ? "object" : "objects", store.place);
+    concerns.push_back(
+        {Health::kCritical,
+         store.reads_only
+             ? fmt::format("{}; run `varve repair{}` in the folder that writes, then `varve "
+                           "check{}` here",
+                           what, how, how)
+             : fmt::format("{}; run `varve repair{}`, then `varve check{}`", what, how, how)});
+  }
+  if (!limits.check_age_s) return;
+  const auto age = seconds_since({newest_at, 0}, status.now);
+  if (age <= *limits.check_age_s) return;
+  concerns.push_back(
+      {Health::kWarning,
+       newest_at == 0 ? fmt::format("no check has compared the objects in {}; run `varve check "
+                                    "--quick`",
+                                    store.place)
+                      : fmt::format("the last check of the objects in {} was {} ago; run `varve "
+                                    "check --quick`",
+                                    store.place, age_text(age))});
+}
 
 // Varve extends locks when less than half of their length is left, so an eighth is late.
 void add_store_concerns(const ReplicationInfo& store, const Timestamp& now,
@@ -206,8 +254,10 @@ void add_change_concerns(const UnreplicatedChanges& changes, const ReplicationIn
 }
 
 // Another writer is the worst state: no later data reaches the store.
-void add_replication_concern(const RepositoryStatus& status, std::vector<Concern>& concerns) {
+void add_replication_concern(const RepositoryStatus& status, const StatusLimits& limits,
+                             std::vector<Concern>& concerns) {
   if (!status.replication) return;
+  add_store_check_concerns(status, limits, concerns);
   if (!status.replication->fenced.empty()) {
     concerns.push_back({Health::kCritical, status.replication->fenced + ". " +
                                                how_to_write_again(status.replication->place)});
@@ -286,7 +336,7 @@ std::vector<Concern> find_concerns(const RepositoryStatus& status, const StatusL
     add_loss_concern(series, concerns);
     add_incomplete_concern(series, concerns);
   }
-  add_replication_concern(status, concerns);
+  add_replication_concern(status, limits, concerns);
   add_space_concern(status.space, limits, concerns);
   std::ranges::stable_sort(concerns, std::ranges::greater(), &Concern::health);
   return concerns;

@@ -66,6 +66,10 @@ struct Concern {
   std::string text;  ///< One line, with advice.
 };
 
+/// Returns the times and results of checks in words.
+[[nodiscard]] std::string checks_text(const std::vector<EarlierCheck>& checks,
+                                      const Timestamp& now);
+
 /// Returns the reasons for attention, the gravest reason first; none if all is well.
 [[nodiscard]] std::vector<Concern> find_concerns(const RepositoryStatus& status,
                                                  const StatusLimits& limits);

@@ -66,6 +66,7 @@ std::vector<std::vector<std::string>> store_rows(const RepositoryStatus& status)
         {"stored", fmt::format("{} in {} objects", size_text(usage.bytes, false), usage.objects)});
     rows.push_back({"requests", requests_text(usage)});
   }
+  if (!store.checks.empty()) rows.push_back({"checks", checks_text(store.checks, status.now)});
   if (!store.abilities.empty()) {
     rows.push_back({"store", abilities_text(store) + "; tried " + age_of(store.probed_at, status)});
   }
@@ -96,6 +97,14 @@ void print_store_status_json(const RepositoryStatus& status) {
   if (!store.abilities.empty()) {
     put_time(object, "probed_at", store.probed_at);
     object["clock_ahead_seconds"] = store.clock_ahead_s;
+  }
+  if (!store.checks.empty()) {
+    auto& checks = object["checks"] = Json::array();
+    for (const EarlierCheck& check : store.checks) {
+      Json one{{"depth", name_of(check.depth)}, {"damages", check.damages}};
+      put_time(one, "ended_at", {check.ended_at, 0});
+      checks.push_back(std::move(one));
+    }
   }
   print_json("object_store", std::move(object));
   for (const auto& ability : store.abilities) {

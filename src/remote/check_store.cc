@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,9 +18,11 @@
 #include "bucket/abilities.h"
 #include "bucket/bucket.h"
 #include "bucket/locking_bucket.h"
+#include "maintain/check_record.h"
 #include "remote/catalog_reads.h"
 #include "remote/check_store_data.h"
 #include "remote/copy_check.h"
+#include "remote/etag_check.h"
 #include "remote/head.h"
 #include "remote/head_objects.h"
 #include "remote/needed_objects.h"
@@ -158,6 +161,30 @@ void keep_findings(io::FileSystem& files, const std::string& folder,
   if (!kept) base::log(base::LogLevel::kInfo, kept.error().message());
 }
 
+// Notes ETags, and forgets the ETags of objects that the folder no longer knows.
+void note_etags(io::FileSystem& files, const std::string& folder, const NeededObjects& needed,
+                const Etags& etags) {
+  std::set<std::string> gone;
+  for (const auto& [name, etag] : needed.etags) {
+    if (!needed.objects.contains(name) && !needed.others.contains(name)) gone.insert(name);
+  }
+  if (etags.empty() && gone.empty()) return;
+  const auto note = [&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(const auto state, ReplicaState::open(files, folder, false));
+    return state.etags().update(etags, gone);
+  };
+  const auto noted = note();
+  if (!noted) base::log(base::LogLevel::kInfo, noted.error().message());
+}
+
+void record_check(io::FileSystem& files, const std::string& folder, const base::Clock& clock,
+                  const StoreCheck& check, bool has_read_all) {
+  maintain::CheckEnd end;
+  end.whole = has_read_all ? CheckDepth::kData : CheckDepth::kStructure;
+  end.damages = check.damages.size();
+  maintain::record_check(files, replica_folder(folder), clock, end);
+}
+
 }  // namespace
 
 Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& options,
@@ -168,23 +195,32 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   if (!config) return check;
   VARVE_TRY_ASSIGN(auto state, find_state(*files, folder));
   VARVE_TRY_ASSIGN(auto expected, needed_objects(*files, folder, state));
+  expected.is_attached = config->reads_only;
   VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));
   check.place = config->place;
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   const auto now = clock.now().seconds;
-  VARVE_TRY_ASSIGN(const auto copies, compare_list(*bucket, expected, now, check));
-  VARVE_TRY(compare_outer_objects(*bucket, expected, copies, check));
+  VARVE_TRY_ASSIGN(const auto listed, compare_list(*bucket, expected, now, check));
+  VARVE_TRY(compare_outer_objects(*bucket, expected, listed, check));
+  Etags etags;
   if (state) {
     const auto which = reads_objects ? ObjectsToRead::kAll : ObjectsToRead::kCopied;
-    VARVE_TRY(read_objects(*bucket, *state, which, copies, check));
+    VARVE_TRY(read_objects(*bucket, *state, which, listed, check));
+    VARVE_TRY_ASSIGN(etags, compare_etags(*bucket, *state, listed, which, check));
   }
+  if (state && config->reads_only) {
+    VARVE_TRY(check_newer_head(*bucket, expected.repository_id, *state, check));
+  }
+  if (state && !config->reads_only) {
+    VARVE_TRY(check_catalog(*files, folder, *state, expected, check));
+  }
+  state.reset();  // The notes open the state for writing.
+  note_etags(*files, folder, expected, etags);
   if (config->reads_only) {
-    if (state) VARVE_TRY(check_newer_head(*bucket, expected.repository_id, *state, check));
+    record_check(*files, folder, clock, check, reads_objects);
     return check;
   }
-  if (state) VARVE_TRY(check_catalog(*files, folder, *state, expected, check));
-  state.reset();  // keep_findings() opens the state for writing.
   std::optional<bucket::ProbeRecord> probed;
   ProbeRequest probe{.before = expected.probed};
   probe.open_client = racer_opener(hooks, options.store.access, *config);
@@ -192,6 +228,7 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   VARVE_TRY_ASSIGN(const auto weak,
                    check_locks(*bucket, expected, now + bucket->clock_ahead().value_or(0), check));
   keep_findings(*files, folder, probed, weak);
+  record_check(*files, folder, clock, check, reads_objects);
   return check;
 }
 

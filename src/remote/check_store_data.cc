@@ -70,7 +70,7 @@ class GroupedReads {
 }  // namespace
 
 Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state, ObjectsToRead which,
-                          const ListedCopies& copies, StoreCheck& check) {
+                          const ListedObjects& listed, StoreCheck& check) {
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return {};
   VARVE_TRY_ASSIGN(const auto head, decode_head(*text));
@@ -85,7 +85,7 @@ Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state, Obj
   for (auto object : head.catalog) {
     if (seen.insert(object.name).second) VARVE_TRY(catalog.add(object));
     object.name = copy_name(object.name);
-    if (!copies.names.contains(object.name)) continue;
+    if (!listed.copies.contains(object.name)) continue;
     if (seen.insert(object.name).second) VARVE_TRY(catalog.add(object));
   }
   VARVE_TRY(catalog.finish());
@@ -104,7 +104,7 @@ Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state, Obj
       extent.bytes = extent.object_bytes;  // The checksum covers the whole object.
       if (seen.insert(extent.object).second) VARVE_TRY(data.add(extent));
       extent.object = copy_name(extent.object);
-      if (!copies.names.contains(extent.object)) continue;
+      if (!listed.copies.contains(extent.object)) continue;
       if (seen.insert(extent.object).second) VARVE_TRY(data.add(extent));
     }
   }

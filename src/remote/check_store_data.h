@@ -21,7 +21,7 @@ enum class ObjectsToRead : std::uint8_t {
 /// at once, or one longer object, and holds the read objects in memory. Errors: as for reading the
 /// state; kUnavailable if the store does not answer.
 [[nodiscard]] Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state,
-                                        ObjectsToRead which, const ListedCopies& copies,
+                                        ObjectsToRead which, const ListedObjects& listed,
                                         StoreCheck& check);
 
 }  // namespace varve::remote

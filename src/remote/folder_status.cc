@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bucket/abilities.h"
+#include "maintain/check_record.h"
 #include "remote/bucket_config.h"
 #include "remote/head.h"
 #include "remote/object_locks.h"
@@ -34,6 +35,7 @@ Result<std::optional<ReplicationInfo>> replication_info(const std::string& folde
   VARVE_TRY_ASSIGN(const auto found, remote::find_state(*files, folder));
   if (!found) return std::optional(info);
   const auto& state = *found;
+  info.checks = maintain::read_earlier_checks(*files, remote::replica_folder(folder));
   VARVE_TRY_ASSIGN(const auto probed, remote::probe_record(state));
   if (probed) {
     for (auto& [name, value] : bucket::texts_of(probed->abilities)) {

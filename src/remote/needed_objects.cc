@@ -45,6 +45,19 @@ Result<std::optional<std::string>> fault_of_superblock(bucket::Bucket& bucket,
   return std::optional<std::string>("is that of another repository");
 }
 
+// Objects with copies need no ETags: a check reads these objects in full.
+void note_etag(const NeededObjects& needed, const bucket::ObjectInfo& object,
+               ListedObjects& listed) {
+  if (!needed.has_etags || object.etag.empty()) return;
+  if (needed.copies.contains(copy_name(object.name))) return;
+  const auto noted = needed.etags.find(object.name);
+  if (noted == needed.etags.end()) {
+    listed.new_etags[object.name] = object.etag;
+  } else if (noted->second != object.etag) {
+    listed.changed_etags[object.name] = object.etag;
+  }
+}
+
 }  // namespace
 
 Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& folder,
@@ -56,6 +69,9 @@ Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& f
   if (!state) return needed;
   VARVE_TRY_ASSIGN(needed.lock_days, state->number(kLockDays));
   VARVE_TRY_ASSIGN(needed.probed, probe_record(*state));
+  VARVE_TRY_ASSIGN(needed.etags, state->etags().all());
+  // An attached folder has tried nothing, and compares lists with lists.
+  needed.has_etags = !needed.probed || needed.probed->abilities.lists_etags.value_or(false);
   VARVE_TRY_ASSIGN(const auto uploaded, state->uploaded());
   for (const auto& [key, extent] : uploaded) needed.others.insert(extent.object);
   VARVE_TRY_ASSIGN(const auto garbage,
@@ -86,10 +102,10 @@ Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& f
   return needed;
 }
 
-Result<ListedCopies> compare_list(bucket::Bucket& bucket, const NeededObjects& needed,
-                                  std::int64_t now_s, StoreCheck& check) {
+Result<ListedObjects> compare_list(bucket::Bucket& bucket, const NeededObjects& needed,
+                                   std::int64_t now_s, StoreCheck& check) {
   auto missing = needed.objects;
-  ListedCopies copies;
+  ListedObjects listed;
   bool has_copies = needed.has_copies;
   VARVE_TRY(bucket::list_all(
       bucket, needed.repository_id + "/", "",
@@ -98,12 +114,15 @@ Result<ListedCopies> compare_list(bucket::Bucket& bucket, const NeededObjects& n
         check.bytes += object.bytes;
         const auto copy = needed.copies.find(object.name);
         const bool is_copy = copy != needed.copies.end();
-        if (is_copy) copies.names.insert(object.name);
+        if (is_copy) listed.copies.insert(object.name);
         has_copies = has_copies || needed.last_copies.contains(object.name);
         const auto known = is_copy ? copy : needed.objects.find(object.name);
         if (is_copy || known != needed.objects.end()) {
           missing.erase(object.name);
-          if (known->second == object.bytes) return {};
+          if (known->second == object.bytes) {
+            if (!is_copy) note_etag(needed, object, listed);
+            return {};
+          }
           check.damages.push_back(
               {object.name, fmt::format("has {} bytes, not {}", object.bytes, known->second)});
           return {};
@@ -118,24 +137,32 @@ Result<ListedCopies> compare_list(bucket::Bucket& bucket, const NeededObjects& n
         check.foreign_bytes += object.bytes;
         return {};
       }));
+  std::vector<std::string> lacking;
   for (const auto& [name, bytes] : needed.copies) {
-    if (has_copies && !copies.names.contains(name)) missing[name] = bytes;
+    if (has_copies && !listed.copies.contains(name)) lacking.push_back(name);
   }
+  // The copy follows the head (O64), and an interrupted writer creates the copy later.
+  if (needed.is_attached && lacking == std::vector{copy_name(needed.head)} &&
+      !missing.contains(needed.head)) {
+    check.notes.push_back("the newest head has no second copy yet; the folder that writes adds it");
+    lacking.clear();
+  }
+  for (const auto& name : lacking) missing[name] = needed.copies.at(name);
   if (!has_copies && !needed.head.empty()) {
     check.notes.push_back("small objects have no second copy yet; the next seal writes the copies");
   }
   for (const auto& [name, bytes] : missing) check.damages.push_back({name, "is missing"});
-  return copies;
+  return listed;
 }
 
 Result<void> compare_outer_objects(bucket::Bucket& bucket, const NeededObjects& needed,
-                                   const ListedCopies& copies, StoreCheck& check) {
+                                   const ListedObjects& listed, StoreCheck& check) {
   const auto fault = fault_of_superblock(bucket, needed.repository_id);
   if (!fault) return fault.error();
   if (*fault) check.damages.push_back({kSuperblockName, **fault});
   if (needed.head.empty()) return {};
   std::vector<std::string> names{needed.head};
-  if (copies.names.contains(copy_name(needed.head))) names.push_back(copy_name(needed.head));
+  if (listed.copies.contains(copy_name(needed.head))) names.push_back(copy_name(needed.head));
   for (const auto& name : names) {
     const bool is_known = std::ranges::any_of(
         check.damages, [&](const StoreDamage& damage) { return damage.object == name; });

@@ -11,6 +11,7 @@
 #include "bucket/abilities.h"
 #include "bucket/bucket.h"
 #include "io/file_system.h"
+#include "remote/etag_notes.h"
 #include "remote/replica_state.h"
 #include "varve/replication.h"
 #include "varve/result.h"
@@ -28,6 +29,9 @@ struct NeededObjects {
   std::set<std::string> last_copies{};
   bool has_copies = false;                      ///< The folder has written all copies.
   std::set<std::string> others{};               ///< Optional objects.
+  bool is_attached = false;                     ///< The folder only reads.
+  Etags etags{};                                ///< Noted ETags of objects without copies.
+  bool has_etags = true;                        ///< The store's lists show the ETags of uploads.
   std::uint64_t lock_days = 0;                  ///< Days for which objects are locked.
   std::optional<bucket::ProbeRecord> probed{};  ///< The result of the last probe.
 };
@@ -36,19 +40,22 @@ struct NeededObjects {
 [[nodiscard]] Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& folder,
                                                    const std::optional<ReplicaState>& state);
 
-/// The copies of small objects in a store.
-struct ListedCopies {
-  std::set<std::string> names{};  ///< Listed copies of needed objects.
+/// The needed objects in a list of the store.
+struct ListedObjects {
+  std::set<std::string> copies{};  ///< Listed copies of needed objects.
+  Etags new_etags{};               ///< ETags of objects without a noted ETag.
+  Etags changed_etags{};           ///< Other ETags than noted, of objects with the right length.
 };
 /// Adds the findings of a list of the store to `check`: numbers, missing objects, and objects of a
 /// wrong length. A copy counts as missing only if the store once had all copies: a store of an
 /// earlier release has none. Errors: as for the bucket.
-[[nodiscard]] Result<ListedCopies> compare_list(bucket::Bucket& bucket, const NeededObjects& needed,
-                                                std::int64_t now_s, StoreCheck& check);
+[[nodiscard]] Result<ListedObjects> compare_list(bucket::Bucket& bucket,
+                                                 const NeededObjects& needed, std::int64_t now_s,
+                                                 StoreCheck& check);
 /// Reads the newest head with its copy and `varve.repo`, whose checksums are stored nowhere else,
 /// and adds the faults to `check`. Errors: as for the bucket.
 [[nodiscard]] Result<void> compare_outer_objects(bucket::Bucket& bucket,
                                                  const NeededObjects& needed,
-                                                 const ListedCopies& copies, StoreCheck& check);
+                                                 const ListedObjects& listed, StoreCheck& check);
 
 }  // namespace varve::remote

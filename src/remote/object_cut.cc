@@ -18,9 +18,9 @@ bool passes(const Error& error) {
 }
 
 // The old object stays: its dead end costs only money.
-CutOutcome stays(const Error& error) {
+CutObject stays(const Error& error) {
   base::log(base::LogLevel::kInfo, error.message() + "; the object keeps its dead bytes");
-  return CutOutcome::kStays;
+  return {};
 }
 
 }  // namespace
@@ -37,22 +37,23 @@ bool is_hot(std::string_view storage_class) {
          storage_class == "INTELLIGENT_TIERING";
 }
 
-Result<CutOutcome> copy_live_front(bucket::Bucket& bucket, const std::string& from,
-                                   std::uint64_t bytes, const std::string& to) {
+Result<CutObject> copy_live_front(bucket::Bucket& bucket, const std::string& from,
+                                  std::uint64_t bytes, const std::string& to) {
   const auto info = bucket.head(from);
-  if (!info) return passes(info.error()) ? Result<CutOutcome>(info.error()) : stays(info.error());
-  if (!is_hot(info->storage_class)) return CutOutcome::kStays;
+  if (!info) return passes(info.error()) ? Result<CutObject>(info.error()) : stays(info.error());
+  if (!is_hot(info->storage_class)) return CutObject();
   bucket::PutOptions options;
   options.storage_class = info->storage_class;
   const auto copied = bucket.copy_prefix(from, bytes, to, options);
   if (!copied && passes(copied.error())) return copied.error();
-  if (!copied && copied.error().code() == ErrorCode::kUnsupported) return CutOutcome::kUnsupported;
+  if (!copied && copied.error().code() == ErrorCode::kUnsupported)
+    return CutObject{CutOutcome::kUnsupported, {}};
   if (!copied) return stays(copied.error());
   // The old object will be removed, so the new object is checked before a head names the new
   // object.
   const auto made = bucket.head(to);
-  if (!made) return passes(made.error()) ? Result<CutOutcome>(made.error()) : stays(made.error());
-  if (made->bytes == bytes) return CutOutcome::kCopied;
+  if (!made) return passes(made.error()) ? Result<CutObject>(made.error()) : stays(made.error());
+  if (made->bytes == bytes) return CutObject{CutOutcome::kCopied, made->etag};
   return stays({ErrorCode::kCorrupt, fmt::format("{}/{} has {} bytes after a copy of {}",
                                                  bucket.describe(), to, made->bytes, bytes)});
 }

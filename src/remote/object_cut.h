@@ -23,9 +23,14 @@ enum class CutOutcome : std::uint8_t {
   kStays,        ///< The old object stays as it is.
   kUnsupported,  ///< The store copies no ranges.
 };
+/// The result of a copy. With kCopied, `etag` is the ETag of the new object; empty without one.
+struct CutObject {
+  CutOutcome outcome = CutOutcome::kStays;
+  std::string etag{};
+};
 /// Copies the first bytes of an object to a new object in the same storage class, if the class is
 /// hot. No data passes through this machine. Errors: transient errors of the bucket.
-[[nodiscard]] Result<CutOutcome> copy_live_front(bucket::Bucket& bucket, const std::string& from,
-                                                 std::uint64_t bytes, const std::string& to);
+[[nodiscard]] Result<CutObject> copy_live_front(bucket::Bucket& bucket, const std::string& from,
+                                                std::uint64_t bytes, const std::string& to);
 
 }  // namespace varve::remote

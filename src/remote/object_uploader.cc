@@ -167,17 +167,18 @@ Result<void> ObjectUploader::cut_objects(Round& round, const std::string& path) 
                               fmt::format("front {} {}", extent.object, extent.bytes)));
     doubtful_.insert(to);
     round.copies_begun = true;
-    const auto outcome = std::make_shared<CutOutcome>(CutOutcome::kStays);
+    const auto cut_to = std::make_shared<CutObject>();
     VARVE_TRY(round.uploads.begin(
         0,
         [bucket = parts_.bucket, from = extent.object, bytes = extent.bytes, to,
-         outcome]() -> Result<void> {
-          VARVE_TRY_ASSIGN(*outcome, copy_live_front(*bucket, from, bytes, to));
+         cut_to]() -> Result<void> {
+          VARVE_TRY_ASSIGN(*cut_to, copy_live_front(*bucket, from, bytes, to));
           return {};
         },
-        [this, &round, path, from = extent.object, to, outcome]() -> Result<void> {
-          if (*outcome == CutOutcome::kUnsupported) copies_ranges_ = false;
-          if (*outcome != CutOutcome::kCopied) return {};
+        [this, &round, path, from = extent.object, to, cut_to]() -> Result<void> {
+          if (cut_to->outcome == CutOutcome::kUnsupported) copies_ranges_ = false;
+          if (cut_to->outcome != CutOutcome::kCopied) return {};
+          if (!cut_to->etag.empty()) etags_[to] = cut_to->etag;
           for (auto& cut : round.objects[path]) {
             if (cut.object != from) continue;
             cut.object = to;
@@ -241,21 +242,27 @@ Result<Extent> ObjectUploader::upload_extent(Round& round, io::File& file, const
   extent.mark = which.mark;
   bucket::PutOptions options;
   if (is_data && is_volume(which.path)) options.storage_class = parts_.volume_class;
+  const auto etag = std::make_shared<std::string>();
+  options.etag = etag.get();
   doubtful_.insert(extent.object);
-  if (has_copy(which.path, extent)) {
+  const bool is_copied = has_copy(which.path, extent);
+  if (is_copied) {
     doubtful_.insert(copy_name(extent.object));
     VARVE_TRY(upload_copy(round, *parts_.bucket, extent.object, buffer));
   }
   VARVE_TRY(round.uploads.begin(
       bytes,
-      [bucket = parts_.bucket, name = extent.object, buffer, options] {
+      [bucket = parts_.bucket, name = extent.object, buffer, options, etag] {
         const std::array<std::span<const std::byte>, 1> body{buffer->span()};
         return bucket->put(name, body, options);  // O44
       },
-      [this, &round, extent, is_data, key = extent_key(which.path, offset)]() -> Result<void> {
+      [this, &round, extent, is_data, is_copied, etag,
+       key = extent_key(which.path, offset)]() -> Result<void> {
         ++round.report.objects;
         round.report.bytes += extent.bytes;
-        return is_data ? state_.add_uploaded(key, extent) : Result<void>();
+        if (is_data) return state_.add_uploaded(key, extent, *etag);
+        if (!etag->empty() && !is_copied) etags_[extent.object] = *etag;
+        return {};
       }));
   return extent;
 }

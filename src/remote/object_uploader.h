@@ -8,11 +8,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "format/container_keys.h"
 #include "io/file_system.h"
 #include "remote/changes.h"
+#include "remote/etag_notes.h"
 #include "remote/head.h"
 #include "remote/replica_files.h"
 #include "remote/replica_state.h"
@@ -46,6 +48,8 @@ class ObjectUploader {
   /// The objects whose upload this process has begun, and no known head names.
   [[nodiscard]] const std::set<std::string>& doubtful() const { return doubtful_; }
   void forget_doubtful() { doubtful_.clear(); }
+  /// Returns and forgets the ETags of new objects that ReplicaState::add_uploaded() does not note.
+  [[nodiscard]] Etags take_etags() { return std::exchange(etags_, {}); }
 
  private:
   using Round = ReplicationRound;
@@ -72,6 +76,7 @@ class ObjectUploader {
   const std::unique_ptr<const format::ContainerKeys> container_keys_;  // Null if plain.
   bool copies_ranges_ = true;       // False once the store has refused to copy.
   std::set<std::string> doubtful_;  // See doubtful().
+  Etags etags_;                     // See take_etags().
 };
 
 }  // namespace varve::remote

@@ -34,13 +34,11 @@ Result<void> advance_copies(meta::WriteTxn& txn, std::uint64_t number) {
   return txn.put(kState, kCopiesKey, now);
 }
 
-std::string folder_of(const std::string& root) { return root + "/replica"; }
-
 Result<meta::Env> open_env(io::FileSystem& files, const std::string& root, const std::string& name,
                            std::span<const char* const> tables, bool read_only) {
-  const auto folder = folder_of(root) + "/" + name;
+  const auto folder = replica_folder(root) + "/" + name;
   if (!read_only) {
-    VARVE_TRY(files.make_durable_directory(folder_of(root)));
+    VARVE_TRY(files.make_durable_directory(replica_folder(root)));
     VARVE_TRY(files.make_durable_directory(folder));
   }
   meta::EnvOptions options;
@@ -57,6 +55,8 @@ Result<meta::Env> open_env(io::FileSystem& files, const std::string& root, const
 
 }  // namespace
 
+std::string replica_folder(const std::string& root) { return root + "/replica"; }
+
 Result<ReplicaState> ReplicaState::open(io::FileSystem& files, const std::string& root,
                                         bool read_only) {
   VARVE_TRY_ASSIGN(auto env, open_env(files, root, kStateName, kTables, read_only));
@@ -68,7 +68,7 @@ Result<meta::Env> open_copy(io::FileSystem& files, const std::string& root, bool
 }
 
 Result<bool> has_state(io::FileSystem& files, const std::string& root) {
-  return files.exists(folder_of(root) + "/state/data.mdb");
+  return files.exists(replica_folder(root) + "/state/data.mdb");
 }
 
 Result<std::optional<ReplicaState>> find_state(io::FileSystem& files, const std::string& root) {
@@ -140,9 +140,11 @@ Result<std::map<std::string, Extent>> ReplicaState::uploaded() const {
   return found;
 }
 
-Result<void> ReplicaState::add_uploaded(const std::string& key, const Extent& extent) {
+Result<void> ReplicaState::add_uploaded(const std::string& key, const Extent& extent,
+                                        const std::string& etag) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
   VARVE_TRY(txn.put(kUploaded, key, encode_extent(extent)));
+  if (!etag.empty()) VARVE_TRY(txn.put(kState, etag_key(extent.object), etag));
   return txn.commit();
 }
 
@@ -177,6 +179,7 @@ Result<void> ReplicaState::commit(const std::string& head, const std::vector<std
   for (const auto& name : dropped) {
     VARVE_TRY(txn.put(kGarbage, name, note));
     VARVE_TRY(locks.drop(name));
+    VARVE_TRY(txn.erase(kState, etag_key(name)));
   }
   VARVE_TRY(advance_copies(txn, number));
   VARVE_TRY(txn.put(kState, kHeadKey, head));

@@ -16,6 +16,7 @@
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "remote/changes.h"
+#include "remote/etag_notes.h"
 #include "remote/garbage_notes.h"
 #include "remote/head.h"
 #include "remote/lock_notes.h"
@@ -51,7 +52,9 @@ class ReplicaState {
 
   /// Returns the extents uploaded since the newest head, by key in the map.
   [[nodiscard]] Result<std::map<std::string, Extent>> uploaded() const;
-  [[nodiscard]] Result<void> add_uploaded(const std::string& key, const Extent& extent);
+  /// Adds such an extent, and notes the ETag of the extent's object unless empty.
+  [[nodiscard]] Result<void> add_uploaded(const std::string& key, const Extent& extent,
+                                          const std::string& etag = {});
 
   /// Makes the pending head the newest head, because the head exists. `map`: the changes of the
   /// map. `dropped`: objects that the head does not name. `number`: the head's number. Remembers
@@ -74,6 +77,9 @@ class ReplicaState {
   /// Return the notes about objects for removal, and about locks. Lifetime: as the state.
   [[nodiscard]] GarbageNotes garbage() const { return GarbageNotes(*env_); }
   [[nodiscard]] LockNotes locks() const { return LockNotes(*env_); }
+  /// Returns the notes about ETags. commit() forgets the ETags of dropped objects.
+  /// Lifetime: as the state.
+  [[nodiscard]] EtagNotes etags() const { return EtagNotes(*env_); }
 
   /// Returns a number kept by the folder for a purpose, such as a time. 0 if there is none.
   [[nodiscard]] Result<std::uint64_t> number(std::string_view purpose) const;
@@ -87,6 +93,9 @@ class ReplicaState {
 
   std::unique_ptr<meta::Env> env_;
 };
+
+/// Returns the folder of the state, of the copy and of notes, in the repository at `root`.
+[[nodiscard]] std::string replica_folder(const std::string& root);
 
 /// Opens the copy of the newest head's catalog, in `replica/catalog`. The copy has the stored form
 /// of the records, and needs no key.

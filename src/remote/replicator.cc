@@ -293,6 +293,7 @@ Result<void> Replicator::adopt(const std::string& text, std::vector<std::string>
   for (const auto& object : uploader_.doubtful()) drop(object);
   VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
   for (const auto& [key, extent] : uploaded) drop(extent.object);
+  VARVE_TRY(state_.etags().update(uploader_.take_etags(), {}));
   const auto now = clock_range(*parts_.bucket, parts_.clock->now().seconds);
   VARVE_TRY(
       state_.commit(text, parts, replaces, dropped, now.later_s, head.number, finder_.looks()));

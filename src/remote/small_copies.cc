@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "remote/catalog_reads.h"
 #include "remote/head_objects.h"
+#include "remote/local_notes.h"
 #include "remote/lock_order.h"
 
 namespace varve::remote {
@@ -18,7 +19,7 @@ namespace varve::remote {
 std::vector<SmallObject> small_objects(const Head& head, const ObjectMap& map) {
   std::vector<SmallObject> objects;
   for (const auto& object : head.catalog) {
-    objects.push_back({object.name, object.bytes, [object](bucket::Bucket& bucket) {
+    objects.push_back({object.name, kWholeCatalog, object.bytes, [object](bucket::Bucket& bucket) {
                          return read_catalog_object(bucket, object);
                        }});
   }
@@ -26,11 +27,11 @@ std::vector<SmallObject> small_objects(const Head& head, const ObjectMap& map) {
     for (auto extent : extents) {
       if (!has_copy(path, extent)) continue;
       extent.bytes = extent.object_bytes;  // The checksum covers the whole object.
-      objects.push_back(
-          {extent.object, extent.bytes, [extent](bucket::Bucket& bucket) -> Result<std::string> {
-             VARVE_TRY_ASSIGN(auto texts, read_extents(bucket, {extent}));
-             return std::move(texts.front());
-           }});
+      objects.push_back({extent.object, path, extent.bytes,
+                         [extent](bucket::Bucket& bucket) -> Result<std::string> {
+                           VARVE_TRY_ASSIGN(auto texts, read_extents(bucket, {extent}));
+                           return std::move(texts.front());
+                         }});
     }
   }
   return objects;

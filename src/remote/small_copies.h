@@ -22,6 +22,7 @@ namespace varve::remote {
 /// A small object that a head needs.
 struct SmallObject {
   std::string name{};
+  std::string path{};  ///< The file of the object; kWholeCatalog for a catalog object.
   std::uint64_t bytes = 0;
   /// Reads the object from the store, and verifies the bytes.
   std::function<Result<std::string>(bucket::Bucket& bucket)> read{};

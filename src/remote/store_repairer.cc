@@ -16,8 +16,10 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "format/superblock.h"
+#include "maintain/check_record.h"
 #include "remote/bucket_config.h"
 #include "remote/check_store_data.h"
+#include "remote/etag_check.h"
 #include "remote/head.h"
 #include "remote/head_objects.h"
 #include "remote/local_notes.h"
@@ -54,12 +56,15 @@ Result<void> put_back(bucket::Bucket& bucket, const std::string& name, const std
 class StoreRepairer final : public Repair {
  public:
   StoreRepairer(std::unique_ptr<Repair> inner, std::unique_ptr<io::FileSystem> files,
-                std::string folder, std::unique_ptr<bucket::Bucket> bucket, NeededObjects needed)
+                std::string folder, std::unique_ptr<bucket::Bucket> bucket, NeededObjects needed,
+                const base::Clock* clock, bool has_read_all)
       : inner_(std::move(inner)),
         files_(std::move(files)),
         folder_(std::move(folder)),
         bucket_(std::move(bucket)),
         needed_(std::move(needed)),
+        clock_(clock),
+        has_read_all_(has_read_all),
         steps_(inner_->steps()) {}
 
   // Plans the repair of the damage that this folder can repair.
@@ -106,9 +111,11 @@ class StoreRepairer final : public Repair {
     }
     puts_head_copy_ = !needed_.head.empty() && damaged.contains(copy_name(needed_.head));
     if (puts_head_copy_) repaired.insert(copy_name(needed_.head));
+    unrepaired_ = check.damages.size();
     std::size_t listed = 0;
     for (const auto& damage : check.damages) {
       if (repaired.erase(damage.object) == 0) continue;
+      --unrepaired_;
       if (++listed > kStepsListed) continue;
       steps_.push_back({RepairStep::Kind::kStore, bucket_->describe() + "/" + damage.object,
                         damage.what + "; this folder uploads it again"});
@@ -136,21 +143,40 @@ class StoreRepairer final : public Repair {
     if (!inner_->steps().empty()) {
       VARVE_TRY_ASSIGN(report, inner_->execute(progress));
     }
-    VARVE_TRY(put_outer_objects_back());
     VARVE_TRY_ASSIGN(const auto notes, LocalNotes::load(*files_, folder_));
+    VARVE_TRY(put_outer_objects_back(*notes));
     for (const auto& path : paths_) {
       VARVE_TRY(notes->add(LocalNote::kChanged, path));  // O60
     }
-    // Last: a store may refuse to overwrite a locked copy, and lost data must not wait for that.
     for (const auto& object : copied_) {
       VARVE_TRY_ASSIGN(const auto text, object.read(*bucket_));
-      VARVE_TRY(write_copy(*bucket_, object.name, base::as_bytes(text)));
+      VARVE_TRY(replace_copy(*notes, object.name, text, object.path));
     }
+    record_repair(report);
     return report;
   }
 
  private:
-  Result<void> put_outer_objects_back() {
+  // A store without versions refuses to overwrite a locked copy. Then the next head replaces the
+  // object and the copy under other names.
+  Result<void> replace_copy(LocalNotes& notes, const std::string& name, std::string_view text,
+                            const std::string& path) {
+    const auto written = write_copy(*bucket_, name, base::as_bytes(text));
+    if (written || written.error().code() != ErrorCode::kNotPermitted) return written;
+    return notes.add(LocalNote::kChanged, path);
+  }
+
+  // The next check finds what is still damaged after the uploads.
+  void record_repair(const RepairReport& report) {
+    maintain::CheckEnd end;
+    end.whole = has_read_all_ ? CheckDepth::kData : CheckDepth::kStructure;
+    end.damages = unrepaired_ + report.problems.size();
+    const base::SystemClock system_clock;
+    maintain::record_check(*files_, replica_folder(folder_),
+                           clock_ != nullptr ? *clock_ : system_clock, end);
+  }
+
+  Result<void> put_outer_objects_back(LocalNotes& notes) {
     if (puts_superblock_) {
       VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files_, folder_));
       VARVE_TRY(put_back(*bucket_, kSuperblock, text, [](std::string_view present) {
@@ -171,7 +197,7 @@ class StoreRepairer final : public Repair {
       const auto decoded = decode_head(present);
       return !decoded || decoded->number != head.number;
     }));
-    return write_copy(*bucket_, needed_.head, base::as_bytes(needed_.head_text));
+    return replace_copy(notes, needed_.head, needed_.head_text, kWholeCatalog);
   }
 
   inline static const std::string kSuperblock = kSuperblockName;
@@ -180,12 +206,15 @@ class StoreRepairer final : public Repair {
   const std::string folder_;
   const std::unique_ptr<bucket::Bucket> bucket_;
   const NeededObjects needed_;
+  const base::Clock* const clock_;  // Null for the system's clock.
+  const bool has_read_all_;         // The comparison has read all objects.
   std::vector<RepairStep> steps_;
   bool puts_head_ = false;
   bool puts_head_copy_ = false;
   bool puts_superblock_ = false;
   std::set<std::string> paths_;      // Files to upload again.
   std::vector<SmallObject> copied_;  // Whole objects whose copies are damaged.
+  std::size_t unrepaired_ = 0;       // Damaged objects that this folder cannot upload again.
 };
 
 }  // namespace
@@ -211,10 +240,12 @@ Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
   auto bucket = bucket_opener(hooks, options.store.access)(*config);
   const auto compare = [&]() -> Result<void> {
     if (!bucket) return bucket.error();
-    VARVE_TRY_ASSIGN(const auto copies, compare_list(**bucket, needed, clock.now().seconds, check));
-    VARVE_TRY(compare_outer_objects(**bucket, needed, copies, check));
-    return read_objects(**bucket, *state, reads_all ? ObjectsToRead::kAll : ObjectsToRead::kSmall,
-                        copies, check);
+    VARVE_TRY_ASSIGN(const auto listed, compare_list(**bucket, needed, clock.now().seconds, check));
+    VARVE_TRY(compare_outer_objects(**bucket, needed, listed, check));
+    const auto which = reads_all ? ObjectsToRead::kAll : ObjectsToRead::kSmall;
+    VARVE_TRY(read_objects(**bucket, *state, which, listed, check));
+    VARVE_TRY(compare_etags(**bucket, *state, listed, which, check));
+    return {};
   };
   const auto compared = compare();
   if (!compared) {
@@ -224,7 +255,8 @@ Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
   }
   if (check.damages.empty()) return inner;
   auto whole = std::make_unique<StoreRepairer>(std::move(inner), std::move(files), folder,
-                                               std::move(*bucket), std::move(needed));
+                                               std::move(*bucket), std::move(needed), hooks.clock,
+                                               reads_all);
   VARVE_TRY(whole->plan(*state, check));
   return std::unique_ptr<Repair>(std::move(whole));
 }

@@ -115,6 +115,8 @@ json attach "$place" attached
 json reclaim attached
 store lose /seg/
 allowed=1 json check distant
+allowed=1 json check distant
+allowed=2 json status distant
 (umask 077 && echo secret >pass)
 "$VARVE" -q init --encrypt --passphrase-file pass --key-cost 64K:1:2 sealed
 json key --passphrase-file pass recovery sealed

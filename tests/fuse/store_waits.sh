@@ -106,6 +106,19 @@ expect_status 1 "$VARVE" check "$place"
 grep -q '/seg/.*is missing' "$work/stdout" || fail "$(cat "$work/stdout") $message"
 "$VARVE" check --json "$place" >"$work/stdout" || true
 grep -q '"message_type": *"store_damage"' "$work/stdout" || fail "$(cat "$work/stdout")"
+expect_status 2 "$VARVE" status "$place"
+grep -qE "CRITICAL - the check of .* damaged objects? in $place; run .varve repair" "$work/stdout" || fail "$(cat "$work/stdout")"
+"$VARVE" -q repair --yes "$place"
+"$VARVE" status "$place" >"$work/stdout" || fail "$(cat "$work/stdout")"
+"$VARVE" -q check --quick "$place"
+[ "$(store_command replace /seg/)" -ge 1 ]
+expect_status 1 "$VARVE" check --quick "$place"
+grep -q '/seg/.*was replaced' "$work/stdout" || fail "$(cat "$work/stdout") $message"
+"$VARVE" -q repair --yes "$place"
+"$VARVE" -q check --quick "$place"
+"$VARVE" status --max-check-age 1h "$place" >"$work/stdout" || true
+! grep -q 'compared the objects\|check of the objects' "$work/stdout" || fail "$(cat "$work/stdout")"
+ok "status tells of damage in the store until a repair or a check ends it, also of replaced objects"
 ok "check compares the store with its list, and tries whether conditions are honoured"
 
 # Changes that are no versions.

@@ -57,6 +57,26 @@ TEST(RepositoryStatus, AnOldOrMissingVersionIsCriticalOnlyWithALimit) {
   EXPECT_EQ(only_concern(status, strict(), "no sealed version"), Health::kCritical);
 }
 
+TEST(RepositoryStatus, ADamagedOrUncheckedObjectStoreIsAConcern) {
+  auto status = sound();
+  status.replication.emplace();
+  status.replication->place = "s3://b/p";
+  EXPECT_EQ(only_concern(status, strict(), "no check has compared the objects in s3://b/p"),
+            Health::kWarning);
+  EXPECT_TRUE(find_concerns(status, {}).empty());
+  status.replication->checks = {{CheckDepth::kStructure, kNow - 24 * kHour, 0}};
+  EXPECT_TRUE(find_concerns(status, strict()).empty());
+  status.replication->checks[0].ended_at = kNow - 50 * kHour;
+  EXPECT_EQ(only_concern(status, strict(), "s3://b/p was 2 days ago"), Health::kWarning);
+  status.replication->checks[0].damages = 2;
+  EXPECT_EQ(only_concern(status, {}, "found 2 damaged objects in s3://b/p; run `varve repair`, "),
+            Health::kCritical);
+  status.replication->checks[0].depth = CheckDepth::kData;
+  EXPECT_EQ(only_concern(status, {}, "`varve repair --read-store`"), Health::kCritical);
+  status.replication->reads_only = true;
+  EXPECT_EQ(only_concern(status, {}, "in the folder that writes"), Health::kCritical);
+}
+
 TEST(RepositoryStatus, ARefusedStoreIsCritical) {
   auto status = sound();
   status.series[0].refused = RefusedStore{RefusalReason::kEmpty, {kNow, 0}};
