@@ -106,6 +106,13 @@ struct StoreAbility {
   std::string name{};
   std::string value{};
 };
+/// A failed replication by the process that writes to a folder. The process tries again with the
+/// next seal, and minutes later.
+struct ReplicationFailure {
+  ErrorCode code{};  ///< Not kUnavailable.
+  std::string message{};
+  Timestamp at{};  ///< The time of the last attempt.
+};
 /// The state of a folder of a repository in an object store.
 struct ReplicationInfo {
   std::string place{};      ///< s3://BUCKET/PREFIX.
@@ -113,6 +120,7 @@ struct ReplicationInfo {
   std::uint64_t head = 0;   ///< Number of the newest replicated state; 0 before the first state.
   /// Message about another writer's folder; empty without another writer.
   std::string fenced{};
+  std::optional<ReplicationFailure> failure{};  ///< nullopt after a successful attempt.
   Timestamp replicated_at{};                    ///< Time of the newest replicated state.
   /// The result of the folder's last trial of the store; empty before the first trial.
   std::vector<StoreAbility> abilities{};

@@ -116,7 +116,7 @@ Result<void> seal_and_wait(const VersionTarget& target, const SealArguments& opt
                            const Context& context) {
   const StoreWaits waits{.wanted = !options.no_wait, .shows_progress = !context.quiet};
   VARVE_TRY_ASSIGN(const auto version, seal(target, options, waits, context));
-  return wait_for_replication(target.repository, version, waits);
+  return wait_for_replication(target.repository, version, waits, version.sealed_at);
 }
 
 int run_seal(SealArguments options, const Context& context) {

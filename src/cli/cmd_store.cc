@@ -199,8 +199,8 @@ Result<TransferReport> store_in_daemon(const StoreArguments& options, control::S
   VARVE_TRY_ASSIGN(auto reply, close_after(*daemon, std::move(stored)));
   daemon.reset();  // A process can open the catalog only once at a time.
   begun = false;
-  VARVE_TRY(
-      wait_for_replication(options.repository, reply.version, waits_of(options, context, stop)));
+  VARVE_TRY(wait_for_replication(options.repository, reply.version,
+                                 waits_of(options, context, stop), reply.version.sealed_at));
   return std::move(reply.report);
 }
 

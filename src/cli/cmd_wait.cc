@@ -47,7 +47,7 @@ Result<void> wait(const WaitArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const auto versions, find_versions(named));
   const StoreWaits waits{.shows_progress = !context.quiet};
   for (const VersionInfo& version : versions) {
-    const auto waited = wait_for_replication(named.repository, version, waits);
+    const auto waited = wait_for_replication(named.repository, version, waits, {});
     // Another process may delete versions meanwhile.
     const bool is_gone = !waited && waited.error().code() == ErrorCode::kNotFound;
     if (is_gone && named.places.empty()) continue;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/replication.h"
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -69,8 +71,17 @@ void add_no_wait_flag(Command& command, bool& value) {
 
 namespace {
 
+/// Returns the error of a replication that another process cannot complete.
+Error lasting(const std::string& folder, const ReplicationFailure& failure) {
+  return {failure.code,
+          fmt::format("{}; what is sealed in {} is safe there. The process that has {} open tries "
+                      "again with the next seal, and every few minutes",
+                      failure.message, folder, folder)};
+}
+
 /// Replicates, or waits for the replication by another process, until `done` returns true.
-Result<void> wait_until(const std::string& folder, const StoreWaits& waits,
+/// Another process has tried since `since` if its failure lasts.
+Result<void> wait_until(const std::string& folder, const StoreWaits& waits, const Timestamp& since,
                         const std::function<Result<bool>()>& done) {
   const bool trusted = is_trusted(folder);
   StoreWaiting waiting(waits);
@@ -90,6 +101,7 @@ Result<void> wait_until(const std::string& folder, const StoreWaits& waits,
     if (opened.error().code() != ErrorCode::kLocked) return opened.error();
     VARVE_TRY_ASSIGN(const auto now, replication_info(folder, trusted));
     if (now && !now->fenced.empty()) return Error(ErrorCode::kLocked, now->fenced);
+    if (now && now->failure && now->failure->at >= since) return lasting(folder, *now->failure);
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -111,11 +123,11 @@ std::string advice_on_upload(const std::string& named) {
 }
 
 Result<void> wait_for_replication(const std::string& named, const VersionInfo& version,
-                                  const StoreWaits& waits) {
+                                  const StoreWaits& waits, const Timestamp& since) {
   if (!waits.wanted || version.state != VersionState::kSealed) return {};
   VARVE_TRY_ASSIGN(const auto folder, writing_folder(named));
   if (!folder) return {};
-  return wait_until(*folder, waits, [&] {
+  return wait_until(*folder, waits, since, [&] {
     return is_replicated(*folder, version.series, version.number, is_trusted(*folder));
   });
 }
@@ -123,7 +135,7 @@ Result<void> wait_for_replication(const std::string& named, const VersionInfo& v
 Result<void> wait_for_changes(const std::string& named, const StoreWaits& waits) {
   VARVE_TRY_ASSIGN(const auto folder, writing_folder(named));
   if (!folder) return {};
-  return wait_until(*folder, waits, [&]() -> Result<bool> {
+  return wait_until(*folder, waits, {}, [&]() -> Result<bool> {
     VARVE_TRY_ASSIGN(const auto changes, unreplicated_changes(*folder, is_trusted(*folder)));
     return !changes.any();
   });

@@ -38,10 +38,10 @@ void add_no_wait_flag(Command& command, bool& value);
 /// version. Replicates the version in this process if no other process has the repository open.
 /// Returns at once for an open version or a local repository, and if no wait is wanted.
 /// Errors: kNotFound without the version; kInterrupted; the errors of Repository::open() and
-/// close().
+/// close(); the error of another process whose attempt since `since` failed for a lasting reason.
 [[nodiscard]] Result<void> wait_for_replication(const std::string& named,
-                                                const VersionInfo& version,
-                                                const StoreWaits& waits);
+                                                const VersionInfo& version, const StoreWaits& waits,
+                                                const Timestamp& since);
 
 /// Waits until the object store has the changes of varve::unreplicated_changes(). Errors: as
 /// wait_for_replication().

@@ -262,6 +262,12 @@ void add_replication_concern(const RepositoryStatus& status, const StatusLimits&
     concerns.push_back({Health::kCritical, status.replication->fenced + ". " +
                                                how_to_write_again(status.replication->place)});
   }
+  if (const auto& failure = status.replication->failure;
+      failure && status.replication->fenced.empty()) {
+    concerns.push_back({Health::kCritical,
+                        fmt::format("the upload to {} failed on {}: {}", status.replication->place,
+                                    time_text(failure->at), failure->message)});
+  }
   add_store_concerns(*status.replication, status.now, concerns);
   add_change_concerns(status.changes, *status.replication, concerns);
   std::uint64_t missing = 0;

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "remote/failure_note.h"
 #include "remote/object_lock_setting.h"
 #include "remote/object_locks.h"
 #include "remote/store_errors.h"
@@ -92,6 +93,8 @@ BucketReplication::BucketReplication(BucketFolder& folder, const WriterParts& pa
                      base::log(base::LogLevel::kWarning,
                                is_fenced() ? explain(error).message()
                                            : "not replicated yet: " + error.message());
+                     if (is_passing(error)) return;
+                     note_failure(replicator_->state(), error, folder_.clock().now());
                    },
                .upload_early = [this] { upload_now(); }}) {
   folder_.state().share(replicator_->state());
@@ -162,6 +165,7 @@ Result<ReplicateReport> BucketReplication::replicate_once() {
     done = replicator_->replicate();
   }
   if (done && labelled != 0) remember_(labelled);
+  if (done) VARVE_TRY(forget_failure(replicator_->state()));
   if (done && folder_.hooks().replicated) folder_.hooks().replicated(*done);
   return done;
 }

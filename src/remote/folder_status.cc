@@ -9,6 +9,7 @@
 #include "bucket/abilities.h"
 #include "maintain/check_record.h"
 #include "remote/bucket_config.h"
+#include "remote/failure_note.h"
 #include "remote/head.h"
 #include "remote/object_locks.h"
 #include "remote/replica_state.h"
@@ -50,6 +51,7 @@ Result<std::optional<ReplicationInfo>> replication_info(const std::string& folde
   info.locks_end = {static_cast<std::int64_t>(end), 0};
   VARVE_TRY_ASSIGN(const auto fenced, state.fenced());
   info.fenced = fenced.value_or("");
+  VARVE_TRY_ASSIGN(info.failure, remote::noted_failure(state));
   VARVE_TRY_ASSIGN(const auto text, state.head());
   if (!text) return std::optional(info);
   VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*text));

@@ -13,6 +13,8 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kPause{1000};
+// The user may replace credentials, or repair the store.
+constexpr milliseconds kLastingPause{5 * 60 * 1000};
 
 }  // namespace
 
@@ -59,10 +61,14 @@ void ReplicationThread::run(const std::stop_token& stop) {
     }
     if (stop.stop_requested()) return;
     work_.failed(done.error());
-    if (!is_passing(done.error())) continue;  // The next seal, or the closing, tries again.
+    if (done.error().code() == ErrorCode::kLocked) continue;  // Fenced for good.
     std::unique_lock lock(mutex_);
-    static_cast<void>(wake_.wait_for(lock, stop, wait, [] { return false; }));
-    wait = std::min(wait * 2, kAttemptPauseMax);
+    if (is_passing(done.error())) {
+      static_cast<void>(wake_.wait_for(lock, stop, wait, [] { return false; }));
+      wait = std::min(wait * 2, kAttemptPauseMax);
+    } else {
+      static_cast<void>(wake_.wait_for(lock, stop, kLastingPause, [this] { return wants_head_; }));
+    }
     wants_head_ = true;
   }
 }

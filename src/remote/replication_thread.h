@@ -15,7 +15,8 @@ namespace varve::remote {
 class ReplicationThread {
  public:
   struct Work {
-    /// Replicates once. After a passing error, the thread calls `replicate` again later.
+    /// Replicates once. After an error other than kLocked, the thread calls `replicate` again
+    /// later: after minutes, or with the next request, if is_passing() is false.
     std::function<Result<void>()> replicate{};
     /// Logs an error of `replicate`, unless the thread is stopping.
     std::function<void(const Error&)> failed{};

@@ -38,13 +38,19 @@ for trouble in AWS_SECRET_ACCESS_KEY=wrong AWS_ENDPOINT_URL=http://store.invalid
     wait "$unmounting" || status=$?
     [ $status -eq 1 ] || fail "status $status: $(cat "$work/stderr")"
   else
+    cp -a "$work/source" "$mnt/s/told.partial"
+    expect_status 1 timeout 60 "$VARVE" seal "$mnt/s/told.partial"
+    message_says 'is safe there.*tries again'
+    expect_status 2 "$VARVE" status "$repo"
+    grep -q 'the upload to s3://.* failed on' "$work/stdout" || fail "$(cat "$work/stdout")"
+    expect_status 1 timeout 60 "$VARVE" wait "$repo"
     expect_status 1 "$VARVE" umount "$mnt"
-    message_says '1 version is not in s3://varve-test/machines/laptop.*is safe there.*varve wait'
+    message_says '2 versions are not in s3://varve-test/machines/laptop.*is safe there.*varve wait'
   fi
   wait "$daemon" || true
   "$VARVE" -q wait "$repo"
 done
-[ "$("$VARVE" ls --json "$repo" s | wc -l)" = 3 ]
+[ "$("$VARVE" ls --json "$repo" s | wc -l)" = 4 ]
 "$VARVE" mount "$repo" "$mnt"
 seal_in_mount four
 "$VARVE" umount "$mnt"
