@@ -227,7 +227,9 @@ Result<ExtentRecord> decode_extent(std::string_view key, std::string_view value)
   record.extent.mark = reader.u64();
   // A file's length is a number of 63 bits, so that sums of extents cannot overflow.
   constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
+  // Readers allocate an object's bytes before they see the object.
   const bool fits = record.extent.bytes <= record.extent.object_bytes &&
+                    record.extent.object_bytes <= kExtentBytesMax &&
                     record.offset <= kFileBytesMax &&
                     record.extent.bytes <= kFileBytesMax - record.offset;
   if (!reader.done() || !fits) return part_damaged();

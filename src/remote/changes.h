@@ -60,6 +60,9 @@ class ChangeWriter {
 /// Adds all records of a catalog, and returns the number of records.
 [[nodiscard]] Result<std::uint64_t> write_catalog(const meta::Txn& catalog, ChangeWriter& changes);
 
+/// Limit of an object's length. Writers end an object at 64 MiB, or at the next end of a container.
+inline constexpr std::uint64_t kExtentBytesMax = std::uint64_t{1} << 30;
+
 /// A part of a file of the repository, stored at the front of an object.
 struct Extent {
   std::string object{};            ///< The name; empty for an empty file.

@@ -90,6 +90,16 @@ TEST(ObjectMap, PathOutsideOfTheRepositoryReturnsCorrupt) {
   }
 }
 
+// A reader allocates an object's bytes before the request.
+TEST(ObjectMap, LongerObjectThanAnyUploadedReturnsCorrupt) {
+  const auto decoded = [](std::uint64_t bytes, std::uint64_t object_bytes) {
+    return decode_extent(extent_key("f", 0), encode_extent({"o", bytes, object_bytes, 0, 1}));
+  };
+  EXPECT_TRUE(decoded(1, kExtentBytesMax));
+  EXPECT_EQ(code_of(decoded(1, kExtentBytesMax + 1)), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of(decoded(1ULL << 60, 1ULL << 60)), ErrorCode::kCorrupt);
+}
+
 TEST(ObjectMap, GapReturnsCorrupt) {
   std::map<std::string, std::string> records;
   records[extent_key("f", 0)] = encode_extent({"a", 10, 10, 0, 0});
