@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/creation.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -20,6 +22,7 @@
 #include "remote/store_probe.h"
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
+#include "varve/copy_name.h"
 
 namespace varve::remote {
 
@@ -28,6 +31,25 @@ namespace {
 Error taken(const bucket::Bucket& bucket) {
   return {ErrorCode::kExists,
           bucket.describe() + " has a Varve repository already; `varve attach` reads it"};
+}
+
+// Refuses a place that holds objects of a repository without `varve.repo`, which the store has
+// lost: a second repository would hide the first.
+Result<void> check_unused(const bucket::Bucket& bucket, const bucket::ListPage& listed) {
+  for (const auto& object : listed.objects) {
+    const auto slash = object.name.find('/');
+    if (slash == std::string::npos) continue;
+    const auto id = object.name.substr(0, slash);
+    if (!is_repository_id(id)) continue;
+    return Error(
+        ErrorCode::kExists,
+        fmt::format("{0} has objects of the repository {1}, but no {2}: the store has lost "
+                    "the object. `varve repair` in the folder that writes puts the object "
+                    "back, and `varve attach` reads the repository; choose another place "
+                    "for a new repository",
+                    bucket.describe(), id, kSuperblockName));
+  }
+  return {};
 }
 
 // Returns whether the folder is a repository left unconnected by an interrupted creation.
@@ -85,10 +107,12 @@ Result<void> create_in_store(const Creation& creation, const BucketHooks& hooks)
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   VARVE_TRY_ASSIGN(auto opened, bucket_opener(hooks, creation.access)(config));
   const auto bucket = std::make_unique<bucket::LockingBucket>(std::move(opened), clock);
-  VARVE_TRY(bucket->list({}, {}, 1));  // The errors of a list say the most.
+  // The errors of a list say the most.
+  VARVE_TRY_ASSIGN(const auto listed, bucket->list({}, {}, bucket::kListMax));
   VARVE_TRY_ASSIGN(const auto present, superblock_in(*bucket));
   VARVE_TRY_ASSIGN(const bool unconnected, is_unconnected(folder, creation.trust_owner));
   if (present && !unconnected) return taken(*bucket);
+  if (!present) VARVE_TRY(check_unused(*bucket, listed));
   bucket::ProbeRecord probed;
   if (!present) {
     VARVE_TRY_ASSIGN(probed, probe(*bucket, clock,

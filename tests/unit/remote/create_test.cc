@@ -47,6 +47,27 @@ TEST_P(CreationInStore, ThatIsInterruptedLeavesNoLocalRepository) {
   EXPECT_GT(unconnected, 0U);
 }
 
+TEST_P(CreationInStore, BesideARepositoryWithoutItsSuperblockIsRefused) {
+  World first(GetParam(), Mishap::kNone, 0);
+  must(first.create());
+  first.store("v1", tree_of(1));
+  World second(GetParam(), Mishap::kNone, 0);
+  second.hooks().open = first.hooks().open;
+  first.objects().objects.erase("p/varve.repo");
+  const auto made = second.create();
+  EXPECT_EQ(code_of(made), ErrorCode::kExists);
+  EXPECT_NE(made.error().message().find("choose another place"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(second.path() + "/varve.repo"));
+  first.expect_versions();
+  // Objects of other programs do no harm.
+  std::erase_if(first.objects().objects,
+                [](const auto& one) { return one.first.find("/head/") == std::string::npos; });
+  auto& objects = first.objects().objects;
+  objects["p/photos/head/1"] = objects.begin()->second;
+  std::erase_if(objects, [](const auto& one) { return !one.first.starts_with("p/photos/"); });
+  must(second.create());
+}
+
 // Arranging uploads what it writes, so it tolerates more dead space than in a local repository.
 TEST(NewStore, ToleratesMoreDeadSpaceUnlessTold) {
   const auto dead_permille = [](World& world) {
