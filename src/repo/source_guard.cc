@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "io/file_system.h"
 #include "store/repository_names.h"
@@ -43,6 +44,13 @@ bool lost_more_than_half(std::uint64_t before, std::uint64_t now) {
 
 bool lost_nine_tenths(std::uint64_t before, std::uint64_t now) {
   return before > 0 && now <= before / 10;
+}
+
+/// Returns whether a version has a time that cannot be true: the version would be the newest one
+/// for as long as no store succeeds.
+bool is_of_future(const VersionInfo& version, const Timestamp& now) {
+  const bool claims_later = version.claimed_at && *version.claimed_at > version.sealed_at;
+  return claims_later || version.sealed_at > now;
 }
 
 /// Returns whether a directory with `names` and `bytes` has lost too much of a version.
@@ -110,6 +118,12 @@ Result<std::vector<VersionInfo>> SourceGuard::measures() {
     const bool is_whole = !version.origin || version.origin->whole;
     return version.state != VersionState::kSealed || !is_whole;
   });
+  const auto now = base::SystemClock().now();
+  const bool has_present = std::ranges::any_of(
+      versions, [&](const VersionInfo& version) { return !is_of_future(version, now); });
+  if (has_present) {
+    std::erase_if(versions, [&](const VersionInfo& version) { return is_of_future(version, now); });
+  }
   std::ranges::sort(versions, is_newer);
   const auto complete = std::ranges::find(versions, 0U, &VersionInfo::problems);
   if (complete != versions.end()) versions.erase(complete + 1, versions.end());

@@ -50,7 +50,8 @@ class SourceGuard {
       : repository_(repository), request_(request), is_on_(is_on) {}
   /// Returns the sealed versions to compare with, oldest first: the newest complete version and all
   /// later incomplete versions; all versions of a series without a complete one. Versions are in
-  /// the order of is_newer(). Incomplete copies never count.
+  /// the order of is_newer(). Incomplete copies never count. Versions with a time ahead of their
+  /// seal or of the clock count only without other versions.
   [[nodiscard]] Result<std::vector<VersionInfo>> measures();
   /// Errors: kRefused if too much is lost against any of measures(); the errors of
   /// `counts.filled`.

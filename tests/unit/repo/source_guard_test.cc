@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "repo/incomplete_mark.h"
 #include "support/kernel_tick.h"
@@ -204,6 +205,21 @@ TEST_F(SourceGuardTest, OlderDataIsNoMeasure) {
   fs::remove_all(source_);
   fs::rename(directory_.path() + "/aside", source_);
   expect_refused("2", "old", RefusalReason::kShrunk);
+}
+
+TEST_F(SourceGuardTest, ATimeAheadOfTheClockIsNoMeasure) {
+  store("small");
+  fs::create_directories(source_ + "/other");
+  for (int i = 0; i < 30; ++i) write("other/f" + std::to_string(i), std::string(1000, 'y'));
+  wait_for_kernel_tick();
+  const auto stored = must(store_version(*repository_, request("imported"), {}));
+  const auto now = base::SystemClock().now();
+  must(claim_time(*repository_, stored.info, Timestamp{now.seconds + 1'000'000, 0}));
+  must(seal_stored(*repository_, stored));
+  fs::remove_all(source_ + "/other");
+  store("next");
+  keep_files(1);
+  EXPECT_EQ(code_of(try_store(request("shrunk"))), ErrorCode::kRefused);
 }
 
 TEST_F(SourceGuardTest, LostNamesOrLostBytesAloneAreNoReason) {
