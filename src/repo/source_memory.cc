@@ -174,11 +174,16 @@ Result<bool> SourceMemory::resume(const VersionInfo& info) {
   return true;
 }
 
-Result<void> SourceMemory::check_no_other_began(const VersionInfo& info) {
+Result<bool> SourceMemory::any_began(const VersionInfo& info) {
   VARVE_TRY_ASSIGN(const bool begun,
                    repository_.file_system().exists(directory(info.series) + "/" +
                                                     store::unfinished_sources_name(info.number)));
-  if (!begun && !find_beginning(info, VersionNumber{})) return {};
+  return begun || find_beginning(info, VersionNumber{}).has_value();
+}
+
+Result<void> SourceMemory::check_no_other_began(const VersionInfo& info) {
+  VARVE_TRY_ASSIGN(const bool begun, any_began(info));
+  if (!begun) return {};
   return Error(ErrorCode::kBusy,
                info.name +
                    " was left by an interrupted `varve store` or `varve import` of another "

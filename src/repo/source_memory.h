@@ -30,6 +30,8 @@ class SourceMemory {
   /// Continues an open version if a store of the same source began the version: returns true.
   /// Otherwise the store only adds and replaces entries.
   [[nodiscard]] Result<bool> resume(const VersionInfo& info);
+  /// Returns whether a store of any source began the open version.
+  [[nodiscard]] Result<bool> any_began(const VersionInfo& info);
   /// Errors: kBusy if a store of another directory began the open version and was interrupted.
   [[nodiscard]] Result<void> check_no_other_began(const VersionInfo& info);
   /// The newest sealed version of a series, and the states of its files; null if none are known.

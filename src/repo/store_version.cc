@@ -75,6 +75,26 @@ Result<bool> take_over(Repository& repository, const StoreRequest& request, cons
   return true;
 }
 
+/// Drops an open version that an interrupted store of any source left empty: nothing is lost, and
+/// the next store goes on. Returns false for any other version.
+Result<bool> drop_empty(Repository& repository, const StoreRequest& request,
+                        std::shared_ptr<VersionWriter>& writer, repo::SourceMemory& memory) {
+  const VersionInfo info = writer->info();
+  VARVE_TRY_ASSIGN(const bool began, memory.any_began(info));
+  if (!began) return false;
+  bool is_empty = true;
+  VARVE_TRY(writer->list(kRootIno, "", [&](std::string_view, const OpenEntry&) {
+    is_empty = false;
+    return false;
+  }));
+  if (!is_empty) return false;
+  writer.reset();
+  repo::drop_version(repository, request.drop, info, false);
+  base::log(base::LogLevel::kInfo,
+            info.name + ", which an interrupted store left empty, is dropped");
+  return true;
+}
+
 }  // namespace
 
 namespace repo {
@@ -87,11 +107,16 @@ Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest&
       const VersionInfo info = (*writer)->info();
       if (info.name == request.version) {
         VARVE_TRY_ASSIGN(const bool began, memory.resume(info));
-        if (!began) VARVE_TRY(memory.check_no_other_began(info));
+        if (began) return info;
+      } else {
+        VARVE_TRY_ASSIGN(const bool taken, take_over(repository, request, info, memory));
+        if (taken) return (*writer)->info();
+      }
+      VARVE_TRY_ASSIGN(const bool dropped, drop_empty(repository, request, *writer, memory));
+      if (!dropped && info.name == request.version) {
+        VARVE_TRY(memory.check_no_other_began(info));
         return info;
       }
-      VARVE_TRY_ASSIGN(const bool taken, take_over(repository, request, info, memory));
-      if (taken) return (*writer)->info();
     }
     if (!writer && writer.error().code() != ErrorCode::kNotFound) return std::move(writer).error();
     if (writer) writer->reset();  // A held writer would prevent the seal.

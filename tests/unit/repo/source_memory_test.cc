@@ -15,6 +15,7 @@
 #include <map>
 #include <string>
 
+#include "repo/open_store.h"
 #include "support/kernel_tick.h"
 #include "support/temp_repository.h"
 #include "varve/backup.h"
@@ -250,6 +251,28 @@ TEST_F(SourceMemoryTest, NothingSealsTheVersionOfAnInterruptedStore) {
   store("1");
   expect_equal();
   must(repository_->open_version(series, "2", {}));
+}
+
+TEST_F(SourceMemoryTest, AnEmptyVersionOfAnInterruptedStoreStopsNoOtherSource) {
+  {
+    const auto killed = request("1");
+    repo::SourceMemory memory(*repository_, killed, source_);
+    must(repo::open_or_continue(*repository_, killed, memory, {}));
+  }
+  const auto series = must(repository_->find_series("s")).id;
+  ASSERT_EQ(must(repository_->open_versions(series)).size(), 1U);
+  repository_.reset();
+  repository_ = reopen(path_);
+  auto other = request("2");
+  other.directory = source_ + "/folder";
+  const auto stored = must(store_version(*repository_, other, {}));
+  must(seal_stored(*repository_, stored));
+  ASSERT_EQ(must(repository_->versions(series)).size(), 1U);
+  EXPECT_EQ(must(repository_->versions(series)).front().name, "2");
+  // An empty version that a user has opened stays.
+  must(repository_->open_version(series, "3", {}));
+  other.version = "4";
+  EXPECT_EQ(code_of(store_version(*repository_, other, {})), ErrorCode::kBusy);
 }
 
 TEST_F(SourceMemoryTest, ACrashAfterTheCloneLeavesAVersionThatTheStoreContinues) {
