@@ -38,15 +38,15 @@ void verify_chunks(const format::ContainerHeader& header, const format::FrameEnt
   verdict.faults.push_back(std::move(fault));
 }
 
-// Verifies the padding of a container. `whole` has the padding of a sealed container behind the
-// data. Header, frames and padding are all bytes of a sealed container. The header's tag covers the
-// outer checksum, so a comparison of the checksum would add nothing.
+// Verifies the padding of a container, which `whole` has behind the data. A later request for the
+// padding alone would bring a distant container again. Header, frames and padding are all bytes of
+// a sealed container. The header's tag covers the outer checksum, so a comparison of the checksum
+// would add nothing.
 void verify_padding(const format::FrameCodec& codec, store::SegmentReader& reader,
                     const format::ContainerRecord& record, const Result<store::DirectRead>& whole,
                     ContainerVerdict& verdict) {
   const auto verified = [&]() -> Result<void> {
-    if (record.sealed && whole &&
-        whole->unread.find(record.data_bytes, whole->bytes.size()) == nullptr) {
+    if (whole && whole->unread.find(record.data_bytes, whole->bytes.size()) == nullptr) {
       return codec.verify_padding(*verdict.header, whole->bytes.subspan(record.data_bytes));
     }
     VARVE_TRY_ASSIGN(const auto padding, reader.read_padding(record));
@@ -83,10 +83,9 @@ ContainerVerdict verify_container(const format::DataCodecs& codecs, store::Segme
   verdict.header = std::move(*read);
   if (level == VerifyLevel::kHeader) return verdict;
   const auto& header = *verdict.header;
-  // Reads all data at once; for a sealed container, also the padding. Frames beside an unreadable
+  // Reads all data at once, with the padding. Frames beside an unreadable
   // place are judged as readers of versions read the frames: each frame by its own bytes.
-  const std::uint32_t bytes =
-      record.sealed ? record.total_bytes - record.header_bytes : record.data_bytes;
+  const auto bytes = static_cast<std::size_t>(record.end() - record.offset - record.header_bytes);
   const std::size_t room = io::direct_room(bytes);
   if (!memory.stored || memory.stored->size() < room) memory.stored.emplace(room);
   const auto whole = reader.read_direct_around(record, 0, bytes, memory.stored->span());

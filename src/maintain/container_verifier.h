@@ -51,8 +51,8 @@ struct VerifyMemory {
   std::vector<std::byte> raw;
 };
 
-/// Verifies a container. Reads the data, and with the data the padding of a sealed container, from
-/// the disk past the page cache. The header, and other padding, may come from the cache. A
+/// Verifies a container. Reads the data and the padding from the disk past the page cache. The
+/// header may come from the cache. A
 /// container moved in the meantime looks damaged, so the caller must check the catalog afterwards.
 /// Thread-safe if each thread passes its own memory.
 [[nodiscard]] ContainerVerdict verify_container(const format::DataCodecs& codecs,

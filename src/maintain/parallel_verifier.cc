@@ -84,11 +84,18 @@ class Pool {
       reader_.will_read_all(job.record);
     }
   }
+  ContainerVerdict verify(const VerifyJob& job, VerifyMemory& memory) {
+    return verify_container(codecs_, reader_, store_id_, job.record, job.level, memory);
+  }
   void work() {
     VerifyMemory memory;
     while (const auto job = next_job()) {
-      auto verdict = verify_container(codecs_, reader_, store_id_, jobs_[*job].record,
-                                      jobs_[*job].level, memory);
+      auto verdict = verify(jobs_[*job], memory);
+      // The answer of a distant store may have been altered on the way.
+      const bool is_suspect = verdict.error || !verdict.faults.empty();
+      if (is_suspect && !verdict.unavailable && reader_.drop(jobs_[*job].record)) {
+        verdict = verify(jobs_[*job], memory);
+      }
       const std::lock_guard lock(mutex_);
       verdicts_.emplace(*job, std::move(verdict));
       done_.notify_all();

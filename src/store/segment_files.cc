@@ -134,7 +134,6 @@ Result<std::span<const std::byte>> SegmentReader::read_once(const format::Contai
 Result<SegmentReader::Blocks> SegmentReader::blocks_of(const format::ContainerRecord& record,
                                                        std::uint32_t offset, std::size_t bytes,
                                                        std::span<std::byte> room) {
-  VARVE_TRY(check_range(record, offset, bytes));
   VARVE_ASSERT(room.size() >= room_for(bytes));
   Blocks blocks;
   VARVE_TRY_ASSIGN(blocks.file, file(record.segment, ReadMode::kDirect));
@@ -149,6 +148,7 @@ Result<std::span<const std::byte>> SegmentReader::read_direct(const format::Cont
                                                               std::uint32_t offset,
                                                               std::size_t bytes,
                                                               std::span<std::byte> room) {
+  VARVE_TRY(check_range(record, offset, bytes));
   VARVE_TRY_ASSIGN(const auto blocks, blocks_of(record, offset, bytes, room));
   VARVE_TRY_ASSIGN(const std::size_t got,
                    blocks.file->read_at(blocks.begin, room.first(blocks.bytes)));
@@ -173,6 +173,8 @@ Result<UnreadParts> SegmentReader::read_around(const format::ContainerRecord& re
 Result<DirectRead> SegmentReader::read_direct_around(const format::ContainerRecord& record,
                                                      std::uint32_t offset, std::size_t bytes,
                                                      std::span<std::byte> room) {
+  const auto end = record.end() - record.offset - record.header_bytes;  // With the padding.
+  if (offset > end || bytes > end - offset) return check_range(record, offset, bytes).error();
   VARVE_TRY_ASSIGN(const auto blocks, blocks_of(record, offset, bytes, room));
   VARVE_TRY_ASSIGN(const auto unread,
                    read_pieces(record, *blocks.file, blocks.begin, room.first(blocks.bytes)));
@@ -191,7 +193,9 @@ void SegmentReader::read_many(const std::vector<ContainerRead>& reads,
   std::vector<RangeRead> ranges;
   for (std::size_t i = 0; i < reads.size(); ++i) {
     const auto& read = reads[i];
-    auto blocks = blocks_of(read.record, read.offset, read.bytes, read.room);
+    const auto checked = check_range(read.record, read.offset, read.bytes);
+    auto blocks = checked ? blocks_of(read.record, read.offset, read.bytes, read.room)
+                          : Result<Blocks>(checked.error());
     if (!blocks) {
       done(i, std::move(blocks).error());
       continue;

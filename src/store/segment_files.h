@@ -138,7 +138,7 @@ class SegmentReader {
   /// bytes.
   [[nodiscard]] Result<UnreadParts> read_around(const format::ContainerRecord& record,
                                                 std::uint32_t offset, std::span<std::byte> out);
-  /// Reads as read_around(), past the page cache as read_direct().
+  /// Reads as read_around(), past the page cache as read_direct(). The range may have the padding.
   [[nodiscard]] Result<DirectRead> read_direct_around(const format::ContainerRecord& record,
                                                       std::uint32_t offset, std::size_t bytes,
                                                       std::span<std::byte> room);
@@ -170,6 +170,7 @@ class SegmentReader {
     std::size_t before = 0;  ///< Bytes of the first block before the part.
     std::size_t bytes = 0;
   };
+  /// Returns the blocks of a range that the caller has checked.
   [[nodiscard]] Result<Blocks> blocks_of(const format::ContainerRecord& record,
                                          std::uint32_t offset, std::size_t bytes,
                                          std::span<std::byte> room);

@@ -38,7 +38,14 @@ for kind in plain encrypted; do
     "$VARVE" -q restore "$work/reader" s/one "$work/restored"
     same_tree "$work/source" "$work/restored"
     rm -r "$work/restored" "$work/reader"
+    store_command fault altered "$k" 1 >/dev/null
+    "$VARVE" -q attach "$at" "$work/reader"
+    "$VARVE" -q check "$work/reader"
+    store_command fault altered "$k" 1 >/dev/null
+    rm -r "$work/reader/cache"
+    "$VARVE" -q check --read-data "$work/reader" >"$work/stdout" || fail "$(cat "$work/stdout")"
     store_command fault altered 1 0 >/dev/null
+    rm -r "$work/reader"
   done
   # A store that alters all answers is asked a few times for each container.
   "$VARVE" -q attach "$at" "$work/reader"
@@ -50,5 +57,5 @@ for kind in plain encrypted; do
   rm -r "$work/restored"
   [ "$altered" -gt 2 ] || fail "only $altered answers were altered"
   rm -r "$work/reader"
-  ok "$kind: a mount and a restore ask again, and not for ever"
+  ok "$kind: a mount, a restore, an attach and a check ask again, and not for ever"
 done

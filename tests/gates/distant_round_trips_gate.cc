@@ -40,8 +40,10 @@ class DistantRoundTripsGate : public testing::Test {
   DistantRoundTripsGate() {
     hooks_.in_background = false;
     hooks_.open = [this](const remote::BucketConfig&) {
-      return Result<std::unique_ptr<bucket::Bucket>>(std::make_unique<test::RoundTripBucket>(
-          std::make_unique<test::MemoryBucket>(objects_, "p/"), trips_));
+      auto memory = std::make_unique<test::MemoryBucket>(objects_, "p/");
+      bucket_ = memory.get();
+      return Result<std::unique_ptr<bucket::Bucket>>(
+          std::make_unique<test::RoundTripBucket>(std::move(memory), trips_));
     };
   }
 
@@ -123,6 +125,7 @@ class DistantRoundTripsGate : public testing::Test {
   const std::string there_ = temp_.path() + "/there";
   std::shared_ptr<test::MemoryObjects> objects_ = std::make_shared<test::MemoryObjects>();
   test::RoundTrips trips_;
+  const test::MemoryBucket* bucket_ = nullptr;  // Of the open repository.
   std::uint64_t trips_before_ = 0;
   std::uint64_t requests_before_ = 0;
   std::vector<std::string> content_;
@@ -221,6 +224,25 @@ TEST_F(DistantRoundTripsGate, ACheckOfTheDataReadsAhead) {
   const auto report = must(repository->check(options, {}));
   EXPECT_TRUE(report.damages.empty());
   EXPECT_LE(trips(), 4U);
+}
+
+// A request for the padding behind the data would bring a container again.
+TEST_F(DistantRoundTripsGate, ACheckRequestsEachByteOnce) {
+  attach();
+  for (const bool verifies_chunks : {false, true}) {
+    std::filesystem::remove_all(there_ + "/cache");
+    const auto repository = open_attached();
+    will_read_once(*repository);
+    const auto received = [this] {
+      return bucket_->traffic()[static_cast<std::size_t>(bucket::RequestKind::kGet)].bytes_received;
+    };
+    const auto before = received();
+    CheckOptions options;
+    options.verify_chunks = verifies_chunks;
+    EXPECT_TRUE(must(repository->check(options, {})).damages.empty());
+    EXPECT_GE(received() - before, kFiles * kFileBytes);
+    EXPECT_LE(received() - before, kFiles * kFileBytes / 100 * 102);
+  }
 }
 
 TEST_F(DistantRoundTripsGate, AnUploadTakesFewRoundTrips) {
