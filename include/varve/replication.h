@@ -49,9 +49,10 @@ enum class AttachRole : std::uint8_t {
 /// a read-only folder brings the folder up to date.
 /// A folder that takes over creates the next head. The former writer's folder finds the new head,
 /// uploads nothing more, and keeps its unreplicated versions. Open versions are not transferred.
+/// An attached folder takes over in place, with its settings: until the end it stays attached.
 /// Errors: kNoRepository; kNotEmpty if the folder has foreign files; kExists if the folder belongs
-/// to another repository or has another role; kWrongKey; kLocked if another folder wrote meanwhile,
-/// or has taken over from the given folder; those of the store and the disk.
+/// to another repository, or writes already and is to read; kWrongKey; kLocked if another folder
+/// wrote meanwhile, or has taken over from the given folder; those of the store and the disk.
 [[nodiscard]] Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                                            const OpenOptions& options,
                                            AttachRole role = AttachRole::kReads);

@@ -19,6 +19,7 @@
 #include "remote/catalog_reads.h"
 #include "remote/commit_log.h"
 #include "remote/head.h"
+#include "remote/promotion.h"
 #include "remote/readable_head.h"
 #include "remote/store_probe.h"
 #include "remote/takeover.h"
@@ -88,6 +89,10 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                              const OpenOptions& options, const BucketHooks& hooks, AttachRole role,
                              const ReadSuperblock& read_superblock) {
   const bool writes = role == AttachRole::kWrites;
+  if (writes) {
+    VARVE_TRY_ASSIGN(const bool is_reader, is_reader_folder(folder, options.trust_owner));
+    if (is_reader) return promote({folder, place.place, read_superblock}, options, hooks);
+  }
   const auto config = config_of(place, !writes);
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;

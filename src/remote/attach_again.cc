@@ -48,6 +48,13 @@ Result<void> check_writes(io::FileSystem& files, const std::string& folder,
 
 }  // namespace
 
+Result<void> forget_unfinished_attach(io::FileSystem& files, const std::string& folder) {
+  const auto removed = files.remove(folder + "/" + kUnfinishedAttach);
+  if (!removed && removed.error().code() == ErrorCode::kNotFound) return {};
+  if (!removed) return removed;
+  return files.sync_directory(folder);
+}
+
 Result<void> attach_again(bucket::Bucket& bucket, io::FileSystem& files, const std::string& folder,
                           const BucketConfig& wanted, const std::string& newest) {
   VARVE_TRY_ASSIGN(const auto config, read_config(files, folder));
@@ -61,20 +68,17 @@ Result<void> attach_again(bucket::Bucket& bucket, io::FileSystem& files, const s
     return exists(folder, ", in " + config->place);
   }
   if (config->reads_only != wanted.reads_only) {
-    return exists(folder, config->reads_only
-                              ? ", which only reads " + config->place + "; choose another folder"
-                              : ", and writes to " + config->place);
+    return exists(
+        folder, (config->reads_only ? ", which only reads " : ", and writes to ") + config->place);
   }
   if (!config->reads_only) {
     VARVE_TRY(check_writes(files, folder, config->place, newest, head.number));
   }
-  const auto left = folder + "/" + kUnfinishedAttach;
-  VARVE_TRY_ASSIGN(const bool unfinished, files.exists(left));
+  VARVE_TRY_ASSIGN(const bool unfinished, files.exists(folder + "/" + kUnfinishedAttach));
   if (!unfinished) return {};
   const auto lock = files.lock(store::RepositoryPaths(folder).lock());
   if (!lock) return {};  // A process uses the folder; the file does not disturb the process.
-  VARVE_TRY(files.remove(left));
-  VARVE_TRY(files.sync_directory(folder));
+  VARVE_TRY(forget_unfinished_attach(files, folder));
   VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, folder, false));
   return state.add_traffic(bucket.traffic());
 }

@@ -13,6 +13,9 @@ namespace varve::remote {
 
 /// The marker file of an unfinished attach, in the attached folder.
 inline constexpr const char* kUnfinishedAttach = "attaching.tmp";
+/// Removes the marker, if there is one, from a folder whose attach is complete. Durable on return.
+[[nodiscard]] Result<void> forget_unfinished_attach(io::FileSystem& files,
+                                                    const std::string& folder);
 
 /// Succeeds if the repository in a folder is attached as in `wanted`. Completes an attach that was
 /// killed after the last change of the store. `newest`: the text of the store's newest head. Keeps

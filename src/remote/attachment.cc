@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
+#include "remote/begun_takeover.h"
 #include "remote/catalog_reads.h"
 #include "remote/changes.h"
 #include "remote/head.h"
@@ -172,6 +173,8 @@ Error another_history(const bucket::Bucket& bucket, const std::string& root, con
 // files. The old objects leave the map last.
 Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
                      const std::string& text) {
+  VARVE_TRY(
+      undo_takeover(bucket, *folder.files, folder.root, *folder.state, *folder.catalog));  // O68
   VARVE_TRY_ASSIGN(const auto head, decode_head(text));
   VARVE_TRY_ASSIGN(const auto known_text, folder.state->head());
   if (known_text && *known_text == text) return false;
@@ -218,7 +221,8 @@ Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files, const std
                         const std::string& text) {
   VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, root, false));
   VARVE_TRY_ASSIGN(const auto known, state.head());
-  if (known && *known == text) return false;
+  VARVE_TRY_ASSIGN(const bool begun, has_begun_takeover(state));
+  if (known && *known == text && !begun) return false;
   VARVE_TRY(files.make_durable_directory(root + "/catalog"));
   meta::EnvOptions options;
   options.tables = meta::catalog::kTables;

@@ -100,6 +100,13 @@ Result<void> ReplicaState::set_fenced(const std::string& message) {
   return set_text(kFencedKey, message);
 }
 
+Result<void> ReplicaState::forget_writing() {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*env_));
+  for (const auto key : {kPendingKey, kFencedKey}) VARVE_TRY(txn.erase(kState, key));
+  VARVE_TRY(txn.clear(kUploaded));
+  return txn.commit();
+}
+
 Result<void> ReplicaState::set_pending(const std::string& head) {
   return set_text(kPendingKey, head);
 }

@@ -47,6 +47,9 @@ class ReplicaState {
   /// Notes, and returns the note, that another writer has created heads; nullopt without a note.
   [[nodiscard]] Result<void> set_fenced(const std::string& message);
   [[nodiscard]] Result<std::optional<std::string>> fenced() const;
+  /// Forgets the pending head, the note of set_fenced(), and the extents of add_uploaded(): the
+  /// folder only reads the repository. No head names the uploaded objects.
+  [[nodiscard]] Result<void> forget_writing();
   /// Returns the map of objects of the newest head.
   [[nodiscard]] Result<ObjectMap> objects() const;
 

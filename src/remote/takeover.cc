@@ -17,8 +17,10 @@
 #include "meta/lmdb.h"
 #include "meta/open_catalog.h"
 #include "meta/schema.h"
+#include "remote/begun_takeover.h"
 #include "remote/changes.h"
 #include "remote/head_objects.h"
+#include "remote/local_notes.h"
 #include "remote/object_lock_setting.h"
 #include "remote/replica_state.h"
 #include "remote/replicator.h"
@@ -95,6 +97,12 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
                                const BucketHooks& hooks) {
   const auto& folder = takeover.folder;
   VARVE_TRY(copy_catalog(files, folder));
+  std::unique_ptr<LocalNotes> notes;
+  if (takeover.notes_begin) {
+    VARVE_TRY_ASSIGN(notes, LocalNotes::load(files, folder));
+    VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, folder, false));
+    VARVE_TRY(note_begun_takeover(state));  // O68
+  }
   VARVE_TRY_ASSIGN(auto opened, store::open_folder(folder, options.trust_owner));
   const auto sealed = store::seal_files(std::move(opened), takeover.keys, folder);
   VARVE_TRY_ASSIGN(
@@ -119,6 +127,7 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
   parts.extent_bytes_max = hooks.extent_bytes_max;
   parts.delta_bytes_min = hooks.delta_bytes_min;
   parts.heads_passed = takeover.heads_passed;
+  parts.notes = notes.get();
   VARVE_TRY_ASSIGN(const auto replicator, Replicator::open(std::move(parts)));
   const auto done = replicator->replicate();
   if (done) return {};

@@ -22,6 +22,10 @@ struct Takeover {
   format::Superblock superblock{};
   std::shared_ptr<const crypto::KeyRing> keys{};  ///< Null in a plain repository.
   std::uint64_t heads_passed = 0;  ///< Number of the newest listed head, which may be lost.
+  std::string head{};              ///< The text of the head that the folder has; for promote().
+  /// The folder is attached until the end: note_begun_takeover() precedes the first change, and the
+  /// new head has a base if the folder's notes say so.
+  bool notes_begin = false;
 };
 
 /// Prepares the catalog of a folder for writing, after advance_to() brought the folder to the
