@@ -4,11 +4,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <functional>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,6 +21,8 @@
 #include "remote/head_objects.h"
 #include "remote/local_notes.h"
 #include "remote/needed_objects.h"
+#include "remote/object_sources.h"
+#include "remote/outer_objects.h"
 #include "remote/replica_state.h"
 #include "remote/small_copies.h"
 #include "store/superblock_text.h"
@@ -35,32 +34,15 @@ namespace {
 // Limit of the listed steps; further steps are only counted.
 constexpr std::size_t kStepsListed = 20;
 
-// Creates a missing object. Overwrites a present object only if `is_damaged` returns true for the
-// object's text, because no writer puts a damaged object into the store.
-Result<void> put_back(bucket::Bucket& bucket, const std::string& name, const std::string& text,
-                      const std::function<bool(std::string_view)>& is_damaged) {
-  const std::array<std::span<const std::byte>, 1> body{base::as_bytes(text)};
-  const auto created = bucket.put(name, body, {.condition = bucket::PutCondition::kIfAbsent});
-  if (created || created.error().code() != ErrorCode::kExists) return created;
-  const auto present = bucket.get_all(name, kHeadBytesMax);
-  const auto code = present ? ErrorCode::kIo : present.error().code();
-  const bool is_unreadable = code == ErrorCode::kCorrupt || code == ErrorCode::kTooLarge;
-  if (!present && !is_unreadable) return present.error();
-  if (present && base::as_text(*present) == text) return {};
-  if (is_unreadable || is_damaged(base::as_text(*present))) return bucket.put(name, body, {});
-  return Error(ErrorCode::kLocked, fmt::format("{}/{} was written by another machine; nothing is "
-                                               "repaired in the store",
-                                               bucket.describe(), name));
-}
-
 class StoreRepairer final : public Repair {
  public:
   StoreRepairer(std::unique_ptr<Repair> inner, std::unique_ptr<io::FileSystem> files,
-                std::string folder, std::unique_ptr<bucket::Bucket> bucket, NeededObjects needed,
-                const base::Clock* clock, bool has_read_all)
+                std::string folder, BucketConfig config, std::unique_ptr<bucket::Bucket> bucket,
+                NeededObjects needed, const base::Clock* clock, bool has_read_all)
       : inner_(std::move(inner)),
         files_(std::move(files)),
         folder_(std::move(folder)),
+        config_(std::move(config)),
         bucket_(std::move(bucket)),
         needed_(std::move(needed)),
         clock_(clock),
@@ -89,12 +71,22 @@ class StoreRepairer final : public Repair {
       paths_.insert(kWholeCatalog);
     }
     VARVE_TRY_ASSIGN(const auto map, state.objects());
+    ObjectSources sources(*bucket_, *files_, folder_, config_, head, map);
     for (const auto& [path, extents] : map) {
       const bool is_damaged = std::ranges::any_of(
           extents, [&](const auto& extent) { return damaged.contains(extent.object); });
       if (!is_damaged || notes->has(LocalNote::kChanged, path)) continue;
       VARVE_TRY_ASSIGN(const bool here, files_->exists(folder_ + "/" + path));
-      if (!here) continue;  // Evicted: the store had the only copy.
+      if (!here) {  // Evicted: only the cache may have the bytes.
+        for (const auto& extent : extents) {
+          if (!damaged.contains(extent.object)) continue;
+          VARVE_TRY_ASSIGN(const auto text, sources.find(extent.object));
+          if (!text) continue;
+          cached_.insert(extent.object);
+          repaired.insert(extent.object);
+        }
+        continue;
+      }
       paths_.insert(path);
       for (const auto& extent : extents) {
         if (damaged.contains(extent.object)) repaired.insert(extent.object);
@@ -148,6 +140,7 @@ class StoreRepairer final : public Repair {
     for (const auto& path : paths_) {
       VARVE_TRY(notes->add(LocalNote::kChanged, path));  // O60
     }
+    VARVE_TRY(put_cached_objects_back());
     for (const auto& object : copied_) {
       VARVE_TRY_ASSIGN(const auto text, object.read(*bucket_));
       VARVE_TRY(replace_copy(*notes, object.name, text, object.path));
@@ -176,27 +169,27 @@ class StoreRepairer final : public Repair {
                            clock_ != nullptr ? *clock_ : system_clock, end);
   }
 
+  // The objects have no locks at first, so the next seals lock them.
+  Result<void> put_cached_objects_back() {
+    if (cached_.empty()) return {};
+    VARVE_TRY_ASSIGN(auto state, ReplicaState::open(*files_, folder_, false));
+    VARVE_TRY_ASSIGN(const auto head, decode_head(needed_.head_text));
+    VARVE_TRY_ASSIGN(const auto map, state.objects());
+    ObjectSources sources(*bucket_, *files_, folder_, config_, head, map);
+    for (const auto& object : cached_) {
+      VARVE_TRY(state.locks().set_ends({{object, 0}}));
+      VARVE_TRY(sources.put_back(object));
+    }
+    return {};
+  }
+
   Result<void> put_outer_objects_back(LocalNotes& notes) {
     if (puts_superblock_) {
       VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(*files_, folder_));
-      VARVE_TRY(put_back(*bucket_, kSuperblock, text, [](std::string_view present) {
-        return !format::decode_superblock(present);
-      }));
+      VARVE_TRY(put_superblock_back(*bucket_, text));
     }
     if (!puts_head_ && !puts_head_copy_) return {};
-    VARVE_TRY_ASSIGN(const auto head, decode_head(needed_.head_text));
-    CommitLog log(*bucket_, needed_.repository_id);
-    VARVE_TRY_ASSIGN(const auto later, log.later_than(head.number));
-    if (later) {
-      return Error(ErrorCode::kLocked, bucket_->describe() +
-                                           ": another folder writes to this repository; nothing is "
-                                           "repaired in the store");
-    }
-    // O60. The copy follows the head, also here.
-    VARVE_TRY(put_back(*bucket_, needed_.head, needed_.head_text, [&](std::string_view present) {
-      const auto decoded = decode_head(present);
-      return !decoded || decoded->number != head.number;
-    }));
+    VARVE_TRY(put_head_back(*bucket_, needed_));
     return replace_copy(notes, needed_.head, needed_.head_text, kWholeCatalog);
   }
 
@@ -204,6 +197,7 @@ class StoreRepairer final : public Repair {
   const std::unique_ptr<Repair> inner_;
   const std::unique_ptr<io::FileSystem> files_;
   const std::string folder_;
+  const BucketConfig config_;
   const std::unique_ptr<bucket::Bucket> bucket_;
   const NeededObjects needed_;
   const base::Clock* const clock_;  // Null for the system's clock.
@@ -213,6 +207,7 @@ class StoreRepairer final : public Repair {
   bool puts_head_copy_ = false;
   bool puts_superblock_ = false;
   std::set<std::string> paths_;      // Files to upload again.
+  std::set<std::string> cached_;     // Objects present only in the cache.
   std::vector<SmallObject> copied_;  // Whole objects whose copies are damaged.
   std::size_t unrepaired_ = 0;       // Damaged objects that this folder cannot upload again.
 };
@@ -254,7 +249,7 @@ Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
     return inner;
   }
   if (check.damages.empty()) return inner;
-  auto whole = std::make_unique<StoreRepairer>(std::move(inner), std::move(files), folder,
+  auto whole = std::make_unique<StoreRepairer>(std::move(inner), std::move(files), folder, *config,
                                                std::move(*bucket), std::move(needed), hooks.clock,
                                                reads_all);
   VARVE_TRY(whole->plan(*state, check));

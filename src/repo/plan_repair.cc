@@ -4,6 +4,8 @@
 
 #include "io/client_memory.h"
 #include "maintain/repairer.h"
+#include "remote/promotion.h"
+#include "remote/reader_repairer.h"
 #include "remote/store_repairer.h"
 #include "remote/whole_folder.h"
 #include "repo/derived_files.h"
@@ -15,6 +17,8 @@ namespace varve::repo {
 Result<std::unique_ptr<Repair>> plan_repair(
     const std::string& folder, const RepairOptions& options, bool scan_only,
     const std::function<void(const CheckProgress&)>& progress, const remote::BucketHooks& hooks) {
+  VARVE_TRY_ASSIGN(const bool is_reader, remote::is_reader_folder(folder, options.trust_owner));
+  if (is_reader) return remote::plan_reader_repair(folder, options, scan_only, hooks);
   OpenOptions how;
   how.trust_owner = options.trust_owner;
   how.read_only = scan_only;
