@@ -57,6 +57,33 @@ enum class AttachRole : std::uint8_t {
                                            const OpenOptions& options,
                                            AttachRole role = AttachRole::kReads);
 
+/// The objects that rebuild_from_store() reads.
+struct StoreSurvey {
+  std::uint64_t objects = 0;     ///< Listed objects, without heads and catalog objects.
+  std::uint64_t bytes = 0;       ///< Bytes of these objects.
+  std::uint64_t requests = 0;    ///< Estimated number of requests; small containers need fewer.
+  std::uint64_t bytes_read = 0;  ///< Bytes of the small files, which are read as a whole.
+};
+/// Counts the objects for a rebuild by lists alone.
+/// Errors: kInvalid if the newest state is whole; kNoRepository; kCorrupt without key slots; those
+/// of the store.
+[[nodiscard]] Result<StoreSurvey> survey_store(const StorePlace& place, const OpenOptions& options);
+
+/// The result of rebuild_from_store().
+struct StoreRebuild {
+  std::uint64_t versions = 0;           ///< Sealed versions in the rebuilt catalog.
+  std::vector<std::string> problems{};  ///< Lost versions and data, and objects left out.
+  std::vector<std::string> notes{};     ///< Further notes for the user.
+};
+/// Makes a folder whose catalog is rebuilt from the manifests, the labels and the headers of the
+/// containers in the store, because the store has lost the catalog. The folder must be empty or
+/// absent. With kReads, the folder shows the rebuilt state, and follows no later state. With
+/// kWrites, the folder takes over as attach_to_store() does, and needs OpenOptions::accept_older.
+/// Errors: as survey_store() and attach_to_store(); kExists after an interrupted call.
+[[nodiscard]] Result<StoreRebuild> rebuild_from_store(const StorePlace& place,
+                                                      const std::string& folder,
+                                                      const OpenOptions& options, AttachRole role);
+
 /// A folder of the local machine, belonging to a place in an object store.
 struct StoreFolder {
   std::string folder{};

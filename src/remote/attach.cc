@@ -21,6 +21,7 @@
 #include "remote/head.h"
 #include "remote/promotion.h"
 #include "remote/readable_head.h"
+#include "remote/rebuild.h"
 #include "remote/store_probe.h"
 #include "remote/takeover.h"
 #include "store/repository_paths.h"
@@ -42,35 +43,6 @@ Result<void> begin_attaching(io::FileSystem& files, const std::string& folder) {
   return files.write_file_atomically(folder, kUnfinishedAttach, {});
 }
 
-// Returns the id of the repository. Without `varve.repo`, the names of the objects tell the id.
-// `listed`: the first listed object.
-Result<std::string> repository_in(bucket::Bucket& bucket, const bucket::ListPage& listed,
-                                  const ReadSuperblock& read_superblock) {
-  auto text = superblock_in(bucket);
-  if (!text && text.error().code() != ErrorCode::kCorrupt) return std::move(text).error();
-  const bool is_present = !text || text->has_value();
-  if (text && *text) {
-    const auto read = read_superblock(**text);
-    if (read) return read->repository_id;
-    if (read.error().code() != ErrorCode::kCorrupt) return read.error();
-  }
-  const auto lack =
-      is_present ? damaged_superblock(bucket)
-                 : Error(ErrorCode::kNoRepository, bucket.describe() + " has no Varve repository");
-  const auto first = listed.objects.empty() ? std::string() : listed.objects.front().name;
-  const auto id = first.substr(0, first.find('/'));
-  if (!is_repository_id(id) || first.size() == id.size()) return lack;
-  // "0" follows "/": the first object behind those of the repository.
-  VARVE_TRY_ASSIGN(const auto next, bucket.list({}, id + "0", 1));
-  const auto other = next.objects.empty() ? std::string() : next.objects.front().name;
-  if (other.size() > id.size() && other[id.size()] == '/') return lack;
-  base::log(base::LogLevel::kWarning,
-            fmt::format("{}/{} is lost or damaged; the other objects are of the repository {}. "
-                        "`varve repair` in the folder that writes puts the object back",
-                        bucket.describe(), kSuperblockName, id));
-  return id;
-}
-
 // A writer goes on from an older state only if the user accepts the loss.
 Result<void> require_newest(const bucket::Bucket& bucket, const ReadableHead& found,
                             const OpenOptions& options) {
@@ -81,6 +53,17 @@ Result<void> require_newest(const bucket::Bucket& bucket, const ReadableHead& fo
                            "Without that folder, `varve --accept-older attach --write` goes on "
                            "from head {}: the versions sealed since are lost",
                            bucket.describe(), found.number, found.newest, found.number));
+}
+
+// Adds advice to the lack of all heads, if the store has data of the repository.
+Error with_rebuild(bucket::Bucket& bucket, const std::string& repository_id, const Error& lack) {
+  if (lack.code() != ErrorCode::kNoRepository && !is_loss(lack)) return lack;
+  const auto listed = bucket.list(repository_id + "/other/", {}, 1);
+  if (!listed || listed->objects.empty()) return lack;
+  return Error(lack).with_more(
+      "; if the store has lost its heads, `varve repair` in the folder that writes puts the newest "
+      "one back. Without that folder, and without an attached one, `varve attach --rebuild` "
+      "rebuilds the catalog from the data");
 }
 
 }  // namespace
@@ -102,7 +85,9 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   VARVE_TRY_ASSIGN(const auto listed, bucket->list({}, {}, 1));
   VARVE_TRY_ASSIGN(const auto repository_id, repository_in(*bucket, listed, read_superblock));
   CommitLog log(*bucket, repository_id);
-  VARVE_TRY_ASSIGN(auto found, readable_head(log));
+  auto readable = readable_head(log);
+  if (!readable) return with_rebuild(*bucket, repository_id, readable.error());
+  auto found = *std::move(readable);
   auto newest = found.text;
   VARVE_TRY_ASSIGN(auto head, decode_head(newest));
   // The head has the present key slots.
@@ -120,6 +105,7 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   if (!parent.empty()) std::filesystem::create_directories(parent, failed);
   VARVE_TRY(io::make_posix_file_system()->make_directory(folder));
   VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, options.trust_owner));
+  VARVE_TRY(refuse_unfinished_rebuild(*files, folder));
   const store::RepositoryPaths paths(folder);
   VARVE_TRY_ASSIGN(const bool exists, files->exists(paths.superblock()));
   if (exists) return attach_again(*bucket, *files, folder, config, newest);
@@ -136,7 +122,10 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
     if (!is_loss(advanced.error())) return advanced.error();
     const auto lost =
         Error(advanced.error())
-            .with_more("; `varve repair` in the folder that writes uploads lost objects again");
+            .with_more(
+                "; `varve repair` in the folder that writes uploads lost objects again. Without "
+                "that folder, and without an attached one, `varve attach --rebuild` rebuilds the "
+                "catalog from the data");
     VARVE_TRY_ASSIGN(found, older_whole_head(*bucket, log, found, lost));
     if (writes) VARVE_TRY(require_newest(*bucket, found, options));
     newest = found.text;

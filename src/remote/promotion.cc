@@ -76,7 +76,13 @@ class LockedReader {
     VARVE_TRY_ASSIGN(const auto state, find_state(*files_, folder_));
     if (!state) return Error(ErrorCode::kCorrupt, folder_ + " lacks its folder replica");
     VARVE_TRY_ASSIGN(auto head, state->head());
-    if (!head) return Error(ErrorCode::kCorrupt, folder_ + "/replica names no state of the store");
+    if (!head) {
+      return Error(ErrorCode::kCorrupt,
+                   folder_ +
+                       " shows no state of the store. If its catalog was rebuilt, `varve "
+                       "--accept-older attach --write --rebuild` makes a new folder that "
+                       "writes");
+    }
     return *std::move(head);
   }
 

@@ -12,6 +12,7 @@
 #include "remote/head.h"
 #include "remote/lease.h"
 #include "remote/readable_head.h"
+#include "remote/rebuild.h"
 #include "remote/store_errors.h"
 #include "remote/store_probe.h"
 #include "store/repository_paths.h"
@@ -57,6 +58,8 @@ Result<void> ReadingFolder::refresh(const crypto::KeyRing* keys,
   std::string known;
   {
     VARVE_TRY_ASSIGN(const auto state, ReplicaState::open(files(), path(), true));
+    VARVE_TRY_ASSIGN(const bool rebuilt, is_rebuilt_state(state));
+    if (rebuilt) return {};  // No head continues the rebuilt state.
     VARVE_TRY_ASSIGN(const auto present, state.head());
     known = present.value_or("");
   }

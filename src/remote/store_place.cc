@@ -4,9 +4,11 @@
 #include <fmt/core.h>
 
 #include "base/coding.h"
+#include "base/log.h"
 #include "remote/head.h"
 #include "remote/replica_state.h"
 #include "remote/store_probe.h"
+#include "varve/copy_name.h"
 
 namespace varve::remote {
 
@@ -43,6 +45,33 @@ Result<void> note_first_use(const bucket::Bucket& bucket, io::FileSystem& files,
   if (probed.seconds != 0) VARVE_TRY(set_probe_record(state, probed));
   warn_of_unsafe_conditions(bucket, state);
   return state.add_traffic(bucket.traffic());
+}
+
+Result<std::string> repository_in(bucket::Bucket& bucket, const bucket::ListPage& listed,
+                                  const ReadSuperblock& read_superblock) {
+  auto text = superblock_in(bucket);
+  if (!text && text.error().code() != ErrorCode::kCorrupt) return std::move(text).error();
+  const bool is_present = !text || text->has_value();
+  if (text && *text) {
+    const auto read = read_superblock(**text);
+    if (read) return read->repository_id;
+    if (read.error().code() != ErrorCode::kCorrupt) return read.error();
+  }
+  const auto lack =
+      is_present ? damaged_superblock(bucket)
+                 : Error(ErrorCode::kNoRepository, bucket.describe() + " has no Varve repository");
+  const auto first = listed.objects.empty() ? std::string() : listed.objects.front().name;
+  const auto id = first.substr(0, first.find('/'));
+  if (!is_repository_id(id) || first.size() == id.size()) return lack;
+  // "0" follows "/": the first object behind those of the repository.
+  VARVE_TRY_ASSIGN(const auto next, bucket.list({}, id + "0", 1));
+  const auto other = next.objects.empty() ? std::string() : next.objects.front().name;
+  if (other.size() > id.size() && other[id.size()] == '/') return lack;
+  base::log(base::LogLevel::kWarning,
+            fmt::format("{}/{} is lost or damaged; the other objects are of the repository {}. "
+                        "`varve repair` in the folder that writes puts the object back",
+                        bucket.describe(), kSuperblockName, id));
+  return id;
 }
 
 }  // namespace varve::remote

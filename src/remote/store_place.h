@@ -29,6 +29,12 @@ using ReadSuperblock = std::function<Result<format::Superblock>(std::string_view
 /// Returns the error for an unreadable superblock. A reading folder cannot repair the object.
 [[nodiscard]] Error damaged_superblock(const bucket::Bucket& bucket);
 
+/// Returns the id of the repository. Without `varve.repo`, the names of the objects tell the id.
+/// `listed`: the first listed object. Errors: kNoRepository; kCorrupt; errors of the bucket.
+[[nodiscard]] Result<std::string> repository_in(bucket::Bucket& bucket,
+                                                const bucket::ListPage& listed,
+                                                const ReadSuperblock& read_superblock);
+
 /// Begins to count the folder's requests, and notes the result of the probe, if the store was
 /// probed.
 [[nodiscard]] Result<void> note_first_use(const bucket::Bucket& bucket, io::FileSystem& files,

@@ -9,6 +9,7 @@
 #include "ingest/parameters.h"
 #include "remote/attach.h"
 #include "remote/creation.h"
+#include "remote/rebuild.h"
 #include "remote/reclaim.h"
 #include "repo/create_repository.h"
 #include "repo/repository_impl.h"
@@ -56,6 +57,12 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   return remote::attach_to_store(place, folder, options, hooks, role, ingest::read_superblock);
 }
 
+Result<StoreRebuild> rebuild_from_store(const StorePlace& place, const std::string& folder,
+                                        const OpenOptions& options,
+                                        const remote::BucketHooks& hooks, AttachRole role) {
+  return remote::rebuild({place, folder, role, ingest::read_superblock}, options, hooks);
+}
+
 Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions& options,
                                     std::int64_t wait_seconds, const remote::BucketHooks& hooks) {
   // The opening brings the folder to the newest head, and checks that the head was written with the
@@ -83,6 +90,15 @@ Result<void> create_in_store(const StorePlace& place, const std::string& folder,
 Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
                              const OpenOptions& options, AttachRole role) {
   return repo::attach_to_store(place, folder, options, {}, role);
+}
+
+Result<StoreSurvey> survey_store(const StorePlace& place, const OpenOptions& options) {
+  return remote::survey({place, {}, AttachRole::kReads, ingest::read_superblock}, options, {});
+}
+
+Result<StoreRebuild> rebuild_from_store(const StorePlace& place, const std::string& folder,
+                                        const OpenOptions& options, AttachRole role) {
+  return repo::rebuild_from_store(place, folder, options, {}, role);
 }
 
 Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions& options,

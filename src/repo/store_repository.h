@@ -25,6 +25,12 @@ namespace varve::repo {
                                            const remote::BucketHooks& hooks,
                                            AttachRole role = AttachRole::kReads);
 
+[[nodiscard]] Result<StoreRebuild> rebuild_from_store(const StorePlace& place,
+                                                      const std::string& folder,
+                                                      const OpenOptions& options,
+                                                      const remote::BucketHooks& hooks,
+                                                      AttachRole role);
+
 [[nodiscard]] Result<ReclaimReport> reclaim_store(const std::string& folder,
                                                   const OpenOptions& options,
                                                   std::int64_t wait_seconds,
