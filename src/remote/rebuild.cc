@@ -294,6 +294,9 @@ Result<StoreRebuild> rebuild(const RebuildRequest& request, const OpenOptions& o
 Result<void> refuse_unfinished_rebuild(io::FileSystem& files, const std::string& folder) {
   VARVE_TRY_ASSIGN(const bool exists, files.exists(folder + "/" + kUnfinishedRebuild));
   if (!exists) return {};
+  // A folder that writes is complete, and may have versions that the store lacks.
+  VARVE_TRY_ASSIGN(const auto config, read_config(files, folder));
+  if (config && !config->reads_only) return {};
   return Error(ErrorCode::kExists, folder +
                                        " is left from an interrupted `varve attach "
                                        "--rebuild`; remove the folder, and repeat the "

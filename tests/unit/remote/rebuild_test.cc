@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -59,6 +61,22 @@ TEST_P(ReplicaRebuild, TheFolderWrites) {
   must(rebuild(AttachRole::kWrites));
   EXPECT_TRUE(versions(false) == world_.local());
   world_.expect_versions();
+}
+
+// A process may be killed after the last change, and before it removes the mark.
+TEST_P(ReplicaRebuild, AMarkDisturbsNoFolderThatWrites) {
+  must(rebuild(AttachRole::kWrites));
+  std::ofstream(folder_ + "/rebuilding.tmp").close();
+  must(repo::attach_to_store({.place = "s3://memory/p"}, folder_, world_.options(true),
+                             world_.hooks(), AttachRole::kWrites));
+  EXPECT_TRUE(versions(false) == world_.local());
+  const auto reader = folder_ + "-reader";
+  must(repo::attach_to_store({.place = "s3://memory/p"}, reader, world_.options(true),
+                             world_.hooks()));
+  std::ofstream(reader + "/rebuilding.tmp").close();
+  EXPECT_EQ(code_of(repo::attach_to_store({.place = "s3://memory/p"}, reader, world_.options(true),
+                                          world_.hooks())),
+            ErrorCode::kExists);
 }
 
 // A lost copy or original of a small file costs nothing.
