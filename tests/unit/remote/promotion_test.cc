@@ -13,6 +13,7 @@
 #include "remote/bucket_config.h"
 #include "remote/head.h"
 #include "store/superblock_text.h"
+#include "stored_catalog.h"
 #include "world.h"
 
 namespace varve::test {
@@ -84,6 +85,18 @@ class ReplicaPromotion : public testing::TestWithParam<std::tuple<bool, Placemen
     const auto id = must(repository.find_series("s")).id;
     for (const auto& version : must(repository.versions(id))) names.insert(version.name);
     return names;
+  }
+
+  // Returns the records of the keeper's catalog, and those that the newest head names.
+  StoredRecords records() {
+    std::uint64_t commit = 0;
+    return records_here(keeper_, commit);
+  }
+  StoredRecords records_of_head() {
+    auto records = test::records_of_head(world_, newest_head(world_));
+    std::erase_if(records,
+                  [](const auto& one) { return one.first.first == remote::kObjectsTable; });
+    return records;
   }
 
   World world_;
@@ -162,6 +175,37 @@ TEST_P(ReplicaPromotion, InterruptedAtAnyRequestItIsRepeated) {
     }
   }
   EXPECT_GT(tried, 15U);
+}
+
+// The store fails from the creation of the head on, so the promotion cannot undo its changes. The
+// next reader does, before it follows the writer.
+TEST_P(ReplicaPromotion, TheNextReaderHasTheCatalogOfTheStore) {
+  {
+    const auto repository = open(world_.path());
+    const auto id = must(repository->find_series("s")).id;
+    must(repository->open_version(id, "open", folder()));
+    must(repository->close());
+  }
+  bool failed = false;
+  fail([&](std::uint64_t, bucket::RequestKind kind, const std::string& name) {
+    const bool is_head =
+        kind == bucket::RequestKind::kPut && name.find("/head/") != std::string::npos;
+    failed = failed || is_head;
+    return failed ? Fault::kBefore : Fault::kNone;
+  });
+  EXPECT_EQ(code_of(promote()), ErrorCode::kUnavailable);
+  ASSERT_TRUE(failed);
+  EXPECT_TRUE(reads_only());
+  open(keeper_, true);
+  EXPECT_EQ(records(), records_of_head());
+  {
+    const auto repository = open(world_.path());
+    const auto id = must(repository->find_series("s")).id;
+    must(repository->seal(id, must(repository->find_version(id, "open")).number, ""));
+    must(repository->close());
+  }
+  EXPECT_TRUE(versions(true) == World::read_all_versions(*open(world_.path(), true)));
+  EXPECT_EQ(records(), records_of_head());
 }
 
 TEST_P(ReplicaPromotion, TheWriterMayBeFaster) {
