@@ -3,10 +3,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -15,46 +16,25 @@
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "remote/begun_takeover.h"
+#include "remote/catalog_merge.h"
 #include "remote/catalog_reads.h"
 #include "remote/changes.h"
 #include "remote/head.h"
 #include "remote/head_objects.h"
+#include "remote/left_files.h"
 #include "remote/readable_head.h"
 #include "remote/replica_state.h"
+#include "remote/small_files.h"
+#include "remote/uploads.h"
 #include "store/repository_paths.h"
 
 namespace varve::remote {
 
 namespace {
 
-constexpr std::uint64_t kBytesAtOnce = std::uint64_t{64} << 20;
 constexpr std::string_view kLostFilesKey = "lost files";  // In the state.
 constexpr std::size_t kPathBytesMax = 4096;
-
-bool is_small(const std::vector<Extent>& extents) {
-  return !extents.empty() && extents.front().mark != 0;
-}
-
-// Creates the folders above a file. The folders are durable once the file is.
-Result<void> make_folders(io::FileSystem& files, const std::string& root, const std::string& path) {
-  for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    VARVE_TRY(files.make_durable_directory(root + "/" + path.substr(0, slash)));
-  }
-  return {};
-}
-
-Result<void> write_small(io::FileSystem& files, const std::string& root, const std::string& path,
-                         const std::string& text) {
-  VARVE_TRY(make_folders(files, root, path));
-  const auto slash = path.rfind('/');
-  return files.write_file_atomically(root + "/" + path.substr(0, slash), path.substr(slash + 1),
-                                     base::as_bytes(text));
-}
-
-Result<void> remove_small(io::FileSystem& files, const std::string& root, const std::string& path) {
-  const auto removed = files.remove(root + "/" + path);
-  return !removed && removed.error().code() == ErrorCode::kNotFound ? Result<void>() : removed;
-}
+constexpr std::uint64_t kHeadsAtOnce = 16;
 
 // Returns the small files missing in the store at the folder's last advance.
 Result<std::set<std::string>> lost_files(const ReplicaState& state) {
@@ -86,64 +66,78 @@ Result<void> note_lost_files(const bucket::Bucket& bucket, ReplicaState& state,
 }
 
 // Downloads the small files that differ between two maps, and removes small files missing in `is`.
-// Returns the files lost by the store. A lost file is absent: older content may contradict the
-// catalog. `retried`: files to download in any case.
+// Returns the files lost by the store. `retried`: files to download in any case. Of the files left
+// in the store, removes older content, which an earlier release may have downloaded.
 Result<std::set<std::string>> update_small_files(bucket::Bucket& bucket, io::FileSystem& files,
                                                  const std::string& root, const ObjectMap& was,
                                                  const ObjectMap& is,
                                                  const std::set<std::string>& retried) {
-  std::set<std::string> lost;
-  std::vector<std::pair<std::string, std::vector<Extent>>> wanted;
+  std::vector<MappedFile> wanted;
   for (const auto& [path, extents] : is) {
     if (!is_small(extents)) {
       VARVE_TRY(make_folders(files, root, path));
       continue;
     }
     const auto known = was.find(path);
-    if (known == was.end() || known->second != extents || retried.contains(path)) {
+    const bool is_new = known == was.end();
+    const bool differs = is_new || known->second != extents;
+    if (is_left_in_store(path)) {
+      if (differs && !is_new) VARVE_TRY(remove_small(files, root, path));
+    } else if (differs || retried.contains(path)) {
       wanted.emplace_back(path, extents);
     }
   }
-  for (std::size_t i = 0; i < wanted.size();) {
-    std::vector<Extent> together;
-    std::uint64_t bytes = 0;
-    const auto begin = i;
-    for (; i < wanted.size() && (i == begin || bytes < kBytesAtOnce); ++i) {
-      for (const auto& extent : wanted[i].second) {
-        together.push_back(extent);
-        bytes += extent.bytes;
-      }
-    }
-    auto texts = read_extents_or_copies(bucket, together);
-    std::size_t next = 0;
-    for (auto at = begin; at < i; ++at) {
-      const auto& [path, extents] = wanted[at];
-      std::string whole;
-      for (std::size_t part = 0; part < extents.size(); ++part) {
-        auto& text = texts[next++];
-        if (!text && !is_loss(text.error())) return std::move(text).error();
-        if (!text) lost.insert(path);
-        if (text) whole += *text;
-      }
-      VARVE_TRY(lost.contains(path) ? remove_small(files, root, path)
-                                    : write_small(files, root, path, whole));
-    }
-  }
+  VARVE_TRY_ASSIGN(auto lost, download_small(bucket, files, root, wanted));
   for (const auto& [path, extents] : was) {
     if (is_small(extents) && !is.contains(path)) VARVE_TRY(remove_small(files, root, path));
   }
   return lost;
 }
 
+/// Reads heads backwards, several at the same time.
+class EarlierHeads {
+ public:
+  /// Reads no head below `lowest`.
+  EarlierHeads(CommitLog& log, std::uint64_t lowest) : log_(log), lowest_(lowest) {}
+
+  /// Returns a head, as read_head_or_copy() does.
+  Result<std::string> read(std::uint64_t number) {
+    const auto known = texts_.find(number);
+    if (known != texts_.end()) return known->second;
+    if (number <= lowest_) return read_head_or_copy(log_, number);
+    texts_.clear();
+    const auto first = std::max(lowest_, number - std::min(number, kHeadsAtOnce - 1));
+    for (auto one = first; one <= number; ++one) texts_.emplace(one, std::string());
+    Uploads reads({.requests = kHeadsAtOnce});
+    for (auto& [one, text] : texts_) {
+      VARVE_TRY(reads.begin(
+          0,
+          [this, number = one, read = &text]() -> Result<void> {
+            *read = read_head_or_copy(log_, number);
+            return {};
+          },
+          nullptr));
+    }
+    VARVE_TRY(reads.finish());
+    return texts_.at(number);
+  }
+
+ private:
+  CommitLog& log_;
+  const std::uint64_t lowest_;
+  std::map<std::uint64_t, Result<std::string>> texts_;
+};
+
 // Returns whether the heads up to `head` lead to the known head. Old heads are removed from the
 // lowest one on, so a head below a missing one shows a loss.
 Result<bool> continues(bucket::Bucket& bucket, const Head& known, const std::string& known_text,
                        Head head) {
   CommitLog log(bucket, known.repository_id);
+  EarlierHeads earlier(log, known.number + 1);
   const auto wanted = digest_of(known_text);
   while (head.previous != wanted) {
     if (head.number <= known.number + 1) return false;
-    const auto before = read_head_or_copy(log, head.number - 1);
+    const auto before = earlier.read(head.number - 1);
     if (!before && !is_loss(before.error())) return before.error();
     if (!before) {
       bool has_lower = false;
@@ -186,13 +180,13 @@ Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
     return Error(ErrorCode::kCorrupt, "the newest head in " + bucket.describe() +
                                           " is older than the one that " + folder.root + " has");
   }
-  const auto front = common_front(head.catalog, known.catalog);
-  const bool replaces = front < known.catalog.size() || !known_text;
-  if (replaces && known_text) {
+  const auto step = catalog_step(known, head);
+  const bool replaces = step.replaces || !known_text;
+  if (known_text && step.kept < known.catalog.size()) {
     VARVE_TRY_ASSIGN(const bool is_next, continues(bucket, known, *known_text, head));
     if (!is_next) return another_history(bucket, folder.root, known, head);
   }
-  const auto news = std::span(head.catalog).subspan(replaces ? 0 : front);
+  const auto news = std::span(head.catalog).subspan(step.kept);
   const auto read = read_all_or_copies(bucket, news);
   if (!read && folder.stays_on_loss && known_text && is_loss(read.error())) {
     base::log(base::LogLevel::kWarning,

@@ -39,7 +39,7 @@ Result<void> undo_takeover(bucket::Bucket& bucket, io::FileSystem& files, const 
   }
   VARVE_TRY(apply_to_catalog(catalog, records.finish(), true));
   VARVE_TRY_ASSIGN(const auto map, state.objects());
-  const auto is_label = [](const std::string& path) -> Result<bool> {
+  const auto is_label = [](const std::string& path) {
     return path.ends_with("/" + std::string(maintain::kLabelsName));
   };
   VARVE_TRY_ASSIGN(const auto lost, fetch_small_files(bucket, files, root, map, is_label));

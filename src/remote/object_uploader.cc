@@ -18,6 +18,8 @@
 #include "base/log.h"
 #include "base/random_bytes.h"
 #include "format/key_slot_text.h"
+#include "remote/catalog_merge.h"
+#include "remote/catalog_reads.h"
 #include "remote/object_cut.h"
 #include "remote/replicator_round.h"
 #include "remote/small_copies.h"
@@ -267,6 +269,21 @@ Result<Extent> ObjectUploader::upload_extent(Round& round, io::File& file, const
   return extent;
 }
 
+// Merges the newest catalog objects with the changes. Lost objects stay: a repair writes a new
+// base.
+Result<void> ObjectUploader::merge_objects(Round& round, Head& head) {
+  std::uint64_t bytes = 0;
+  for (const auto& part : round.parts) bytes += part.size();
+  const auto merged = objects_to_merge(head, bytes);
+  if (merged == 0) return {};
+  auto parts = read_all_or_copies(*parts_.bucket, std::span(head.catalog).last(merged));
+  if (!parts) return is_loss(parts.error()) ? Result<void>() : parts.error();
+  for (auto& part : round.parts) parts->push_back(std::move(part));
+  VARVE_TRY_ASSIGN(round.parts, merge_parts(*parts));
+  head.catalog.resize(head.catalog.size() - merged);
+  return {};
+}
+
 // Uploads the changes, completes the round and the head, and waits for all uploads of the round.
 Result<void> ObjectUploader::upload_catalog(Round& round, Head& head) {
   const std::vector<Extent> none;
@@ -287,7 +304,10 @@ Result<void> ObjectUploader::upload_catalog(Round& round, Head& head) {
     }
   }
   round.parts = round.changes.finish();
-  if (!round.is_base) head.catalog = head_.catalog;
+  if (!round.is_base) {
+    head.catalog = head_.catalog;
+    VARVE_TRY(merge_objects(round, head));
+  }
   for (const auto& part : round.parts) {
     const auto digest = digest_of(part);
     VARVE_TRY_ASSIGN(auto name, new_name("cat", base::as_text(digest)));

@@ -66,6 +66,7 @@ class ObjectUploader {
                                                                 const std::string& path,
                                                                 std::uint64_t offset,
                                                                 std::span<std::byte> bytes);
+  [[nodiscard]] Result<void> merge_objects(Round& round, Head& head);
   /// Returns the name of a new object. `content`: text that differs between contents.
   [[nodiscard]] Result<std::string> new_name(const char* folder, std::string_view content) const;
 

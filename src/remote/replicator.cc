@@ -11,6 +11,7 @@
 #include "base/random_bytes.h"
 #include "format/key_slot_text.h"
 #include "format/superblock.h"
+#include "remote/catalog_merge.h"
 #include "remote/catalog_reads.h"
 #include "remote/head_objects.h"
 #include "remote/lease.h"
@@ -229,7 +230,7 @@ Result<void> Replicator::resolve_pending() {
   }
   VARVE_TRY(create_head(*pending));
   VARVE_TRY(note_copies(state_, 0));  // An earlier release may have prepared the head.
-  const auto news = std::span(head.catalog).subspan(common_front(head.catalog, head_.catalog));
+  const auto news = std::span(head.catalog).subspan(catalog_step(head_, head).kept);
   VARVE_TRY_ASSIGN(auto parts, read_all_or_copies(*parts_.bucket, news));
   return adopt(*pending, std::move(parts));
 }
@@ -274,8 +275,7 @@ Result<void> Replicator::create_head(const std::string& text) {
 Result<void> Replicator::adopt(const std::string& text, std::vector<std::string> parts) {
   loaded_ = false;  // After an error, the state on the disk counts.
   VARVE_TRY_ASSIGN(auto head, decode_head(text));
-  const auto front = common_front(head.catalog, head_.catalog);
-  const bool replaces = front < head_.catalog.size() || head_.number == 0;
+  const bool replaces = catalog_step(head_, head).replaces;
   VARVE_TRY(apply_to_catalog(copy_, parts, replaces));
   VARVE_TRY_ASSIGN(const auto update, update_map(objects_, parts, replaces));
   auto dropped = update.gone;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/small_files.h"
 
-#include <utility>
+#include <cstddef>
+#include <cstdint>
 
 #include "base/coding.h"
 #include "remote/catalog_reads.h"
@@ -10,11 +11,12 @@ namespace varve::remote {
 
 namespace {
 
-Result<void> write_file(io::FileSystem& files, const std::string& root, const std::string& path,
-                        const std::string& text) {
-  for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    VARVE_TRY(files.make_durable_directory(root + "/" + path.substr(0, slash)));
-  }
+// Limit of bytes held in memory at the same time.
+constexpr std::uint64_t kBytesAtOnce = std::uint64_t{64} << 20;
+
+Result<void> write_small(io::FileSystem& files, const std::string& root, const std::string& path,
+                         const std::string& text) {
+  VARVE_TRY(make_folders(files, root, path));
   const auto slash = path.rfind('/');
   return files.write_file_atomically(root + "/" + path.substr(0, slash), path.substr(slash + 1),
                                      base::as_bytes(text));
@@ -22,32 +24,80 @@ Result<void> write_file(io::FileSystem& files, const std::string& root, const st
 
 }  // namespace
 
-// Holds one file in memory at a time: parity files may be long.
+bool is_small(const std::vector<Extent>& extents) {
+  return !extents.empty() && extents.front().mark != 0;
+}
+
+Result<void> make_folders(io::FileSystem& files, const std::string& root, const std::string& path) {
+  for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    VARVE_TRY(files.make_durable_directory(root + "/" + path.substr(0, slash)));
+  }
+  return {};
+}
+
+Result<void> remove_small(io::FileSystem& files, const std::string& root, const std::string& path) {
+  const auto removed = files.remove(root + "/" + path);
+  return !removed && removed.error().code() == ErrorCode::kNotFound ? Result<void>() : removed;
+}
+
+Result<std::set<std::string>> download_small(bucket::Bucket& bucket, io::FileSystem& files,
+                                             const std::string& root,
+                                             const std::vector<MappedFile>& wanted) {
+  std::set<std::string> lost;
+  for (std::size_t i = 0; i < wanted.size();) {
+    std::vector<Extent> together;
+    std::uint64_t bytes = 0;
+    const auto begin = i;
+    for (; i < wanted.size() && (i == begin || bytes < kBytesAtOnce); ++i) {
+      for (const auto& extent : wanted[i].second) {
+        together.push_back(extent);
+        bytes += extent.bytes;
+      }
+    }
+    auto texts = read_extents_or_copies(bucket, together);
+    std::size_t next = 0;
+    for (auto at = begin; at < i; ++at) {
+      const auto& [path, extents] = wanted[at];
+      std::string whole;
+      for (std::size_t part = 0; part < extents.size(); ++part) {
+        auto& text = texts[next++];
+        if (!text && !is_loss(text.error())) return std::move(text).error();
+        if (!text) lost.insert(path);
+        if (text) whole += *text;
+      }
+      VARVE_TRY(lost.contains(path) ? remove_small(files, root, path)
+                                    : write_small(files, root, path, whole));
+    }
+  }
+  return lost;
+}
+
 Result<std::set<std::string>> fetch_small_files(bucket::Bucket& bucket, io::FileSystem& files,
                                                 const std::string& root, const ObjectMap& map,
                                                 const WantedPath& is_wanted) {
   std::set<std::string> lost;
   for (const auto& [path, extents] : map) {
-    if (extents.empty() || extents.front().mark == 0) continue;
-    VARVE_TRY_ASSIGN(const bool wanted, is_wanted(path));
-    if (!wanted) continue;
+    if (!is_small(extents) || !is_wanted(path)) continue;
     std::string whole;
     for (auto& text : read_extents_or_copies(bucket, extents)) {
       if (!text && !is_loss(text.error())) return std::move(text).error();
       if (!text) lost.insert(path);
       if (text) whole += *text;
     }
-    if (!lost.contains(path)) VARVE_TRY(write_file(files, root, path, whole));
+    if (!lost.contains(path)) VARVE_TRY(write_small(files, root, path, whole));
   }
   return lost;
 }
 
 Result<std::set<std::string>> fetch_missing_files(bucket::Bucket& bucket, io::FileSystem& files,
                                                   const std::string& root, const ObjectMap& map) {
-  return fetch_small_files(bucket, files, root, map, [&](const std::string& path) -> Result<bool> {
+  std::vector<MappedFile> missing;
+  for (const auto& [path, extents] : map) {
+    if (!is_small(extents)) continue;
     VARVE_TRY_ASSIGN(const bool exists, files.exists(root + "/" + path));
-    return !exists;
-  });
+    if (!exists) missing.emplace_back(path, extents);
+  }
+  return download_small(bucket, files, root, missing);
 }
 
 }  // namespace varve::remote

@@ -20,6 +20,7 @@
 #include "remote/begun_takeover.h"
 #include "remote/changes.h"
 #include "remote/head_objects.h"
+#include "remote/left_files.h"
 #include "remote/local_notes.h"
 #include "remote/object_lock_setting.h"
 #include "remote/replica_state.h"
@@ -96,6 +97,11 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
                                const Takeover& takeover, const OpenOptions& options,
                                const BucketHooks& hooks) {
   const auto& folder = takeover.folder;
+  {
+    // The first head drops the files that the folder lacks.
+    VARVE_TRY_ASSIGN(const auto state, ReplicaState::open(files, folder, false));
+    VARVE_TRY(fetch_left_files(bucket, files, folder, state));
+  }
   VARVE_TRY(copy_catalog(files, folder));
   std::unique_ptr<LocalNotes> notes;
   if (takeover.notes_begin) {

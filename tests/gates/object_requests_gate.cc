@@ -188,7 +188,8 @@ TEST_P(ObjectRequestsGate, NoVersionSendsMuch) {
   RecordProperty("requests", static_cast<int>(all.requests));
   EXPECT_LE(worst.bytes, kBytes * 3 / 4);
   EXPECT_LE(all.bytes, kBytes / 5 * kVersions);
-  EXPECT_LE(worst.requests, 30U);
+  // One of the heads reads 12 catalog objects to merge them (decisions/162).
+  EXPECT_LE(worst.requests, 32U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, ObjectRequestsGate, testing::ValuesIn(kinds()),
