@@ -52,8 +52,8 @@ struct CheckHelpers {
   /// labels and catalog agree, and no writer has begun since. If empty, a difference may come from
   /// a writer or a crash.
   std::function<bool()> labels_are_complete{};
-  /// True in an attached folder: containers, manifests and parity are in an object store, whose
-  /// check verifies manifests. Also sets VerifyPace::is_distant.
+  /// True in an attached folder: all files but labels and `beside` are in an object store, whose
+  /// check verifies the manifests. Also sets VerifyPace::is_distant.
   bool is_distant = false;
   /// Drops the cached data of an object store, so that a second read asks the store. If empty, all
   /// data is on the disk.

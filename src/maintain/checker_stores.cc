@@ -346,7 +346,6 @@ LostChunks Checker::lost_chunks() const {
 }
 
 Result<void> Checker::check_parity(SeriesId owner) {
-  if (helpers_.is_distant) return {};  // An attached folder leaves parity in the object store.
   auto& store = store_of(owner);
   std::vector<parity::DataFile> present;
   {

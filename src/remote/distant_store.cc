@@ -51,9 +51,7 @@ class DistantStore final : public store::FolderStore {
 
   Result<void> prepare() override { return read_only(describe()); }
   Result<std::shared_ptr<store::OpenSegment>> open(store::StoredFile file,
-                                                   store::ReadMode mode) override {
-    // Parity is on the local disk.
-    if (!is_distant(store::kind_of(file))) return FolderStore::open(file, mode);
+                                                   store::ReadMode /*mode*/) override {
     const auto distant = below_root(path(file));
     VARVE_TRY_ASSIGN(auto extents, data_.find(distant));
     return std::shared_ptr<store::OpenSegment>(
@@ -98,18 +96,15 @@ class DistantStore final : public store::FolderStore {
   Result<void> remove_unfinished(store::StoredKind) override { return {}; }
 
  protected:
-  Result<std::uint64_t> file_bytes(store::StoredKind kind, const std::string& path) override {
-    if (!is_distant(kind)) return FolderStore::file_bytes(kind, path);
+  Result<std::uint64_t> file_bytes(store::StoredKind /*kind*/, const std::string& path) override {
     VARVE_TRY_ASSIGN(const auto extents, data_.find(below_root(path)));
     return bytes_of(*extents);
   }
   Result<std::vector<std::string>> file_names(store::StoredKind kind) override {
-    if (!is_distant(kind)) return FolderStore::file_names(kind);
     return data_.list(below_root(folder(kind)));
   }
 
  private:
-  static bool is_distant(store::StoredKind kind) { return kind != store::StoredKind::kGroups; }
   [[nodiscard]] std::string below_root(const std::string& path) const {
     return path.substr(root_bytes_);
   }

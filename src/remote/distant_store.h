@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The segment stores of an attached folder, whose segments and volumes are in an object store.
+// The segment stores of an attached folder, whose segments, volumes and parity are in an object
+// store.
 #pragma once
 
 #include <memory>
