@@ -115,8 +115,9 @@ json attach "$place" attached
 json reclaim attached
 store lose /seg/
 allowed=1 json check distant
-allowed=1 json check distant
 allowed=2 json status distant
+store lose /cat/
+json attach --rebuild --dry-run "$place" rebuilt
 (umask 077 && echo secret >pass)
 "$VARVE" -q init --encrypt --passphrase-file pass --key-cost 64K:1:2 sealed
 json key --passphrase-file pass recovery sealed
