@@ -150,8 +150,8 @@ expect_status 0 "$VARVE" attach --write "$again/" "$work/taken"
 "$VARVE" -q store "$again" s/two "$work/source"  # The machine knows the folder.
 "$VARVE" -q attach "$again" "$work/reads"
 expect_status 0 "$VARVE" attach "$again" "$work/reads"
-expect_status 1 "$VARVE" attach --write "$again" "$work/reads"
-message_says 'only reads .*choose another folder'
+expect_status 1 "$VARVE" attach --write "$place" "$work/reads"
+message_says 'is a Varve repository already, in'
 expect_status 1 "$VARVE" attach "$again" "$work/taken"
 message_says 'already, and writes to'
 expect_status 1 "$VARVE" attach "$again" "$repo"
@@ -161,6 +161,11 @@ message_says 'another folder has taken over.*attach --write'
 "$VARVE" -q check "$work/taken"
 export XDG_STATE_HOME=$former_state
 ok "an attach that is repeated succeeds for the same folder, store and role only"
+expect_status 0 "$VARVE" attach --write "$again" "$work/reads"
+message_says 'writes to the repository in .* from now on'
+"$VARVE" -q store "$work/reads" s/three "$work/source"
+expect_status 11 "$VARVE" store "$work/taken" s/late "$work/source"
+ok "an attached folder takes over with the same command"
 
 # A writer whose folder is lost.
 "$VARVE" -q init "$place-lost" --local="$work/lost"
