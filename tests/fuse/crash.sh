@@ -42,9 +42,7 @@ cp -a "$work/two/fs.h" "$v/old.h"
 cp "$work/two/large" "$v/old-large"
 exec 9>"$v/still-open"
 cat "$work/two/random" >&9
-# Varve promises that data older than five seconds is on disk. The other seconds are for a busy
-# machine.
-sleep 10
+wait_for_checkpoint "$v"
 cp "$work/two/large" "$v/young" 2>/dev/null &
 writer=$!
 sleep 0.05

@@ -221,6 +221,21 @@ wait_until() {  # WHAT COMMAND…: polls for at most some 200 seconds, then show
   done
 }
 
+checkpoints() { "$VARVE" stats --live "$repo" | awk '$1 == "varve_ingest_checkpoints_total" { print $2 }'; }
+
+has_more_checkpoints() { [ "$(checkpoints)" -gt "$1" ]; }
+
+# Waits for a checkpoint of the only open version that begins after the call. The first one that ends may have begun
+# before, and a checkpoint needs a change.
+wait_for_checkpoint() {  # FOLDER of the version
+  local round before
+  for round in 1 2; do
+    before=$(checkpoints)
+    touch "$1"
+    wait_until "checkpoint $round" has_more_checkpoints "$before"
+  done
+}
+
 # Puts the wall clock of all programs that start from now on ahead, where a test would sleep. Times of
 # files and pauses stay those of the kernel.
 pass_time() {  # SECONDS

@@ -54,10 +54,10 @@ for placement in lineage pool; do
   # A change inside a chunk makes Varve read the chunk.
   printf 'change' | dd of="$mnt/s/tue/file" bs=1 seek=500001 conv=notrunc status=none 2>/dev/null || true
   echo whole >"$mnt/s/tue/other"
-  for _ in $(seq 12); do sleep 1; done
+  wait_for_checkpoint "$mnt/s/tue"
   kill_daemon
   mount_repo
-  [ "$(cat "$mnt/s/tue/other")" = whole ] || fail "another file was not durable after 12 seconds"
+  [ "$(cat "$mnt/s/tue/other")" = whole ] || fail "another file was not durable after a checkpoint"
   ok "$placement: a file that cannot be cut does not keep the checkpoint from the others"
   unmount_repo
 

@@ -115,8 +115,7 @@ echo 'a few words' >"$work/words"
 "$VARVE" -q init --encrypt --passphrase-file "$work/words" --key-cost 8M:1:1 "$place-secret" --local="$work/secret"
 "$VARVE" -q store --passphrase-file "$work/words" "$place-secret" s/one "$work/source"
 export XDG_STATE_HOME=$work/state3 XDG_CACHE_HOME=$work/cache3
-# The first line answers "varve: " of a message, and the prompt drops it.
-timeout 60 python3 "$here/typed.py" 0 '' 'a few words' -- "$VARVE" mount -o ro "$place-secret" "$mnt" ||
+timeout 60 python3 "$here/typed.py" 0 'a few words' -- "$VARVE" mount -o ro "$place-secret" "$mnt" ||
   fail "a first mount does not ask for the passphrase once"
 [ -e "$mnt/s/one/file" ]
 "$VARVE" umount "$mnt"

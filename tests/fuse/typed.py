@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command on a terminal, and types a line at each prompt.
+"""Runs a command on a terminal, and types a line at each prompt for a passphrase.
 
 usage: typed.py [--piped TEXT] STATUS LINE... -- COMMAND...   `^C` types Ctrl-C. With --piped, the text comes
 through standard input, and the terminal is the controlling one. Fails unless the command ends with the
@@ -10,14 +10,19 @@ status after all lines, shows none of them, and leaves the echo of the terminal 
 import fcntl
 import os
 import pty
+import re
 import subprocess
 import sys
 import termios
 
 
-def read_until(terminal, end):
+# A prompt drops what was typed before. So a line must not be typed at a message that ends like a prompt.
+PROMPT = re.compile(rb"(?:Passphrase of [^\r\n]*|New passphrase|The same passphrase again): $")
+
+
+def read_to_prompt(terminal):
     shown = b""
-    while not shown.endswith(end):
+    while not PROMPT.search(shown):
         try:
             piece = os.read(terminal, 1)
         except OSError:
@@ -45,7 +50,7 @@ def main():
         run.stdin.close()
     shown = b""
     for line in lines:
-        shown += read_until(terminal, b": ")
+        shown += read_to_prompt(terminal)
         os.write(terminal, b"\x03" if line == "^C" else line.encode() + b"\n")
     got = run.wait(timeout=60)
     echoes = termios.tcgetattr(end)[3] & termios.ECHO
