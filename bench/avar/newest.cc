@@ -66,14 +66,22 @@ void measure(const bench::KindName& kind, const Run& run) {
   }
   fmt::print("{:<9} newest: {:.3f} of best at least, {:.3f} on average, {:.0f} requests at most",
              kind.name, worst, sum / static_cast<double>(run.versions), requests);
-  double oldest = 0;
-  for (const std::size_t i : {std::size_t{0}, run.versions / 2, run.versions - 2}) {
+  double worst_older = 1;
+  double sum_older = 0;
+  for (std::size_t i = 0; i + 1 < run.versions; ++i) {
     const auto reads = series.reads_of(i);
-    oldest = std::max(oldest, ratio(reads.unique_bytes, reads.read_bytes));
+    const double share = ratio(reads.unique_bytes, reads.read_bytes);
+    worst_older = std::min(worst_older, share);
+    sum_older += share;
+    if (run.each) fmt::print("  {:>3}: at the end {:.3f} of best\n", i + 1, share);
   }
-  fmt::print("; older: {:.3f}; writes {:.3f} of a backup, {:.2f} bytes a new one; dead {:.1f} %\n",
-             oldest, ratio(written, backups), ratio(written, series.new_bytes() - first),
-             100 * series.dead_share());
+  fmt::print(
+      "; older: {:.3f} at least, {:.3f} on average; writes {:.3f} of a backup, {:.2f} bytes a new "
+      "one; "
+      "dead {:.1f} %\n",
+      worst_older, sum_older / static_cast<double>(std::max<std::size_t>(run.versions - 1, 1)),
+      ratio(written, backups), ratio(written, series.new_bytes() - first),
+      100 * series.dead_share());
   std::fflush(stdout);
 }
 

@@ -31,12 +31,15 @@ class KindSource final : public ContentSource {
     kDatabase,   ///< One file: 2 % of the pages change, most in a tenth of the file.
     kScattered,  ///< One file: 2 % of the pages change, anywhere.
     kHome,       ///< Small files: 2 % of the bytes are files that are saved, added, removed, moved.
+    kBuilds,     ///< One package: 70 % changes, in runs, and every third version almost all.
+    kDump,       ///< One file: a run of a third stays, and the rest is replaced.
   };
 
   KindSource(Kind kind, std::size_t chunks, std::uint64_t seed)
       : kind_(kind), chunks_(chunks), random_(seed) {
     switch (kind) {
       case Kind::kReleases:
+      case Kind::kBuilds:
         add_files(3.0, 1.8, 3000);
         break;
       case Kind::kPackages:
@@ -51,6 +54,7 @@ class KindSource final : public ContentSource {
       case Kind::kImages:
       case Kind::kDatabase:
       case Kind::kScattered:
+      case Kind::kDump:
         files_.push_back(fresh(chunks));
         break;
     }
@@ -91,6 +95,12 @@ class KindSource final : public ContentSource {
       case Kind::kHome:
         work_at_home(budget);
         break;
+      case Kind::kBuilds:
+        edit_runs(static_cast<std::ptrdiff_t>(version_ % 3 == 0 ? 2 * chunks_ : chunks_), 30);
+        break;
+      case Kind::kDump:
+        keep_a_third();
+        break;
     }
   }
 
@@ -122,6 +132,14 @@ class KindSource final : public ContentSource {
       const std::size_t end = std::min(file.size(), at + about(mean));
       for (std::size_t i = at; i < end; ++i) file[i] = next_++;
       budget -= static_cast<std::ptrdiff_t>(end - at);
+    }
+  }
+  void keep_a_third() {
+    auto& file = files_.front();
+    const std::size_t kept = file.size() / 3;
+    const std::size_t from = random_() % (file.size() - kept);
+    for (std::size_t i = 0; i < file.size(); ++i) {
+      if (i < from || i >= from + kept) file[i] = next_++;
     }
   }
   void replace_packages(std::ptrdiff_t budget) {
@@ -197,7 +215,7 @@ struct KindName {
   std::string_view name;
   KindSource::Kind kind;
 };
-inline constexpr std::array<KindName, 7> kKinds = {{
+inline constexpr std::array<KindName, 9> kKinds = {{
     {"releases", KindSource::Kind::kReleases},
     {"packages", KindSource::Kind::kPackages},
     {"images", KindSource::Kind::kImages},
@@ -205,6 +223,8 @@ inline constexpr std::array<KindName, 7> kKinds = {{
     {"database", KindSource::Kind::kDatabase},
     {"scattered", KindSource::Kind::kScattered},
     {"home", KindSource::Kind::kHome},
+    {"builds", KindSource::Kind::kBuilds},
+    {"dump", KindSource::Kind::kDump},
 }};
 
 }  // namespace varve::bench

@@ -162,12 +162,15 @@ void StoredSeries::put(VersionNumber number, VersionState state) {
   record.state = state;
   record.root.mode = 0040755;
   if (state == VersionState::kOpen) {
-    must(layout::open_window(txn, kSeries, kStore, number));
+    (void)must(layout::open_window(txn, kSeries, kStore, number));
   } else {
     std::vector<base::IdRun> runs;
     for (const auto id : streams_.back()) runs.push_back({id, 1});
     const auto chunks = base::IdRuns::from(std::move(runs));
-    const bool side = must(layout::is_side_version(txn, kSeries, kStore, chunks));
+    record.entries = streams_.back().size();
+    for (const auto id : streams_.back()) record.logical_bytes += bytes_of_.at(id.value);
+    const bool side = must(layout::is_side_version(txn, kSeries, kStore,
+                                                   {record.entries, record.logical_bytes}, chunks));
     must(catalog::put_version_chunks(txn, kSeries, number, chunks));
     must(catalog::put_retention(txn, kSeries, number, {side, {}}));
   }

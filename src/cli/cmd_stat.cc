@@ -104,13 +104,12 @@ void print_as_text(const StatReport& report, bool exact) {
   }
   if (report.usage) {
     const VersionUsage& usage = *report.usage;
-    rows.insert(
-        rows.end(),
-        {{"refers to", size(usage.referenced_bytes)},
-         {"shared", size(usage.shared_bytes)},
-         {"freed by deleting", size(usage.unique_bytes)},
-         {"kind", usage.side ? "side: too unlike its neighbours to count for the window" : "main"},
-         {"locked until", is_locked(usage) ? time_text(usage.locked_until) : "-"}});
+    rows.insert(rows.end(),
+                {{"refers to", size(usage.referenced_bytes)},
+                 {"shared", size(usage.shared_bytes)},
+                 {"freed by deleting", size(usage.unique_bytes)},
+                 {"kind", usage.side ? "side: partial, and does not count for the window" : "main"},
+                 {"locked until", is_locked(usage) ? time_text(usage.locked_until) : "-"}});
     if (!usage.base_of.empty()) {
       rows.push_back({"base of", name_text(version.series_name + "/" + usage.base_of)});
     }

@@ -26,7 +26,9 @@ Result<std::optional<LiveVersion>> VersionWalk::next() {
   VARVE_TRY_ASSIGN(const auto record, catalog::find_version(txn_, series_, number));
   VARVE_TRY_ASSIGN(const auto retention, catalog::find_retention(txn_, series_, number));
   const bool sealed = record && record->state == VersionState::kSealed;
-  return std::optional(LiveVersion{number, sealed, retention.side});
+  LiveVersion version{number, sealed, retention.side};
+  if (record) version.size = {record->entries, record->logical_bytes};
+  return std::optional(version);
 }
 
 Result<std::vector<LiveVersion>> recent_versions(const meta::Txn& txn, SeriesId series,

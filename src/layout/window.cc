@@ -20,7 +20,10 @@ Result<std::vector<LiveVersion>> live_versions(const meta::Txn& txn, SeriesId se
   VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series));
   for (const auto& record : records) {
     VARVE_TRY_ASSIGN(const auto retention, catalog::find_retention(txn, series, record.number));
-    all.push_back({record.number, record.state == VersionState::kSealed, retention.side});
+    all.push_back({record.number,
+                   record.state == VersionState::kSealed,
+                   retention.side,
+                   {record.entries, record.logical_bytes}});
   }
   return all;
 }
@@ -86,17 +89,40 @@ Result<base::IdRuns> window_chunks(const meta::Txn& txn, SeriesId series,
   return chunks;
 }
 
-Result<void> open_window(meta::WriteTxn& txn, SeriesId series, StoreId store,
-                         VersionNumber number) {
+namespace {
+
+// Makes main versions of the whole side versions. `sealed` ascend. Returns the changed versions.
+Result<std::vector<VersionNumber>> count_whole_versions(meta::WriteTxn& txn, SeriesId series,
+                                                        std::vector<LiveVersion>& sealed) {
+  std::vector<VersionNumber> changed;
+  std::optional<base::TreeSize> main;
+  for (auto& version : sealed) {
+    const bool is_whole = version.size.names != 0 && (!main || !is_partial(version.size, *main));
+    if (version.side && is_whole) {
+      VARVE_TRY_ASSIGN(auto retention, catalog::find_retention(txn, series, version.number));
+      version.side = retention.side = false;
+      VARVE_TRY(catalog::put_retention(txn, series, version.number, retention));
+      changed.push_back(version.number);
+    }
+    if (!version.side) main = version.size;
+  }
+  return changed;
+}
+
+}  // namespace
+
+Result<std::vector<VersionNumber>> open_window(meta::WriteTxn& txn, SeriesId series, StoreId store,
+                                               VersionNumber number) {
   VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
   VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
   std::vector<LiveVersion> sealed;
   for (const auto& version : versions) {
     if (version.sealed) sealed.push_back(version);
   }
+  VARVE_TRY_ASSIGN(auto changed, count_whole_versions(txn, series, sealed));
   VARVE_TRY_ASSIGN(const auto chunks, window_chunks(txn, series, sealed, settings.window, true));
   VARVE_TRY(catalog::put_version_chunks(txn, series, number, chunks));
-  if (sealed.empty()) return {};
+  if (sealed.empty()) return changed;
   const auto start = window_start(sealed, settings.window);
   VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, store));
   for (auto segment : segments) {
@@ -107,11 +133,11 @@ Result<void> open_window(meta::WriteTxn& txn, SeriesId series, StoreId store,
     segment.version = user;
     VARVE_TRY(catalog::put_segment(txn, store, segment));
   }
-  return {};
+  return changed;
 }
 
 Result<bool> is_side_version(const meta::Txn& txn, SeriesId series, StoreId store,
-                             const base::IdRuns& chunks) {
+                             const base::TreeSize& size, const base::IdRuns& chunks) {
   if (chunks.size() == 0) return true;
   VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
   const LiveVersion* main = nullptr;
@@ -121,7 +147,8 @@ Result<bool> is_side_version(const meta::Txn& txn, SeriesId series, StoreId stor
     last = &version;
     if (!version.side) main = &version;
   }
-  if (main == nullptr) return false;
+  if (main == nullptr || !base::is_partial(size, main->size)) return false;
+  if (last == main) return true;
   // Returns whether `shared` makes up at least half of the bytes of `of`.
   const auto bytes_of = [&](const base::IdRuns& ids) -> Result<std::uint64_t> {
     VARVE_TRY_ASSIGN(const auto own, estimate_bytes(txn, store, catalog::own_part(ids)));
@@ -133,10 +160,6 @@ Result<bool> is_side_version(const meta::Txn& txn, SeriesId series, StoreId stor
     VARVE_TRY_ASSIGN(const auto whole, bytes_of(of));
     return part * 2 >= whole;
   };
-  VARVE_TRY_ASSIGN(const auto main_chunks, catalog::version_chunks(txn, series, main->number));
-  VARVE_TRY_ASSIGN(const bool like_main, covers(chunks.intersect(main_chunks), main_chunks));
-  if (like_main) return false;
-  if (last == main) return true;
   VARVE_TRY_ASSIGN(const auto last_chunks, catalog::version_chunks(txn, series, last->number));
   const auto shared = chunks.intersect(last_chunks);
   if (shared.size() == 0) return true;

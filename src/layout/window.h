@@ -10,6 +10,7 @@
 
 #include "base/id_runs.h"
 #include "base/ids.h"
+#include "base/tree_size.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -20,6 +21,7 @@ struct LiveVersion {
   VersionNumber number{};
   bool sealed = false;
   bool side = false;
+  base::TreeSize size{};  ///< Valid for a sealed version.
 };
 
 /// Returns all versions of a series that must stay readable, in ascending number. An open version
@@ -67,14 +69,16 @@ struct OpenHold {
 /// Prepares a version for the first work. Records the chunks to which the version may refer.
 /// Returns volumes to the active set if their chunks are in the window again after a deletion of
 /// newer versions. No data moves: only the files' records change.
-[[nodiscard]] Result<void> open_window(meta::WriteTxn& txn, SeriesId series, StoreId store,
-                                       VersionNumber number);
+/// Returns the sealed versions whose record of retention changed: an earlier release took versions
+/// for side versions that are whole (docs/decisions/167).
+[[nodiscard]] Result<std::vector<VersionNumber>> open_window(meta::WriteTxn& txn, SeriesId series,
+                                                             StoreId store, VersionNumber number);
 
-/// Returns whether a version about to be sealed with these chunks is a side version, which does not
-/// count for the window. A side version covers less than half of the newest main version, and is
-/// not the second small version in a row with similar content.
+/// Returns whether a version about to be sealed is a side version, which does not count for the
+/// window. A side version is empty or a part of the newest main version (base::is_partial), and is
+/// not the second such version in a row with similar content.
 [[nodiscard]] Result<bool> is_side_version(const meta::Txn& txn, SeriesId series, StoreId store,
-                                           const base::IdRuns& chunks);
+                                           const base::TreeSize& size, const base::IdRuns& chunks);
 
 /// Returns the window after a seal of `chunks` as the newest version.
 [[nodiscard]] Result<base::IdRuns> window_after(const meta::Txn& txn, SeriesId series,

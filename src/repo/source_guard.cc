@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/tree_size.h"
 #include "io/file_system.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
@@ -38,10 +39,6 @@ std::uint64_t lost_percent(std::uint64_t before, std::uint64_t now) {
                                     static_cast<double>(before));
 }
 
-bool lost_more_than_half(std::uint64_t before, std::uint64_t now) {
-  return now < before - before / 2;
-}
-
 bool lost_nine_tenths(std::uint64_t before, std::uint64_t now) {
   return before > 0 && now <= before / 10;
 }
@@ -55,9 +52,7 @@ bool is_of_future(const VersionInfo& version, const Timestamp& now) {
 
 /// Returns whether a directory with `names` and `bytes` has lost too much of a version.
 bool is_shrunk(const VersionInfo& version, std::uint64_t names, std::uint64_t bytes) {
-  const bool lost_bytes =
-      version.logical_bytes == 0 || lost_more_than_half(version.logical_bytes, bytes);
-  return lost_bytes && lost_more_than_half(version.entries, names);
+  return base::is_partial({names, bytes}, {version.entries, version.logical_bytes});
 }
 
 bool is_filled(const Attributes& attributes) {
@@ -203,7 +198,7 @@ Result<void> SourceGuard::compare_filled(const VersionInfo& version, const Sourc
   VARVE_TRY_ASSIGN(const auto reader, repository_.reader(version.series, version.number));
   const std::uint64_t before = filled_files(*reader);
   VARVE_TRY_ASSIGN(const std::uint64_t now, counts.filled());
-  if (before < kFilledFilesMin || !lost_more_than_half(before, now)) return {};
+  if (before < kFilledFilesMin || !base::lost_more_than_half(before, now)) return {};
   return Error(ErrorCode::kRefused,
                fmt::format("{} has {} files with content, and {}/{} has {}; {} % of the bytes are "
                            "lost; {}",

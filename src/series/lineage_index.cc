@@ -124,7 +124,7 @@ Result<base::IdRuns> LineageIndex::own_window(const meta::Txn& txn,
 // Returns the chunks to which the version may refer. Records the chunks before the first reference,
 // so that neither arranging nor a deletion removes a referenced chunk.
 Result<base::IdRuns> LineageIndex::open_window(const catalog::VersionRecord& record) {
-  const layout::LiveVersion version{record.number, false, false};
+  const layout::LiveVersion version{record.number};
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
     VARVE_TRY_ASSIGN(const auto present, txn.get(meta::catalog::kVersionChunks,
@@ -132,15 +132,16 @@ Result<base::IdRuns> LineageIndex::open_window(const catalog::VersionRecord& rec
     if (present) return own_window(txn, version);
   }
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
-  VARVE_TRY(layout::open_window(txn, parts_.id, parts_.store, record.number));
+  VARVE_TRY_ASSIGN(auto changed, layout::open_window(txn, parts_.id, parts_.store, record.number));
   VARVE_TRY(txn.commit());
   // The labels contain the window too, and a deletion's forecast counts their bytes.
-  manifests_.labels().change({record.number});
+  changed.push_back(record.number);
+  manifests_.labels().change(changed);
   VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(*parts_.catalog));
   return own_window(now, version);
 }
 
-// A side version shares so little with the series that it does not become the next version's
+// A side version is a part of the newest main version, and does not become the next version's
 // neighbour.
 Result<bool> LineageIndex::save_window(const catalog::VersionRecord& record,
                                        const base::IdRuns& chunks) {
@@ -148,7 +149,8 @@ Result<bool> LineageIndex::save_window(const catalog::VersionRecord& record,
   base::IdRuns window;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    const auto side = layout::is_side_version(txn, parts_.id, parts_.store, chunks);
+    const auto side = layout::is_side_version(txn, parts_.id, parts_.store,
+                                              {record.entries, record.logical_bytes}, chunks);
     if (side) {
       is_side = *side;
     } else {

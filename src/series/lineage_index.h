@@ -31,8 +31,8 @@ class LineageIndex {
       const catalog::VersionRecord& record);
   /// Makes `index` the present one, until close().
   void use(std::shared_ptr<index::NeighbourIndex> index) { index_ = std::move(index); }
-  /// Saves the index of the next version's window, before the seal's commit. `chunks` are the
-  /// chunks of the version being sealed. Returns true for a side version.
+  /// Saves the index of the next version's window, before the seal's commit. `record` and `chunks`
+  /// are the size and the chunks of the version being sealed. Returns true for a side version.
   [[nodiscard]] Result<bool> save_window(const catalog::VersionRecord& record,
                                          const base::IdRuns& chunks);
   /// Hides chunks from the open version. Returns the newly hidden chunks. An index must be loaded.

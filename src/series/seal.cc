@@ -147,6 +147,8 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   }
   VARVE_TRY(store_.all->on_seal(record.number, chunks));
   VARVE_TRY_ASSIGN(const auto births, SealBirths::begin(parts_, *store_.all, record, chunks));
+  record.entries = tree.entries;
+  record.logical_bytes = tree.logical_bytes;
   VARVE_TRY_ASSIGN(const bool side, open_.index().save_window(record, chunks));
   catalog::inherit_incomplete(tree.root.xattrs, record.base, record.number);
   if (tree.damaged) catalog::mark_incomplete(tree.root.xattrs, record.number);
@@ -155,8 +157,6 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   record.replaces = false;
   record.root = std::move(tree.root);
   VARVE_TRY_ASSIGN(const auto clock, choose_seal_time(parts_, record, outcome.warning));
-  record.entries = tree.entries;
-  record.logical_bytes = tree.logical_bytes;
   VARVE_TRY(measure_version(parts_, record));
   VARVE_TRY_ASSIGN(const auto manifest, manifests_.begin(record, built.objects));
   const auto* const base = open_.version()->base();

@@ -49,7 +49,7 @@ assert lines[-1]["free_bytes"] > 0'
 ok "a mounted repository is judged by the path of its mount, with its open version"
 
 # A byte of the first frame, behind the container's header.
-segment=$(find "$repo/series" -name '*.seg' -size +100k | head -n 1)
+segment=$(find "$repo/series" \( -name '*.seg' -o -name '*.vol' \) -size +100k | head -n 1)
 cp "$segment" "$work/segment"
 printf 'damage' | dd of="$segment" bs=1 seek=60000 conv=notrunc status=none
 expect_status 1 "$VARVE" check "$repo"

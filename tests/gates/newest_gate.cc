@@ -74,6 +74,15 @@ TEST(NewestGate, RandomPages) {
   check_kind(bench::KindSource::Kind::kScattered, {0.95, 0.231, 115});
 }
 
+// Each version shares less than half with its predecessor.
+TEST(NewestGate, BuildsThatChangeMoreThanHalf) {
+  check_kind(bench::KindSource::Kind::kBuilds, {0.95, 2, 200});
+}
+
+TEST(NewestGate, DumpOfWhichAThirdStays) {
+  check_kind(bench::KindSource::Kind::kDump, {0.95, 2, 200});
+}
+
 TEST(NewestGate, FoldersOfUsers) { check_kind(bench::KindSource::Kind::kHome, {0.95, 0.063, 103}); }
 
 }  // namespace

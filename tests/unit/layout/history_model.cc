@@ -57,10 +57,6 @@ void History::start() {
   layout_ = must(CategoryLayout::open(*catalog_, *store_, *codec_, &pool_, options));
 }
 
-std::string History::bytes_of(Content content) {
-  return test::noise(40 + content * 37 % 400, content);
-}
-
 catalog::VersionRecord History::record(VersionNumber number, VersionState state) const {
   catalog::VersionRecord record;
   record.series = kSeries;
@@ -68,6 +64,8 @@ catalog::VersionRecord History::record(VersionNumber number, VersionState state)
   record.name = "v" + std::to_string(static_cast<std::uint32_t>(number));
   record.state = state;
   record.root.mode = S_IFDIR | 0755;
+  record.entries = newest_.size();
+  record.logical_bytes = 200 * newest_.size();  // About the sum of bytes_of().
   return record;
 }
 
@@ -81,7 +79,7 @@ VersionNumber History::open() {
   const auto number = static_cast<VersionNumber>(next_number_++);
   auto txn = must(meta::WriteTxn::begin(*catalog_));
   must(catalog::put_version(txn, record(number, VersionState::kOpen)));
-  must(open_window(txn, kSeries, kStore, number));
+  (void)must(open_window(txn, kSeries, kStore, number));
   must(txn.commit());
   must(layout_->begin_version(number));
   open_ = number;
@@ -121,11 +119,13 @@ void History::seal() {
     newest_.push_back(content);
   }
   const auto chunks = base::IdRuns::from(std::move(runs));
+  const auto sealed = record(*open_, VersionState::kSealed);
   auto txn = must(meta::WriteTxn::begin(*catalog_));
-  side = writing_.side = must(is_side_version(txn, kSeries, kStore, chunks));
+  const base::TreeSize size{sealed.entries, sealed.logical_bytes};
+  side = writing_.side = must(is_side_version(txn, kSeries, kStore, size, chunks));
   must(catalog::put_version_chunks(txn, kSeries, *open_, chunks));
   must(catalog::put_retention(txn, kSeries, *open_, {writing_.side, {}}));
-  must(catalog::put_version(txn, record(*open_, VersionState::kSealed)));
+  must(catalog::put_version(txn, sealed));
   must(txn.commit());
   versions_[*open_] = std::move(writing_);
   open_.reset();

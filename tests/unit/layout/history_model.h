@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -24,6 +25,7 @@
 #include "layout/window.h"
 #include "meta/schema.h"
 #include "store/folder_store.h"
+#include "support/noise.h"
 #include "support/temp_repository.h"
 #include "support/test_keys.h"
 
@@ -37,6 +39,14 @@ inline const std::string kFolder = "/r/1";
 
 /// The content of a chunk: any two chunks of one content are equal.
 using Content = std::uint32_t;
+
+/// Returns contents that no stream has had, and counts them.
+inline std::vector<Content> new_contents(std::size_t chunks, Content& next) {
+  std::vector<Content> stream(chunks);
+  std::iota(stream.begin(), stream.end(), next);
+  next += static_cast<Content>(chunks);
+  return stream;
+}
 
 class History {
  public:
@@ -79,7 +89,9 @@ class History {
   std::uint64_t coalesced_bytes = 0;  ///< By all calls of arrange().
   bool side = false;                  ///< Whether the last seal made a side version.
 
-  static std::string bytes_of(Content content);
+  static std::string bytes_of(Content content) {
+    return test::noise(40 + content * 37 % 400, content);
+  }
   [[nodiscard]] meta::Env& catalog() { return *catalog_; }
   [[nodiscard]] CategoryLayout& layout() { return *layout_; }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -38,13 +37,6 @@ std::vector<Content> edited(History& history, std::vector<Content> stream, std::
         *where = next++;
     }
   }
-  return stream;
-}
-
-std::vector<Content> first_stream(std::size_t chunks, Content& next) {
-  std::vector<Content> stream(chunks);
-  std::iota(stream.begin(), stream.end(), next);
-  next += static_cast<Content>(chunks);
   return stream;
 }
 
@@ -83,7 +75,7 @@ void write_something(History& history, std::vector<Content>& stream, Content& ne
       break;
     }
     case 2:  // Of something else.
-      history.write(first_stream(20, next));
+      history.write(new_contents(20, next));
       break;
     default:
       stream = edited(history, stream, history.random() % 20, next);
@@ -142,7 +134,7 @@ TEST(RandomHistory, EveryVersionLeftReadsBackAfterEveryStep) {
   for (std::uint64_t seed = 1; seed <= histories; ++seed) {
     History history(seed);
     Content next = 0;
-    auto stream = first_stream(60, next);
+    auto stream = new_contents(60, next);
     for (int i = 0; i < kSteps; ++i) {
       ASSERT_NO_FATAL_FAILURE(step(history, stream, next)) << "seed " << seed << ", step " << i;
       history.check();
@@ -162,7 +154,7 @@ TEST(RandomHistory, ReadSetOfAVersionIsItsChunksWithAWindowOfOne) {
     if (settings.policy == ArrangePolicyKind::kBatched) settings.batch = 1;
     history.set(settings);
     Content next = 0;
-    auto stream = first_stream(80, next);
+    auto stream = new_contents(80, next);
     for (int i = 0; i < 40; ++i) {
       if (history.random() % 4 != 0) {
         history.open();
@@ -190,7 +182,7 @@ TEST(RandomHistory, DeletingEverythingGivesEverythingBack) {
   for (std::uint64_t seed = 100; seed < 106; ++seed) {
     History history(seed);
     Content next = 0;
-    auto stream = first_stream(100, next);
+    auto stream = new_contents(100, next);
     for (int i = 0; i < 12; ++i) {
       history.open();
       history.write(stream);
@@ -204,58 +196,6 @@ TEST(RandomHistory, DeletingEverythingGivesEverythingBack) {
   }
 }
 
-// A partial backup in between does not cost the next full one its deduplication.
-TEST(ParentGuard, PartialVersionPushesNothingOut) {
-  History history(7);
-  Content next = 0;
-  const auto full = first_stream(400, next);
-  const auto store = [&](const std::vector<Content>& stream) {
-    const auto number = history.open();
-    history.write(stream);
-    history.seal();
-    must(history.arrange());
-    history.check();
-    std::uint64_t born = 0;
-    const auto chunks = history.chunk_set(number);
-    for (const auto& run : chunks.runs()) {
-      if (run.first.birth() == number) born += run.count;
-    }
-    return born;
-  };
-  EXPECT_EQ(store(full), 400U);
-  auto second = full;
-  std::fill_n(second.begin(), 8, next);  // One new chunk in eight places.
-  ++next;
-  EXPECT_EQ(store(second), 1U);
-  EXPECT_FALSE(history.side);
-  const std::vector<Content> part(full.begin() + 100, full.begin() + 120);
-  EXPECT_EQ(store(part), 0U);
-  EXPECT_TRUE(history.side);
-  EXPECT_EQ(store({}), 0U);
-  EXPECT_TRUE(history.side);
-  auto third = second;
-  for (std::size_t i = 200; i < 220; ++i) third[i] = next++;
-  EXPECT_EQ(store(third), 20U) << "more than the real change was stored";
-  EXPECT_FALSE(history.side);
-}
-
-TEST(ParentGuard, SecondSmallVersionInARowThatIsAlikeCounts) {
-  History history(8);
-  Content next = 0;
-  const auto store = [&](const std::vector<Content>& stream) {
-    history.open();
-    history.write(stream);
-    history.seal();
-    return history.side;
-  };
-  const auto full = first_stream(300, next);
-  EXPECT_FALSE(store(full));
-  const std::vector<Content> small(full.begin(), full.begin() + 60);
-  EXPECT_TRUE(store(small));
-  EXPECT_TRUE(store({full.begin() + 200, full.begin() + 260})) << "small, but not alike";
-  EXPECT_FALSE(store({full.begin() + 205, full.begin() + 262})) << "small and alike";
-}
-
 // A header is deleted before the next version: what left the active set is in use again.
 TEST(Deletion, NewestVersionIsSplicedOutWithoutMovingAnything) {
   History history(9);
@@ -263,7 +203,7 @@ TEST(Deletion, NewestVersionIsSplicedOutWithoutMovingAnything) {
   settings.window = 1;
   history.set(settings);
   Content next = 0;
-  const auto first = first_stream(200, next);
+  const auto first = new_contents(200, next);
   auto second = first;
   for (std::size_t i = 0; i < 40; ++i) second[i] = next++;
   for (const auto& stream : {first, second}) {
@@ -288,7 +228,7 @@ TEST(Deletion, NewestVersionIsSplicedOutWithoutMovingAnything) {
 TEST(Deletion, OpenVersionKeepsWhatItMayReferTo) {
   History history(10);
   Content next = 0;
-  auto stream = first_stream(150, next);
+  auto stream = new_contents(150, next);
   for (int i = 0; i < 3; ++i) {
     history.open();
     history.write(stream);
@@ -316,7 +256,7 @@ TEST(Arranging, DamagedChunksStayWhereTheyAre) {
     settings.window = 1;
     history.set(settings);
     Content next = 0;
-    auto stream = first_stream(120, next);
+    auto stream = new_contents(120, next);
     for (int i = 0; i < 4; ++i) {
       history.open();
       history.write(stream);
@@ -373,7 +313,7 @@ void break_everywhere(std::uint64_t seed, const Act& act) {
   for (std::uint64_t at = 1; at < 400; ++at) {
     History history(seed);
     Content next = 0;
-    auto stream = first_stream(120, next);
+    auto stream = new_contents(120, next);
     for (int i = 0; i < 7; ++i) {
       history.open();
       history.write(stream);

@@ -57,8 +57,10 @@ void damage(World& world, const std::string& object) {
 
 void store_two(World& world) {
   world.run([&] { return world.create(); });
-  world.store("v1", tree_of(10));
-  world.store("v2", tree_of(11));
+  auto tree = tree_of(10);
+  world.store("v1", tree);
+  for (auto& [name, content] : tree_of(11)) tree["more-" + name] = content;
+  world.store("v2", tree);  // Without lost chunks, no file is moved.
 }
 
 // The parameter says whether the repository is encrypted.
