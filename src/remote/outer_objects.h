@@ -15,10 +15,10 @@ namespace varve::remote {
 /// written; errors of the bucket.
 [[nodiscard]] Result<void> put_superblock_back(bucket::Bucket& bucket, const std::string& text);
 
-/// Puts the newest head of a folder back byte for byte. The copy of the head must follow. Overwrites
-/// a present object only if the object is no head with the number, so no writer can have made it.
-/// O60. Errors: kLocked if the store has a later head, or another head of the number; errors of the
-/// bucket.
+/// Puts the newest head of a folder back byte for byte. The copy of the head must follow.
+/// Overwrites a present object only if the object is no head with the number: no writer can have
+/// made such an object. O60. Errors: kLocked if the store has a later head, or another head of the
+/// number; errors of the bucket.
 [[nodiscard]] Result<void> put_head_back(bucket::Bucket& bucket, const NeededObjects& needed);
 
 }  // namespace varve::remote

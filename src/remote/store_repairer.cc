@@ -49,7 +49,7 @@ class StoreRepairer final : public Repair {
         has_read_all_(has_read_all),
         steps_(inner_->steps()) {}
 
-  // Plans the repair of the damage that this folder can repair.
+  // Plans the repair of the damage of which the folder has the content.
   Result<void> plan(const ReplicaState& state, const StoreCheck& check) {
     std::set<std::string> damaged;
     for (const auto& damage : check.damages) damaged.insert(damage.object);
@@ -159,7 +159,7 @@ class StoreRepairer final : public Repair {
     return notes.add(LocalNote::kChanged, path);
   }
 
-  // The next check finds what is still damaged after the uploads.
+  // The next check finds the damage left after the uploads.
   void record_repair(const RepairReport& report) {
     maintain::CheckEnd end;
     end.whole = has_read_all_ ? CheckDepth::kData : CheckDepth::kStructure;
@@ -209,7 +209,7 @@ class StoreRepairer final : public Repair {
   std::set<std::string> paths_;      // Files to upload again.
   std::set<std::string> cached_;     // Objects present only in the cache.
   std::vector<SmallObject> copied_;  // Whole objects whose copies are damaged.
-  std::size_t unrepaired_ = 0;       // Damaged objects that this folder cannot upload again.
+  std::size_t unrepaired_ = 0;       // Damaged objects whose content the folder lacks.
 };
 
 }  // namespace
