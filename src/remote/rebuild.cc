@@ -37,6 +37,10 @@ namespace varve::remote {
 
 namespace {
 
+// No store has lost more heads than that. A writer or reader that knows a lost head finds the later
+// head of the rebuilt state, and neither goes on nor puts the lost head back.
+constexpr std::uint64_t kLostHeadsMax = 1'000'000;
+
 constexpr const char* kUnfinishedRebuild = "rebuilding.tmp";
 constexpr std::string_view kRebuiltKey = "rebuilt";  // In the state.
 
@@ -232,7 +236,7 @@ class Rebuilder {
     return state.set_number(kRebuiltKey, 1);
   }
 
-  // O71: the head is above all listed heads, and precedes the role.
+  // O71: the head is above all listed and lost heads, and precedes the role.
   Result<void> take_over(std::uint64_t heads_passed) {
     const auto config = config_of(request_.place, false);
     if (!lost_.has_superblock) VARVE_TRY(put_superblock_back(bucket_, lost_.superblock_text));
@@ -244,7 +248,7 @@ class Rebuilder {
     takeover.superblock_text = lost_.superblock_text;
     takeover.superblock = superblock_;
     takeover.keys = keys_;
-    takeover.heads_passed = heads_passed;
+    takeover.heads_passed = heads_passed + kLostHeadsMax;
     VARVE_TRY(take_over_writing(bucket_, *files_, takeover, options_, hooks_));
     VARVE_TRY(write_config(*files_, request_.folder, config));
     return note_first_use(bucket_, *files_, request_.folder, probed);

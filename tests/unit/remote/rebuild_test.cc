@@ -63,6 +63,22 @@ TEST_P(ReplicaRebuild, TheFolderWrites) {
   world_.expect_versions();
 }
 
+// The folder of the former writer knows a head that the store has lost.
+TEST_P(ReplicaRebuild, TheFormerWriterPutsNoHeadBack) {
+  must(rebuild(AttachRole::kWrites));
+  const auto heads = world_.heads();
+  ASSERT_EQ(heads.size(), 1U);
+  EXPECT_TRUE(heads.begin()->ends_with("/head/0001000001")) << *heads.begin();
+  RepairOptions options;
+  options.read_store = true;
+  if (std::get<0>(GetParam())) options.key = [] { return Result<UserKey>(test_key()); };
+  const auto plan = repo::plan_repair(world_.path(), options, false, {}, world_.hooks());
+  if (plan && !(*plan)->steps().empty()) {
+    EXPECT_EQ(code_of((*plan)->execute({})), ErrorCode::kLocked);
+  }
+  EXPECT_EQ(world_.heads(), heads);
+}
+
 // A process may be killed after the last change, and before it removes the mark.
 TEST_P(ReplicaRebuild, AMarkDisturbsNoFolderThatWrites) {
   must(rebuild(AttachRole::kWrites));
