@@ -2,6 +2,7 @@
 #include "remote/begun_takeover.h"
 
 #include <string>
+#include <vector>
 
 #include "maintain/manifest_file.h"
 #include "remote/changes.h"
@@ -39,15 +40,13 @@ Result<void> undo_takeover(bucket::Bucket& bucket, io::FileSystem& files, const 
   }
   VARVE_TRY(apply_to_catalog(catalog, records.finish(), true));
   VARVE_TRY_ASSIGN(const auto map, state.objects());
-  const auto is_label = [](const std::string& path) {
-    return path.ends_with("/" + std::string(maintain::kLabelsName));
-  };
-  VARVE_TRY_ASSIGN(const auto lost, fetch_small_files(bucket, files, root, map, is_label));
-  for (const auto& path : lost) {
-    // Labels of a head that does not exist.
-    const auto removed = files.remove(root + "/" + path);
-    if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed;
+  std::vector<MappedFile> labels;
+  for (const auto& [path, extents] : map) {
+    const bool is_label = path.ends_with("/" + std::string(maintain::kLabelsName));
+    if (is_label && is_small(extents)) labels.emplace_back(path, extents);
   }
+  // Lost labels are removed: the labels in the folder belong to a head that was never created.
+  VARVE_TRY(download_small(bucket, files, root, labels));
   VARVE_TRY(state.forget_writing());
   return end_takeover(state);
 }

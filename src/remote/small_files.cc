@@ -72,23 +72,6 @@ Result<std::set<std::string>> download_small(bucket::Bucket& bucket, io::FileSys
   return lost;
 }
 
-Result<std::set<std::string>> fetch_small_files(bucket::Bucket& bucket, io::FileSystem& files,
-                                                const std::string& root, const ObjectMap& map,
-                                                const WantedPath& is_wanted) {
-  std::set<std::string> lost;
-  for (const auto& [path, extents] : map) {
-    if (!is_small(extents) || !is_wanted(path)) continue;
-    std::string whole;
-    for (auto& text : read_extents_or_copies(bucket, extents)) {
-      if (!text && !is_loss(text.error())) return std::move(text).error();
-      if (!text) lost.insert(path);
-      if (text) whole += *text;
-    }
-    if (!lost.contains(path)) VARVE_TRY(write_small(files, root, path, whole));
-  }
-  return lost;
-}
-
 Result<std::set<std::string>> fetch_missing_files(bucket::Bucket& bucket, io::FileSystem& files,
                                                   const std::string& root, const ObjectMap& map) {
   std::vector<MappedFile> missing;

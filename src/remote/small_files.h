@@ -3,7 +3,6 @@
 // the versions, parity and aliases.
 #pragma once
 
-#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,18 +34,6 @@ using MappedFile = std::pair<std::string, std::vector<Extent>>;
                                                            const std::string& root,
                                                            const std::vector<MappedFile>& wanted);
 
-/// Selects files by their paths in the repository.
-using WantedPath = std::function<bool(const std::string& path)>;
-
-/// Downloads the wanted small files of a map of objects into the folder at `root`, and replaces
-/// present files. Reads the copy of a lost object. Returns the paths of the files lost in the store
-/// with the copies; the folder's lost files stay unchanged. Errors: errors of the bucket and the
-/// disk.
-[[nodiscard]] Result<std::set<std::string>> fetch_small_files(bucket::Bucket& bucket,
-                                                              io::FileSystem& files,
-                                                              const std::string& root,
-                                                              const ObjectMap& map,
-                                                              const WantedPath& is_wanted);
 /// Downloads the small files missing in the folder, as download_small() does.
 [[nodiscard]] Result<std::set<std::string>> fetch_missing_files(bucket::Bucket& bucket,
                                                                 io::FileSystem& files,
