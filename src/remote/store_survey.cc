@@ -88,6 +88,15 @@ class FrontFile final : public io::File {
   const std::string& bytes_;
 };
 
+// Returns whether labels may begin so, sealed or clear.
+bool may_be_labels(std::string_view front) {
+  const auto header = format::decode_manifest_header(base::as_bytes(front));
+  if (header) return header->kind == format::ManifestKind::kLabels;
+  base::ByteReader reader(front);
+  static_cast<void>(reader.u64());
+  return reader.u32() == kLabelsBlockBytes;
+}
+
 /// Finds the path of a small file from its first bytes. A sealed file opens only in its own place,
 /// so the places are tried.
 class PathFinder {
@@ -98,10 +107,7 @@ class PathFinder {
   /// Returns the path in the repository; nullopt for parity, and for bytes of no known file.
   std::optional<std::string> find(const std::string& front) {
     if (!keys_) return clear_path(front);
-    base::ByteReader reader(front);
-    static_cast<void>(reader.u64());
-    const bool may_be_labels = reader.u32() == kLabelsBlockBytes;
-    for (const auto& path : may_be_labels ? labels() : others()) {
+    for (const auto& path : may_be_labels(front) ? labels() : others()) {
       if (opens_at(front, path)) return path;
     }
     return std::nullopt;
@@ -212,29 +218,31 @@ bool is_parity(std::string_view front) {
   return reader.u32() == format::kParityMagic;
 }
 
-// Returns whether labels may begin so, sealed or clear.
-bool may_be_labels(std::string_view front) {
-  const auto header = format::decode_manifest_header(base::as_bytes(front));
-  if (header) return header->kind == format::ManifestKind::kLabels;
-  base::ByteReader reader(front);
-  static_cast<void>(reader.u64());
-  return reader.u32() == kLabelsBlockBytes;
+Extent start_of(const std::string& object, std::uint64_t object_bytes, std::uint64_t most) {
+  return {.object = object, .bytes = std::min(object_bytes, most), .object_bytes = object_bytes};
+}
+
+// Reads the first bytes of objects, many at the same time. nullopt for a lost object.
+Result<std::vector<std::optional<std::string>>> read_starts(bucket::Bucket& bucket,
+                                                            const std::vector<Extent>& starts) {
+  std::vector<std::optional<std::string>> texts;
+  for (std::size_t at = 0; at < starts.size(); at += kHeadersAtOnce) {
+    const auto group = std::span(starts).subspan(at, std::min(kHeadersAtOnce, starts.size() - at));
+    for (auto& text : read_extents_or_copies(bucket, {group.begin(), group.end()})) {
+      if (!text && !is_loss(text.error())) return std::move(text).error();
+      texts.push_back(text ? std::optional(*std::move(text)) : std::nullopt);
+    }
+  }
+  return texts;
 }
 
 Result<void> read_fronts(bucket::Bucket& bucket, std::vector<SmallPair>& pairs) {
-  for (std::size_t at = 0; at < pairs.size(); at += kHeadersAtOnce) {
-    std::vector<Extent> fronts;
-    for (auto i = at; i < std::min(pairs.size(), at + kHeadersAtOnce); ++i) {
-      const auto bytes = std::min<std::uint64_t>(pairs[i].bytes, kManifestFrontBytes);
-      fronts.push_back(
-          {.object = pairs[i].names.front(), .bytes = bytes, .object_bytes = pairs[i].bytes});
-    }
-    auto texts = read_extents_or_copies(bucket, fronts);
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      if (!texts[i] && !is_loss(texts[i].error())) return std::move(texts[i]).error();
-      if (texts[i]) pairs[at + i].front = *std::move(texts[i]);
-    }
+  std::vector<Extent> fronts;
+  for (const auto& pair : pairs) {
+    fronts.push_back(start_of(pair.names.front(), pair.bytes, kManifestFrontBytes));
   }
+  VARVE_TRY_ASSIGN(auto texts, read_starts(bucket, fronts));
+  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i].front = std::move(texts[i]).value_or("");
   return {};
 }
 
@@ -389,34 +397,27 @@ Result<SurveyedObjects> survey_objects(bucket::Bucket& bucket, const std::string
 
 Result<void> place_data(bucket::Bucket& bucket, const std::vector<bucket::ObjectInfo>& objects,
                         PlacedObjects& placed) {
+  std::vector<Extent> starts;
+  for (const auto& object : objects) {
+    starts.push_back(start_of(object.name, object.bytes, format::kContainerFixedHeaderBytes));
+  }
+  VARVE_TRY_ASSIGN(const auto texts, read_starts(bucket, starts));
   std::uint32_t number = 0;
-  for (std::size_t at = 0; at < objects.size(); at += kHeadersAtOnce) {
-    std::vector<Extent> starts;
-    for (auto i = at; i < std::min(objects.size(), at + kHeadersAtOnce); ++i) {
-      const auto bytes =
-          std::min<std::uint64_t>(objects[i].bytes, format::kContainerFixedHeaderBytes);
-      starts.push_back(
-          {.object = objects[i].name, .bytes = bytes, .object_bytes = objects[i].bytes});
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    const auto& object = objects[i];
+    const auto first = texts[i] ? first_container(base::as_bytes(*texts[i])) : std::nullopt;
+    if (!first || first->is_corrected) {
+      placed.problems.push_back(fmt::format(
+          "{}/{}: the header of its first container is damaged; {}", bucket.describe(), object.name,
+          first ? "the data in this container cannot be read" : "its data is left out"));
     }
-    const auto texts = read_extents_or_copies(bucket, starts);
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      if (!texts[i] && !is_loss(texts[i].error())) return texts[i].error();
-      const auto& object = objects[at + i];
-      const auto first = texts[i] ? first_container(base::as_bytes(*texts[i])) : std::nullopt;
-      if (!first || first->is_corrected) {
-        placed.problems.push_back(fmt::format(
-            "{}/{}: the header of its first container is damaged; {}", bucket.describe(),
-            object.name,
-            first ? "the data in this container cannot be read" : "its data is left out"));
-      }
-      if (!first) continue;
-      const bool is_volume = object.name.find("/vol/") != std::string::npos;
-      const auto path = fmt::format("{}/{}", folder_of_store(first->store),
-                                    is_volume ? fmt::format("volumes/{:08x}.vol", ++number)
-                                              : fmt::format("active/{:08x}.seg", ++number));
-      placed.map[path] = {
-          {.object = object.name, .bytes = object.bytes, .object_bytes = object.bytes}};
-    }
+    if (!first) continue;
+    const bool is_volume = object.name.find("/vol/") != std::string::npos;
+    const auto path = fmt::format("{}/{}", folder_of_store(first->store),
+                                  is_volume ? fmt::format("volumes/{:08x}.vol", ++number)
+                                            : fmt::format("active/{:08x}.seg", ++number));
+    placed.map[path] = {
+        {.object = object.name, .bytes = object.bytes, .object_bytes = object.bytes}};
   }
   return {};
 }
