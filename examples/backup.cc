@@ -26,7 +26,7 @@ varve::Result<std::unique_ptr<varve::Repository>> open_or_create(const std::stri
 /// Stores the directory, seals the version and prints its sizes. Returns the exit status.
 varve::Result<int> store_and_seal(varve::Repository& repository,
                                   const varve::StoreRequest& request) {
-  VARVE_TRY_ASSIGN(const auto stored, varve::store_version(repository, request, {}));
+  VARVE_TRY_ASSIGN(const auto stored, repository.store_version(request, {}));
   for (const std::string& problem : stored.report.problems) {
     std::fprintf(stderr, "backup: %s\n", problem.c_str());
   }

@@ -19,10 +19,8 @@
 namespace varve {
 
 class RankTable;
+class RemovedFiles;  // varve/mount.h
 class Repository;
-namespace transfer {
-class SourceStatesWriter;
-}  // namespace transfer
 
 /// Inode number inside one open version; the root directory is 1. Stays the same across remounts,
 /// until the version is sealed.
@@ -229,6 +227,10 @@ class VersionWriter {
   /// Errors: the common errors.
   [[nodiscard]] virtual Result<Xattrs> own_attributes() { return Xattrs(); }
 
+  /// Returns the control of removed files, for a mount; null if the version keeps none.
+  /// Lifetime: as the VersionWriter.
+  [[nodiscard]] virtual RemovedFiles* removed_files() { return nullptr; }
+
   /// Makes all changes so far durable.
   /// Errors: kNoSpace, kIo.
   [[nodiscard]] virtual Result<void> sync() = 0;
@@ -333,27 +335,13 @@ struct StoreRequest {
   bool guard = false;
 };
 
-/// The result of store_version().
+/// The result of Repository::store_version().
 struct StoredVersion {
   VersionInfo info;
   TransferReport report;
-  std::shared_ptr<transfer::SourceStatesWriter> sources;  ///< For seal_stored().
+  /// For seal_stored(): keeps the states of the source's files after the seal. May be empty.
+  std::function<void(const VersionInfo& sealed)> keep_states{};
 };
-
-/// Stores a directory as a version and makes the version durable, as `varve store` does. The
-/// version stays open: seal it with seal_stored() or Repository::seal().
-/// Continues the open version if the version has the requested name, for example after an
-/// interruption, and makes the version equal to the directory if store_version() began the version.
-/// If an interrupted store_version() of the same directory left a version under another name, the
-/// version gets the requested name and is continued. Otherwise seals the open version as
-/// Repository::open_version() does, which refuses the version of an interrupted store.
-/// Stores the repository's own folder as an empty directory. Calls `progress` as store_tree() does.
-/// Errors: those of Repository::open_version() and store_tree(); kInvalid if the directory is in
-/// the repository; kNotDirectory; kIo if the directory cannot be found; kRefused as
-/// StoreRequest::guard says.
-[[nodiscard]] Result<StoredVersion> store_version(
-    Repository& repository, const StoreRequest& request,
-    const std::function<bool(const TransferProgress&)>& progress);
 
 /// Removes a name of an open version's directory and, if the name is a directory, everything below
 /// the directory. A missing name is no error.
@@ -367,11 +355,6 @@ struct StoredVersion {
 /// open version is another version.
 [[nodiscard]] Result<void> claim_time(Repository& repository, const VersionInfo& version,
                                       const Timestamp& time);
-
-/// Keeps the states of the source's files for the next store, after the caller has sealed the
-/// version of store_version() as `sealed`. Logs errors: the next store then reads every file.
-void keep_source_states(Repository& repository, const StoredVersion& stored,
-                        const VersionInfo& sealed);
 
 /// Seals a version stored by store_version() with StoreRequest::seals, and keeps the states of the
 /// source's files for the next store. If the states cannot be kept, the next store reads every

@@ -205,6 +205,11 @@ class VersionReader {
   /// order inside a container is not defined.
   virtual void read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) = 0;
 
+  /// Announces that all files of the version will be read soon, by ascending rank. A version in an
+  /// object store then requests the first files together, before the first read. Advice changes the
+  /// time of reads, never the results.
+  virtual void will_read_all() {}
+
   // ---- Comparing versions of one series by their stored data, for copies. ----
 
   /// Returns whether an entry and an entry of another version have the same attributes, extended

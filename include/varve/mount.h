@@ -144,8 +144,8 @@ class RankTable {
 };
 
 /// Keeps removed files for a caller whose users refer to files without an open handle, as the
-/// kernel does for a program's current directory. Every VersionWriter of a Repository implements
-/// the interface. Thread-safe.
+/// kernel does for a program's current directory. VersionWriter::removed_files() returns the
+/// interface. Thread-safe.
 class RemovedFiles {
  public:
   virtual ~RemovedFiles() = default;

@@ -87,12 +87,12 @@ struct OpenOptions {
   bool accept_older = false;
   /// Access to and use of the object store, for a repository in an object store.
   StoreUse store{};
-  /// Announces reads (varve/read_once.h, varve/read_ahead.h), so that the reads begin before the
-  /// opening ends. The opening of an attached folder calls `announce` once, while asking the store
-  /// for a newer head, which takes round trips. The argument is the repository in the folder's
-  /// present state, perhaps not the repository that open() returns. So `announce` must not keep
-  /// references to the argument, and must decide nothing else. The opening may request the key
-  /// twice then. Other openings do not call `announce`.
+  /// Announces reads (StoreLink::will_read_once(), VersionReader::will_read_all()), so that the
+  /// reads begin before the opening ends. The opening of an attached folder calls `announce` once,
+  /// while asking the store for a newer head, which takes round trips. The argument is the
+  /// repository in the folder's present state, perhaps not the repository that open() returns. So
+  /// `announce` must not keep references to the argument, and must decide nothing else. The opening
+  /// may request the key twice then. Other openings do not call `announce`.
   std::function<void(Repository&)> announce{};
 };
 

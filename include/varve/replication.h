@@ -2,7 +2,6 @@
 // Repositories whose sealed data is in an object store (s3://BUCKET/PREFIX).
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,11 +14,10 @@
 #include "varve/object_store.h"
 #include "varve/options.h"
 #include "varve/result.h"
+#include "varve/store_link.h"
 #include "varve/types.h"
 
 namespace varve {
-
-class Repository;
 
 /// ArrangeSettings::dead_permille of a new repository in an object store, unless the caller chooses
 /// settings of the arranger. A high threshold saves uploads: the arranger uploads all rewritten
@@ -115,20 +113,6 @@ void remember_store_folder(const std::string& memory_folder, const std::string& 
 /// Returns all places recorded on the local machine.
 [[nodiscard]] std::vector<std::string> known_places(const std::string& memory_folder);
 
-/// Keeps an open repository in an attached folder up to date: polls for a newer replicated state
-/// every `interval`, until Repository::close(). While the store fails, the folder stays unchanged.
-/// Calls `changed` from a thread of its own after the repository has begun to show a newer state,
-/// also if another process brought the folder up to date. Returns false, and does nothing, for a
-/// repository that is not in an attached folder, and on a read-only disk.
-/// Errors: those of opening the folder's state for writing.
-[[nodiscard]] Result<bool> follow_store(Repository& repository, std::chrono::milliseconds interval,
-                                        std::function<void()> changed = {});
-
-/// Ends pending reads from an object store with kUnavailable; later reads fail at once. Uploads go
-/// on. For a program about to close the repository: the purpose of a cancelled read is left undone.
-/// Thread-safe; may be called again. Does nothing for a repository outside object stores.
-void end_store_reads(Repository& repository);
-
 /// An ability of a store, for example {"conditional requests", "honoured"}.
 struct StoreAbility {
   std::string name{};
@@ -168,26 +152,9 @@ struct ReplicationInfo {
 [[nodiscard]] Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
                                                                       bool trust_owner = false);
 
-/// Returns whether an open repository is fenced: another folder writes to the object store. The
-/// repository replicates nothing more: its versions and open versions stay in the folder. Makes no
-/// request. Thread-safe.
-[[nodiscard]] bool is_fenced(Repository& repository);
 /// Returns a sentence for people: how the machine of a fenced folder writes again to the repository
 /// at `place`. The sentence has no full stop.
 [[nodiscard]] std::string how_to_write_again(const std::string& place);
-
-/// The self-declared writer of a repository in an object store: its host and folder. Advice for
-/// people only.
-struct StoreLease {
-  std::string host{};
-  std::string user{};
-  std::string folder{};  ///< The repository's folder on the writer's host.
-  Timestamp since{};     ///< The time of the writer's first replicated state, by the host's clock.
-};
-/// Returns the lease last seen by the repository's folder; nullopt without a lease, and for a
-/// repository outside object stores. Makes no request.
-/// Errors: those of reading the folder.
-[[nodiscard]] Result<std::optional<StoreLease>> store_lease(Repository& repository);
 
 /// Requests of one kind to an object store, by the kinds of a store's bill.
 struct StoreRequests {

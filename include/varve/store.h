@@ -36,16 +36,6 @@ struct StorePlan {
   std::string refusal{};
 };
 
-/// Returns the plan of store_version(), against the newest sealed version of the series. Changes
-/// nothing, notes no refused store, and reads no file: a file with only a changed ctime is not
-/// reported, but counts as a file to read. Works on a read-only repository. Calls `changed` for
-/// each difference; `changed` may be empty. Calls `progress` as store_tree() does.
-/// Errors: kInterrupted; those of store_version() about the directory.
-[[nodiscard]] Result<StorePlan> plan_store(
-    Repository& repository, const StoreRequest& request,
-    const std::function<void(StoreChange change, const std::string& path)>& changed,
-    const std::function<bool(const TransferProgress&)>& progress);
-
 /// A stream to store as a version.
 struct StreamRequest {
   std::string series;  ///< Created if needed.
@@ -68,21 +58,5 @@ struct StreamRequest {
   /// store is noted for Repository::refused_store().
   bool refuses_empty = false;
 };
-
-/// Stores all bytes of the descriptor `fd`, or the members of the archive read from `fd`, as a
-/// version, and makes the version durable. The version stays open, as after store_version(). If an
-/// open version has the requested name and was not begun by store_stream(), adds to the version and
-/// replaces.
-///
-/// An archive may be tar, pax, cpio or zip, also compressed. A member's leading slashes are
-/// removed. The last of several members with one name counts. Owners are the numbers in the
-/// archive. The report lists metadata that a version cannot have.
-/// Errors: those of Repository::open_version(); kInvalid for a file's path, an archive that is
-/// truncated or damaged, a member with .. in its name, a member below a member that is no
-/// directory, and a hard link to no member; kIo if `fd` cannot be read; kInterrupted if `progress`
-/// returned false; kRefused as StreamRequest::refuses_empty says.
-[[nodiscard]] Result<StoredVersion> store_stream(
-    Repository& repository, const StreamRequest& request, int fd,
-    const std::function<bool(const TransferProgress&)>& progress);
 
 }  // namespace varve

@@ -16,7 +16,6 @@
 #include "cli/signal_watch.h"
 #include "cli/store_check_output.h"
 #include "varve/check.h"
-#include "varve/read_once.h"
 
 namespace varve::cli {
 namespace {
@@ -41,7 +40,7 @@ Result<ScrubReport> scrub(const PartOptions& options, const Context& context) {
   const SignalWatch signals(
       {.stop = [&] { source.request_stop(); }, .report = [&] { progress.print_line(); }});
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
-  will_read_once(*repository);
+  repository->will_read_once();
   return repository->scrub(how, [&](const CheckProgress& done) {
     progress.update(done.bytes_done, done.bytes_total, 0);
     if (Clock::now() >= end) source.request_stop();

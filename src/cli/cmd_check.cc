@@ -22,7 +22,6 @@
 #include "cli/store_check_output.h"
 #include "control/store_access.h"
 #include "varve/check.h"
-#include "varve/read_once.h"
 #include "varve/replication.h"
 
 namespace varve::cli {
@@ -79,7 +78,7 @@ Result<CheckReport> check(const CheckArguments& options, const Context& context,
   // First: a process can open the state of its store only once at a time.
   VARVE_TRY_ASSIGN(store, check_store_of(options.repository, options.read_store));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
-  will_read_once(*repository);
+  repository->will_read_once();
   VARVE_TRY_ASSIGN(const auto sequence, repository->sequence());
   if (options.expect && !sequence) {
     return Error(ErrorCode::kInvalid,

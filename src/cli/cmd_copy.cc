@@ -26,7 +26,6 @@
 #include "control/local_control.h"
 #include "control/stop_request.h"
 #include "varve/copy.h"
-#include "varve/read_once.h"
 #include "varve/restore.h"
 
 namespace varve::cli {
@@ -124,7 +123,7 @@ Result<Source> open_source(const CopyArguments& options, bool target_is_here) {
                             options.target_key.empty();
   if (source.key_is_of_target) how.encrypted_only = false;
   VARVE_TRY_ASSIGN(source.repository, Repository::open(path, how));
-  will_read_once(*source.repository);
+  source.repository->will_read_once();
   VARVE_TRY_ASSIGN(const auto opened, read_encryption(source.repository->path(), how.trust_owner));
   source.is_encrypted = opened.has_value();
   return source;

@@ -111,7 +111,7 @@ Result<void> import_one(Repository& repository, const Snapshot& snapshot, const 
   request.seals = true;
   request.source = "snapshots in " + folder;
   VARVE_TRY_ASSIGN(StoredVersion stored,
-                   store_version(repository, request, [&](const TransferProgress& done) {
+                   repository.store_version(request, [&](const TransferProgress& done) {
                      progress.update(done.bytes_done, done.bytes_total, done.files_done);
                      return !stop.stopped();
                    }));

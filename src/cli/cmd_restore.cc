@@ -24,8 +24,6 @@
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
 #include "varve/choices.h"
-#include "varve/read_ahead.h"
-#include "varve/read_once.h"
 #include "varve/restore.h"
 
 namespace varve::cli {
@@ -120,12 +118,12 @@ bool reads_all(const Request& request, const RestoreArguments& options) {
 
 /// Requests the version's first files, if the repository has the version.
 void announce(Repository& repository, const VersionPath& version) {
-  will_read_once(repository);
+  repository.will_read_once();
   const auto info = find_version(repository, version);
   if (!info) return;
   const auto reader = repository.reader(info->series, info->number);
   if (!reader) return;
-  if (auto* const ahead = dynamic_cast<ReadAhead*>(reader->get())) ahead->will_read_all();
+  (*reader)->will_read_all();
 }
 
 // Sets `begun` once the repository is open.
@@ -149,7 +147,7 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   }
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
   begun = true;
-  will_read_once(*repository);
+  repository->will_read_once();
   const auto own = own_folders(repository->present_path());
   VARVE_TRY_ASSIGN(const VersionInfo info, find_version(*repository, request.version));
   VARVE_TRY_ASSIGN(const auto reader, repository->reader(info.series, info.number));

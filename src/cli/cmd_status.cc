@@ -89,7 +89,7 @@ Result<RepositoryStatus> look(const std::vector<std::string>& words, const Insta
   }
   status.checks = repository->earlier_checks();
   VARVE_TRY_ASSIGN(status.has_older_catalog, repository->has_older_catalog());
-  VARVE_TRY_ASSIGN(status.lease, store_lease(*repository));
+  VARVE_TRY_ASSIGN(status.lease, repository->store_lease());
   VARVE_TRY_ASSIGN(status.space, repository->space());
   VARVE_TRY_ASSIGN(status.sequence, repository->sequence());
   status.now = base::SystemClock().now();

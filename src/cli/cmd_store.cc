@@ -130,7 +130,7 @@ Storing stream_storing(const StoreArguments& options, const VersionPath& path, S
     if (auto started = stream.start(); !started) {
       return Result<StoredVersion>(std::move(started).error());
     }
-    auto stored = store_stream(repository, request, stream.descriptor()->get(), on_progress);
+    auto stored = repository.store_stream(request, stream.descriptor()->get(), on_progress);
     return request.file.empty() ? std::move(stored) : as_usage(std::move(stored));
   };
 }
@@ -263,7 +263,7 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
       return print_plan(options.repository, request, options.json, progress, stop);
     }
     storing = [request](Repository& repository, const OnProgress& on_progress) {
-      return store_version(repository, request, on_progress);
+      return repository.store_version(request, on_progress);
     };
   }
   WriteChoices choices{.waits = waits_of(options, context, stop), .lock = turn_of(stream, stop)};

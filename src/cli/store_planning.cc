@@ -43,7 +43,7 @@ Result<TransferReport> print_plan(const std::string& repository, const StoreRequ
     }
   };
   VARVE_TRY_ASSIGN(const StorePlan planned,
-                   plan_store(*opened, request, print_change, [&](const TransferProgress& done) {
+                   opened->plan_store(request, print_change, [&](const TransferProgress& done) {
                      progress.update(0, 0, done.files_done);
                      return !stop.stopped();
                    }));

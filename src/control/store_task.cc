@@ -145,7 +145,7 @@ Result<StoreTaskReply> LocalControl::end_store(const StoreTask& task, StoredVers
     SealRequest seal;
     seal.version = task.version;
     VARVE_TRY_ASSIGN(const SealOutcome sealed, seal_version(stored.info, seal, stop));
-    keep_source_states(repository_, stored, sealed.info);
+    if (stored.keep_states) stored.keep_states(sealed.info);
     reply.version = sealed.info;
   } else {
     VARVE_TRY_ASSIGN(const auto writer, repository_.writer(stored.info.series));
@@ -178,11 +178,11 @@ Result<StoreTaskReply> LocalControl::store_stream_alone(
     return Error(ErrorCode::kInterrupted, "the command ended before its stream was stored");
   };
   VARVE_TRY_ASSIGN(StoredVersion stored,
-                   store_stream(repository_, request, task.stream->input->get(),
-                                [&](const TransferProgress& done) {
-                                  if (progress) progress(done);
-                                  return !stop.stopped();
-                                }));
+                   repository_.store_stream(request, task.stream->input->get(),
+                                            [&](const TransferProgress& done) {
+                                              if (progress) progress(done);
+                                              return !stop.stopped();
+                                            }));
   return end_store(task, std::move(stored), stop, {});
 }
 
@@ -212,7 +212,7 @@ Result<StoreTaskReply> LocalControl::store_alone(
   };
   request.drop = [&](SeriesId id, VersionNumber number) { return discard_version(id, number); };
   VARVE_TRY_ASSIGN(StoredVersion stored,
-                   store_version(repository_, request, [&](const TransferProgress& done) {
+                   repository_.store_version(request, [&](const TransferProgress& done) {
                      if (progress) progress(done);
                      return !stop.stopped();
                    }));

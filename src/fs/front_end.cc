@@ -50,7 +50,7 @@ FrontEnd::FrontEnd(Repository& repository, const ShowOptions& show)
       read_operations_(nodes_, kernel_, buffers_),
       file_operations_({nodes_, attributes_, privileges_, changes_, beside_, read_operations_}),
       directory_operations_({nodes_, attributes_, versions_, removals_, buffers_}),
-      responder_(repository.metrics_registry()) {}
+      responder_(repository) {}
 
 void FrontEnd::attach(fuse_session* session, std::string mount_point) {
   kernel_.attach(session);

@@ -65,7 +65,7 @@ class FrontEnd {
   /// the background for a large version.
   void drop_needless_xattr_requests();
   /// Returns whether another folder writes to the repository in the object store.
-  [[nodiscard]] bool refuses_changes() const { return is_fenced(repository_); }
+  [[nodiscard]] bool refuses_changes() const { return repository_.is_fenced(); }
   /// Returns the space of the repository's file system.
   [[nodiscard]] Result<Reply> statfs();
 

@@ -110,7 +110,7 @@ void NodeTable::forget(std::uint64_t node_id) noexcept {
   if (slot == nullptr) return;
   try {
     const auto writer = slot->tree().writer;
-    if (auto* const removed = dynamic_cast<RemovedFiles*>(writer.get())) removed->forget(id.low);
+    if (auto* const removed = writer ? writer->removed_files() : nullptr) removed->forget(id.low);
   } catch (const std::exception&) {
     // Out of memory: the removed file stays until the version is sealed or closed.
   }
@@ -127,7 +127,7 @@ Result<Slot*> NodeTable::load_version(const SeriesInfo& series, const VersionInf
     if (writer->info().number != info.number) {
       return Error(ErrorCode::kNotFound, "the version was sealed or removed in the meantime");
     }
-    if (auto* const removed = dynamic_cast<RemovedFiles*>(writer.get())) removed->keep_removed();
+    if (auto* const removed = writer->removed_files()) removed->keep_removed();
     slot.set_writer(std::move(writer));
   } else {
     VARVE_TRY_ASSIGN(auto reader, repository_.reader(series.id, info.number));

@@ -16,10 +16,12 @@ constexpr std::size_t kGeneralThreads = 32;
 constexpr std::size_t kSealedThreads = 4;
 }  // namespace
 
-Responder::Responder(base::Metrics& registry)
-    : metrics_(registry),
+Responder::Responder(Repository& repository)
+    : metrics_(*registry_),
       general_(std::make_unique<base::ThreadPool>(kGeneralThreads, "varve-fs")),
-      sealed_(std::make_unique<base::ThreadPool>(kSealedThreads, "varve-read")) {}
+      sealed_(std::make_unique<base::ThreadPool>(kSealedThreads, "varve-read")) {
+  repository.add_metrics([registry = registry_] { return registry->sample(); });
+}
 
 void Responder::shut_down() {
   general_.reset();

@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "fs/reply.h"
 #include "fs/request_metrics.h"
+#include "varve/repository.h"
 #include "varve/result.h"
 
 namespace varve::fs {
@@ -22,8 +23,8 @@ namespace varve::fs {
 /// Operations returning Later continue in a pool of threads. Thread-safe.
 class Responder {
  public:
-  /// Lifetime: `registry` must outlive the responder.
-  explicit Responder(base::Metrics& registry);
+  /// Adds the metrics of the requests to those of the repository.
+  explicit Responder(Repository& repository);
 
   /// Runs `work`, a function returning the Result<Reply> of an operation, and sends the reply. An
   /// exception must not pass through libfuse's C frames, so a stray exception becomes EIO.
@@ -58,6 +59,8 @@ class Responder {
   /// Sends the reply, and counts the request as answered.
   void send(const Request& request, const Result<Reply>& result);
 
+  // Shared with the repository, which outlives the mount.
+  const std::shared_ptr<base::Metrics> registry_ = std::make_shared<base::Metrics>();
   const RequestMetrics metrics_;
   std::unique_ptr<base::ThreadPool> general_;
   std::unique_ptr<base::ThreadPool> sealed_;

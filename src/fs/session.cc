@@ -82,7 +82,7 @@ class EndOfReads {
     while (!changed_.wait_for(lock, stop, kPause, [&] { return stop.stop_requested(); })) {
       if (stage_ == Stage::kEnded && !ending_signal_waits()) continue;
       lock.unlock();
-      end_store_reads(repository_);
+      repository_.end_store_reads();
       lock.lock();
     }
   }
@@ -292,7 +292,7 @@ namespace {
 // FrontEnd ends.
 void follow(Repository& repository, FrontEnd& front_end, std::chrono::seconds interval) {
   const auto follows =
-      follow_store(repository, interval, [&front_end] { front_end.forget_latest(); });
+      repository.follow_store(interval, [&front_end] { front_end.forget_latest(); });
   if (!follows) base::log(base::LogLevel::kWarning, follows.error().message());
   if (follows && *follows) front_end.keep_latest();
 }

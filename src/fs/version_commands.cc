@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kWriterPoll{500};
 }  // namespace
 
 Result<void> VersionCommands::check_changes() const {
-  if (!is_fenced(repository_)) return {};
+  if (!repository_.is_fenced()) return {};
   return Error(ErrorCode::kReadOnly,
                "the mount takes no more changes, because another folder writes to the repository; "
                "`varve status` says more");

@@ -16,6 +16,7 @@
 #include "bucket/bucket.h"
 #include "remote/cell_reader.h"
 #include "remote/changes.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 
 namespace varve::remote {
@@ -30,6 +31,18 @@ struct DistantRead {
   std::span<std::byte> out{};        ///< Must stay valid until the range's completion.
   store::LentBytes* lent = nullptr;  ///< As RangeToRead::lent.
 };
+}  // namespace varve::remote
+
+namespace varve::store {
+
+struct DistantBatch {
+  std::vector<remote::DistantRead> reads;
+};
+
+}  // namespace varve::store
+
+namespace varve::remote {
+
 using DistantCompletion = std::function<void(std::size_t position, Result<std::size_t> got)>;
 
 /// Reads files by the map of objects, through a cache on the local disk. Thread-safe.

@@ -22,13 +22,6 @@ class OpenDistant final : public store::OpenSegment {
     return data_.read(extents(offset + out.size()), offset, out);
   }
   Result<std::uint64_t> size() override { return bytes_of(*extents(0)); }
-  /// Returns the extents to read the bytes before `end` from. A newer head may have a longer file,
-  /// or none: the objects of the older head stay for a day.
-  [[nodiscard]] Extents extents(std::uint64_t end) const {
-    auto now = data_.known(path_);
-    if (!now || (bytes_of(*now) < end && bytes_of(*now) < bytes_of(*extents_))) return extents_;
-    return now;
-  }
   void will_read(std::uint64_t offset, std::uint64_t bytes) override {
     data_.will_read(extents(offset + bytes), offset, bytes);
   }
@@ -36,8 +29,21 @@ class OpenDistant final : public store::OpenSegment {
     data_.drop(extents(offset + bytes), offset, bytes);
     return true;
   }
+  bool add_to(store::DistantBatch& batch, const store::RangeRead& range) override {
+    const auto end = range.offset + range.out.size();
+    batch.reads.push_back({extents(end), range.offset, range.out, range.lent});
+    return true;
+  }
 
  private:
+  /// Returns the extents to read the bytes before `end` from. A newer head may have a longer file,
+  /// or none: the objects of the older head stay for a day.
+  [[nodiscard]] Extents extents(std::uint64_t end) const {
+    auto now = data_.known(path_);
+    if (!now || (bytes_of(*now) < end && bytes_of(*now) < bytes_of(*extents_))) return extents_;
+    return now;
+  }
+
   DistantData& data_;
   const std::string path_;
   const Extents extents_;  // Those of the opening.
@@ -58,22 +64,19 @@ class DistantStore final : public store::FolderStore {
         std::make_shared<OpenDistant>(data_, distant, std::move(extents)));
   }
   void read_many(std::vector<store::RangeRead> ranges, store::ReadCompletion done) override {
-    std::vector<DistantRead> reads;
+    store::DistantBatch batch;
     std::vector<std::size_t> positions;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
-      auto* const distant = dynamic_cast<OpenDistant*>(ranges[i].file.get());
-      if (distant == nullptr) {
+      if (ranges[i].file->add_to(batch, ranges[i])) {
+        positions.push_back(i);
+      } else {
         done(i, ranges[i].file->read_at(ranges[i].offset, ranges[i].out));
-        continue;
       }
-      const auto end = ranges[i].offset + ranges[i].out.size();
-      reads.push_back({distant->extents(end), ranges[i].offset, ranges[i].out, ranges[i].lent});
-      positions.push_back(i);
     }
-    data_.read_many(std::move(reads), [positions = std::move(positions), done = std::move(done)](
-                                          std::size_t at, Result<std::size_t> got) {
-      done(positions[at], std::move(got));
-    });
+    data_.read_many(
+        std::move(batch.reads),
+        [positions = std::move(positions), done = std::move(done)](
+            std::size_t at, Result<std::size_t> got) { done(positions[at], std::move(got)); });
   }
   [[nodiscard]] bool answers_later() const override { return true; }
 

@@ -13,7 +13,7 @@ namespace {
 
 class OpenData final : public store::OpenSegment {
  public:
-  explicit OpenData(std::shared_ptr<DataFile> file) : file_(std::move(file)) {}
+  OpenData(LocalData& data, std::shared_ptr<DataFile> file) : data_(data), file_(std::move(file)) {}
   Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
     return file_->read_at(offset, out);
   }
@@ -27,9 +27,16 @@ class OpenData final : public store::OpenSegment {
   bool is_cached(std::uint64_t offset, std::uint64_t bytes) override {
     return file_->is_cached(offset, bytes);
   }
-  [[nodiscard]] const std::shared_ptr<DataFile>& file() const { return file_; }
+  bool add_to(store::DistantBatch& batch, const store::RangeRead& range) override {
+    if (file_->local() != nullptr) return false;
+    auto extents = data_.distant(file_->path());
+    if (!extents) return false;
+    batch.reads.push_back({std::move(extents), range.offset, range.out, range.lent});
+    return true;
+  }
 
  private:
+  LocalData& data_;
   const std::shared_ptr<DataFile> file_;
 };
 
@@ -47,12 +54,13 @@ class WriterStore final : public store::FolderStore {
     if (!is_data(store::kind_of(file))) return FolderStore::open(file, mode);
     VARVE_TRY_ASSIGN(auto opened,
                      data_.open_to_read(files(), below_root(path(file)), store::mode_of(mode)));
-    return std::shared_ptr<store::OpenSegment>(std::make_shared<OpenData>(std::move(opened)));
+    return std::shared_ptr<store::OpenSegment>(
+        std::make_shared<OpenData>(data_, std::move(opened)));
   }
 
   // Requests all evicted ranges at once, and reads the local ranges meanwhile.
   void read_many(std::vector<store::RangeRead> ranges, store::ReadCompletion done) override {
-    std::vector<DistantRead> reads;
+    store::DistantBatch batch;
     std::vector<std::size_t> positions;
     const auto shared = std::make_shared<const store::ReadCompletion>(std::move(done));
     const auto read_here = [&](std::size_t at) {
@@ -61,19 +69,15 @@ class WriterStore final : public store::FolderStore {
       });
     };
     for (std::size_t i = 0; i < ranges.size(); ++i) {
-      auto* const open = dynamic_cast<OpenData*>(ranges[i].file.get());
-      const bool is_local = open == nullptr || open->file()->local() != nullptr;
-      auto extents = is_local ? nullptr : data_.distant(open->file()->path());
-      if (!extents) {
+      if (ranges[i].file->add_to(batch, ranges[i])) {
+        positions.push_back(i);
+      } else {
         read_here(i);
-        continue;
       }
-      reads.push_back({std::move(extents), ranges[i].offset, ranges[i].out, ranges[i].lent});
-      positions.push_back(i);
     }
-    if (reads.empty()) return;
-    data_.data().read_many(std::move(reads), [positions = std::move(positions), shared](
-                                                 std::size_t at, Result<std::size_t> got) {
+    if (batch.reads.empty()) return;
+    data_.data().read_many(std::move(batch.reads), [positions = std::move(positions), shared](
+                                                       std::size_t at, Result<std::size_t> got) {
       (*shared)(positions[at], std::move(got));
     });
   }

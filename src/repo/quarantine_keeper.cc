@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "repo/quarantine_keeper.h"
 
-#include <fmt/core.h>
-
 #include <utility>
 
 #include "base/log.h"
@@ -37,7 +35,7 @@ Result<std::uint64_t> QuarantineKeeper::change(const maintain::LostChunks& lost,
   folder_.replication().changed();
   VARVE_TRY_ASSIGN(const auto all, maintain::find_quarantined(folder_.catalog));
   base::log(base::LogLevel::kInfo,
-            fmt::format("{} damaged chunks are in quarantine", maintain::count_of(all)));
+            std::to_string(maintain::count_of(all)) + " damaged chunks are in quarantine");
   return maintain::count_of(changed);
 }
 

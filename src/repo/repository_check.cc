@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of a repository.
-#include <fmt/core.h>
-
 #include <utility>
 
 #include "maintain/check_record.h"
@@ -79,9 +77,10 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
     report.damages.insert(
         report.damages.begin(),
         {folder_.paths.root(),
-         fmt::format("its sequence number is {}, and {} was expected: an older state of the "
-                     "repository was put back, or its newest changes are lost",
-                     report.sequence.value_or(0), *options.expected_sequence),
+         "its sequence number is " + std::to_string(report.sequence.value_or(0)) + ", and " +
+             std::to_string(*options.expected_sequence) +
+             " was expected: an older state of the repository was put back, or its newest changes "
+             "are lost",
          {}});
   }
   maintain::CheckEnd end;

@@ -2,8 +2,6 @@
 // Starts and closes the repository.
 #include "repo/repository_impl.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -175,9 +173,8 @@ std::string RepositoryImpl::present_path() {
   const std::lock_guard lock(path_mutex_);
   if (!now) return seen_path_.empty() ? folder_.paths.root() : seen_path_;
   if (!seen_path_.empty() && seen_path_ != *now) {
-    base::log(base::LogLevel::kWarning,
-              fmt::format("the repository was moved from {} to {}; commands must name the new path",
-                          seen_path_, *now));
+    base::log(base::LogLevel::kWarning, "the repository was moved from " + seen_path_ + " to " +
+                                            *now + "; commands must name the new path");
   }
   seen_path_ = *now;
   return *std::move(now);

@@ -30,7 +30,6 @@
 #include "varve/arrange.h"
 #include "varve/beside.h"
 #include "varve/check.h"
-#include "varve/read_once.h"
 #include "varve/replication.h"
 #include "varve/repository.h"
 
@@ -43,9 +42,12 @@ namespace varve::repo {
 /// Implements Repository, and the repository as the series see it: opens and closes the folder, and
 /// connects the parts. Each part has its own state and lock. Thread-safe. Lock order: the mutex of
 /// QuarantineKeeper is outermost; the mutexes of the other parts are innermost.
-class RepositoryImpl final : public Repository, public ReadsOnce, private series::SeriesHost {
+class RepositoryImpl final : public Repository, private series::SeriesHost {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Repository>> open(
+      const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks = {});
+  /// As open(), for the parts of this room.
+  [[nodiscard]] static Result<std::unique_ptr<RepositoryImpl>> open_itself(
       const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks = {});
   ~RepositoryImpl() override;
 
@@ -132,19 +134,68 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   }
   [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<SpaceInfo> space() override;
-  [[nodiscard]] base::Metrics& metrics_registry() override;
-  [[nodiscard]] io::FileSystem& file_system() override { return *folder_.files; }
-  void will_read_once() override { folder_.storage->will_read_once(); }
+  [[nodiscard]] std::vector<MetricSample> metrics() override;
+  void add_metrics(MetricSource source) override;
 
-  /// As varve::follow_store().
-  [[nodiscard]] Result<bool> follow(std::chrono::milliseconds interval,
-                                    std::function<void()> changed);
-  /// As varve::is_fenced().
-  [[nodiscard]] bool is_fenced() const { return folder_.replication().is_fenced(); }
-  /// As varve::end_store_reads().
-  void end_store_reads() { folder_.storage->end_reads(); }
-  /// Returns the lease last seen by the folder, as varve::store_lease().
-  [[nodiscard]] Result<std::optional<StoreLease>> store_lease();
+  // repository_versions.cc: the functions of a series, which each placement implements.
+  [[nodiscard]] Result<void> remove_series(std::string_view name) override;
+  [[nodiscard]] Result<std::vector<VersionInfo>> versions(SeriesId series) override;
+  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(SeriesId series,
+                                                               OpenSizes sizes) override;
+  [[nodiscard]] Result<VersionInfo> find_version(SeriesId series, std::string_view name) override;
+  [[nodiscard]] Result<std::optional<VersionInfo>> version_to_end(SeriesId series,
+                                                                  std::string_view name,
+                                                                  VersionNumber source) override;
+  [[nodiscard]] Result<VersionInfo> open_version(SeriesId series, std::string_view name,
+                                                 const NewFile& root) override;
+  [[nodiscard]] Result<std::shared_ptr<VersionWriter>> writer(SeriesId series) override;
+  [[nodiscard]] Result<std::shared_ptr<VersionReader>> reader(SeriesId series,
+                                                              VersionNumber number) override;
+  [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
+                                         std::string_view new_name, SealMode mode,
+                                         SealWriters writers) override;
+  [[nodiscard]] Result<VersionInfo> clone_version(SeriesId series, VersionNumber source,
+                                                  std::string_view name) override;
+  [[nodiscard]] Result<void> rename_version(SeriesId series, VersionNumber number,
+                                            std::string_view new_name) override;
+  [[nodiscard]] Result<void> abandon_version(SeriesId series, VersionNumber number,
+                                             bool force) override;
+  [[nodiscard]] Result<DeletionForecast> forecast_deletion(
+      SeriesId series, const std::vector<VersionNumber>& numbers,
+      const DeletionOptions& options) override;
+  [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
+                                                         const std::vector<VersionNumber>& numbers,
+                                                         const DeletionOptions& options) override;
+  [[nodiscard]] Result<void> check_deletion(SeriesId series, VersionNumber number) override;
+  [[nodiscard]] Result<void> lock_version(SeriesId series, VersionNumber number,
+                                          Timestamp until) override;
+  [[nodiscard]] Result<std::vector<VersionUsage>> version_usage(SeriesId series) override;
+  [[nodiscard]] Result<VersionUsage> version_usage(SeriesId series, VersionNumber number) override;
+  [[nodiscard]] Result<PoolUsage> pool_usage(SeriesId series, VersionNumber number) override;
+  [[nodiscard]] Result<std::vector<VersionLock>> version_locks(SeriesId series) override;
+  [[nodiscard]] Result<std::vector<CategoryInfo>> categories(SeriesId series) override;
+  [[nodiscard]] Result<ArrangingDebt> arranging_debt(SeriesId series) override;
+  [[nodiscard]] Result<std::uint64_t> lost_chunks_stamp(SeriesId series) override;
+
+  // repository_store.cc.
+  [[nodiscard]] Result<bool> follow_store(std::chrono::milliseconds interval,
+                                          std::function<void()> changed) override;
+  void end_store_reads() override { folder_.storage->end_reads(); }
+  void will_read_once() override { folder_.storage->will_read_once(); }
+  [[nodiscard]] bool is_fenced() const override { return folder_.replication().is_fenced(); }
+  [[nodiscard]] Result<std::optional<StoreLease>> store_lease() override;
+
+  // repository_storing.cc.
+  [[nodiscard]] Result<StoredVersion> store_version(
+      const StoreRequest& request,
+      const std::function<bool(const TransferProgress&)>& progress) override;
+  [[nodiscard]] Result<StorePlan> plan_store(
+      const StoreRequest& request,
+      const std::function<void(StoreChange change, const std::string& path)>& changed,
+      const std::function<bool(const TransferProgress&)>& progress) override;
+  [[nodiscard]] Result<StoredVersion> store_stream(
+      const StreamRequest& request, int fd,
+      const std::function<bool(const TransferProgress&)>& progress) override;
 
   /// Lifetime: the editor lives as long as the repository.
   [[nodiscard]] KeyRingEditor& key_ring() { return key_ring_; }
@@ -171,9 +222,6 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   /// cannot be used afterwards. Errors: as for end_work() and
   /// RepositoryFolder::end_replication().
   [[nodiscard]] Result<void> renew_key();
-  [[nodiscard]] Result<series::Series*> find(SeriesId series) override {
-    return series_.find(series);
-  }
   // The functions for the series.
   [[nodiscard]] Result<series::Pool*> pool() override { return resources_.pool(); }
   [[nodiscard]] series::Pool* opened_pool() override { return resources_.opened_pool(); }
@@ -194,6 +242,8 @@ class RepositoryImpl final : public Repository, public ReadsOnce, private series
   [[nodiscard]] maintain::CheckHelpers check_helpers();
 
   base::Metrics metrics_;
+  std::mutex sources_mutex_;  // Guards metric_sources_. Innermost.
+  std::vector<MetricSource> metric_sources_;
   const meta::MetaMetrics catalog_metrics_{metrics_};
   remote::StoreMetrics store_metrics_{metrics_};
   RepositoryFolder folder_;

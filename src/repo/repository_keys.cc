@@ -45,8 +45,8 @@ class OpenKeySlots final : public KeySlotsEditor {
 
 Result<std::unique_ptr<KeySlots>> open_key_slots(const std::string& path,
                                                  const OpenOptions& options) {
-  VARVE_TRY_ASSIGN(auto repository, RepositoryImpl::open(path, options));
-  auto& keys = static_cast<RepositoryImpl&>(*repository).key_ring();
+  VARVE_TRY_ASSIGN(auto repository, RepositoryImpl::open_itself(path, options));
+  auto& keys = repository->key_ring();
   if (!keys.is_encrypted()) {
     VARVE_TRY(repository->close());
     return Error(ErrorCode::kInvalid, path + " is not encrypted, and has no keys");

@@ -110,21 +110,19 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_with_room(
 // The request for the newest head and the first reads share their round trips. If the local head
 // is stale, or the present folder cannot be opened, the folder is opened in the ordinary way. A
 // stale head wastes only the announced reads.
-Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
-                                                         const OpenOptions& options,
-                                                         const remote::BucketHooks& hooks) {
+Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_itself(
+    const std::string& path, const OpenOptions& options, const remote::BucketHooks& hooks) {
   remote::HeadLearning learning;
   learning.in_parallel = options.read_only && options.announce;
   {
     auto opened = open_with_room(path, options, hooks, learning);
     if (!learning.request) {
-      if (!opened) return std::move(opened).error();
-      return std::unique_ptr<Repository>(*std::move(opened));
+      return opened;
     }
     if (opened) {
       options.announce(**opened);
       auto newer = learning.request->answer((*opened)->folder_.codecs.keys().get());
-      if (newer && !*newer) return std::unique_ptr<Repository>(*std::move(opened));
+      if (newer && !*newer) return opened;
       learning.request->end_requests();  // The destructor waits for reads in flight.
       if (!newer) return std::move(newer).error();
       learning.newer = *std::move(newer);
@@ -132,7 +130,13 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   }
   remote::HeadLearning ordinary;
   ordinary.newer = std::move(learning.newer);
-  VARVE_TRY_ASSIGN(auto opened, open_with_room(path, options, hooks, ordinary));
+  return open_with_room(path, options, hooks, ordinary);
+}
+
+Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
+                                                         const OpenOptions& options,
+                                                         const remote::BucketHooks& hooks) {
+  VARVE_TRY_ASSIGN(auto opened, open_itself(path, options, hooks));
   return std::unique_ptr<Repository>(std::move(opened));
 }
 

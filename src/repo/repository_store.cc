@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of a repository for the object store.
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "repo/repository_impl.h"
 
 namespace varve::repo {
 
-base::Metrics& RepositoryImpl::metrics_registry() {
+std::vector<MetricSample> RepositoryImpl::metrics() {
   store_metrics_.raise_to(folder_.storage->traffic());
-  return metrics_;
+  auto samples = metrics_.sample();
+  {
+    const std::lock_guard lock(sources_mutex_);
+    for (const auto& source : metric_sources_) {
+      auto more = source();
+      std::ranges::move(more, std::back_inserter(samples));
+    }
+  }
+  std::ranges::stable_sort(samples, {}, &MetricSample::name);
+  return samples;
+}
+
+void RepositoryImpl::add_metrics(MetricSource source) {
+  const std::lock_guard lock(sources_mutex_);
+  metric_sources_.push_back(std::move(source));
 }
 
 Result<std::optional<StoreLease>> RepositoryImpl::store_lease() {
@@ -21,8 +38,8 @@ Result<std::optional<StoreLease>> RepositoryImpl::store_lease() {
                                   .since = {lease->since_s, 0}});
 }
 
-Result<bool> RepositoryImpl::follow(std::chrono::milliseconds interval,
-                                    std::function<void()> changed) {
+Result<bool> RepositoryImpl::follow_store(std::chrono::milliseconds interval,
+                                          std::function<void()> changed) {
   if (!folder_.may_follow) return false;
   return folder_.storage->follow(folder_.catalog, folder_.codecs.keys(), interval,
                                  std::move(changed));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "repo/series_table.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -41,9 +39,10 @@ Result<void> check_none_is_open(const meta::Txn& txn, const catalog::SeriesRecor
       std::ranges::find(versions, VersionState::kOpen, &catalog::VersionRecord::state);
   if (open == versions.end()) return {};
   return Error(ErrorCode::kBusy,
-               fmt::format("the {2} of {0} cannot change while {0}/{1} is open; seal that "
-                           "version first with `varve seal`, or discard it with `varve rm`",
-                           series.name, open->name, what));
+               "the " + std::string(what) + " of " + series.name + " cannot change while " +
+                   series.name + "/" + open->name +
+                   " is open; seal that version first with `varve seal`, or discard it with "
+                   "`varve rm`");
 }
 
 }  // namespace

@@ -224,14 +224,13 @@ bool has_open_version(Repository& repository, const std::string& series,
   return writer && (*writer)->info().name == version;
 }
 
-void drop_version(Repository& repository, const DropVersion& drop, const VersionInfo& version,
-                  bool new_series) {
+void drop_version(Repository& repository, io::FileSystem& files, const DropVersion& drop,
+                  const VersionInfo& version, bool new_series) {
   auto dropped = drop ? drop(version.series, version.number)
                       : repository.abandon_version(version.series, version.number, true);
   if (dropped) {
     const auto folder = store::RepositoryPaths(repository.path()).series(version.series);
-    (void)repository.file_system().remove(folder + "/" +
-                                          store::unfinished_sources_name(version.number));
+    (void)files.remove(folder + "/" + store::unfinished_sources_name(version.number));
   }
   if (dropped && new_series) dropped = repository.remove_series(version.series_name);
   if (!dropped) {

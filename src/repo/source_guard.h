@@ -15,6 +15,10 @@
 #include "varve/result.h"
 #include "varve/store.h"
 
+namespace varve::io {
+class FileSystem;
+}  // namespace varve::io
+
 namespace varve::repo {
 
 /// The counts that the guard compares.
@@ -77,7 +81,7 @@ void note_refused(Repository& repository, const std::string& series, RefusalReas
 using DropVersion = std::function<Result<void>(SeriesId series, VersionNumber number)>;
 /// Drops a version that must not be sealed, and with `new_series` the version's series. Logs
 /// errors. `drop` may be empty.
-void drop_version(Repository& repository, const DropVersion& drop, const VersionInfo& version,
-                  bool new_series);
+void drop_version(Repository& repository, io::FileSystem& files, const DropVersion& drop,
+                  const VersionInfo& version, bool new_series);
 
 }  // namespace varve::repo

@@ -34,9 +34,10 @@ void log_unknown(const Error& error) {
 
 }  // namespace
 
-SourceMemory::SourceMemory(Repository& repository, const StoreRequest& request,
-                           const std::string& source)
+SourceMemory::SourceMemory(Repository& repository, io::FileSystem& files,
+                           const StoreRequest& request, const std::string& source)
     : repository_(repository),
+      files_(files),
       request_(request),
       started_at_(transfer::kernel_time()),
       clock_(started_at_, request.settle_s),
@@ -65,7 +66,7 @@ transfer::SourceStatesHeader SourceMemory::new_header(SeriesId series) {
 std::unique_ptr<transfer::SourceStates> SourceMemory::states_of(const VersionInfo& version) {
   if (request_.read_all) return nullptr;
   const auto path = directory(version.series) + "/" + store::sources_name(version.number);
-  auto states = transfer::SourceStates::open(repository_.file_system(), path);
+  auto states = transfer::SourceStates::open(files_, path);
   if (!states) return nullptr;
   const auto& header = (*states)->header();
   const bool of_version = header.series == version.series && header.number == version.number &&
@@ -91,7 +92,7 @@ Result<void> SourceMemory::track(const VersionInfo& info, const VersionInfo* bas
     header.base_sealed_at = base->sealed_at;
   }
   VARVE_TRY_ASSIGN(states_, transfer::SourceStatesWriter::create(
-                                repository_.file_system(), directory(info.series),
+                                files_, directory(info.series),
                                 store::unfinished_sources_name(info.number), header));
   tracking_ = {previous_.get(), states_.get(), &clock_};
   return {};
@@ -103,9 +104,8 @@ Result<void> SourceMemory::announce(SeriesId series, const VersionInfo* base) {
     header.base = base->number;
     header.base_sealed_at = base->sealed_at;
   }
-  VARVE_TRY(transfer::SourceStatesWriter::create(repository_.file_system(), directory(series),
-                                                 store::unfinished_sources_name(VersionNumber{}),
-                                                 header));
+  VARVE_TRY(transfer::SourceStatesWriter::create(
+      files_, directory(series), store::unfinished_sources_name(VersionNumber{}), header));
   return {};
 }
 
@@ -138,8 +138,7 @@ Result<VersionInfo> SourceMemory::open_version(SeriesId series, const NewFile& r
   } else if (request_.seals) {
     if (auto tracked = track(info, nullptr); !tracked) log_unknown(tracked.error());
   }
-  (void)repository_.file_system().remove(directory(series) + "/" +
-                                         store::unfinished_sources_name(VersionNumber{}));
+  (void)files_.remove(directory(series) + "/" + store::unfinished_sources_name(VersionNumber{}));
   return info;
 }
 
@@ -147,7 +146,7 @@ Result<VersionInfo> SourceMemory::open_version(SeriesId series, const NewFile& r
 std::optional<transfer::SourceStatesHeader> SourceMemory::find_beginning(const VersionInfo& info,
                                                                          VersionNumber number) {
   const auto path = directory(info.series) + "/" + store::unfinished_sources_name(number);
-  const auto states = transfer::SourceStates::open(repository_.file_system(), path);
+  const auto states = transfer::SourceStates::open(files_, path);
   if (!states) return std::nullopt;
   const auto& header = (*states)->header();
   if (header.series != info.series || header.number != number) return std::nullopt;
@@ -175,9 +174,8 @@ Result<bool> SourceMemory::resume(const VersionInfo& info) {
 }
 
 Result<bool> SourceMemory::any_began(const VersionInfo& info) {
-  VARVE_TRY_ASSIGN(const bool begun,
-                   repository_.file_system().exists(directory(info.series) + "/" +
-                                                    store::unfinished_sources_name(info.number)));
+  VARVE_TRY_ASSIGN(const bool begun, files_.exists(directory(info.series) + "/" +
+                                                   store::unfinished_sources_name(info.number)));
   return begun || find_beginning(info, VersionNumber{}).has_value();
 }
 
@@ -204,12 +202,11 @@ Result<void> SourceMemory::finish() {
   const auto directory_of = directory(states_->series());
   const auto name = store::unfinished_sources_name(states_->version());
   states_.reset();
-  return repository_.file_system().remove(directory_of + "/" + name);
+  return files_.remove(directory_of + "/" + name);
 }
 
-void keep_states(Repository& repository, transfer::SourceStatesWriter& states,
-                 const VersionInfo& sealed) {
-  auto& files = repository.file_system();
+void keep_states(Repository& repository, io::FileSystem& files,
+                 transfer::SourceStatesWriter& states, const VersionInfo& sealed) {
   const auto directory = store::RepositoryPaths(repository.path()).series(sealed.series);
   const auto own = store::sources_name(sealed.number);
   // A stream has no states.

@@ -14,6 +14,10 @@
 #include "varve/repository.h"
 #include "varve/result.h"
 
+namespace varve::io {
+class FileSystem;
+}  // namespace varve::io
+
 namespace varve::repo {
 
 /// The states of a source directory's files, from the last store and for the next store. The states
@@ -21,7 +25,9 @@ namespace varve::repo {
 class SourceMemory {
  public:
   /// `source`: the directory's path without symlinks.
-  SourceMemory(Repository& repository, const StoreRequest& request, const std::string& source);
+  /// Lifetime: the other arguments outlive the object.
+  SourceMemory(Repository& repository, io::FileSystem& files, const StoreRequest& request,
+               const std::string& source);
 
   /// Opens a version of the series. Starts with a clone of the newest version if the newest version
   /// was stored from the same source.
@@ -65,6 +71,7 @@ class SourceMemory {
   [[nodiscard]] Result<void> track(const VersionInfo& info, const VersionInfo* base);
 
   Repository& repository_;
+  io::FileSystem& files_;  // Of the repository.
   const StoreRequest& request_;
   const Timestamp started_at_;
   transfer::SourceClock clock_;
@@ -76,7 +83,7 @@ class SourceMemory {
 };
 
 /// Completes the states for a sealed version, and removes the states of earlier versions.
-void keep_states(Repository& repository, transfer::SourceStatesWriter& states,
-                 const VersionInfo& sealed);
+void keep_states(Repository& repository, io::FileSystem& files,
+                 transfer::SourceStatesWriter& states, const VersionInfo& sealed);
 
 }  // namespace varve::repo

@@ -106,25 +106,4 @@ Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions
   return repo::reclaim_store(folder, options, wait_seconds, {});
 }
 
-Result<bool> follow_store(Repository& repository, std::chrono::milliseconds interval,
-                          std::function<void()> changed) {
-  auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
-  return opened == nullptr ? Result<bool>(false) : opened->follow(interval, std::move(changed));
-}
-
-void end_store_reads(Repository& repository) {
-  auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
-  if (opened != nullptr) opened->end_store_reads();
-}
-
-Result<std::optional<StoreLease>> store_lease(Repository& repository) {
-  auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
-  return opened == nullptr ? std::optional<StoreLease>() : opened->store_lease();
-}
-
-bool is_fenced(Repository& repository) {
-  const auto* const opened = dynamic_cast<repo::RepositoryImpl*>(&repository);
-  return opened != nullptr && opened->is_fenced();
-}
-
 }  // namespace varve

@@ -16,7 +16,7 @@
 #include "transfer/version_names.h"
 #include "varve/store.h"
 
-namespace varve {
+namespace varve::repo {
 namespace {
 
 Result<TransferReport> import_into(VersionWriter& writer, const StreamRequest& request, int fd,
@@ -37,7 +37,8 @@ Result<void> check_has_content(const StreamRequest& request, const TransferRepor
 
 }  // namespace
 
-Result<StoredVersion> store_stream(Repository& repository, const StreamRequest& request, int fd,
+Result<StoredVersion> store_stream(Repository& repository, io::FileSystem& files,
+                                   const StreamRequest& request, int fd,
                                    const std::function<bool(const TransferProgress&)>& progress) {
   if (!request.file.empty()) VARVE_TRY(transfer::check_stream_path(request.file));
   StoreRequest store;
@@ -48,21 +49,21 @@ Result<StoredVersion> store_stream(Repository& repository, const StreamRequest& 
   store.open = request.open;
   // Not the path of a directory.
   store.source = request.file.empty() ? "archive" : "stream " + request.file;
-  repo::SourceMemory memory(repository, store, store.source);
+  SourceMemory memory(repository, files, store, store.source);
   NewFile root;
   root.mode = S_IFDIR | 0755;
   root.uid = ::geteuid();
   root.gid = ::getegid();
   const bool had_series = repository.find_series(request.series).has_value();
-  const bool had_version = repo::has_open_version(repository, request.series, request.version);
+  const bool had_version = has_open_version(repository, request.series, request.version);
   StoredVersion stored;
-  VARVE_TRY_ASSIGN(stored.info, repo::open_or_continue(repository, store, memory, root));
+  VARVE_TRY_ASSIGN(stored.info, open_or_continue(repository, files, store, memory, root));
   const bool own = memory.tracking() != nullptr;
   auto report = [&]() -> Result<TransferReport> {
     VARVE_TRY_ASSIGN(const auto writer, repository.writer(stored.info.series));
     if (own) VARVE_TRY(transfer::clear_directory(*writer, kRootIno));
     VARVE_TRY_ASSIGN(auto imported, import_into(*writer, request, fd, progress));
-    VARVE_TRY(repo::mark_problems(*writer, imported.problems.size()));
+    VARVE_TRY(mark_problems(*writer, imported.problems.size()));
     VARVE_TRY(writer->sync());
     if (request.confirm) VARVE_TRY(request.confirm());
     VARVE_TRY(check_has_content(request, imported));
@@ -70,17 +71,17 @@ Result<StoredVersion> store_stream(Repository& repository, const StreamRequest& 
   }();
   if (!report) {
     if (own || !had_version) {
-      repo::drop_version(repository, request.drop, stored.info, !had_series);
+      drop_version(repository, files, request.drop, stored.info, !had_series);
     }
     if (report.error().code() == ErrorCode::kRefused) {
-      repo::note_refused(repository, request.series, RefusalReason::kEmpty);
+      note_refused(repository, request.series, RefusalReason::kEmpty);
     }
     return std::move(report).error();
   }
   stored.report = std::move(*report);
   VARVE_TRY(memory.finish());
-  stored.sources = memory.states();
+  stored.keep_states = keeper_of(repository, files, memory);
   return stored;
 }
 
-}  // namespace varve
+}  // namespace varve::repo

@@ -77,7 +77,7 @@ Result<bool> take_over(Repository& repository, const StoreRequest& request, cons
 
 /// Drops an open version that an interrupted store of any source left empty: nothing is lost, and
 /// the next store goes on. Returns false for any other version.
-Result<bool> drop_empty(Repository& repository, const StoreRequest& request,
+Result<bool> drop_empty(Repository& repository, io::FileSystem& files, const StoreRequest& request,
                         std::shared_ptr<VersionWriter>& writer, repo::SourceMemory& memory) {
   const VersionInfo info = writer->info();
   VARVE_TRY_ASSIGN(const bool began, memory.any_began(info));
@@ -89,7 +89,7 @@ Result<bool> drop_empty(Repository& repository, const StoreRequest& request,
   }));
   if (!is_empty) return false;
   writer.reset();
-  repo::drop_version(repository, request.drop, info, false);
+  repo::drop_version(repository, files, request.drop, info, false);
   base::log(base::LogLevel::kInfo,
             info.name + ", which an interrupted store left empty, is dropped");
   return true;
@@ -99,8 +99,9 @@ Result<bool> drop_empty(Repository& repository, const StoreRequest& request,
 
 namespace repo {
 
-Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest& request,
-                                     SourceMemory& memory, const NewFile& root) {
+Result<VersionInfo> open_or_continue(Repository& repository, io::FileSystem& files,
+                                     const StoreRequest& request, SourceMemory& memory,
+                                     const NewFile& root) {
   const auto open = [&](const SeriesInfo& series) -> Result<VersionInfo> {
     auto writer = repository.writer(series.id);
     if (writer) {
@@ -112,7 +113,7 @@ Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest&
         VARVE_TRY_ASSIGN(const bool taken, take_over(repository, request, info, memory));
         if (taken) return (*writer)->info();
       }
-      VARVE_TRY_ASSIGN(const bool dropped, drop_empty(repository, request, *writer, memory));
+      VARVE_TRY_ASSIGN(const bool dropped, drop_empty(repository, files, request, *writer, memory));
       if (!dropped && info.name == request.version) {
         VARVE_TRY(memory.check_no_other_began(info));
         return info;
@@ -125,9 +126,18 @@ Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest&
   return open_in_series(repository, request.series, open);
 }
 
-}  // namespace repo
+std::function<void(const VersionInfo& sealed)> keeper_of(Repository& repository,
+                                                         io::FileSystem& files,
+                                                         const SourceMemory& memory) {
+  auto states = memory.states();
+  if (!states) return {};
+  return [&repository, &files, states = std::move(states)](const VersionInfo& sealed) {
+    keep_states(repository, files, *states, sealed);
+  };
+}
 
-Result<StoredVersion> store_version(Repository& repository, const StoreRequest& request,
+Result<StoredVersion> store_version(Repository& repository, io::FileSystem& files,
+                                    const StoreRequest& request,
                                     const std::function<bool(const TransferProgress&)>& progress) {
   VARVE_TRY(check_store_options(request.options));
   StoreOptions options = request.options;
@@ -140,13 +150,13 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
   VARVE_TRY_ASSIGN(const NewFile root, root_like(request.directory));
   // A version must not be opened for an unreadable directory.
   VARVE_TRY(transfer::check_source(request.directory, options));
-  VARVE_TRY_ASSIGN(auto guard, repo::SourceGuard::create(repository, request));
+  VARVE_TRY_ASSIGN(auto guard, SourceGuard::create(repository, request));
   VARVE_TRY(guard.check_before_opening());
   const bool had_series = repository.find_series(request.series).has_value();
-  const bool had_version = repo::has_open_version(repository, request.series, request.version);
-  repo::SourceMemory memory(repository, request, source.string());
+  const bool had_version = has_open_version(repository, request.series, request.version);
+  SourceMemory memory(repository, files, request, source.string());
   StoredVersion stored;
-  VARVE_TRY_ASSIGN(stored.info, repo::open_or_continue(repository, request, memory, root));
+  VARVE_TRY_ASSIGN(stored.info, open_or_continue(repository, files, request, memory, root));
   const auto import = [&]() -> Result<TransferReport> {
     VARVE_TRY_ASSIGN(const auto writer, repository.writer(stored.info.series));
     VARVE_TRY_ASSIGN(auto report, transfer::import_tree(*writer, request.directory, progress,
@@ -154,24 +164,24 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
     // The version of another command may have more than the source.
     if (memory.tracking() != nullptr || !had_version)
       VARVE_TRY(guard.check_stored(*writer, report));
-    VARVE_TRY(repo::mark_problems(*writer, report.problems.size()));
+    VARVE_TRY(mark_problems(*writer, report.problems.size()));
     VARVE_TRY(writer->sync());
     return report;
   };
   auto report = import();
   if (!report && report.error().code() == ErrorCode::kRefused) {
-    repo::drop_version(repository, request.drop, stored.info, !had_series);
-    repo::note_refused(repository, request.series, RefusalReason::kShrunk);
+    drop_version(repository, files, request.drop, stored.info, !had_series);
+    note_refused(repository, request.series, RefusalReason::kShrunk);
   }
   if (!report) return std::move(report).error();
   stored.report = std::move(*report);
   VARVE_TRY(memory.finish());
-  stored.sources = memory.states();
+  stored.keep_states = keeper_of(repository, files, memory);
   return stored;
 }
 
 Result<StorePlan> plan_store(
-    Repository& repository, const StoreRequest& request,
+    Repository& repository, io::FileSystem& files, const StoreRequest& request,
     const std::function<void(StoreChange change, const std::string& path)>& changed,
     const std::function<bool(const TransferProgress&)>& progress) {
   VARVE_TRY(check_store_options(request.options));
@@ -184,8 +194,8 @@ Result<StorePlan> plan_store(
   std::error_code error;
   const auto source = std::filesystem::canonical(request.directory, error);
   if (error) return base::io_error(request.directory, error.value());
-  repo::SourceMemory memory(repository, request, source.string());
-  std::optional<repo::SourceMemory::Known> known;
+  SourceMemory memory(repository, files, request, source.string());
+  std::optional<SourceMemory::Known> known;
   if (const auto series = repository.find_series(request.series)) known = memory.look(series->id);
   std::shared_ptr<VersionReader> reader;
   if (known) {
@@ -195,10 +205,12 @@ Result<StorePlan> plan_store(
                                 &memory.clock()};
   VARVE_TRY_ASSIGN(auto plan,
                    transfer::plan_tree(request.directory, options, base, changed, progress));
-  VARVE_TRY_ASSIGN(auto guard, repo::SourceGuard::create(repository, request));
+  VARVE_TRY_ASSIGN(auto guard, SourceGuard::create(repository, request));
   VARVE_TRY(guard.judge(plan));
   return plan;
 }
+
+}  // namespace repo
 
 Result<void> claim_time(Repository& repository, const VersionInfo& version, const Timestamp& time) {
   VARVE_TRY_ASSIGN(const auto writer, repository.writer(version.series));
@@ -209,14 +221,9 @@ Result<void> claim_time(Repository& repository, const VersionInfo& version, cons
                            catalog::encode_claimed_time(version.number, time), XattrMode::kAny);
 }
 
-void keep_source_states(Repository& repository, const StoredVersion& stored,
-                        const VersionInfo& sealed) {
-  if (stored.sources) repo::keep_states(repository, *stored.sources, sealed);
-}
-
 Result<SealOutcome> seal_stored(Repository& repository, const StoredVersion& stored) {
   VARVE_TRY_ASSIGN(auto sealed, repository.seal(stored.info.series, stored.info.number, ""));
-  keep_source_states(repository, stored, sealed.info);
+  if (stored.keep_states) stored.keep_states(sealed.info);
   return sealed;
 }
 

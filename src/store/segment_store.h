@@ -41,6 +41,10 @@ enum class ReadMode : std::uint8_t {
   kDirect,   ///< Past the cache: offset, length and memory aligned to kBlockBytes.
 };
 
+struct RangeRead;
+/// The reads of one read_many() that need an object store. Defined by the room with that store.
+struct DistantBatch;
+
 /// A file open for reading. Thread-safe.
 class OpenSegment {
  public:
@@ -59,6 +63,11 @@ class OpenSegment {
   }
   /// Returns whether reading the range needs no request; false also if unknown to the store.
   [[nodiscard]] virtual bool is_cached(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {
+    return false;
+  }
+  /// Adds the read of a range of the file to `batch`. Returns false, and adds nothing, if the bytes
+  /// are on the disk. Only for read_many() of the store that opened the file.
+  [[nodiscard]] virtual bool add_to(DistantBatch& /*batch*/, const RangeRead& /*range*/) {
     return false;
   }
 };

@@ -17,7 +17,6 @@
 #include "transfer/source_listing.h"
 #include "transfer/target_entry.h"
 #include "transfer/transfer_error.h"
-#include "varve/read_ahead.h"
 
 namespace varve {
 namespace transfer {
@@ -160,7 +159,7 @@ void TreeRestorer::announce_reads(const Frame& root) {
     const auto names = list_names(root_.get());
     if (!names || !names->empty()) return;
   }
-  if (auto* const ahead = dynamic_cast<ReadAhead*>(&version_)) ahead->will_read_all();
+  version_.will_read_all();
 }
 
 /// Prepares an existing directory: removes the default ACL, entries missing from the version (with

@@ -111,6 +111,7 @@ class OpenVersion final : public VersionWriter,
     return checkpointer_.checkpoint(Checkpointer::Extent::kAll);
   }
   [[nodiscard]] std::size_t writers() const override { return state_.writers; }
+  [[nodiscard]] RemovedFiles* removed_files() override { return this; }
 
   // ---- RemovedFiles and SpaceUser. ----
 

@@ -19,7 +19,6 @@
 #include "restore/read_service.h"
 #include "restore/recipe_index.h"
 #include "varve/browse.h"
-#include "varve/read_ahead.h"
 
 namespace varve::version {
 
@@ -58,7 +57,6 @@ struct SealedVersionParts {
 
 /// Reads a sealed version. Thread-safe.
 class SealedVersion final : public VersionReader,
-                            public ReadAhead,
                             public std::enable_shared_from_this<SealedVersion> {
  public:
   SealedVersion(const SealedVersionParts& parts, VersionInfo info, format::DirEntry root);

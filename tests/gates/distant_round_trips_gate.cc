@@ -20,8 +20,6 @@
 #include "support/round_trip_bucket.h"
 #include "support/temp_repository.h"
 #include "varve/check.h"
-#include "varve/read_ahead.h"
-#include "varve/read_once.h"
 #include "varve/restore.h"
 
 namespace varve {
@@ -156,8 +154,8 @@ TEST_F(DistantRoundTripsGate, ARestoreAsksForItsFirstDataAtOnce) {
 TEST_F(DistantRoundTripsGate, AnAnnouncedRestoreReadsBesideTheLookAtTheNewestHead) {
   attach();
   const auto repository = open_attached([](Repository& present) {
-    will_read_once(present);
-    dynamic_cast<ReadAhead&>(*version_of(present)).will_read_all();
+    present.will_read_once();
+    version_of(present)->will_read_all();
   });
   EXPECT_EQ(trips(), 1U);
   EXPECT_GE(requests(), 2U) << "the list, and data";
@@ -173,7 +171,7 @@ TEST_F(DistantRoundTripsGate, AnAnnouncedRestoreReadsBesideTheLookAtTheNewestHea
 TEST_F(DistantRoundTripsGate, ARestoreWritesLittleButItsTarget) {
   attach();
   auto repository = open_attached();
-  will_read_once(*repository);
+  repository->will_read_once();
   must(restore_version(*version_of(*repository), temp_.path() + "/out", {}, {}));
   for (std::size_t i = 0; i < kFiles; ++i) {
     EXPECT_EQ(read_all(temp_.path() + "/out/f" + std::to_string(i)), content_[i]);
@@ -232,7 +230,7 @@ TEST_F(DistantRoundTripsGate, ACheckRequestsEachByteOnce) {
   for (const bool verifies_chunks : {false, true}) {
     std::filesystem::remove_all(there_ + "/cache");
     const auto repository = open_attached();
-    will_read_once(*repository);
+    repository->will_read_once();
     const auto received = [this] {
       return bucket_->traffic()[static_cast<std::size_t>(bucket::RequestKind::kGet)].bytes_received;
     };

@@ -64,7 +64,7 @@ class UnchangedStoreGate : public testing::Test {
     // Files count as settled from the kernel's next tick on.
     test::wait_for_kernel_tick();
     (void)take();
-    auto stored = must(store_version(*repository_, request, {}));
+    auto stored = must(repository_->store_version(request, {}));
     must(seal_stored(*repository_, stored));
     return stored.report;
   }

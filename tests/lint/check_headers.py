@@ -38,6 +38,23 @@ def public_header_problems(path, text):
             yield f"{path}:{number + 1}: {function.group(1)}() has no line `/// Errors: ...`"
 
 
+DECLARED = re.compile(r"^(?:class|struct|enum class)\s+(\w+)\s*(?::\s*[\w:]+\s*)?;", re.M)
+DEFINED = re.compile(r"^\s*(?:class|struct|enum class|enum|union)\s+(?:\[\[\w+\]\]\s*)?(\w+)[^;{}()]*\{", re.M)
+# Types that installed headers only declare, each with the reason.
+OPAQUE = {
+    "Target": "copy_target() and connect_target() make it, and copy_versions() uses it",
+}
+
+
+def unknown_types(texts, opaque):
+    """Types that installed headers declare, and none of them defines. `texts`: path → text."""
+    defined = {name for text in texts.values() for name in DEFINED.findall(text)}
+    for path, text in texts.items():
+        for name in DECLARED.findall(text):
+            if name not in defined and name not in opaque:
+                yield f"{path}: no installed header defines {name}"
+
+
 def is_named_after(source, header):
     """`a/foo.cc` and `a/foo_part.cc` belong to `a/foo.h`, and to `a/foo_impl.h`."""
     stem = re.sub(r"_impl$", "", os.path.splitext(header)[0])
@@ -86,6 +103,7 @@ def main():
             problems.append(f"{path}: no other file includes this header")
         if path.startswith("include/"):
             problems.extend(public_header_problems(path, tree.read(path)))
+    problems.extend(unknown_types({p: tree.read(p) for p in headers if p.startswith("include/")}, OPAQUE))
     sources = [p for p in tree.files((".cc",)) if p.split("/")[0] in ("src", "tests", "bench")]
     builds = {}
     for path in sources:

@@ -60,7 +60,7 @@ class ReplicaFollower : public testing::TestWithParam<bool> {
 TEST_P(ReplicaFollower, OpenFolderShowsNewerVersions) {
   const auto repository = must(repo::RepositoryImpl::open(reader_, world_.options(true), hooks_));
   std::atomic<int> changes = 0;
-  EXPECT_TRUE(must(follow_store(*repository, kInterval, [&] { ++changes; })));
+  EXPECT_TRUE(must(repository->follow_store(kInterval, [&] { ++changes; })));
   const auto series = must(repository->find_series("s")).id;
   const auto first =
       must(repository->reader(series, must(repository->find_version(series, "v1")).number));
@@ -80,7 +80,7 @@ TEST_P(ReplicaFollower, FailingStoreLeavesTheFolderAsItWas) {
   const auto repository = must(repo::RepositoryImpl::open(reader_, world_.options(true), hooks_));
   const auto before = World::read_all_versions(*repository);
   fails_ = true;
-  EXPECT_TRUE(must(follow_store(*repository, kInterval)));
+  EXPECT_TRUE(must(repository->follow_store(kInterval, {})));
   world_.store("v2", tree_of(2));
   constexpr int kLooks = 5;
   while (failed_ < kLooks) std::this_thread::sleep_for(kInterval);

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "varve/read_ahead.h"
-#include "varve/read_once.h"
 #include "world.h"
 
 namespace varve::test {
@@ -43,12 +41,12 @@ class ReplicaLook : public testing::TestWithParam<bool> {
     announced_.clear();
     options.announce = [this](Repository& repository) {
       ++calls_;
-      will_read_once(repository);
+      repository.will_read_once();
       const auto series = must(repository.find_series("s")).id;
       for (const auto& version : must(repository.versions(series))) {
         announced_.push_back(version.name);
         const auto reader = must(repository.reader(series, version.number));
-        dynamic_cast<ReadAhead&>(*reader).will_read_all();
+        reader->will_read_all();
       }
     };
     return repo::RepositoryImpl::open(reader_, options, hooks_);

@@ -57,7 +57,7 @@ class SourceGuardTest : public testing::Test {
   }
   Result<StoredVersion> try_store(const StoreRequest& request) {
     wait_for_kernel_tick();
-    VARVE_TRY_ASSIGN(const StoredVersion stored, store_version(*repository_, request, {}));
+    VARVE_TRY_ASSIGN(const StoredVersion stored, repository_->store_version(request, {}));
     VARVE_TRY(seal_stored(*repository_, stored));
     return stored;
   }
@@ -67,7 +67,7 @@ class SourceGuardTest : public testing::Test {
   void store(const std::string& version) { must(try_store(request(version))); }
   /// Stores a source of which one file cannot be read.
   void store_incomplete(const StoreRequest& request) {
-    const auto stored = must(store_version(*repository_, request, {}));
+    const auto stored = must(repository_->store_version(request, {}));
     must(repo::mark_problems(*must(repository_->writer(series())), 1));
     must(seal_stored(*repository_, stored));
   }
@@ -199,7 +199,7 @@ TEST_F(SourceGuardTest, OlderDataIsNoMeasure) {
   write("a", "x");
   StoreRequest imported = request("old");
   imported.guard = false;
-  const auto stored = must(store_version(*repository_, imported, {}));
+  const auto stored = must(repository_->store_version(imported, {}));
   must(claim_time(*repository_, stored.info, Timestamp{1000, 0}));
   must(seal_stored(*repository_, stored));
   fs::remove_all(source_);
@@ -212,7 +212,7 @@ TEST_F(SourceGuardTest, ATimeAheadOfTheClockIsNoMeasure) {
   fs::create_directories(source_ + "/other");
   for (int i = 0; i < 30; ++i) write("other/f" + std::to_string(i), std::string(1000, 'y'));
   wait_for_kernel_tick();
-  const auto stored = must(store_version(*repository_, request("imported"), {}));
+  const auto stored = must(repository_->store_version(request("imported"), {}));
   const auto now = base::SystemClock().now();
   must(claim_time(*repository_, stored.info, Timestamp{now.seconds + 1'000'000, 0}));
   must(seal_stored(*repository_, stored));
@@ -311,7 +311,7 @@ TEST_F(SourceGuardTest, AShrunkSourceDropsTheVersionOfAnInterruptedStore) {
   store("1");
   const auto stop = [](const TransferProgress& done) { return done.files_done < 3; };
   write("more", "x");
-  EXPECT_EQ(code_of(store_version(*repository_, request("2"), stop)), ErrorCode::kInterrupted);
+  EXPECT_EQ(code_of(repository_->store_version(request("2"), stop)), ErrorCode::kInterrupted);
   keep_files(0);
   expect_refused("3", "1", RefusalReason::kShrunk);
 }
@@ -337,12 +337,12 @@ TEST_F(SourceGuardTest, AVersionThatStaysOpenIsNotCompared) {
   empty_source();
   StoreRequest kept = request("2.partial");
   kept.seals = false;
-  must(store_version(*repository_, kept, {}));
+  must(repository_->store_version(kept, {}));
 }
 
 TEST_F(SourceGuardTest, APlanSaysThatTheStoreWouldBeRefused) {
   const auto refusal = [&](const StoreRequest& planned) {
-    return must(plan_store(*repository_, planned, {}, {})).refusal;
+    return must(repository_->plan_store(planned, {}, {})).refusal;
   };
   EXPECT_EQ(refusal(request("1")), "");
   store("1");
@@ -391,17 +391,17 @@ TEST_F(SourceGuardTest, AnEmptyStreamIsRefused) {
   for (const std::string input : {"/archive", "/dump"}) {
     stream.file = input == "/dump" ? "dump" : "";
     const base::UniqueFd empty(::open((source_ + input).c_str(), O_RDONLY | O_CLOEXEC));
-    EXPECT_EQ(code_of(store_stream(*repository_, stream, empty.get(), {})), ErrorCode::kRefused);
+    EXPECT_EQ(code_of(repository_->store_stream(stream, empty.get(), {})), ErrorCode::kRefused);
     EXPECT_TRUE(must(repository_->series()).empty());
   }
   store("1");
   stream.version = "2";
   const base::UniqueFd empty(::open((source_ + "/dump").c_str(), O_RDONLY | O_CLOEXEC));
-  EXPECT_EQ(code_of(store_stream(*repository_, stream, empty.get(), {})), ErrorCode::kRefused);
+  EXPECT_EQ(code_of(repository_->store_stream(stream, empty.get(), {})), ErrorCode::kRefused);
   ASSERT_TRUE(refused());
   EXPECT_TRUE(must(repository_->open_versions(series())).empty());
   stream.refuses_empty = false;
-  must(seal_stored(*repository_, must(store_stream(*repository_, stream, empty.get(), {}))));
+  must(seal_stored(*repository_, must(repository_->store_stream(stream, empty.get(), {}))));
   EXPECT_FALSE(refused());
 }
 

@@ -15,7 +15,10 @@
 #include <map>
 #include <string>
 
+#include "io/file_system.h"
 #include "repo/open_store.h"
+#include "repo/source_memory.h"
+#include "store/superblock_text.h"
 #include "support/kernel_tick.h"
 #include "support/temp_repository.h"
 #include "varve/backup.h"
@@ -94,7 +97,7 @@ class SourceMemoryTest : public testing::Test {
   }
   TransferReport store(const StoreRequest& request) {
     wait_for_kernel_tick();
-    const auto stored = must(store_version(*repository_, request, {}));
+    const auto stored = must(repository_->store_version(request, {}));
     const auto sealed = must(seal_stored(*repository_, stored));
     newest_ = must(repository_->reader(sealed.info.series, sealed.info.number));
     wait_for_kernel_tick();
@@ -105,8 +108,7 @@ class SourceMemoryTest : public testing::Test {
   /// Ends a store of the source after its first file.
   void interrupt_store(const std::string& version) {
     const auto stop = [](const TransferProgress& done) { return done.files_done < 1; };
-    EXPECT_EQ(code_of(store_version(*repository_, request(version), stop)),
-              ErrorCode::kInterrupted);
+    EXPECT_EQ(code_of(repository_->store_version(request(version), stop)), ErrorCode::kInterrupted);
   }
 
   void expect_equal() {
@@ -214,8 +216,8 @@ TEST_F(SourceMemoryTest, AStoreUnderTheNameOfTheNewestVersionIsRefused) {
   store("1");
   store("2");
   write("b", "changed");
-  EXPECT_EQ(code_of(store_version(*repository_, request("2"), {})), ErrorCode::kExists);
-  EXPECT_EQ(code_of(store_version(*repository_, request("1"), {})), ErrorCode::kExists);
+  EXPECT_EQ(code_of(repository_->store_version(request("2"), {})), ErrorCode::kExists);
+  EXPECT_EQ(code_of(repository_->store_version(request("1"), {})), ErrorCode::kExists);
   const auto series = must(repository_->find_series("s")).id;
   EXPECT_TRUE(must(repository_->open_versions(series)).empty());
   EXPECT_EQ(must(repository_->find_version(series, "2")).number, newest_->info().number);
@@ -242,12 +244,12 @@ TEST_F(SourceMemoryTest, NothingSealsTheVersionOfAnInterruptedStore) {
   EXPECT_EQ(code_of(repository_->open_version(series, "2", {})), ErrorCode::kBusy);
   auto other = request("2");
   other.directory = source_ + "/folder";
-  EXPECT_EQ(code_of(store_version(*repository_, other, {})), ErrorCode::kBusy);
+  EXPECT_EQ(code_of(repository_->store_version(other, {})), ErrorCode::kBusy);
   other.version = "1";
-  EXPECT_EQ(code_of(store_version(*repository_, other, {})), ErrorCode::kBusy);
+  EXPECT_EQ(code_of(repository_->store_version(other, {})), ErrorCode::kBusy);
   auto kept_open = request("2");
   kept_open.seals = false;
-  EXPECT_EQ(code_of(store_version(*repository_, kept_open, {})), ErrorCode::kBusy);
+  EXPECT_EQ(code_of(repository_->store_version(kept_open, {})), ErrorCode::kBusy);
   store("1");
   expect_equal();
   must(repository_->open_version(series, "2", {}));
@@ -256,8 +258,9 @@ TEST_F(SourceMemoryTest, NothingSealsTheVersionOfAnInterruptedStore) {
 TEST_F(SourceMemoryTest, AnEmptyVersionOfAnInterruptedStoreStopsNoOtherSource) {
   {
     const auto killed = request("1");
-    repo::SourceMemory memory(*repository_, killed, source_);
-    must(repo::open_or_continue(*repository_, killed, memory, {}));
+    const auto files = must(store::open_folder(path_, true));
+    repo::SourceMemory memory(*repository_, *files, killed, source_);
+    must(repo::open_or_continue(*repository_, *files, killed, memory, {}));
   }
   const auto series = must(repository_->find_series("s")).id;
   ASSERT_EQ(must(repository_->open_versions(series)).size(), 1U);
@@ -265,14 +268,14 @@ TEST_F(SourceMemoryTest, AnEmptyVersionOfAnInterruptedStoreStopsNoOtherSource) {
   repository_ = reopen(path_);
   auto other = request("2");
   other.directory = source_ + "/folder";
-  const auto stored = must(store_version(*repository_, other, {}));
+  const auto stored = must(repository_->store_version(other, {}));
   must(seal_stored(*repository_, stored));
   ASSERT_EQ(must(repository_->versions(series)).size(), 1U);
   EXPECT_EQ(must(repository_->versions(series)).front().name, "2");
   // An empty version that a user has opened stays.
   must(repository_->open_version(series, "3", {}));
   other.version = "4";
-  EXPECT_EQ(code_of(store_version(*repository_, other, {})), ErrorCode::kBusy);
+  EXPECT_EQ(code_of(repository_->store_version(other, {})), ErrorCode::kBusy);
 }
 
 TEST_F(SourceMemoryTest, ACrashAfterTheCloneLeavesAVersionThatTheStoreContinues) {
@@ -281,14 +284,14 @@ TEST_F(SourceMemoryTest, ACrashAfterTheCloneLeavesAVersionThatTheStoreContinues)
   // The file of the new version cannot be written, so the store ends between the two steps.
   const auto states = path_ + "/series/00000001/sources-00000002.dat.tmp";
   fs::create_directory(states);
-  EXPECT_FALSE(store_version(*repository_, request("2"), {}));
+  EXPECT_FALSE(repository_->store_version(request("2"), {}));
   repository_.reset();
   fs::remove(states);
   repository_ = reopen(path_);
   auto other = request("2");
   other.directory = directory_.path() + "/other";
   fs::create_directory(other.directory);
-  EXPECT_EQ(code_of(store_version(*repository_, other, {})), ErrorCode::kBusy);
+  EXPECT_EQ(code_of(repository_->store_version(other, {})), ErrorCode::kBusy);
   EXPECT_GT(store("2").unchanged, 0U);
   expect_equal();
   EXPECT_FALSE(fs::exists(path_ + "/series/00000001/sources-00000000.dat.tmp"));
@@ -417,7 +420,7 @@ TEST_F(SourceMemoryTest, OnlyUnchangedDirectoriesHaveTheSameContentId) {
 TEST_F(SourceMemoryTest, AWrongPatternOpensNoVersion) {
   auto wrong = request("1");
   wrong.options.excludes = {"["};
-  EXPECT_EQ(code_of(store_version(*repository_, wrong, {})), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of(repository_->store_version(wrong, {})), ErrorCode::kInvalid);
   EXPECT_EQ(code_of(repository_->find_series("s")), ErrorCode::kNotFound);
 }
 

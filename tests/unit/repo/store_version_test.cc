@@ -37,7 +37,7 @@ class StoreVersionTest : public testing::Test {
 };
 
 TEST_F(StoreVersionTest, StoresTheTreeAndLeavesTheVersionOpen) {
-  const auto stored = must(store_version(*repository_, request(), {}));
+  const auto stored = must(repository_->store_version(request(), {}));
   EXPECT_EQ(stored.info.state, VersionState::kOpen);
   EXPECT_EQ(stored.report.entries, 4U);
   EXPECT_TRUE(stored.report.problems.empty());
@@ -49,10 +49,10 @@ TEST_F(StoreVersionTest, StoresTheTreeAndLeavesTheVersionOpen) {
 
 TEST_F(StoreVersionTest, ContinuesAnInterruptedVersionOfTheSameName) {
   const auto stop = [](const TransferProgress& done) { return done.files_done < 2; };
-  EXPECT_EQ(code_of(store_version(*repository_, request(), stop)), ErrorCode::kInterrupted);
+  EXPECT_EQ(code_of(repository_->store_version(request(), stop)), ErrorCode::kInterrupted);
   const auto series = must(repository_->find_series("s"));
   ASSERT_EQ(must(repository_->open_versions(series.id)).size(), 1U);
-  const auto stored = must(store_version(*repository_, request(), {}));
+  const auto stored = must(repository_->store_version(request(), {}));
   EXPECT_EQ(stored.info.number, VersionNumber{1});
   EXPECT_EQ(read_sealed(*seal(stored), "b"), "/b");
 }
@@ -61,7 +61,7 @@ TEST_F(StoreVersionTest, RefusesASourceInTheRepository) {
   StoreRequest inside = request();
   for (const std::string& place : {path_, path_ + "/series"}) {
     inside.directory = place;
-    EXPECT_EQ(code_of(store_version(*repository_, inside, {})), ErrorCode::kInvalid) << place;
+    EXPECT_EQ(code_of(repository_->store_version(inside, {})), ErrorCode::kInvalid) << place;
   }
   EXPECT_TRUE(must(repository_->series()).empty());
 }
@@ -71,7 +71,7 @@ TEST_F(StoreVersionTest, StoresTheRepositoryAsAnEmptyDirectory) {
   StoreRequest above = request();
   above.directory = directory_.path();
   above.options.left_out = [&](const std::string& path) { left_out.push_back(path); };
-  const auto version = seal(must(store_version(*repository_, above, {})));
+  const auto version = seal(must(repository_->store_version(above, {})));
   EXPECT_EQ(left_out, std::vector<std::string>{"r"});
   EXPECT_EQ(read_sealed(*version, "source/a"), "/a");
   EXPECT_EQ(code_of(version->lookup(find(*version, "r"), "varve.repo")), ErrorCode::kNotFound);
@@ -80,9 +80,9 @@ TEST_F(StoreVersionTest, StoresTheRepositoryAsAnEmptyDirectory) {
 TEST_F(StoreVersionTest, AMissingSourceLeavesNoSeries) {
   StoreRequest missing = request();
   missing.directory += "/none";
-  EXPECT_EQ(code_of(store_version(*repository_, missing, {})), ErrorCode::kIo);
+  EXPECT_EQ(code_of(repository_->store_version(missing, {})), ErrorCode::kIo);
   missing.directory = source_ + "/a";
-  EXPECT_EQ(code_of(store_version(*repository_, missing, {})), ErrorCode::kNotDirectory);
+  EXPECT_EQ(code_of(repository_->store_version(missing, {})), ErrorCode::kNotDirectory);
   EXPECT_TRUE(must(repository_->series()).empty());
 }
 
@@ -90,7 +90,7 @@ TEST_F(StoreVersionTest, AMissingSourceLeavesNoSeries) {
 TEST_F(StoreVersionTest, CloneOfAnIncompleteVersionIsIncompleteUntilAStoreCompletesIt) {
   StoreRequest lacking = request();
   lacking.options.only = std::vector<std::string>{"a", "missing"};
-  const auto first = must(store_version(*repository_, lacking, {}));
+  const auto first = must(repository_->store_version(lacking, {}));
   EXPECT_EQ(seal(first)->info().problems, 1U);
   const auto series = first.info.series;
   const auto clone = [&](VersionNumber source, const std::string& name) {
@@ -109,7 +109,7 @@ TEST_F(StoreVersionTest, CloneOfAnIncompleteVersionIsIncompleteUntilAStoreComple
     clone(source, name);
     auto whole = request();
     whole.version = name;
-    EXPECT_EQ(seal(must(store_version(*repository_, whole, {})))->info().problems, 0U);
+    EXPECT_EQ(seal(must(repository_->store_version(whole, {})))->info().problems, 0U);
   }
 }
 
