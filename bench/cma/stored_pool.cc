@@ -2,6 +2,7 @@
 #include "cma/stored_pool.h"
 
 #include <fmt/format.h>
+#include <lmdb.h>
 #include <sys/stat.h>
 
 #include <filesystem>

@@ -2,6 +2,7 @@
 #include "meta/compaction.h"
 
 #include <fmt/core.h>
+#include <lmdb.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meta/lmdb.h"
 
+#include <lmdb.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "base/coding.h"
@@ -252,6 +254,10 @@ Result<std::uint64_t> Txn::count(TableIndex table) const {
   return std::uint64_t{stat.ms_entries};
 }
 
+static_assert(std::is_same_v<TableHandle, MDB_dbi>);
+
+std::uint64_t Txn::id() const { return mdb_txn_id(txn_); }
+
 Result<ReadTxn> ReadTxn::begin(const Env& env) {
   MDB_txn* txn = nullptr;
   const int rc = mdb_txn_begin(env.raw(), nullptr, MDB_RDONLY, &txn);
@@ -392,11 +398,11 @@ Cursor::~Cursor() {
   if (cursor_ != nullptr) mdb_cursor_close(cursor_);
 }
 
-Result<std::optional<Cursor::Stored>> Cursor::move(MDB_cursor_op op, std::string_view key) {
+Result<std::optional<Cursor::Stored>> Cursor::move(int op, std::string_view key) {
   if (cursor_ == nullptr) return std::optional<Stored>();  // A missing table.
   MDB_val k = to_val(key);
   MDB_val v{};
-  const int rc = mdb_cursor_get(cursor_, &k, &v, op);
+  const int rc = mdb_cursor_get(cursor_, &k, &v, static_cast<MDB_cursor_op>(op));
   if (rc == MDB_NOTFOUND) return std::optional<Stored>();
   if (rc != 0) return error_from_lmdb(rc, "read");
   return std::optional(Stored{to_view(k), to_view(v)});
@@ -408,7 +414,7 @@ Result<std::optional<KeyValue>> Cursor::opened(const std::optional<Stored>& stor
   return std::optional(KeyValue{stored->key, std::move(value)});
 }
 
-Result<std::optional<KeyValue>> Cursor::get(MDB_cursor_op op, std::string_view key) {
+Result<std::optional<KeyValue>> Cursor::get(int op, std::string_view key) {
   VARVE_TRY_ASSIGN(const auto stored, move(op, key));
   return opened(stored);
 }

@@ -4,8 +4,6 @@
 // values are sealed (meta/value_seal.h).
 #pragma once
 
-#include <lmdb.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,6 +17,7 @@
 
 #include "base/metrics.h"
 #include "meta/env_files.h"
+#include "meta/lmdb_types.h"
 #include "meta/text_count.h"
 #include "meta/value.h"
 #include "meta/value_seal.h"
@@ -104,7 +103,7 @@ class Env {
 
   [[nodiscard]] const EnvFiles& files() const { return files_; }
   [[nodiscard]] MDB_env* raw() const { return env_; }
-  [[nodiscard]] MDB_dbi table(TableIndex index) const { return tables_[index]; }
+  [[nodiscard]] TableHandle table(TableIndex index) const { return tables_[index]; }
   [[nodiscard]] bool has(TableIndex index) const { return index < tables_.size(); }
   [[nodiscard]] const char* name_of(TableIndex index) const { return names_[index]; }
   [[nodiscard]] const EnvKeys& keys() const { return keys_; }
@@ -124,7 +123,7 @@ class Env {
 
   EnvFiles files_;  // Outlives the environment.
   MDB_env* env_ = nullptr;
-  std::vector<MDB_dbi> tables_;
+  std::vector<TableHandle> tables_;
   std::vector<const char*> names_;  // Names of the tables.
   EnvKeys keys_;
   std::shared_ptr<const ValueSeal> seal_;
@@ -169,7 +168,7 @@ class Txn {
   [[nodiscard]] Result<std::uint64_t> count(TableIndex table) const;
   /// Returns a number that ascends with each commit to the environment. In a ReadTxn: the number of
   /// the last commit visible to the transaction.
-  [[nodiscard]] std::uint64_t id() const { return mdb_txn_id(txn_); }
+  [[nodiscard]] std::uint64_t id() const;
   [[nodiscard]] MDB_txn* raw() const { return txn_; }
   [[nodiscard]] const Env& env() const { return *env_; }
 
@@ -252,9 +251,10 @@ class Cursor {
   };
   Cursor(const Env& env, TableIndex table, MDB_cursor* cursor)
       : env_(&env), table_(table), cursor_(cursor) {}
-  [[nodiscard]] Result<std::optional<Stored>> move(MDB_cursor_op op, std::string_view key);
+  // `op` is an MDB_cursor_op.
+  [[nodiscard]] Result<std::optional<Stored>> move(int op, std::string_view key);
   [[nodiscard]] Result<std::optional<KeyValue>> opened(const std::optional<Stored>& stored) const;
-  [[nodiscard]] Result<std::optional<KeyValue>> get(MDB_cursor_op op, std::string_view key);
+  [[nodiscard]] Result<std::optional<KeyValue>> get(int op, std::string_view key);
   const Env* env_;
   TableIndex table_;
   MDB_cursor* cursor_;

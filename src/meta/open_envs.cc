@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meta/open_envs.h"
 
+#include <lmdb.h>
 #include <sys/stat.h>
 
 #include <algorithm>

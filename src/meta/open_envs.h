@@ -2,7 +2,6 @@
 // The environments of LMDB opened by the calling process.
 #pragma once
 
-#include <lmdb.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "meta/lmdb_types.h"
 #include "meta/reader_table.h"
 #include "varve/result.h"
 

@@ -2,6 +2,7 @@
 #include "meta/page_check.h"
 
 #include <fcntl.h>
+#include <lmdb.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meta/page_use.h"
 
+#include <lmdb.h>
+
 #include <cstddef>
 #include <cstring>
 #include <string>

@@ -2,6 +2,7 @@
 #include "meta/probe.h"
 
 #include <fcntl.h>
+#include <lmdb.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

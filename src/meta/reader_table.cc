@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <lmdb.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>

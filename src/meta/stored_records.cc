@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meta/stored_records.h"
 
+#include <lmdb.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -3,14 +3,13 @@
 // sealed. Copying an environment by stored records needs no keys.
 #pragma once
 
-#include <lmdb.h>
-
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "meta/lmdb.h"
+#include "meta/lmdb_types.h"
 #include "varve/result.h"
 
 namespace varve::meta {

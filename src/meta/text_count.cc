@@ -2,6 +2,7 @@
 #include "meta/text_count.h"
 
 #include <fmt/core.h>
+#include <lmdb.h>
 
 #include <algorithm>
 #include <tuple>

@@ -2,8 +2,6 @@
 // The number of texts sealed by the key of an encrypted environment (docs/FORMAT.md §14.3).
 #pragma once
 
-#include <lmdb.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "crypto/key_ring.h"
+#include "meta/lmdb_types.h"
 #include "meta/value_seal.h"
 #include "varve/result.h"
 
@@ -35,7 +34,7 @@ inline constexpr std::string_view kTextsKey = "texts";
 class TextCount {
  public:
   /// `table`: the open table kSealTable. `purpose` selects the advice of errors.
-  TextCount(MDB_dbi table, std::shared_ptr<const ValueSeal> seal, crypto::Purpose purpose,
+  TextCount(TableHandle table, std::shared_ptr<const ValueSeal> seal, crypto::Purpose purpose,
             std::uint64_t texts_max)
       : table_(table), seal_(std::move(seal)), purpose_(purpose), texts_max_(texts_max) {}
 
@@ -65,7 +64,7 @@ class TextCount {
   [[nodiscard]] Result<void> store(MDB_txn* txn, std::uint64_t number);
   [[nodiscard]] Error at_limit() const;
 
-  const MDB_dbi table_;
+  const TableHandle table_;
   const std::shared_ptr<const ValueSeal> seal_;
   const crypto::Purpose purpose_;
   const std::uint64_t texts_max_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meta/tree_changes.h"
 
+#include <lmdb.h>
 #include <unistd.h>
 
 #include <cerrno>

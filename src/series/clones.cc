@@ -11,11 +11,17 @@
 #include <vector>
 
 #include "base/log.h"
+#include "catalog/object_store.h"
 #include "catalog/version_origin.h"
+#include "layout/category_layout.h"
+#include "layout/series_layout.h"
+#include "series/lineage_open.h"
+#include "series/lineage_store.h"
 #include "series/seal_clock.h"
 #include "varve/backup.h"
 #include "varve/browse.h"
 #include "varve/version_name.h"
+#include "version/open_version.h"
 #include "version/sealed_version.h"
 
 namespace varve::series {

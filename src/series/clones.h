@@ -5,14 +5,15 @@
 #include <string_view>
 
 #include "catalog/series_catalog.h"
-#include "series/lineage_open.h"
-#include "series/lineage_store.h"
 #include "series/manifests.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
 #include "varve/result.h"
 
 namespace varve::series {
+
+class LineageOpen;
+struct LineageStore;
 
 /// A sealed version to be cloned, and its clone's name.
 struct CloneSource {

@@ -3,17 +3,21 @@
 
 #include <mutex>
 
-#include "layout/arranger.h"
-#include "layout/pool_merger.h"
-#include "layout/post_pass.h"
-#include "series/lineage_store.h"
 #include "series/manifests.h"
 #include "series/series.h"
 #include "series/series_parts.h"
 #include "varve/arrange.h"
 #include "varve/result.h"
 
+namespace varve::layout {
+struct EvictedSources;
+struct PoolMergerParts;
+struct PostPassHooks;
+}  // namespace varve::layout
+
 namespace varve::series {
+
+struct LineageStore;
 
 /// Arranges the chunks of a series. Thread-safe; needs no lock of the series.
 class LineageArranging {

@@ -12,9 +12,17 @@
 #include "catalog/birth_table.h"
 #include "catalog/deletion_record.h"
 #include "catalog/layout_records.h"
+#include "catalog/object_set.h"
+#include "layout/category_layout.h"
+#include "layout/deletion.h"
 #include "layout/window.h"
+#include "series/index_files.h"
+#include "series/lineage_open.h"
+#include "series/lineage_store.h"
 #include "series/pool_removal.h"
+#include "series/readers.h"
 #include "series/seal_clock.h"
+#include "version/sealed_version.h"
 
 namespace varve::series {
 

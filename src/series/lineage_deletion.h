@@ -5,22 +5,28 @@
 #include <optional>
 #include <vector>
 
-#include "catalog/object_set.h"
 #include "catalog/series_catalog.h"
-#include "layout/deletion.h"
-#include "series/index_files.h"
-#include "series/lineage_open.h"
-#include "series/lineage_store.h"
 #include "series/manifests.h"
-#include "series/readers.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
 #include "varve/result.h"
 #include "varve/retention.h"
 
+namespace varve::catalog {
+struct ObjectSet;
+}  // namespace varve::catalog
+
+namespace varve::layout {
+struct DeletionPlan;
+}  // namespace varve::layout
+
 namespace varve::series {
 
+class LineageOpen;
 class PoolRemoval;
+class Readers;
+struct IndexFilesPlan;
+struct LineageStore;
 
 /// Deletes sealed versions of a series. The caller holds the series' mutex.
 class LineageDeletion {

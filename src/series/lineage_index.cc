@@ -14,10 +14,13 @@
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/pool_records.h"
+#include "index/neighbour_index.h"
+#include "layout/category_layout.h"
 #include "layout/window.h"
 #include "meta/schema.h"
 #include "series/container_fingerprints.h"
 #include "series/index_files.h"
+#include "series/lineage_store.h"
 #include "series/staging.h"
 #include "store/repository_names.h"
 
@@ -33,6 +36,13 @@ LineageIndex::LineageIndex(const SeriesParts& parts, LineageStore& store, Manife
     : parts_(parts), store_(store), manifests_(manifests) {}
 
 LineageIndex::~LineageIndex() = default;
+
+void LineageIndex::use(std::shared_ptr<index::NeighbourIndex> index) { index_ = std::move(index); }
+
+void LineageIndex::close() {
+  if (index_) index_->stop_counting();
+  index_.reset();
+}
 
 // Takes the entries from the files of the index of the newest sealed version. Any fault only costs
 // time: the caller reads missing fingerprints from containers.

@@ -7,14 +7,22 @@
 
 #include "base/id_runs.h"
 #include "catalog/series_catalog.h"
-#include "index/neighbour_index.h"
-#include "layout/window.h"
-#include "series/lineage_store.h"
 #include "series/manifests.h"
 #include "series/series_parts.h"
 #include "varve/result.h"
 
+namespace varve::index {
+class NeighbourIndex;
+class StoredFingerprints;
+}  // namespace varve::index
+
+namespace varve::layout {
+struct LiveVersion;
+}  // namespace varve::layout
+
 namespace varve::series {
+
+struct LineageStore;
 
 /// The neighbour index of a series' open version. The caller holds the series' mutex.
 class LineageIndex {
@@ -30,7 +38,7 @@ class LineageIndex {
   [[nodiscard]] Result<std::shared_ptr<index::NeighbourIndex>> load(
       const catalog::VersionRecord& record);
   /// Makes `index` the present one, until close().
-  void use(std::shared_ptr<index::NeighbourIndex> index) { index_ = std::move(index); }
+  void use(std::shared_ptr<index::NeighbourIndex> index);
   /// Saves the index of the next version's window, before the seal's commit. `record` and `chunks`
   /// are the size and the chunks of the version being sealed. Returns true for a side version.
   [[nodiscard]] Result<bool> save_window(const catalog::VersionRecord& record,
@@ -40,10 +48,7 @@ class LineageIndex {
   /// Reverts retire() for the chunks. Does nothing without a loaded index.
   void restore(const base::IdRuns& ids);
   /// Drops the present index. A handle on a stopped version may keep it, even after the repository.
-  void close() {
-    if (index_) index_->stop_counting();
-    index_.reset();
-  }
+  void close();
 
  private:
   [[nodiscard]] Result<base::IdRuns> own_window(const meta::Txn& txn,

@@ -2,8 +2,6 @@
 // Loads, ends and drops the open version of a series.
 #include "series/lineage_open.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -14,16 +12,26 @@
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "catalog/object_store.h"
+#include "index/neighbour_index.h"
+#include "ingest/dedup_policy.h"
+#include "layout/category_layout.h"
+#include "layout/deletion.h"
+#include "layout/series_layout.h"
 #include "layout/window.h"
 #include "meta/schema.h"
 #include "series/index_files.h"
+#include "series/lineage_index.h"
+#include "series/lineage_store.h"
 #include "series/pool_policy.h"
+#include "series/pool_session.h"
 #include "series/staging.h"
 #include "store/repository_names.h"
 #include "varve/copy_name.h"
 #include "varve/version_name.h"
 #include "version/clone_base.h"
 #include "version/open_references.h"
+#include "version/open_version.h"
 
 namespace varve::series {
 
@@ -45,6 +53,17 @@ Error version_busy(const std::string& name, const std::string& why) {
 }
 
 }  // namespace
+
+LineageOpen::LineageOpen(const SeriesParts& parts, LineageStore& store, Manifests& manifests)
+    : parts_(parts),
+      store_(store),
+      manifests_(manifests),
+      records_(*parts.catalog, parts.id),
+      index_(std::make_unique<LineageIndex>(parts, store, manifests)) {}
+
+LineageOpen::~LineageOpen() = default;
+
+RewriteCounts LineageOpen::rewrite_counts() const { return dedup_policy_->counts(); }
 
 // Finds the errors with which open_version() would fail after sealing another version.
 Result<void> LineageOpen::check_may_open(std::string_view name) {
@@ -77,7 +96,7 @@ Result<void> LineageOpen::check_may_end(const catalog::VersionRecord& record) {
   const auto idle_s = parts_.clock->now().seconds - open_->changed_at().seconds;
   if (idle_s < pause_s) {
     return version_busy(record.name,
-                        fmt::format("was written to less than {} seconds ago", pause_s));
+                        "was written to less than " + std::to_string(pause_s) + " seconds ago");
   }
   return {};
 }
@@ -175,7 +194,7 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   VARVE_TRY(store_.all->begin_version(record.number));
   VARVE_TRY_ASSIGN(const auto ordinal, ordinals_end(record));
   store_.all->skip_to(ordinal);
-  VARVE_TRY_ASSIGN(auto index, index_.load(record));
+  VARVE_TRY_ASSIGN(auto index, index_->load(record));
   index->count_in(parts_.metrics->index);
   version::OpenVersionParts parts;
   VARVE_TRY_ASSIGN(parts.base, load_base(record));
@@ -204,7 +223,7 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   root.gid = record.root.gid;
   VARVE_TRY_ASSIGN(open_,
                    version::OpenVersion::open(parts, version_info(record, owner.name), root));
-  index_.use(std::move(index));
+  index_->use(std::move(index));
   return {};
 }
 
@@ -302,7 +321,7 @@ layout::OpenHold LineageOpen::hold(const base::IdRuns* dying) {
     }
     if (open_) {
       VARVE_TRY_ASSIGN(auto chunks, open_->references([&] {
-        if (dying != nullptr) retired = index_.retire(*dying);
+        if (dying != nullptr) retired = index_->retire(*dying);
       }));
       return layout::OpenHold{open->number, std::move(chunks)};
     }
@@ -315,11 +334,11 @@ layout::OpenHold LineageOpen::hold(const base::IdRuns* dying) {
     base::log(base::LogLevel::kWarning,
               "cannot find the chunks of the open version, so no chunk that it may use is freed: " +
                   found.error().message());
-    index_.restore(retired);
+    index_->restore(retired);
     return {};
   }
   // Chunks with references stay, and the index may find such chunks again.
-  index_.restore(retired.intersect(found->chunks));
+  index_->restore(retired.intersect(found->chunks));
   return *std::move(found);
 }
 
@@ -351,7 +370,7 @@ void LineageOpen::release() {
     session_->close();
     session_.reset();
   }
-  index_.close();
+  index_->close();
 }
 
 Result<void> LineageOpen::sync() {
@@ -362,9 +381,9 @@ Result<void> LineageOpen::sync() {
   const auto unsaved = open_->unsaved();
   return std::move(synced)
       .error()
-      .with_context(fmt::format("{}/{}", info.series_name, info.name))
-      .with_more(fmt::format("; {} changed entries and {} bytes of contents are not on disk",
-                             unsaved.entries, unsaved.bytes));
+      .with_context(info.series_name + "/" + info.name)
+      .with_more("; " + std::to_string(unsaved.entries) + " changed entries and " +
+                 std::to_string(unsaved.bytes) + " bytes of contents are not on disk");
 }
 
 }  // namespace varve::series

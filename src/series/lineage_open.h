@@ -9,34 +9,51 @@
 
 #include "base/id_runs.h"
 #include "catalog/series_catalog.h"
-#include "ingest/dedup_policy.h"
-#include "layout/deletion.h"
-#include "meta/lmdb.h"
-#include "series/lineage_index.h"
-#include "series/lineage_store.h"
 #include "series/manifests.h"
-#include "series/pool_session.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
+#include "varve/backup.h"
 #include "varve/result.h"
-#include "version/open_version.h"
+#include "varve/rewrite.h"
+#include "varve/types.h"
+
+namespace varve::index {
+class FingerprintIndex;
+class NeighbourIndex;
+}  // namespace varve::index
+
+namespace varve::ingest {
+class DedupPolicy;
+}  // namespace varve::ingest
+
+namespace varve::layout {
+struct DeletionPlan;
+struct OpenHold;
+}  // namespace varve::layout
+
+namespace varve::version {
+class CloneBase;
+class OpenVersion;
+}  // namespace varve::version
 
 namespace varve::series {
+
+class LineageIndex;
+class PoolSession;
+struct LineageStore;
 
 /// The open version of a series, loaded into memory. The caller holds the series' mutex.
 class LineageOpen {
  public:
   /// Lifetime: the arguments outlive the object.
-  LineageOpen(const SeriesParts& parts, LineageStore& store, Manifests& manifests)
-      : parts_(parts),
-        store_(store),
-        manifests_(manifests),
-        records_(*parts.catalog, parts.id),
-        index_(parts, store, manifests) {}
+  LineageOpen(const SeriesParts& parts, LineageStore& store, Manifests& manifests);
+  LineageOpen(const LineageOpen&) = delete;
+  LineageOpen& operator=(const LineageOpen&) = delete;
+  ~LineageOpen();
 
   /// Returns the loaded version, or null.
   [[nodiscard]] const std::shared_ptr<version::OpenVersion>& version() const { return open_; }
-  [[nodiscard]] LineageIndex& index() { return index_; }
+  [[nodiscard]] LineageIndex& index() { return *index_; }
 
   /// Returns the number of names of an open version that is not loaded, as of the last checkpoint;
   /// nullopt if unknown. Reads the version's files once, unless another process may change them.
@@ -44,7 +61,7 @@ class LineageOpen {
   /// Loads an open version, unless already loaded.
   [[nodiscard]] Result<void> resume(const catalog::VersionRecord& record);
   /// Returns the loaded version's decisions about the pool, with those of earlier processes.
-  [[nodiscard]] RewriteCounts rewrite_counts() const { return dedup_policy_->counts(); }
+  [[nodiscard]] RewriteCounts rewrite_counts() const;
   /// Sets the number of a new open version and commits its record.
   [[nodiscard]] Result<VersionInfo> put_new(catalog::VersionRecord& record);
   /// Errors: the errors with which opening a version would fail after another version was sealed.
@@ -89,7 +106,7 @@ class LineageOpen {
   LineageStore& store_;
   Manifests& manifests_;
   const VersionRecords records_;
-  LineageIndex index_;
+  const std::unique_ptr<LineageIndex> index_;
   std::shared_ptr<ingest::DedupPolicy> dedup_policy_;
   std::shared_ptr<PoolSession> session_;  // Null if the version's placement has no pool.
   std::shared_ptr<version::OpenVersion> open_;

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "series/lineage_series.h"
 
-#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <utility>
 
-#include "base/checksum.h"
-#include "base/coding.h"
 #include "base/log.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
+#include "catalog/object_store.h"
+#include "layout/category_layout.h"
+#include "layout/series_layout.h"
 #include "meta/schema.h"
+#include "series/lineage_index.h"
+#include "series/lineage_loaded.h"
 #include "series/lineage_usage.h"
+#include "series/pool.h"
 #include "series/usage.h"
 #include "store/repository_names.h"
 #include "varve/version_name.h"
+#include "version/open_version.h"
 #include "version/sealed_version.h"
 
 namespace varve::series {
 
 LineageSeries::LineageSeries(const SeriesParts& parts)
     : parts_(parts), records_(*parts.catalog, parts.id), manifests_(parts_) {}
+
+LineageSeries::~LineageSeries() = default;
 
 Result<LineageSeries::Loaded*> LineageSeries::load() {
   const std::lock_guard lock(load_mutex_);
@@ -56,11 +62,9 @@ Result<VersionInfo> LineageSeries::find_version(std::string_view name) {
     VARVE_TRY_ASSIGN(const auto newest, records_.newest_sealed());
     if (!newest) return no_version();
     if (!newest->name_fault.empty()) {
-      return Error(
-          ErrorCode::kCorrupt,
-          fmt::format(
-              "the newest version has no valid name ({}); Varve shows it as {}. Run `varve check`",
-              newest->name_fault, newest->name));
+      return Error(ErrorCode::kCorrupt, "the newest version has no valid name (" +
+                                            newest->name_fault + "); Varve shows it as " +
+                                            newest->name + ". Run `varve check`");
     }
     return version_info(*newest, owner.name);
   }
@@ -399,17 +403,6 @@ Result<bool> LineageSeries::protect(const ArrangeOptions& options, ArrangeProgre
 
 Result<void> LineageSeries::add_stats(const meta::Txn& txn, RepositoryStats& stats) {
   return series::add_stats(parts_, txn, stats);
-}
-
-Result<std::uint64_t> LineageSeries::lost_chunks_stamp() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-  VARVE_TRY_ASSIGN(const auto own, catalog::find_quarantine(txn, parts_.store));
-  VARVE_TRY_ASSIGN(const auto shared, catalog::find_quarantine(txn, kPoolStore));
-  const auto lost = own.unite(shared);
-  if (lost.size() == 0) return std::uint64_t{0};
-  std::string runs;
-  lost.encode(runs);
-  return base::checksum64(base::as_bytes(runs));
 }
 
 Result<void> LineageSeries::remove() {

@@ -10,15 +10,8 @@
 #include <vector>
 
 #include "catalog/series_catalog.h"
-#include "series/clones.h"
-#include "series/lineage_arranging.h"
-#include "series/lineage_deletion.h"
-#include "series/lineage_index.h"
-#include "series/lineage_open.h"
-#include "series/lineage_store.h"
 #include "series/manifests.h"
 #include "series/readers.h"
-#include "series/seal.h"
 #include "series/series.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
@@ -30,6 +23,7 @@ namespace varve::series {
 class LineageSeries final : public Series {
  public:
   explicit LineageSeries(const SeriesParts& parts);
+  ~LineageSeries() override;
 
   [[nodiscard]] Result<std::vector<VersionInfo>> versions() override;
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(OpenSizes sizes) override;
@@ -63,9 +57,7 @@ class LineageSeries final : public Series {
                                      ArrangeProgress& done) override;
   [[nodiscard]] Result<bool> protect(const ArrangeOptions& options, ArrangeProgress& done) override;
   [[nodiscard]] Result<version::StagedState> read_staged_state(VersionNumber number) override;
-  [[nodiscard]] Result<void> verify_index(VersionNumber newest) override {
-    return verify_index_files(parts_, newest);
-  }
+  [[nodiscard]] Result<void> verify_index(VersionNumber newest) override;
   [[nodiscard]] Result<std::uint64_t> lost_chunks_stamp() override;
   void hide(const base::IdRuns& lost) override;
   [[nodiscard]] Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) override;
@@ -77,24 +69,8 @@ class LineageSeries final : public Series {
   void release() override;
 
  private:
-  /// The parts that need the stored chunks.
-  struct Loaded {
-    Loaded(const SeriesParts& parts, Manifests& manifests, Readers& readers,
-           std::unique_ptr<LineageStore> opened)
-        : store(std::move(opened)),
-          open(parts, *store, manifests),
-          seal(parts, *store, manifests, open, readers),
-          deletion(parts, *store, manifests, open, readers),
-          clones(parts, *store, manifests, open),
-          arranging(parts, *store, manifests) {}
-
-    const std::unique_ptr<LineageStore> store;
-    LineageOpen open;
-    VersionSeal seal;
-    LineageDeletion deletion;
-    VersionClones clones;
-    LineageArranging arranging;
-  };
+  /// The parts that need the stored chunks: lineage_loaded.h.
+  struct Loaded;
 
   /// Returns the parts. The first call opens the stored chunks; after a failure, the next call
   /// tries again.

@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads an open version for a check.
+// The part of a series for checks: an open version, the index, and lost chunks.
+#include <string>
+
+#include "base/checksum.h"
+#include "base/coding.h"
+#include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
+#include "series/index_files.h"
+#include "series/lineage_index.h"
+#include "series/lineage_loaded.h"
+#include "series/lineage_open.h"
 #include "series/lineage_series.h"
 #include "series/version_records.h"
 #include "version/open_version_check.h"
 
 namespace varve::series {
+
+Result<void> LineageSeries::verify_index(VersionNumber newest) {
+  return verify_index_files(parts_, newest);
+}
 
 Result<version::StagedState> LineageSeries::read_staged_state(VersionNumber number) {
   version::StagedVersion staged;
@@ -24,6 +37,17 @@ Result<version::StagedState> LineageSeries::read_staged_state(VersionNumber numb
   staged.number = number;
   staged.keys = parts_.codecs->keys();
   return version::read_staged_state(*parts_.files, staged);
+}
+
+Result<std::uint64_t> LineageSeries::lost_chunks_stamp() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(const auto own, catalog::find_quarantine(txn, parts_.store));
+  VARVE_TRY_ASSIGN(const auto shared, catalog::find_quarantine(txn, kPoolStore));
+  const auto lost = own.unite(shared);
+  if (lost.size() == 0) return std::uint64_t{0};
+  std::string runs;
+  lost.encode(runs);
+  return base::checksum64(base::as_bytes(runs));
 }
 
 // An unloaded version finds the quarantine in the catalog.

@@ -3,9 +3,16 @@
 
 #include <utility>
 
+#include "catalog/object_store.h"
+#include "layout/category_layout.h"
+#include "layout/series_layout.h"
 #include "series/pool.h"
+#include "store/segment_store.h"
 
 namespace varve::series {
+
+LineageStore::LineageStore() = default;
+LineageStore::~LineageStore() = default;
 
 Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& parts) {
   auto store = std::make_unique<LineageStore>();

@@ -3,17 +3,31 @@
 
 #include <memory>
 
-#include "catalog/object_store.h"
-#include "layout/category_layout.h"
-#include "layout/series_layout.h"
 #include "series/series_parts.h"
-#include "store/segment_store.h"
 #include "varve/result.h"
+
+namespace varve::catalog {
+class ObjectReader;
+}  // namespace varve::catalog
+
+namespace varve::layout {
+class CategoryLayout;
+class SeriesLayout;
+}  // namespace varve::layout
+
+namespace varve::store {
+class SegmentStore;
+}  // namespace varve::store
 
 namespace varve::series {
 
 /// The stored chunks and objects of a lineage series.
 struct LineageStore {
+  LineageStore();
+  LineageStore(const LineageStore&) = delete;
+  LineageStore& operator=(const LineageStore&) = delete;
+  ~LineageStore();
+
   std::unique_ptr<store::SegmentStore> segments;  ///< Outlives the layout.
   std::unique_ptr<layout::CategoryLayout> layout;
   std::unique_ptr<layout::SeriesLayout> all;  ///< The layout together with the pool.

@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "catalog/layout_records.h"
+#include "catalog/object_store.h"
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
+#include "layout/category_layout.h"
 #include "layout/chunk_use.h"
 #include "layout/lone_deletion.h"
 #include "layout/pool_meter.h"

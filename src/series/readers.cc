@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "series/readers.h"
 
+#include "version/sealed_version.h"
+
 namespace varve::series {
 
 std::shared_ptr<version::SealedVersion> Readers::find(VersionNumber number) {

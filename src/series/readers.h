@@ -7,7 +7,11 @@
 #include <vector>
 
 #include "varve/types.h"
-#include "version/sealed_version.h"
+
+namespace varve::version {
+class OpenFiles;
+class SealedVersion;
+}  // namespace varve::version
 
 namespace varve::series {
 

@@ -5,31 +5,38 @@
 // version.
 #include "series/seal.h"
 
-#include <fmt/core.h>
-
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/free_memory.h"
 #include "base/log.h"
+#include "catalog/chunk_references.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
+#include "catalog/object_store.h"
 #include "catalog/pool_records.h"
 #include "catalog/version_origin.h"
+#include "layout/category_layout.h"
+#include "layout/series_layout.h"
+#include "series/lineage_index.h"
+#include "series/lineage_open.h"
+#include "series/lineage_store.h"
 #include "series/pool.h"
 #include "series/pool_seal.h"
+#include "series/readers.h"
 #include "series/seal_births.h"
 #include "series/seal_clock.h"
 #include "series/usage.h"
 #include "varve/mount.h"
 #include "varve/version_name.h"
+#include "version/open_version.h"
 #include "version/sealer.h"
 
 namespace varve::series {
 
 std::string replaced_name(const std::string& name, VersionNumber number) {
-  const std::string suffix = fmt::format(".replaced-{}", static_cast<std::uint32_t>(number));
+  const std::string suffix = ".replaced-" + std::to_string(static_cast<std::uint32_t>(number));
   return name.substr(0, kNameBytesMax - suffix.size()) + suffix;
 }
 
@@ -96,6 +103,12 @@ Result<SealResult> VersionSeal::run(catalog::VersionRecord record, const SealReq
   parts_.host->arrange_soon(parts_.id);
   return result;
 }
+
+struct VersionSeal::Built {
+  version::SealedTree tree;
+  catalog::VersionReferences references;
+  std::uint64_t objects = 0;  ///< Number of new objects.
+};
 
 Result<VersionSeal::Built> VersionSeal::build(const catalog::VersionRecord& record) {
   const auto* base = open_.version()->base();

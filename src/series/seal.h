@@ -4,19 +4,18 @@
 #include <optional>
 #include <string>
 
-#include "catalog/chunk_references.h"
 #include "catalog/series_catalog.h"
-#include "series/lineage_open.h"
-#include "series/lineage_store.h"
 #include "series/manifests.h"
-#include "series/readers.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
 #include "varve/backup.h"
 #include "varve/result.h"
-#include "version/sealer.h"
 
 namespace varve::series {
+
+class LineageOpen;
+class Readers;
+struct LineageStore;
 
 /// The caller's choices for a seal.
 struct SealRequest {
@@ -56,11 +55,7 @@ class VersionSeal {
 
  private:
   /// The stored tree of the sealed version, and the version's references.
-  struct Built {
-    version::SealedTree tree;
-    catalog::VersionReferences references;
-    std::uint64_t objects = 0;  ///< Number of new objects.
-  };
+  struct Built;
   /// Stores the tree's objects, and takes the tree's references from the version's changes where
   /// possible.
   [[nodiscard]] Result<Built> build(const catalog::VersionRecord& record);

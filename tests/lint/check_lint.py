@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks of text and of file names find what they look for, and nothing else."""
 
+import check_casts
 import check_classes
 import check_header_lines
 import check_headers
@@ -90,6 +91,19 @@ TREES = [
     ({"src/a/foo.h": "class Foo {", "src/a/bar.cc": "void bar() {\n"}, False),
 ]
 # (text of a public header, is it a problem)
+OPAQUE_TYPES = [
+    ("class A;\n", True),
+    ("class A;\nclass A {\n};\n", False),
+    ("enum class E : char;\n", True),
+    ("enum class E : char;\nenum class E : char {\n  kA\n};\n", False),
+    ("namespace base {\nclass Metrics;\n}\n", True),
+]
+CASTS = [
+    ("auto* b = dynamic_cast<B*>(&a);\n", True),
+    ("auto& b = static_cast<RepositoryImpl&>(a);\n", True),
+    ("auto b = static_cast<std::size_t>(a);\n", False),
+    ("// No dynamic_cast<B*>(&a).\n", False),
+]
 PUBLIC_HEADERS = [
     ("#include <span>\n#include \"varve/types.h\"\n", False),
     ("#include <fmt/format.h>\n", True),
@@ -154,6 +168,14 @@ def header_lines(included):
     return headers.lines_of("b.cc")
 
 
+def forbidden_headers(included):
+    """Whether a source of the room a, which includes a header with another one, is found to depend on the room c."""
+    includes = {"a/b.cc": ["a.h"], "a.h": [included] if included else [], "c.h": []}
+    headers = check_header_lines.Headers(
+        lambda path: "", lambda path: ((1, True, name) for name in includes[path]), lambda name, quoted, source: name)
+    return bool(headers.forbidden("a/b.cc", {"a/": ("c",)}))
+
+
 def class_text(functions, members):
     lines = [f"  int f{number}();" for number in range(functions)] + [f"  int a{number}_;" for number in range(members)]
     return "\n".join(["class A {", *lines, "};"])
@@ -198,6 +220,10 @@ def main():
               for build_file, wrong in PROGRAMS]
     cases += [(text, list(check_headers.public_header_problems("include/varve/a.h", text)), wrong)
               for text, wrong in PUBLIC_HEADERS]
+    cases += [(text, list(check_headers.unknown_types({"include/varve/a.h": text}, {})), wrong)
+              for text, wrong in OPAQUE_TYPES]
+    cases += [(text, list(check_casts.problems_of("src/a/b.cc", text)), wrong) for text, wrong in CASTS]
+    cases += [(name, ["b.cc"] * (forbidden_headers(name) != bool(name)), False) for name in ("c.h", "")]
     control = "Build-Depends:\n meson (>= 1.0),\n fuse [amd64],\nStandards-Version: 4\n"
     cases += [(text, list(check_packages.differences(text, control)), wrong) for text, wrong in PACKAGES]
     cases += [(text, list(metric_page_problems(text)), wrong) for text, wrong in METRICS]

@@ -3,6 +3,7 @@
 #include "meta/lmdb.h"
 
 #include <gtest/gtest.h>
+#include <lmdb.h>
 
 #include <filesystem>
 #include <fstream>

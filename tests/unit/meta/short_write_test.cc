@@ -3,6 +3,7 @@
 // both an error of the disk.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <lmdb.h>
 #include <sys/uio.h>
 #include <unistd.h>
 

@@ -3,6 +3,7 @@
 #include "meta/value_seal.h"
 
 #include <gtest/gtest.h>
+#include <lmdb.h>
 #include <xxhash.h>
 
 #include <algorithm>

@@ -5,6 +5,9 @@
 
 #include <memory>
 
+#include "format/dir_node.h"
+#include "version/sealed_version.h"
+
 namespace varve::series {
 namespace {
 
