@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/pool_usage_output.h"
 #include "cli/repository_access.h"
+#include "cli/stat_fields.h"
 #include "cli/stats_export.h"
 #include "cli/store_usage_output.h"
 #include "control/client.h"
@@ -89,36 +90,16 @@ std::vector<VersionInfo> all_versions(const Figures& figures) {
 
 void print_as_json(const Figures& figures) {
   const RepositoryStats& t = figures.totals;
-  Json totals{{"encryption", figures.encryption ? figures.encryption->cipher : "none"},
-              {"series_count", t.series},
-              {"versions_sealed", t.versions_sealed},
-              {"versions_open", t.versions_open},
-              {"logical_bytes", t.logical_bytes},
-              {"chunk_bytes", t.unique_bytes},
-              {"frame_bytes", t.frame_bytes},
-              {"container_bytes", t.container_bytes},
-              {"containers", t.containers},
-              {"pool_bytes", t.pool_bytes},
-              {"pool_aliases", t.pool_aliases},
-              {"pool_alias_bytes", t.pool_alias_bytes},
-              {"pool_new_bytes", t.pool_new_bytes},
-              {"chunks", t.chunks},
-              {"catalog_bytes", t.catalog_bytes},
-              {"catalog_free_bytes", t.catalog_free_bytes},
-              {"manifest_bytes", t.manifest_bytes},
-              {"reserve_bytes", t.reserve_bytes},
-              {"repository_bytes", t.repository_bytes},
-              {"index_bytes", t.index_bytes},
-              {"staging_bytes", t.staging_bytes},
-              {"parity_bytes", t.parity_bytes},
-              {"parity_percent", figures.settings.parity_percent},
-              {"active_bytes", figures.debt.active_bytes},
-              {"dead_bytes", figures.debt.dead_bytes},
-              {"departing_bytes", figures.debt.departing_bytes},
-              {"runs", figures.debt.runs},
-              {"volume_bytes", figures.debt.volume_bytes},
-              {"policy", name_of(figures.settings.policy)},
-              {"dedup_ratio", dedup_ratio(t)}};
+  Json totals{{"encryption", figures.encryption ? figures.encryption->cipher : "none"}};
+  for (const StatField& field : kStatFields) totals[field.json] = t.*field.value;
+  totals["parity_percent"] = figures.settings.parity_percent;
+  totals["active_bytes"] = figures.debt.active_bytes;
+  totals["dead_bytes"] = figures.debt.dead_bytes;
+  totals["departing_bytes"] = figures.debt.departing_bytes;
+  totals["runs"] = figures.debt.runs;
+  totals["volume_bytes"] = figures.debt.volume_bytes;
+  totals["policy"] = name_of(figures.settings.policy);
+  totals["dedup_ratio"] = dedup_ratio(t);
   if (t.sequence != 0) totals["sequence"] = t.sequence;
   print_json("stats", std::move(totals));
   for (const VersionInfo& version : all_versions(figures)) {

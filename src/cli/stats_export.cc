@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "cli/output.h"
+#include "cli/stat_fields.h"
 
 namespace varve::cli {
 namespace {
@@ -119,22 +120,9 @@ std::string prometheus_text(std::string_view repository, const RepositoryFigures
     add_prometheus_header(text, gauge, help, "gauge");
     text += fmt::format("{}{{repository=\"{}\"}} {}\n", gauge, name, value);
   };
-  add_total("varve_repository_logical_bytes", "File data of all sealed versions.",
-            totals.logical_bytes);
-  add_total("varve_repository_unique_bytes", "Raw bytes of all stored chunks.",
-            totals.unique_bytes);
-  add_total("varve_repository_container_bytes", "Bytes of all containers on disk.",
-            totals.container_bytes);
-  add_total("varve_repository_pool_bytes", "Bytes of the containers in the pool.",
-            totals.pool_bytes);
-  add_total("varve_repository_pool_alias_bytes",
-            "Raw bytes of duplicates whose content has one copy in the pool.",
-            totals.pool_alias_bytes);
-  add_total("varve_repository_chunks", "Stored chunks.", totals.chunks);
-  add_total("varve_repository_catalog_bytes", "Bytes of the catalog.", totals.catalog_bytes);
-  add_total("varve_repository_index_bytes", "Bytes of the index snapshots.", totals.index_bytes);
-  add_total("varve_repository_staging_bytes", "Bytes of open versions.", totals.staging_bytes);
-  add_total("varve_repository_parity_bytes", "Bytes of parity files.", totals.parity_bytes);
+  for (const StatField& field : kStatFields) {
+    if (field.gauge != nullptr) add_total(field.gauge, field.help, totals.*field.value);
+  }
   add_total("varve_repository_free_bytes", "Bytes of the disk that its user may still write.",
             figures.space.available_bytes());
   add_total("varve_repository_disk_bytes", "Bytes of the disk.", figures.space.total_bytes());

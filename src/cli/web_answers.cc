@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "cli/output.h"
 #include "cli/repository_status.h"
+#include "cli/stat_fields.h"
 #include "cli/tree_compare.h"
 #include "cli/web_values.h"
 #include "control/open_versions.h"
@@ -62,17 +63,10 @@ Result<Json> web_overview(Repository& repository, const web::Request& /*request*
               {"health", name_of(concerns.empty() ? Health::kOk : concerns.front().health)},
               {"now", status.now.seconds},
               {"free", status.space.available_bytes()},
-              {"disk", status.space.total_bytes()},
-              {"logical", stats.logical_bytes},
-              {"unique", stats.unique_bytes},
-              {"containers", stats.container_bytes},
-              {"catalog", stats.catalog_bytes},
-              {"index", stats.index_bytes},
-              {"manifests", stats.manifest_bytes},
-              {"parity", stats.parity_bytes},
-              {"staging", stats.staging_bytes},
-              {"reserve", stats.reserve_bytes},
-              {"total", stats.repository_bytes}};
+              {"disk", status.space.total_bytes()}};
+  for (const StatField& field : kStatFields) {
+    if (field.web != nullptr) object[field.web] = stats.*field.value;
+  }
   auto& concern_list = object["concerns"] = Json::array();
   for (const Concern& concern : concerns) {
     concern_list.push_back({{"health", name_of(concern.health)}, {"text", concern.text}});
