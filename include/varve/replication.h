@@ -94,6 +94,9 @@ struct StoreFolder {
 [[nodiscard]] Result<std::optional<StoreFolder>> store_folder_at(const std::string& folder,
                                                                  bool trust_owner = false);
 
+/// Returns whether a text names an object store: whether it begins as the place of a known kind of
+/// store, such as s3://. The rest may be wrong.
+[[nodiscard]] bool is_store_place(std::string_view text);
 /// Returns the normal form of a place: "s3://BUCKET/PREFIX" without a last slash.
 /// Errors: kInvalid with advice.
 [[nodiscard]] Result<std::string> normalized_place(std::string_view text);

@@ -11,18 +11,19 @@ namespace varve::bucket {
 
 /// A bucket, and the names in the bucket that begin with a prefix.
 struct Location {
-  std::string bucket{};  ///< 3 to 63 characters: a-z, 0-9, "." and "-".
-  std::string prefix{};  ///< Empty for the whole bucket; otherwise ends in "/".
+  std::string bucket{};              ///< 3 to 63 characters: a-z, 0-9, "." and "-".
+  std::string prefix{};              ///< Empty for the whole bucket; otherwise ends in "/".
+  std::string_view begin = "s3://";  ///< Scheme::begin of a row in the table of schemes.
 
   bool operator==(const Location&) const = default;
 };
 
-/// Returns whether a repository's path means an object store: whether the path begins with "s3://".
+/// Returns whether a repository's path means an object store: whether the path begins as a row of
+/// the table in schemes.cc says.
 [[nodiscard]] bool is_location(std::string_view path);
 
-/// Parses "s3://BUCKET", "s3://BUCKET/" or "s3://BUCKET/PREFIX", with or without a last slash. The
-/// prefix stays unchanged, without any decoding.
-/// Errors: kInvalid with advice.
+/// Parses a place by its scheme, for example "s3://BUCKET/PREFIX", with or without a last slash.
+/// The prefix stays unchanged, without any decoding. Errors: kInvalid with advice.
 [[nodiscard]] Result<Location> parse_location(std::string_view text);
 
 /// Returns the text parsed by parse_location(), without a last slash.

@@ -3,26 +3,17 @@
 
 #include <utility>
 
-#ifndef VARVE_STATIC
-#include "bucket/s3_bucket.h"
-#endif
+#include "base/assert.h"
+#include "bucket/schemes.h"
 
 namespace varve::bucket {
 
-#ifdef VARVE_STATIC
-Result<std::unique_ptr<Bucket>> make_bucket(const Location& location,
-                                            const ObjectStoreOptions& /*options*/,
-                                            S3Tuning /*tuning*/) {
-  return Error(ErrorCode::kUnsupported,
-               text_of(location) + ": this build of Varve has no object stores");
-}
-#else
 Result<std::unique_ptr<Bucket>> make_bucket(const Location& location,
                                             const ObjectStoreOptions& options, S3Tuning tuning) {
-  VARVE_TRY_ASSIGN(auto bucket, S3Bucket::create(location, options, std::move(tuning)));
-  return std::unique_ptr<Bucket>(std::move(bucket));
+  const Scheme* const scheme = find_scheme(location.begin);
+  VARVE_ASSERT(scheme != nullptr);
+  return scheme->make(location, options, std::move(tuning));
 }
-#endif
 
 Result<std::unique_ptr<Bucket>> open_bucket(const Location& location,
                                             const ObjectStoreOptions& options, S3Tuning tuning) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of RepositoryStats with the names that outputs give the fields.
+// The fields of RepositoryStats with the names in each output.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct StatField {
   const char* help = nullptr;   ///< Help of the gauge.
 };
 
-/// All fields except `sequence`, which is 0 in plain repositories and then left out.
+/// All fields except `sequence`, which has a value only in encrypted repositories.
 inline constexpr std::array<StatField, 21> kStatFields = {{
     {&RepositoryStats::series, "series_count"},
     {&RepositoryStats::versions_sealed, "versions_sealed"},

@@ -83,7 +83,7 @@ std::string cache_folder() {
 /// Returns a recognizable name, unique to the place.
 std::string name_for(const std::string& place) {
   std::string readable;
-  for (const char c : place.substr(std::string_view("s3://").size())) {
+  for (const char c : place.substr(place.find("://") + 3)) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     readable += plain ? c : '-';
   }
@@ -135,7 +135,7 @@ Result<std::string> wanted_place(const std::string& word) {
 
 }  // namespace
 
-bool names_store(std::string_view word) { return word.starts_with("s3://"); }
+bool names_store(std::string_view word) { return is_store_place(word); }
 
 Result<std::string> known_folder_of_place(const std::string& word) {
   if (!names_store(word)) return word;

@@ -12,7 +12,7 @@
 
 namespace varve::control {
 
-/// Returns whether a word of a command line names an object store, that is, begins with s3://.
+/// Returns whether a word of a command line names an object store: see varve::is_store_place().
 [[nodiscard]] bool names_store(std::string_view word);
 
 /// How a command uses a place.

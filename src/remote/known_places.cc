@@ -84,6 +84,8 @@ Result<void> write_line(const std::string& memory_folder, Line line) {
 
 }  // namespace
 
+bool is_store_place(std::string_view text) { return bucket::is_location(text); }
+
 Result<std::string> normalized_place(std::string_view text) {
   VARVE_TRY_ASSIGN(const auto location, bucket::parse_location(text));
   return bucket::text_of(location);
