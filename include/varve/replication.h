@@ -88,12 +88,6 @@ struct StoreFolder {
   StorePlace place{};
   bool reads_only = false;  ///< The folder was attached.
 };
-/// Returns the content of the file `bucket` in the folder; nullopt for a folder without a
-/// repository, and for a repository outside object stores.
-/// Errors: those of reading the folder.
-[[nodiscard]] Result<std::optional<StoreFolder>> store_folder_at(const std::string& folder,
-                                                                 bool trust_owner = false);
-
 /// Returns whether a text names an object store: whether it begins as the place of a known kind of
 /// store, such as s3://. The rest may be wrong.
 [[nodiscard]] bool is_store_place(std::string_view text);
@@ -146,15 +140,10 @@ struct ReplicationInfo {
   /// The earliest known end of a lock, over all objects that the state needs. An object without a
   /// known lock counts as an object whose lock ended in 1970.
   Timestamp locks_end{};
-  /// Results of the last calls of check_store(): kData with `reads_objects`, otherwise kStructure.
+  /// Results of the last calls of RemoteFolder::check(): kData with `reads_objects`, otherwise
+  /// kStructure.
   std::vector<EarlierCheck> checks{};
 };
-/// Returns the state recorded in the folder; nullopt for a repository outside object stores. Makes
-/// no request.
-/// Errors: those of reading the folder.
-[[nodiscard]] Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
-                                                                      bool trust_owner = false);
-
 /// Returns a sentence for people: how the machine of a fenced folder writes again to the repository
 /// at `place`. The sentence has no full stop.
 [[nodiscard]] std::string how_to_write_again(const std::string& place);
@@ -175,12 +164,6 @@ struct StoreUsage {
   std::uint64_t dropped_objects = 0;      ///< Objects waiting for removal.
   std::vector<StoreRequests> requests{};  ///< Requests of all ended processes.
 };
-/// Returns the recorded use; nullopt for a repository outside object stores. Makes no request. No
-/// part of the calling process may have the repository open.
-/// Errors: those of reading the folder.
-[[nodiscard]] Result<std::optional<StoreUsage>> store_usage(const std::string& folder,
-                                                            bool trust_owner = false);
-
 /// A missing or differing object of the newest replicated state.
 struct StoreDamage {
   std::string object{};
@@ -199,46 +182,18 @@ struct StoreCheck {
   std::vector<StoreDamage> damages{};
   std::vector<std::string> notes{};  ///< Changes of the store since the last check, and advice.
 };
-/// Compares a listing of the object store with the newest state known to the folder: reports
-/// objects that are missing or have another length. Reads the small objects and their copies, and
-/// verifies the checksums. In an attached folder, also reports the loss of a newer state, which the
-/// folder cannot show. In a writer's folder, also tries the abilities
-/// of the store, and requests the lock of each object if the repository locks objects. With
-/// `reads_objects`, reads every object and verifies its checksum: the folder's own copies prove
-/// nothing about the store's. No part of the calling process may have the repository open.
-/// Errors: those of the store, and of reading the folder.
-[[nodiscard]] Result<StoreCheck> check_store(const std::string& folder, const OpenOptions& options,
-                                             bool reads_objects = false);
-
-/// The work of one call of reclaim_store().
+/// The work of one call of RemoteFolder::reclaim().
 struct ReclaimReport {
   std::uint64_t removed_objects = 0;  ///< Objects named by no head for long enough.
   std::uint64_t removed_heads = 0;    ///< Heads too old to matter.
   /// Objects to be removed by a later call, unless a head names the objects.
   std::uint64_t noted_objects = 0;
 };
-/// Removes unneeded objects of a repository in an object store, for a machine whose key may remove
-/// objects while the writers' keys may not. `folder` is an attached folder; the call notes there
-/// the objects named by no head. A later call removes an object noted at least `wait_seconds`
-/// before, unless a newer head names the object. Writers may continue meanwhile.
-/// Errors: kInvalid unless the folder is attached; kLocked while another process uses the folder's
-/// state; kNotPermitted if the key may not remove objects; those of the store and the disk.
-[[nodiscard]] Result<ReclaimReport> reclaim_store(const std::string& folder,
-                                                  const OpenOptions& options,
-                                                  std::int64_t wait_seconds);
-
 /// Identifies a version by its numbers.
 struct VersionId {
   SeriesId series{};
   VersionNumber number{};
 };
-/// Returns the versions, open versions included, that the object store lacks or has in another
-/// state. Empty for a repository outside object stores. Makes no request. No part of the calling
-/// process may have the repository open.
-/// Errors: those of reading the folder.
-[[nodiscard]] Result<std::vector<VersionId>> unreplicated_versions(const std::string& folder,
-                                                                   bool trust_owner = false);
-
 /// Changes in a writer's folder, besides new versions, not yet in the object store.
 struct UnreplicatedChanges {
   bool keys = false;      ///< The key slots: in the store, removed keys are still good.
@@ -247,18 +202,4 @@ struct UnreplicatedChanges {
 
   [[nodiscard]] bool any() const { return keys || settings || deleted_versions != 0; }
 };
-/// Returns the changes not yet in the object store; none for a repository outside object stores,
-/// and before the first replicated state. Makes no request. No part of the calling process may have
-/// the repository open.
-/// Errors: those of reading the folder.
-[[nodiscard]] Result<UnreplicatedChanges> unreplicated_changes(const std::string& folder,
-                                                               bool trust_owner = false);
-
-/// Returns whether the object store has a sealed version in the folder's state. Makes no request.
-/// Another process may write meanwhile, but no part of the calling process may have the repository
-/// open.
-/// Errors: those of reading the folder; kNotFound without the version.
-[[nodiscard]] Result<bool> is_replicated(const std::string& folder, SeriesId series,
-                                         VersionNumber number, bool trust_owner = false);
-
 }  // namespace varve

@@ -14,6 +14,7 @@
 #include "cli/repository_access.h"
 #include "control/mounted_path.h"
 #include "control/place_folder.h"
+#include "varve/remote_folder.h"
 
 namespace varve::cli {
 namespace {
@@ -98,7 +99,7 @@ int run_attach(AttachArguments options, const Context& context) {
   auto how = options_to_write(options.folder);
   how.read_only = true;
   const auto role = options.writes ? AttachRole::kWrites : AttachRole::kReads;
-  const auto present = replication_info(options.folder, is_trusted(options.folder));
+  const auto present = RemoteFolder(options.folder, is_trusted(options.folder)).info();
   const bool is_known = present && *present;
   const bool is_promoted =
       options.writes && !options.rebuilds && is_known && (*present)->reads_only;

@@ -17,6 +17,7 @@
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/repository_settings_words.h"
+#include "varve/remote_folder.h"
 #include "varve/replication.h"
 #include "varve/retention.h"
 
@@ -241,7 +242,7 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   std::vector<VersionId> missing;
   control::LockWait lock = lock_wait_to_view(control::kTurnMax);
   lock.prepare = [&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(missing, unreplicated_versions(folder, is_trusted(folder)));
+    VARVE_TRY_ASSIGN(missing, RemoteFolder(folder, is_trusted(folder)).unreplicated_versions());
     return {};
   };
   VARVE_TRY_ASSIGN(const auto control, open_control(named.repository,

@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
-#include "varve/replication.h"
+#include "varve/remote_folder.h"
 
 namespace varve::cli {
 namespace {
@@ -30,7 +30,7 @@ int run_reclaim(ReclaimArguments options, const Context& context) {
   auto how = options_to_write(options.repository);
   how.read_only = true;
   const auto done = control::open_when_unlocked(options.repository, lock_wait(), [&] {
-    return reclaim_store(options.repository, how, static_cast<std::int64_t>(*after));
+    return RemoteFolder(options.repository).reclaim(how, static_cast<std::int64_t>(*after));
   });
   if (!done) return fail(done.error());
   if (options.json) {

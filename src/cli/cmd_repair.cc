@@ -19,6 +19,7 @@
 #include "cli/signal_watch.h"
 #include "control/store_access.h"
 #include "varve/check.h"
+#include "varve/remote_folder.h"
 #include "varve/repair.h"
 #include "varve/replication.h"
 
@@ -186,7 +187,7 @@ bool has_step(const Repair& repair, std::initializer_list<RepairStep::Kind> kind
 // Opens and closes the repository for writing: completes the manifests, frees the chunks of dropped
 // versions, and proves that the repository opens.
 Result<void> open_once(const std::string& path) {
-  const auto info = replication_info(path, is_trusted(path));
+  const auto info = RemoteFolder(path, is_trusted(path)).info();
   if (info && *info && (*info)->reads_only) return {};  // Another folder writes.
   VARVE_TRY_ASSIGN(const auto repository, open_to_write(path));
   return repository->close();

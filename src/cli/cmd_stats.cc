@@ -22,6 +22,7 @@
 #include "control/client.h"
 #include "control/open_versions.h"
 #include "varve/encryption.h"
+#include "varve/remote_folder.h"
 #include "varve/replication.h"
 
 namespace varve::cli {
@@ -316,7 +317,7 @@ Result<void> print_stats(const StatsArguments& options) {
   }
   // Before opening the repository: a process can open the state of its store only once at a time.
   VARVE_TRY_ASSIGN(const auto folder, repository_at(options.repository, control::Purpose::kLook));
-  VARVE_TRY_ASSIGN(auto store, store_usage(folder, is_trusted(folder)));
+  VARVE_TRY_ASSIGN(auto store, RemoteFolder(folder, is_trusted(folder)).usage());
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
   if (options.categories) return print_categories(*repository, options);
   VARVE_TRY_ASSIGN(Figures figures, collect(*repository));

@@ -18,6 +18,7 @@
 #include "cli/repository_status.h"
 #include "cli/store_status_output.h"
 #include "control/open_versions.h"
+#include "varve/remote_folder.h"
 
 namespace varve::cli {
 namespace {
@@ -75,11 +76,12 @@ Result<RepositoryStatus> look(const std::vector<std::string>& words, const Insta
   RepositoryStatus status;
   // Before opening the repository: a process can open a catalog only once at a time.
   VARVE_TRY_ASSIGN(const auto folder, repository_at(named.repository, control::Purpose::kLook));
-  VARVE_TRY_ASSIGN(status.replication, replication_info(folder, is_trusted(folder)));
-  VARVE_TRY_ASSIGN(status.staged, staged_data(folder, is_trusted(folder)));
-  VARVE_TRY_ASSIGN(status.store_usage, store_usage(folder, is_trusted(folder)));
-  VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(folder, is_trusted(folder)));
-  VARVE_TRY_ASSIGN(status.changes, unreplicated_changes(folder, is_trusted(folder)));
+  VARVE_TRY_ASSIGN(status.replication, RemoteFolder(folder, is_trusted(folder)).info());
+  VARVE_TRY_ASSIGN(status.staged, RemoteFolder(folder, is_trusted(folder)).staged_data());
+  VARVE_TRY_ASSIGN(status.store_usage, RemoteFolder(folder, is_trusted(folder)).usage());
+  VARVE_TRY_ASSIGN(const auto missing,
+                   RemoteFolder(folder, is_trusted(folder)).unreplicated_versions());
+  VARVE_TRY_ASSIGN(status.changes, RemoteFolder(folder, is_trusted(folder)).unreplicated_changes());
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));
   control::OpenVersions open_versions(*repository);

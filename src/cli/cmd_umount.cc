@@ -12,6 +12,7 @@
 #include "cli/repository_access.h"
 #include "control/place_folder.h"
 #include "control/unmount.h"
+#include "varve/remote_folder.h"
 #include "varve/replication.h"
 
 namespace varve::cli {
@@ -60,7 +61,7 @@ class Explainer {
                   text_of_holder(wait));
     }
     const bool trusted = is_trusted(repository);
-    const auto info = waits_for_store_ ? replication_info(repository, trusted)
+    const auto info = waits_for_store_ ? RemoteFolder(repository, trusted).info()
                                        : Result<std::optional<ReplicationInfo>>(std::nullopt);
     if (!info || !*info || (*info)->reads_only) {
       return tell("disk", fmt::format("unmounted; the daemon (process {}) has not ended yet: it "
@@ -68,7 +69,7 @@ class Explainer {
                                       "the mount. Ctrl-C ends this command only",
                                       process));
     }
-    const auto missing = unreplicated_versions(repository, trusted);
+    const auto missing = RemoteFolder(repository, trusted).unreplicated_versions();
     const auto count = missing && !missing->empty()
                            ? fmt::format(" ({} missing there)", count_of(missing->size()))
                            : "";
@@ -96,11 +97,11 @@ class Explainer {
 /// Fails if the object store lacks a sealed version of the repository. The daemon has ended.
 Result<void> check_replicated(const std::string& repository) {
   const bool trusted = is_trusted(repository);
-  const auto folder = replication_info(repository, trusted);
+  const auto folder = RemoteFolder(repository, trusted).info();
   // In case of an error, perhaps only the ended mount trusted the folder.
   if (!folder || !*folder || (*folder)->reads_only) return {};
   const auto& info = *folder;
-  VARVE_TRY_ASSIGN(const auto missing, unreplicated_versions(repository, trusted));
+  VARVE_TRY_ASSIGN(const auto missing, RemoteFolder(repository, trusted).unreplicated_versions());
   if (missing.empty()) return {};
   const auto lost_nothing = fmt::format(
       "unmounted, but {} {} not in {}; what is sealed in {} is safe there", missing.size(),

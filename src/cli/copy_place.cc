@@ -11,6 +11,7 @@
 #include "control/lock_wait.h"
 #include "control/place_folder.h"
 #include "control/store_access.h"
+#include "varve/remote_folder.h"
 #include "varve/restore.h"
 
 namespace varve::cli {
@@ -62,7 +63,8 @@ Result<std::optional<UserKey>> create(const CopyPlace& place, const TargetSetup&
 /// Completes a repository after an interrupted creation in the object store.
 Result<void> complete(const CopyPlace& place, const TargetSetup& setup) {
   if (!place.store) return {};
-  VARVE_TRY_ASSIGN(const auto connected, store_folder_at(place.folder, is_trusted(place.folder)));
+  VARVE_TRY_ASSIGN(const auto connected,
+                   RemoteFolder(place.folder, is_trusted(place.folder)).place());
   return connected ? Result<void>() : make_target(place, setup, options_to_create(place));
 }
 
@@ -90,7 +92,7 @@ Result<CopyPlace> find_copy_place(const std::string& named, const std::string& l
     return found;
   }
   VARVE_TRY_ASSIGN(found.folder, repository_at(local, purpose));
-  VARVE_TRY_ASSIGN(const auto there, store_folder_at(found.folder, is_trusted(found.folder)));
+  VARVE_TRY_ASSIGN(const auto there, RemoteFolder(found.folder, is_trusted(found.folder)).place());
   if (!there) return found;
   const auto place = normalized_place(there->place.place);
   if (place && *place == found.store->place) return found;

@@ -12,6 +12,7 @@
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "control/store_access.h"
+#include "varve/remote_folder.h"
 #include "varve/repository.h"
 
 namespace varve::cli {
@@ -90,7 +91,7 @@ Result<void> wait_until(const std::string& folder, const StoreWaits& waits, cons
   while (true) {
     VARVE_TRY_ASSIGN(const bool is_done, done());
     if (is_done) return {};
-    VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trusted));
+    VARVE_TRY_ASSIGN(const auto info, RemoteFolder(folder, trusted).info());
     const auto place = info ? info->place : folder;
     if (!waiting.goes_on({place, 0})) return wait_interrupted(folder, place);
     const auto opened = Repository::open(folder, options_to_write(folder, closing));
@@ -99,7 +100,7 @@ Result<void> wait_until(const std::string& folder, const StoreWaits& waits, cons
       continue;
     }
     if (opened.error().code() != ErrorCode::kLocked) return opened.error();
-    VARVE_TRY_ASSIGN(const auto now, replication_info(folder, trusted));
+    VARVE_TRY_ASSIGN(const auto now, RemoteFolder(folder, trusted).info());
     if (now && !now->fenced.empty()) return Error(ErrorCode::kLocked, now->fenced);
     if (now && now->failure && now->failure->at >= since) return lasting(folder, *now->failure);
     std::this_thread::sleep_for(kPause);
@@ -109,7 +110,7 @@ Result<void> wait_until(const std::string& folder, const StoreWaits& waits, cons
 /// Returns the folder of a repository; nullopt unless the folder uploads to an object store.
 Result<std::optional<std::string>> writing_folder(const std::string& named) {
   VARVE_TRY_ASSIGN(auto folder, repository_at(named, control::Purpose::kLook));
-  VARVE_TRY_ASSIGN(const auto info, replication_info(folder, is_trusted(folder)));
+  VARVE_TRY_ASSIGN(const auto info, RemoteFolder(folder, is_trusted(folder)).info());
   if (!info || info->reads_only) return std::optional<std::string>();
   return std::optional(std::move(folder));
 }
@@ -128,7 +129,7 @@ Result<void> wait_for_replication(const std::string& named, const VersionInfo& v
   VARVE_TRY_ASSIGN(const auto folder, writing_folder(named));
   if (!folder) return {};
   return wait_until(*folder, waits, since, [&] {
-    return is_replicated(*folder, version.series, version.number, is_trusted(*folder));
+    return RemoteFolder(*folder, is_trusted(*folder)).is_replicated(version.series, version.number);
   });
 }
 
@@ -136,14 +137,15 @@ Result<void> wait_for_changes(const std::string& named, const StoreWaits& waits)
   VARVE_TRY_ASSIGN(const auto folder, writing_folder(named));
   if (!folder) return {};
   return wait_until(*folder, waits, {}, [&]() -> Result<bool> {
-    VARVE_TRY_ASSIGN(const auto changes, unreplicated_changes(*folder, is_trusted(*folder)));
+    VARVE_TRY_ASSIGN(const auto changes,
+                     RemoteFolder(*folder, is_trusted(*folder)).unreplicated_changes());
     return !changes.any();
   });
 }
 
 std::string note_on_keys(const std::string& folder) {
-  const auto info = replication_info(folder, is_trusted(folder));
-  const auto changes = unreplicated_changes(folder, is_trusted(folder));
+  const auto info = RemoteFolder(folder, is_trusted(folder)).info();
+  const auto changes = RemoteFolder(folder, is_trusted(folder)).unreplicated_changes();
   if (!info || !*info || !changes || !changes->keys) return {};
   return "; until then, the former keys open the repository in " + (*info)->place;
 }

@@ -43,7 +43,7 @@ void add_no_wait_flag(Command& command, bool& value);
                                                 const VersionInfo& version, const StoreWaits& waits,
                                                 const Timestamp& since);
 
-/// Waits until the object store has the changes of varve::unreplicated_changes(). Errors: as
+/// Waits until the object store has the changes of RemoteFolder::unreplicated_changes(). Errors: as
 /// wait_for_replication().
 [[nodiscard]] Result<void> wait_for_changes(const std::string& named, const StoreWaits& waits);
 

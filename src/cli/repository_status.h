@@ -10,10 +10,9 @@
 #include "varve/arrange.h"
 #include "varve/check.h"
 #include "varve/refused_store.h"
-#include "varve/replication.h"
+#include "varve/remote_folder.h"
 #include "varve/repository.h"
 #include "varve/result.h"
-#include "varve/staged_data.h"
 #include "varve/types.h"
 
 namespace varve::cli {
@@ -49,7 +48,7 @@ struct RepositoryStatus {
   std::optional<ReplicationInfo> replication{};  ///< nullopt without an object store.
   std::optional<StoreUsage> store_usage{};       ///< As `replication`.
   UnreplicatedChanges changes{};                 ///< Changes absent from the object store.
-  StagedData staged{};                           ///< Result of varve::staged_data().
+  StagedData staged{};                           ///< Result of RemoteFolder::staged_data().
   std::optional<StoreLease> lease{};             ///< nullopt if no writer is known.
 };
 

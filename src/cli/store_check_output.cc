@@ -7,17 +7,18 @@
 #include "cli/output.h"
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
+#include "varve/remote_folder.h"
 
 namespace varve::cli {
 
 Result<StoreCheck> check_store_of(const std::string& repository, bool reads_all) {
   VARVE_TRY_ASSIGN(const auto path, repository_at(repository, control::Purpose::kLook));
-  const auto info = replication_info(path, is_trusted(path));
+  const auto info = RemoteFolder(path, is_trusted(path)).info();
   if (reads_all && info && !*info) {
     return usage_error("--read-store: " + path + " is in no object store");
   }
   if (!info || !*info) return StoreCheck();  // The check of the repository reports errors.
-  return check_store(path, options_to_read(path), reads_all);
+  return RemoteFolder(path).check(options_to_read(path), reads_all);
 }
 
 bool print_store_check(const StoreCheck& store, bool json, const Context& context) {

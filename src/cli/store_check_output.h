@@ -13,7 +13,7 @@ namespace varve::cli {
 /// Checks the object store of a repository, if any. With `reads_all`, reads all objects, otherwise
 /// the small objects. Call it before opening the repository: a process can open the state of a
 /// store only once at a time. Errors: kInvalid for `reads_all` without a store; errors of
-/// check_store().
+/// RemoteFolder::check().
 [[nodiscard]] Result<StoreCheck> check_store_of(const std::string& repository, bool reads_all);
 
 /// Prints the damages and figures of an object store. Returns false if the store is damaged.

@@ -13,6 +13,7 @@
 #include "control/client.h"
 #include "control/identity.h"
 #include "control/lock_holder.h"
+#include "varve/remote_folder.h"
 #include "varve/replication.h"
 
 namespace varve::control {
@@ -33,7 +34,8 @@ bool serves(const Client& daemon, const LockWait& wait) {
 }
 
 bool is_fence(const std::string& repository) {
-  const auto info = replication_info(repository, base::is_listed_path("VARVE_TRUST", repository));
+  const auto info =
+      RemoteFolder(repository, base::is_listed_path("VARVE_TRUST", repository)).info();
   return info && *info && !(*info)->fenced.empty();
 }
 

@@ -21,6 +21,7 @@
 #include "base/system_error.h"
 #include "control/client_state.h"
 #include "control/home_folder.h"
+#include "varve/remote_folder.h"
 #include "varve/replication.h"
 
 namespace varve::control {
@@ -110,7 +111,7 @@ Result<std::string> attach_in_cache(const std::string& place, const PlaceUse& us
   }
   const auto folder = cache + "/varve/attached/" + name_for(place);
   for (int pauses = 0;; ++pauses) {
-    VARVE_TRY_ASSIGN(const auto present, store_folder_at(folder, is_trusted(folder)));
+    VARVE_TRY_ASSIGN(const auto present, RemoteFolder(folder, is_trusted(folder)).place());
     if (present) return folder;
     if (pauses == 0) {
       base::log(base::LogLevel::kWarning,
@@ -144,7 +145,7 @@ Result<std::string> known_folder_of_place(const std::string& word) {
   VARVE_TRY_ASSIGN(auto folder, choose(place, known_store_folders(memory, place, is_trusted)));
   if (!folder.empty()) return folder;
   const auto cached = cache_folder() + "/varve/attached/" + name_for(place);
-  const auto present = store_folder_at(cached, is_trusted(cached));
+  const auto present = RemoteFolder(cached, is_trusted(cached)).place();
   if (present && *present) return cached;
   return no_folder(place, memory);
 }

@@ -32,6 +32,7 @@
 #include "fs/remount.h"
 #include "fs/service_manager.h"
 #include "fs/session.h"
+#include "varve/remote_folder.h"
 #include "varve/replication.h"
 #include "varve/repository.h"
 
@@ -128,9 +129,9 @@ struct FencedFolder {
 
 /// Returns nullopt unless the folder is fenced. No part of the process may have the folder open.
 Result<std::optional<FencedFolder>> find_fence(const std::string& repository, bool trusted) {
-  VARVE_TRY_ASSIGN(auto info, replication_info(repository, trusted));
+  VARVE_TRY_ASSIGN(auto info, RemoteFolder(repository, trusted).info());
   if (!info || info->reads_only || info->fenced.empty()) return std::optional<FencedFolder>();
-  VARVE_TRY_ASSIGN(auto kept, unreplicated_versions(repository, trusted));
+  VARVE_TRY_ASSIGN(auto kept, RemoteFolder(repository, trusted).unreplicated_versions());
   return std::optional(FencedFolder{*std::move(info), std::move(kept)});
 }
 

@@ -32,7 +32,7 @@
 #include "remote/store_probe.h"
 #include "store/repository_paths.h"
 #include "store/superblock_text.h"
-#include "varve/replication.h"
+#include "varve/remote_folder.h"
 
 namespace varve::remote {
 
@@ -236,9 +236,8 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
 
 namespace varve {
 
-Result<StoreCheck> check_store(const std::string& folder, const OpenOptions& options,
-                               bool reads_objects) {
-  return remote::check_objects(folder, options, {}, reads_objects);
+Result<StoreCheck> RemoteFolder::check(const OpenOptions& options, bool reads_objects) const {
+  return remote::check_objects(path_, options, {}, reads_objects);
 }
 
 }  // namespace varve

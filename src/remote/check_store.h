@@ -10,7 +10,7 @@
 
 namespace varve::remote {
 
-/// Checks the objects of a folder's store as varve::check_store().
+/// Checks the objects of a folder's store as RemoteFolder::check().
 [[nodiscard]] Result<StoreCheck> check_objects(const std::string& folder,
                                                const OpenOptions& options, const BucketHooks& hooks,
                                                bool reads_objects = false);

@@ -16,8 +16,7 @@
 #include "remote/staged_data.h"
 #include "remote/store_probe.h"
 #include "store/superblock_text.h"
-#include "varve/replication.h"
-#include "varve/staged_data.h"
+#include "varve/remote_folder.h"
 
 namespace varve {
 
@@ -25,18 +24,17 @@ std::string how_to_write_again(const std::string& place) {
   return "To write again, attach another folder: `varve attach --write " + place + " DIR`";
 }
 
-Result<std::optional<ReplicationInfo>> replication_info(const std::string& folder,
-                                                        bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
+Result<std::optional<ReplicationInfo>> RemoteFolder::info() const {
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(path_, trust_owner_));
+  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, path_));
   if (!config) return std::optional<ReplicationInfo>();
   ReplicationInfo info;
   info.place = config->place;
   info.reads_only = config->reads_only;
-  VARVE_TRY_ASSIGN(const auto found, remote::find_state(*files, folder));
+  VARVE_TRY_ASSIGN(const auto found, remote::find_state(*files, path_));
   if (!found) return std::optional(info);
   const auto& state = *found;
-  info.checks = maintain::read_earlier_checks(*files, remote::replica_folder(folder));
+  info.checks = maintain::read_earlier_checks(*files, remote::replica_folder(path_));
   VARVE_TRY_ASSIGN(const auto probed, remote::probe_record(state));
   if (probed) {
     for (auto& [name, value] : bucket::texts_of(probed->abilities)) {
@@ -60,28 +58,28 @@ Result<std::optional<ReplicationInfo>> replication_info(const std::string& folde
   return std::optional(info);
 }
 
-Result<StagedData> staged_data(const std::string& folder, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
+Result<StagedData> RemoteFolder::staged_data() const {
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(path_, trust_owner_));
+  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, path_));
   StagedData data;
   if (!config || config->reads_only) return data;
   data.bytes_max = remote::staging_bytes_of(*config);
   remote::ObjectMap objects;
-  VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files, folder));
+  VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files, path_));
   if (state) {
     VARVE_TRY_ASSIGN(objects, state->objects());
   }
-  VARVE_TRY_ASSIGN(data.bytes, remote::staged_bytes(*files, folder, objects));
+  VARVE_TRY_ASSIGN(data.bytes, remote::staged_bytes(*files, path_, objects));
   return data;
 }
 
-Result<std::optional<StoreUsage>> store_usage(const std::string& folder, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
-  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, folder));
+Result<std::optional<StoreUsage>> RemoteFolder::usage() const {
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(path_, trust_owner_));
+  VARVE_TRY_ASSIGN(const auto config, remote::read_config(*files, path_));
   if (!config) return std::optional<StoreUsage>();
   StoreUsage usage;
   usage.place = config->place;
-  VARVE_TRY_ASSIGN(const auto found, remote::find_state(*files, folder));
+  VARVE_TRY_ASSIGN(const auto found, remote::find_state(*files, path_));
   bucket::Traffic traffic{};
   if (found) {
     const auto& state = *found;

@@ -18,7 +18,7 @@
 #include "io/posix_file_system.h"
 #include "remote/bucket_config.h"
 #include "store/superblock_text.h"
-#include "varve/replication.h"
+#include "varve/remote_folder.h"
 
 namespace varve {
 
@@ -91,19 +91,19 @@ Result<std::string> normalized_place(std::string_view text) {
   return bucket::text_of(location);
 }
 
-Result<std::optional<StoreFolder>> store_folder_at(const std::string& folder, bool trust_owner) {
-  const auto files = store::open_folder(folder, trust_owner);
+Result<std::optional<StoreFolder>> RemoteFolder::place() const {
+  const auto files = store::open_folder(path_, trust_owner_);
   if (!files && files.error().code() == ErrorCode::kNoRepository) {
     return std::optional<StoreFolder>();
   }
   if (!files) return files.error();
-  VARVE_TRY_ASSIGN(const bool exists, (*files)->exists(folder + "/varve.repo"));
-  VARVE_TRY_ASSIGN(const bool connecting, remote::is_connecting(**files, folder));
+  VARVE_TRY_ASSIGN(const bool exists, (*files)->exists(path_ + "/varve.repo"));
+  VARVE_TRY_ASSIGN(const bool connecting, remote::is_connecting(**files, path_));
   if (connecting) return std::optional<StoreFolder>();
-  VARVE_TRY_ASSIGN(auto config, remote::read_config(**files, folder));
+  VARVE_TRY_ASSIGN(auto config, remote::read_config(**files, path_));
   if (!exists || !config) return std::optional<StoreFolder>();
   StoreFolder found;
-  found.folder = folder;
+  found.folder = path_;
   found.reads_only = config->reads_only;
   found.place = {std::move(config->place), std::move(config->endpoint), std::move(config->region)};
   return std::optional(std::move(found));
@@ -132,7 +132,7 @@ std::vector<StoreFolder> known_store_folders(
   if (!wanted) return found;
   for (const auto& line : read_lines(memory_folder)) {
     if (line.place != *wanted) continue;
-    auto folder = store_folder_at(line.folder, trusts(line.folder));
+    auto folder = RemoteFolder(line.folder, trusts(line.folder)).place();
     if (!folder) {
       base::log(base::LogLevel::kWarning,
                 line.folder + " is not used: " + folder.error().message());

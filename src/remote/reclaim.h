@@ -14,7 +14,7 @@
 
 namespace varve::remote {
 
-/// Reclaims as varve::reclaim_store(). `refresh` brings the folder to the newest head, checks the
+/// Reclaims as RemoteFolder::reclaim(). `refresh` brings the folder to the newest head, checks the
 /// head, and returns the repository's setting of locks.
 [[nodiscard]] Result<ReclaimReport> reclaim_store(
     const std::string& folder, const OpenOptions& options, std::int64_t wait_seconds,

@@ -16,7 +16,7 @@
 #include "remote/head.h"
 #include "remote/replica_state.h"
 #include "store/superblock_text.h"
-#include "varve/replication.h"
+#include "varve/remote_folder.h"
 
 namespace varve {
 
@@ -83,11 +83,11 @@ Result<bool> do_settings_differ(const meta::Txn& here, const meta::Txn& there) {
 
 }  // namespace
 
-Result<std::vector<VersionId>> unreplicated_versions(const std::string& folder, bool trust_owner) {
+Result<std::vector<VersionId>> RemoteFolder::unreplicated_versions() const {
   std::vector<VersionId> found;
-  VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trust_owner));
-  if (!info || info->reads_only) return found;
-  VARVE_TRY_ASSIGN(const auto both, open_catalogs(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto known, info());
+  if (!known || known->reads_only) return found;
+  VARVE_TRY_ASSIGN(const auto both, open_catalogs(path_, trust_owner_));
   VARVE_TRY_ASSIGN(const auto here, meta::ReadTxn::begin(both.here));
   std::optional<meta::ReadTxn> there;
   if (both.there) {
@@ -110,23 +110,23 @@ Result<std::vector<VersionId>> unreplicated_versions(const std::string& folder, 
   return found;
 }
 
-Result<UnreplicatedChanges> unreplicated_changes(const std::string& folder, bool trust_owner) {
+Result<UnreplicatedChanges> RemoteFolder::unreplicated_changes() const {
   UnreplicatedChanges changes;
-  VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trust_owner));
-  if (!info || info->reads_only || info->head == 0) return changes;
-  VARVE_TRY_ASSIGN(const auto files, store::open_folder(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto known, info());
+  if (!known || known->reads_only || known->head == 0) return changes;
+  VARVE_TRY_ASSIGN(const auto files, store::open_folder(path_, trust_owner_));
   {
-    VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files, folder));
+    VARVE_TRY_ASSIGN(const auto state, remote::find_state(*files, path_));
     if (!state) return changes;
     VARVE_TRY_ASSIGN(const auto text, state->head());
     if (!text) return changes;
     VARVE_TRY_ASSIGN(const auto head, remote::decode_head(*text));
-    VARVE_TRY_ASSIGN(const auto superblock, store::read_superblock_text(*files, folder));
+    VARVE_TRY_ASSIGN(const auto superblock, store::read_superblock_text(*files, path_));
     VARVE_TRY_ASSIGN(const auto differ, do_keys_differ(superblock, head.superblock));
     changes.keys = differ;
     changes.settings = !differ && superblock != head.superblock;
   }
-  VARVE_TRY_ASSIGN(const auto both, open_catalogs(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto both, open_catalogs(path_, trust_owner_));
   if (!both.there) return changes;
   VARVE_TRY_ASSIGN(const auto here, meta::ReadTxn::begin(both.here));
   VARVE_TRY_ASSIGN(const auto there, meta::ReadTxn::begin(*both.there));
@@ -140,9 +140,8 @@ Result<UnreplicatedChanges> unreplicated_changes(const std::string& folder, bool
   return changes;
 }
 
-Result<bool> is_replicated(const std::string& folder, SeriesId series, VersionNumber number,
-                           bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto both, open_catalogs(folder, trust_owner));
+Result<bool> RemoteFolder::is_replicated(SeriesId series, VersionNumber number) const {
+  VARVE_TRY_ASSIGN(const auto both, open_catalogs(path_, trust_owner_));
   VARVE_TRY_ASSIGN(const auto here, meta::ReadTxn::begin(both.here));
   const auto key = meta::version_key(series, number);
   VARVE_TRY_ASSIGN(const auto wanted, meta::find_stored(here, kVersionsTable, key));

@@ -5,6 +5,7 @@
 
 #include "remote/open_storage.h"
 #include "store/superblock_text.h"
+#include "varve/remote_folder.h"
 #include "varve/replication.h"
 
 namespace varve::remote {
@@ -27,7 +28,7 @@ Result<WholeFolder> open_whole_folder(const std::string& folder, const OpenOptio
 }
 
 Result<void> refuse_attached(const std::string& folder, bool trust_owner) {
-  VARVE_TRY_ASSIGN(const auto info, replication_info(folder, trust_owner));
+  VARVE_TRY_ASSIGN(const auto info, RemoteFolder(folder, trust_owner).info());
   if (!info || !info->reads_only) return {};
   return Error(ErrorCode::kReadOnly,
                folder + " only reads " + info->place +

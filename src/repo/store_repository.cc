@@ -14,7 +14,7 @@
 #include "repo/create_repository.h"
 #include "repo/repository_impl.h"
 #include "varve/arrange.h"
-#include "varve/replication.h"
+#include "varve/remote_folder.h"
 #include "varve/repository.h"
 
 namespace varve::repo {
@@ -101,9 +101,9 @@ Result<StoreRebuild> rebuild_from_store(const StorePlace& place, const std::stri
   return repo::rebuild_from_store(place, folder, options, {}, role);
 }
 
-Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions& options,
-                                    std::int64_t wait_seconds) {
-  return repo::reclaim_store(folder, options, wait_seconds, {});
+Result<ReclaimReport> RemoteFolder::reclaim(const OpenOptions& options,
+                                            std::int64_t wait_seconds) const {
+  return repo::reclaim_store(path_, options, wait_seconds, {});
 }
 
 }  // namespace varve

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "varve/remote_folder.h"
 #include "world.h"
 
 namespace varve::test {
@@ -35,7 +36,7 @@ TEST_P(CreationInStore, ThatIsInterruptedLeavesNoLocalRepository) {
         unconnected += std::filesystem::exists(world.path() + "/varve.repo");
         must(world.create());
       }
-      const auto info = must(replication_info(world.path()));
+      const auto info = must(RemoteFolder(world.path()).info());
       ASSERT_TRUE(info) << world.where();
       EXPECT_EQ(info->place, "s3://memory/p");
       EXPECT_FALSE(std::filesystem::exists(world.path() + "/connecting.tmp"));

@@ -13,6 +13,7 @@
 #include "remote/head.h"
 #include "remote/replica_state.h"
 #include "remote/small_copies.h"
+#include "varve/remote_folder.h"
 #include "varve/replication.h"
 #include "world.h"
 
@@ -68,7 +69,7 @@ class StoreEtags : public testing::TestWithParam<bool> {
     return folder;
   }
   std::vector<EarlierCheck> recorded(const std::string& folder) {
-    return must(replication_info(folder))->checks;
+    return must(RemoteFolder(folder).info())->checks;
   }
   std::size_t repair() {
     RepairOptions options;

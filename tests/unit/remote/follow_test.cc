@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "varve/remote_folder.h"
 #include "varve/replication.h"
 #include "world.h"
 
@@ -91,7 +92,7 @@ TEST_P(ReplicaFollower, FailingStoreLeavesTheFolderAsItWas) {
 
 TEST_P(ReplicaFollower, RequestsOutliveTheProcess) {
   const auto gets = [&] {
-    const auto usage = must(store_usage(reader_));
+    const auto usage = must(RemoteFolder(reader_).usage());
     for (const auto& one : usage->requests) {
       if (one.kind == "get") return one.requests;
     }
@@ -104,7 +105,7 @@ TEST_P(ReplicaFollower, RequestsOutliveTheProcess) {
     EXPECT_EQ(World::read_all_versions(*repository), world_.local());
   }
   EXPECT_GT(gets(), attached);
-  EXPECT_GT(must(store_usage(reader_))->bytes, 0U);
+  EXPECT_GT(must(RemoteFolder(reader_).usage())->bytes, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Plain, ReplicaFollower, testing::Values(false));

@@ -14,6 +14,7 @@
 #include "remote/head.h"
 #include "store/superblock_text.h"
 #include "stored_catalog.h"
+#include "varve/remote_folder.h"
 #include "world.h"
 
 namespace varve::test {
@@ -220,7 +221,7 @@ TEST_P(ReplicaPromotion, TheWriterMayBeFaster) {
   ASSERT_TRUE(done);
   EXPECT_TRUE(reads_only());
   EXPECT_TRUE(versions(true) == world_.local());
-  EXPECT_TRUE(must(replication_info(keeper_, true))->fenced.empty());
+  EXPECT_TRUE(must(RemoteFolder(keeper_, true).info())->fenced.empty());
   world_.store("v4", tree_of(13));
   must(promote());
   EXPECT_TRUE(versions(false) == world_.local());

@@ -20,6 +20,7 @@
 #include "support/repeated_random.h"
 #include "support/sealed_pairs.h"
 #include "support/test_keys.h"
+#include "varve/remote_folder.h"
 #include "world.h"
 
 namespace varve::test {
@@ -120,7 +121,7 @@ TEST_P(ReplicaWriters, ReplacedHeadIsNoticedBeforeTheNextOne) {
   const auto stored = store_from(world_, world_.path(), "v3");
   EXPECT_EQ(code_of(stored), ErrorCode::kLocked);
   EXPECT_NE(stored.error().message().find("can be missing there"), std::string::npos);
-  const auto info = must(replication_info(world_.path(), true));
+  const auto info = must(RemoteFolder(world_.path(), true).info());
   ASSERT_FALSE(info->abilities.empty());
   EXPECT_EQ(info->abilities.front().value, "ignored");
   EXPECT_EQ(newest_head(), head) << "no head follows the replaced one";
@@ -233,7 +234,7 @@ TEST_P(ReplicaWriters, PlaceThatWasMadeAgainIsToldAndNothingIsLost) {
     EXPECT_TRUE(kept.contains("removed"));
     EXPECT_TRUE(kept.contains("again"));
     EXPECT_EQ(kept.contains("v2"), has_heads);
-    const auto info = must(replication_info(old, true));
+    const auto info = must(RemoteFolder(old, true).info());
     EXPECT_NE(info->fenced.find("another repository"), std::string::npos);
   }
 }
@@ -247,7 +248,7 @@ TEST_P(ReplicaWriters, AnObjectThatIsNoHeadStopsTheUploadsUntilItIsRemoved) {
   EXPECT_EQ(code_of(stored), ErrorCode::kCorrupt);
   EXPECT_NE(stored.error().message().find(name.substr(name.find("/head/"))), std::string::npos);
   EXPECT_NE(stored.error().message().find("if none did, remove this object"), std::string::npos);
-  EXPECT_EQ(must(replication_info(world_.path(), true))->fenced, "");
+  EXPECT_EQ(must(RemoteFolder(world_.path(), true).info())->fenced, "");
   world_.objects().objects.erase(name);
   must(store_from(world_, world_.path(), "v3"));
   const auto found = world_.attached();
