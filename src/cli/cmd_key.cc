@@ -160,7 +160,7 @@ Result<std::unique_ptr<KeySlots>> open_slots(const std::string& path) {
   }
   const auto client = std::make_shared<control::Client>(*std::move(connected));
   return KeySlots::open_beside(path, options, [client](const std::string& superblock) {
-    return client->adopt_keys({.superblock = superblock});
+    return client->ask<control::Operation::kKeys>(control::KeysRequest{.superblock = superblock});
   });
 }
 

@@ -199,7 +199,7 @@ Result<void> print_categories(Repository& repository, const StatsArguments& opti
 
 Result<std::vector<MetricSample>> ask_daemon(const std::string& repository) {
   VARVE_TRY_ASSIGN(auto daemon, control::Client::connect(repository));
-  return daemon.metrics();
+  return daemon.ask<control::Operation::kMetrics>();
 }
 
 /// Returns the error of a silent daemon.
@@ -217,7 +217,7 @@ Error no_answer(const std::string& repository, const Error& error) {
 
 Result<std::vector<PoolStream>> ask_for_streams(const std::string& repository) {
   VARVE_TRY_ASSIGN(auto daemon, control::Client::connect(repository));
-  return daemon.pool_streams();
+  return daemon.ask<control::Operation::kPoolStreams>();
 }
 
 void print_stream_json(const PoolStream& stream) {

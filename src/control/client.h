@@ -5,12 +5,13 @@
 #include <sys/types.h>
 
 #include <functional>
-#include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "control/daemon_connection.h"
+#include "control/operations.h"
 #include "control/protocol.h"
 #include "varve/result.h"
 
@@ -34,25 +35,31 @@ class Client {
   /// Returns the daemon's user, as the kernel reports it.
   [[nodiscard]] uid_t user() const { return connection_.user(); }
 
-  /// Makes all open versions durable. The error message names the versions that are not durable.
-  [[nodiscard]] Result<void> sync();
+  /// Carries out a simple operation: takes and returns what the operation's function of
+  /// RepositoryControl does.
+  /// Errors: kUnsupported if the daemon belongs to an older Varve without the operation.
+  template <Operation kOperation, typename... In>
+  [[nodiscard]] auto ask(const In&... in) {
+    constexpr const auto& row = simple_operation<kOperation>();
+    using Answer = std::invoke_result_t<decltype(row.run), RepositoryControl&, const In&...>;
+    Request request;
+    request.operation = kOperation;
+    if constexpr (kIsMember<decltype(row.in)>) ((request.*row.in = in), ...);
+    auto reply = exchange(request, row.newer);
+    if (!reply) return Answer(std::move(reply).error());
+    if constexpr (kIsMember<decltype(row.out)>) {
+      auto& answer = (*reply).*row.out;
+      return answer ? Answer(*std::move(answer)) : Answer(lacks(row.answer));
+    } else {
+      return Answer();
+    }
+  }
+
   /// Errors: kInterrupted once `stop` (a descriptor, or -1) is readable; as for arrange().
   [[nodiscard]] Result<SealReply> seal(const SealRequest& request, int stop = -1);
-  [[nodiscard]] Result<VersionInfo> open(const OpenRequest& request);
-  [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request);
-  /// Returns the metrics of the daemon.
-  /// Errors: kUnsupported if the daemon belongs to an older Varve without metrics.
-  [[nodiscard]] Result<std::vector<MetricSample>> metrics();
-  /// Returns the open versions of the named series, with their present sizes.
-  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series);
-  [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request);
-  [[nodiscard]] Result<void> lock(const LockRequest& request);
-  /// Errors: kUnsupported if the daemon belongs to an older Varve without the request.
-  [[nodiscard]] Result<void> claim(const ClaimRequest& request);
-  /// Errors: as claim().
-  [[nodiscard]] Result<void> rename(const RenameRequest& request);
   /// Asks the daemon to store a directory or a stream. Calls `progress` now and then.
-  /// Errors: as claim(); kInterrupted once `stop` (a descriptor) is readable. The daemon stops once
+  /// Errors: kUnsupported if the daemon belongs to an older Varve without such stores; kInterrupted
+  /// once `stop` (a descriptor) is readable. The daemon stops once
   /// the Client is destroyed.
   [[nodiscard]] Result<StoreTaskReply> store(
       const StoreTask& task, int stop,
@@ -63,24 +70,13 @@ class Client {
   [[nodiscard]] Result<ArrangeReport> arrange(
       const ArrangeRequest& request, int stop,
       const std::function<void(const ArrangeProgress&)>& progress);
-  /// Stores `settings`, if given. Returns the current settings.
-  [[nodiscard]] Result<ArrangeSettings> arrange_settings(
-      const std::optional<ArrangeSettings>& settings);
-  /// Changes settings as the request says. Returns the present settings.
-  /// Errors: kUnsupported if the daemon belongs to an older Varve without the request.
-  [[nodiscard]] Result<SeriesSettings> series_settings(const SeriesSettingsRequest& request);
-  /// Chooses the index of the pool, if the request says so. Returns the present choice.
-  /// Errors: as series_settings().
-  [[nodiscard]] Result<PoolIndexChoice> pool_index(const PoolIndexRequest& request);
-  /// Errors: as series_settings().
-  [[nodiscard]] Result<UpkeepSettings> upkeep(const UpkeepRequest& request);
-  [[nodiscard]] Result<std::vector<PoolStream>> pool_streams();
-  /// Errors: as series_settings().
-  [[nodiscard]] Result<DamageReply> known_damage(const DamageRequest& request);
-  [[nodiscard]] Result<void> adopt_keys(const KeysRequest& request);
 
  private:
   explicit Client(DaemonConnection connection) : connection_(std::move(connection)) {}
+  /// Sends a request and returns the reply. `newer`: see SimpleOperation::newer.
+  [[nodiscard]] Result<Reply> exchange(const Request& request, const char* newer);
+  /// Returns the error for an answer without its result.
+  [[nodiscard]] static Error lacks(std::string_view what);
 
   DaemonConnection connection_;
 };

@@ -50,17 +50,6 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
     const CancelWatch watch(cancelled);
     return control->seal(request, watch.stop());
   };
-  handlers.open = [control](const OpenRequest& request) { return control->open(request); };
-  handlers.clone = [control](const OpenRequest& request) { return control->clone(request); };
-  handlers.metrics = [control] { return control->metrics(); };
-  handlers.open_versions = [control](const std::string& name) {
-    return control->open_versions(name);
-  };
-  handlers.sync = [control] { return control->sync(); };
-  handlers.remove = [control](const DeleteRequest& request) { return control->remove(request); };
-  handlers.lock = [control](const LockRequest& request) { return control->lock(request); };
-  handlers.claim = [control](const ClaimRequest& request) { return control->claim(request); };
-  handlers.rename = [control](const RenameRequest& request) { return control->rename(request); };
   handlers.arrange = [control](const ArrangeRequest& request,
                                const std::function<bool()>& cancelled,
                                const std::function<void(const ArrangeProgress&)>& progress) {
@@ -72,23 +61,12 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
     const CancelWatch watch(cancelled);
     return control->store(task, watch.stop(), progress);
   };
-  handlers.settings = [control](const std::optional<ArrangeSettings>& settings) {
-    return control->arrange_settings(settings);
-  };
-  handlers.series_settings = [control](const SeriesSettingsRequest& request) {
-    return control->series_settings(request);
-  };
-  handlers.upkeep = [control](const UpkeepRequest& request) { return control->upkeep(request); };
-  handlers.pool_index = [control](const PoolIndexRequest& request) {
-    return control->pool_index(request);
-  };
-  handlers.pool_streams = [control] { return control->pool_streams(); };
-  handlers.adopt_keys = [control](const KeysRequest& request) {
-    return control->adopt_keys(request);
-  };
-  handlers.known_damage = [control](const DamageRequest& request) {
-    return control->known_damage(request);
-  };
+  for_each_operation([&](const auto& row) {
+    handlers.simple[row.operation] = [control, &row](const Request& request) {
+      return answer_simple(row, request,
+                           [&](const auto&... in) { return ((*control).*row.run)(in...); });
+    };
+  });
 }
 
 }  // namespace varve::control

@@ -7,20 +7,6 @@
 
 namespace varve::control {
 
-void put_damage(const Request& request, Json& line) {
-  if (request.operation != Operation::kKnownDamage) return;
-  line["settles"] = request.damage.settles;
-  line["version"] = text_to_json(request.damage.version);
-}
-
-bool take_damage(const Json& object, Request& request) {
-  if (request.operation != Operation::kKnownDamage) return true;
-  Fields fields(object);
-  request.damage.settles = fields.flag("settles");
-  request.damage.version = fields.text("version");
-  return fields.ok();
-}
-
 void put_damage(const Reply& reply, Json& line) {
   if (!reply.damage) return;
   Json names = Json::array();

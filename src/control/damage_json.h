@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON of requests and replies about known damage.
+// The JSON of replies about known damage.
 #pragma once
 
 #include "control/json.h"
@@ -7,12 +7,9 @@
 
 namespace varve::control {
 
-/// Adds the members of Operation::kKnownDamage. Does nothing for other requests and replies.
-void put_damage(const Request& request, Json& line);
+/// Adds the member `known_damage`, if the reply has damage.
 void put_damage(const Reply& reply, Json& line);
-/// Read the members of Operation::kKnownDamage. Return false if a member is missing or has the
-/// wrong type.
-[[nodiscard]] bool take_damage(const Json& object, Request& request);
+/// Reads the member added by put_damage(), if present. Returns false if the member is not valid.
 [[nodiscard]] bool take_damage(const Json& object, Reply& reply);
 
 }  // namespace varve::control

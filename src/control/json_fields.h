@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "control/json.h"
 
@@ -38,6 +39,47 @@ class Fields {
   }
   const Json& object_;
   bool ok_;
+};
+
+inline void put_value(Json& object, const char* name, const std::string& value) {
+  object[name] = text_to_json(value);
+}
+template <typename Number>
+void put_value(Json& object, const char* name, const Number& value) {
+  object[name] = value;
+}
+inline void take_value(Fields& fields, const char* name, std::string& value) {
+  value = fields.text(name);
+}
+inline void take_value(Fields& fields, const char* name, std::uint64_t& value) {
+  value = fields.count(name);
+}
+inline void take_value(Fields& fields, const char* name, std::uint32_t& value) {
+  value = fields.u32(name);
+}
+inline void take_value(Fields& fields, const char* name, bool& value) { value = fields.flag(name); }
+
+/// Adds the fields of a structure to an object, by the structure's list of fields.
+template <typename Structure>
+void put_fields(const Structure& structure, Json& object) {
+  std::apply(
+      [&](const auto&... field) { (put_value(object, field.name, structure.*field.value), ...); },
+      Structure::fields());
+}
+/// Reads the fields that put_fields() adds. Fields::ok() then says whether all were present.
+template <typename Structure>
+void take_fields(Fields& fields, Structure& structure) {
+  const auto take = [&](const auto& field) {
+    if (field.may_lack && !fields.has(field.name)) return;
+    take_value(fields, field.name, structure.*field.value);
+  };
+  std::apply([&](const auto&... field) { (take(field), ...); }, Structure::fields());
+}
+
+/// A structure with a list of its fields; see control/field.h.
+template <typename Structure>
+concept ListsFields = requires {
+  Structure::fields();
 };
 
 }  // namespace varve::control

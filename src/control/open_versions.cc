@@ -20,7 +20,7 @@ Result<std::vector<VersionInfo>> OpenVersions::of(const SeriesInfo& series) {
     connected_ = true;
   }
   if (daemon_) {
-    auto present = daemon_->open_versions(series.name);
+    auto present = daemon_->ask<Operation::kOpenVersions>(series.name);
     if (present) return present;
     daemon_.reset();
   }

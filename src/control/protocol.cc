@@ -12,6 +12,7 @@
 #include "control/json.h"
 #include "control/json_fields.h"
 #include "control/metrics_json.h"
+#include "control/operations.h"
 #include "control/pool_streams_json.h"
 #include "control/series_settings_json.h"
 #include "control/store_json.h"
@@ -22,35 +23,50 @@
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 22> kOperations = {{
+// The operations with several messages, or with a request of a special kind.
+constexpr std::array<std::pair<Operation, std::string_view>, 6> kLongOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kSeal, "seal"},
-    {Operation::kOpen, "open"},
-    {Operation::kClone, "clone"},
-    {Operation::kDelete, "delete"},
-    {Operation::kLock, "lock"},
     {Operation::kArrange, "arrange"},
-    {Operation::kArrangeSettings, "arrange_settings"},
-    {Operation::kSync, "sync"},
-    {Operation::kOpenVersions, "open_versions"},
-    {Operation::kMetrics, "metrics"},
-    {Operation::kSeriesSettings, "series_settings"},
-    {Operation::kPoolIndex, "pool_index"},
-    {Operation::kUpkeep, "upkeep"},
-    {Operation::kClaim, "claim"},
-    {Operation::kRename, "rename"},
-    {Operation::kPoolStreams, "pool_streams"},
     {Operation::kStore, "store"},
     {Operation::kStoreStream, "store_stream"},
     {Operation::kGoOn, "go_on"},
-    {Operation::kKeys, "keys"},
-    {Operation::kKnownDamage, "known_damage"},
 }};
 
 template <typename Table, typename Value>
 std::string_view name_in(const Table& table, Value value) {
   const auto place = std::ranges::find(table, value, &Table::value_type::first);
   return place == table.end() ? std::string_view("?") : place->second;
+}
+
+/// Whether the request of a row has a list of fields: the JSON then needs no further code.
+template <typename Row>
+constexpr bool has_listed_request() {
+  using In = decltype(std::remove_cvref_t<Row>::in);
+  if constexpr (kIsMember<In>) {
+    return ListsFields<std::remove_cvref_t<decltype(std::declval<Request>().*std::declval<In>())>>;
+  } else {
+    return false;
+  }
+}
+
+std::string_view name_of(Operation operation) {
+  std::string_view name = name_in(kLongOperations, operation);
+  for_each_operation([&](const auto& row) {
+    if (row.operation == operation) name = row.name;
+  });
+  return name;
+}
+
+std::optional<Operation> operation_called(std::string_view name) {
+  std::optional<Operation> found;
+  for (const auto& [operation, its_name] : kLongOperations) {
+    if (its_name == name) found = operation;
+  }
+  for_each_operation([&](const auto& row) {
+    if (row.name == name) found = row.operation;
+  });
+  return found;
 }
 
 /// The members of structures with the JSON names, for encoding and decoding.
@@ -139,16 +155,7 @@ void encode_upkeep(const Request& request, Json& line) {
     line["time"] = time_to_json(request.claim.time);
   }
   if (is_store(request)) line["store"] = store_to_json(request.store);
-  if (request.operation == Operation::kRename) {
-    line["name"] = text_to_json(request.rename.name);
-    line["new_name"] = text_to_json(request.rename.new_name);
-  }
-  if (request.operation == Operation::kArrange) {
-    line["series"] = text_to_json(request.arrange.series);
-    line["bytes_per_second"] = request.arrange.bytes_per_second;
-    line["compare_all_new"] = request.arrange.compare_all_new;
-    line["every_duplicate"] = request.arrange.every_duplicate;
-  }
+  if (request.operation == Operation::kArrange) put_fields(request.arrange, line);
   if (request.operation == Operation::kOpenVersions) line["series"] = text_to_json(request.series);
   if (request.operation == Operation::kArrangeSettings && request.settings) {
     line["settings"] = to_json(*request.settings);
@@ -158,7 +165,6 @@ void encode_upkeep(const Request& request, Json& line) {
     line["changes"] = changes_to_json(request.series_settings.changes);
   }
   put_repository_settings(request, line);
-  put_damage(request, line);
 }
 
 /// Returns false if a member is missing or has the wrong type.
@@ -199,18 +205,7 @@ bool decode_upkeep(const Json& object, Request& request) {
     if (ok) request.claim.time = *time;
   }
   if (is_store(request)) return take_store(object, request);
-  if (request.operation == Operation::kRename) {
-    request.rename.name = fields.text("name");
-    request.rename.new_name = fields.text("new_name");
-  }
-  if (request.operation == Operation::kArrange) {
-    request.arrange.series = fields.text("series");
-    request.arrange.bytes_per_second = fields.count("bytes_per_second");
-    request.arrange.compare_all_new =
-        fields.has("compare_all_new") && fields.flag("compare_all_new");
-    request.arrange.every_duplicate =
-        fields.has("every_duplicate") && fields.flag("every_duplicate");
-  }
+  if (request.operation == Operation::kArrange) take_fields(fields, request.arrange);
   if (request.operation == Operation::kOpenVersions) request.series = fields.text("series");
   if (request.operation == Operation::kArrangeSettings && fields.has("settings")) {
     request.settings = settings_from(*object.find("settings"));
@@ -223,7 +218,7 @@ bool decode_upkeep(const Json& object, Request& request) {
     ok = changes.has_value();
     if (ok) request.series_settings.changes = *changes;
   }
-  ok = ok && take_repository_settings(object, request) && take_damage(object, request);
+  ok = ok && take_repository_settings(object, request);
   return ok && fields.ok();
 }
 
@@ -305,22 +300,13 @@ bool decode_upkeep(const Json& object, Reply& reply) {
 }  // namespace
 
 std::string encode(const Request& request) {
-  Json line = {{"op", name_in(kOperations, request.operation)}, {"protocol", request.protocol}};
-  if (request.operation == Operation::kSeal) {
-    line["version"] = text_to_json(request.seal.version);
-    line["new_name"] = text_to_json(request.seal.new_name);
-    line["wait"] = request.seal.wait;
-    line["wait_seconds"] = request.seal.wait_seconds;
-    line["force"] = request.seal.force;
-    line["keep"] = request.seal.keep;
-  }
-  if (request.operation == Operation::kOpen || request.operation == Operation::kClone) {
-    line["version"] = text_to_json(request.open.version);
-    line["source"] = text_to_json(request.open.source);
-    line["mode"] = request.open.mode;
-    line["uid"] = request.open.uid;
-    line["gid"] = request.open.gid;
-  }
+  Json line = {{"op", name_of(request.operation)}, {"protocol", request.protocol}};
+  if (request.operation == Operation::kSeal) put_fields(request.seal, line);
+  for_each_operation([&](const auto& row) {
+    if constexpr (has_listed_request<decltype(row)>()) {
+      if (row.operation == request.operation) put_fields(request.*row.in, line);
+    }
+  });
   encode_upkeep(request, line);
   return line.dump();
 }
@@ -356,28 +342,20 @@ Result<Request> decode_request(std::string_view line) {
   request.protocol = 1;
   if (fields.has("protocol")) request.protocol = fields.u32("protocol");
   if (!fields.ok()) return not_understood("request");
-  const auto operation =
-      std::ranges::find(kOperations, name, &decltype(kOperations)::value_type::second);
-  const bool is_hello = name_in(kOperations, Operation::kHello) == name;
+  const auto operation = operation_called(name);
+  const bool is_hello = operation == Operation::kHello;
   if (request.protocol != kProtocol && !is_hello) return protocol_refused(request.protocol);
-  if (operation == kOperations.end()) return not_understood("request");
-  request.operation = operation->first;
+  if (!operation) return not_understood("request");
+  request.operation = *operation;
   if (request.operation == Operation::kSeal) {
-    request.seal.version = fields.text("version");
-    if (fields.has("new_name")) request.seal.new_name = fields.text("new_name");
-    if (fields.has("wait")) request.seal.wait = fields.flag("wait");
-    if (fields.has("wait_seconds")) request.seal.wait_seconds = fields.count("wait_seconds");
+    take_fields(fields, request.seal);
     if (request.seal.wait_seconds > kSealWaitSecondsMax) return not_understood("request");
-    if (fields.has("force")) request.seal.force = fields.flag("force");
-    if (fields.has("keep")) request.seal.keep = fields.flag("keep");
   }
-  if (request.operation == Operation::kOpen || request.operation == Operation::kClone) {
-    request.open.version = fields.text("version");
-    request.open.source = fields.text("source");
-    request.open.mode = fields.u32("mode");
-    request.open.uid = fields.u32("uid");
-    request.open.gid = fields.u32("gid");
-  }
+  for_each_operation([&](const auto& row) {
+    if constexpr (has_listed_request<decltype(row)>()) {
+      if (row.operation == request.operation) take_fields(fields, request.*row.in);
+    }
+  });
   if (!fields.ok() || !decode_upkeep(object, request)) return not_understood("request");
   return request;
 }

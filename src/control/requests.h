@@ -8,9 +8,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "control/field.h"
 #include "varve/backup.h"
 #include "varve/check.h"
 #include "varve/options.h"
@@ -32,6 +34,15 @@ struct SealRequest {
   std::uint64_t wait_seconds = 0;
   bool force = false;  ///< Seal despite files open for writing; with `wait`, after the wait.
   bool keep = false;   ///< Leave a clone open under the old name.
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"version", &SealRequest::version},
+                      Field{"new_name", &SealRequest::new_name, true},
+                      Field{"wait", &SealRequest::wait, true},
+                      Field{"wait_seconds", &SealRequest::wait_seconds, true},
+                      Field{"force", &SealRequest::force, true},
+                      Field{"keep", &SealRequest::keep, true}};
+  }
 };
 
 /// A request for an empty version (`source` is "") or a clone. For a clone, the daemon ignores
@@ -43,6 +54,12 @@ struct OpenRequest {
   std::uint32_t mode = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"version", &OpenRequest::version},
+                      Field{"source", &OpenRequest::source}, Field{"mode", &OpenRequest::mode},
+                      Field{"uid", &OpenRequest::uid}, Field{"gid", &OpenRequest::gid}};
+  }
 };
 
 /// A deletion. Versions are given by number, because another version may have taken a name since
@@ -116,6 +133,11 @@ struct StoreTaskReply {
 struct RenameRequest {
   std::string name;      ///< SERIES or SERIES/VERSION.
   std::string new_name;  ///< Without the series.
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"name", &RenameRequest::name},
+                      Field{"new_name", &RenameRequest::new_name}};
+  }
 };
 
 /// A request to arrange one series.
@@ -124,6 +146,13 @@ struct ArrangeRequest {
   std::uint64_t bytes_per_second = 0;  ///< See ArrangeOptions::bytes_per_second.
   bool compare_all_new = false;        ///< See PostPassOptions::any_new.
   bool every_duplicate = false;        ///< See PostPassOptions::everything.
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"series", &ArrangeRequest::series},
+                      Field{"bytes_per_second", &ArrangeRequest::bytes_per_second},
+                      Field{"compare_all_new", &ArrangeRequest::compare_all_new, true},
+                      Field{"every_duplicate", &ArrangeRequest::every_duplicate, true}};
+  }
 };
 
 /// A request for the settings of a series or of new series, and for changes of the settings.
@@ -145,12 +174,21 @@ struct UpkeepRequest {
 /// New key slots; see Repository::adopt_keys(). The text has no key in the clear.
 struct KeysRequest {
   std::string superblock{};
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"superblock", &KeysRequest::superblock}};
+  }
 };
 
 /// A request about chunks known to be damaged.
 struct DamageRequest {
   bool settles = false;   ///< See Repository::settle_quarantine().
   std::string version{};  ///< SERIES/VERSION of a sealed version; "" for none.
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"settles", &DamageRequest::settles},
+                      Field{"version", &DamageRequest::version}};
+  }
 };
 
 /// The answer to a DamageRequest.

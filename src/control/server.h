@@ -7,14 +7,17 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "control/operations.h"
 #include "control/protocol.h"
 #include "control/socket.h"
 #include "varve/result.h"
@@ -30,16 +33,6 @@ struct Handlers {
   /// Seals a version. While the handler waits for writers, it calls `cancelled` now and then, and
   /// gives up on true: the daemon is ending, or the command has disconnected.
   std::function<Result<SealReply>(const SealRequest&, const std::function<bool()>& cancelled)> seal;
-  std::function<Result<VersionInfo>(const OpenRequest&)> open;
-  std::function<Result<VersionInfo>(const OpenRequest&)> clone;
-  std::function<Result<std::vector<MetricSample>>()> metrics;
-  /// Returns the open versions of the named series, with their present sizes.
-  std::function<Result<std::vector<VersionInfo>>(const std::string& series)> open_versions;
-  std::function<Result<void>()> sync;
-  std::function<Result<DeletionForecast>(const DeleteRequest&)> remove;
-  std::function<Result<void>(const LockRequest&)> lock;
-  std::function<Result<void>(const ClaimRequest&)> claim;
-  std::function<Result<void>(const RenameRequest&)> rename;
   /// Arranges a series. Calls `cancelled` often, and stops on true. May call `progress` from
   /// another thread.
   std::function<Result<ArrangeReport>(const ArrangeRequest&, const std::function<bool()>& cancelled,
@@ -49,14 +42,17 @@ struct Handlers {
   std::function<Result<StoreTaskReply>(const StoreTask&, const std::function<bool()>& cancelled,
                                        const std::function<void(const TransferProgress&)>&)>
       store;
-  /// Stores the given settings, if any. Returns the current settings.
-  std::function<Result<ArrangeSettings>(const std::optional<ArrangeSettings>&)> settings;
-  std::function<Result<SeriesSettings>(const SeriesSettingsRequest&)> series_settings;
-  std::function<Result<PoolIndexChoice>(const PoolIndexRequest&)> pool_index;
-  std::function<Result<UpkeepSettings>(const UpkeepRequest&)> upkeep;
-  std::function<Result<std::vector<PoolStream>>()> pool_streams;
-  std::function<Result<void>(const KeysRequest&)> adopt_keys;
-  std::function<Result<DamageReply>(const DamageRequest&)> known_damage;
+  /// The functions for the simple operations; see set().
+  std::map<Operation, std::function<Reply(const Request&)>> simple{};
+
+  /// Sets the function for a simple operation: it takes and returns what the operation's function
+  /// of RepositoryControl does.
+  template <Operation kOperation, typename Function>
+  void set(Function run) {
+    simple[kOperation] = [run = std::move(run)](const Request& request) {
+      return answer_simple(simple_operation<kOperation>(), request, run);
+    };
+  }
 };
 
 /// Limits on the resources that clients can use.

@@ -64,19 +64,6 @@ Reply Server::answer(const Request& request, Connection& connection) {
       }
       break;
     }
-    case Operation::kOpen:
-    case Operation::kClone: {
-      const bool clone = request.operation == Operation::kClone;
-      put(clone ? handlers_.clone(request.open) : handlers_.open(request.open), reply.version,
-          reply);
-      break;
-    }
-    case Operation::kMetrics:
-      put(handlers_.metrics(), reply.metrics, reply);
-      break;
-    case Operation::kOpenVersions:
-      put(handlers_.open_versions(request.series), reply.versions, reply);
-      break;
     default:
       return answer_upkeep(request, connection);
   }
@@ -101,31 +88,6 @@ bool Server::goes_on(Connection& connection) {
 Reply Server::answer_upkeep(const Request& request, Connection& connection) {
   Reply reply;
   switch (request.operation) {
-    case Operation::kDelete:
-      put(handlers_.remove(request.removal), reply.forecast, reply);
-      break;
-    case Operation::kLock:
-    case Operation::kSync: {
-      auto done =
-          request.operation == Operation::kSync ? handlers_.sync() : handlers_.lock(request.lock);
-      if (!done) reply.error = std::move(done).error();
-      break;
-    }
-    case Operation::kClaim:
-    case Operation::kRename: {
-      auto done = request.operation == Operation::kClaim ? handlers_.claim(request.claim)
-                                                         : handlers_.rename(request.rename);
-      if (!done) reply.error = std::move(done).error();
-      break;
-    }
-    case Operation::kKeys: {
-      auto done = handlers_.adopt_keys(request.keys);
-      if (!done) reply.error = std::move(done).error();
-      break;
-    }
-    case Operation::kKnownDamage:
-      put(handlers_.known_damage(request.damage), reply.damage, reply);
-      break;
     case Operation::kArrange: {
       Teller tell(connection.socket.get(), connection.sending);
       put(handlers_.arrange(
@@ -153,22 +115,11 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
           reply.stored, reply);
       break;
     }
-    case Operation::kArrangeSettings:
-      put(handlers_.settings(request.settings), reply.settings, reply);
-      break;
-    case Operation::kSeriesSettings:
-      put(handlers_.series_settings(request.series_settings), reply.series_settings, reply);
-      break;
-    case Operation::kPoolIndex:
-      put(handlers_.pool_index(request.pool_index), reply.pool_index, reply);
-      break;
-    case Operation::kUpkeep:
-      put(handlers_.upkeep(request.upkeep), reply.upkeep, reply);
-      break;
-    case Operation::kPoolStreams:
-      put(handlers_.pool_streams(), reply.streams, reply);
-      break;
     default:
+      if (const auto found = handlers_.simple.find(request.operation);
+          found != handlers_.simple.end()) {
+        return found->second(request);
+      }
       reply.error = Error(ErrorCode::kInvalid, "the daemon does not know this kind of request");
       break;
   }

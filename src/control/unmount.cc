@@ -211,7 +211,7 @@ Result<void> make_durable(const MountedThere& there, const UnmountChoices& choic
   }
   // A read-only mount beside the mount of a writing daemon.
   if (client->identity().mount_device != there.mount.device) return {};
-  auto synced = client->sync();
+  auto synced = client->ask<Operation::kSync>();
   // An older daemon does not know the request.
   if (synced || synced.error().code() == ErrorCode::kInvalid) return {};
   return std::move(synced).error().with_context(

@@ -48,9 +48,6 @@ void put_repository_settings(const Request& request, Json& line) {
   if (request.operation == Operation::kPoolIndex && request.pool_index.choice) {
     line["pool_index"] = pool_index_text(*request.pool_index.choice);
   }
-  if (request.operation == Operation::kKeys) {
-    line["superblock"] = text_to_json(request.keys.superblock);
-  }
 }
 
 bool take_repository_settings(const Json& object, Request& request) {
@@ -63,11 +60,6 @@ bool take_repository_settings(const Json& object, Request& request) {
   if (request.operation == Operation::kUpkeep && object.find("upkeep") != nullptr) {
     request.upkeep.settings = upkeep_from_json(*object.find("upkeep"));
     return request.upkeep.settings.has_value();
-  }
-  if (request.operation == Operation::kKeys) {
-    Fields fields(object);
-    request.keys.superblock = fields.text("superblock");
-    return fields.ok();
   }
   return true;
 }

@@ -14,7 +14,7 @@ namespace varve::control {
 /// Returns nullopt if `object` is no result of upkeep_to_json().
 [[nodiscard]] std::optional<UpkeepSettings> upkeep_from_json(const Json& object);
 
-/// Adds the member `pool_index`, `upkeep` or `superblock` to a request with that setting.
+/// Adds the member `pool_index` or `upkeep` to a request with that setting.
 void put_repository_settings(const Request& request, Json& line);
 /// Reads the member added by put_repository_settings(), if present. Returns false if the member is
 /// not valid.

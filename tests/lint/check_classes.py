@@ -32,7 +32,6 @@ NOT_YET = {
     "CatalogRebuilder": (42, 22),
     "Checker": (42, 20),
     "ContainerWriter": (30, 39),
-    "Handlers": (30, 21),
     "OpenInode": (30, 36),
     "OpenTree": (36, 20),
     "Repairer": (51, 32),

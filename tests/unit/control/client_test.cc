@@ -33,9 +33,9 @@ class ControlClient : public testing::Test {
   ControlClient() {
     std::string name = (std::filesystem::temp_directory_path() / "varve-XXXXXX").string();
     folder_ = ::mkdtemp(name.data());
-    handlers_.open_versions = [](const std::string&) {
+    handlers_.set<Operation::kOpenVersions>([](const std::string&) {
       return Result<std::vector<VersionInfo>>(std::vector<VersionInfo>(3));
-    };
+    });
   }
   ~ControlClient() override { std::filesystem::remove_all(folder_); }
 
@@ -91,15 +91,15 @@ TEST_F(ControlClient, ClientThatReadsNoReplyIsDisconnected) {
   EXPECT_FALSE(open);
   auto other = Client::connect(folder_);
   ASSERT_TRUE(other);
-  EXPECT_TRUE(other->open_versions("s"));
+  EXPECT_TRUE(other->ask<Operation::kOpenVersions>(std::string("s")));
 }
 
 TEST_F(ControlClient, ServerEndsWhileClientsReadNothing) {
-  handlers_.remove = [](const DeleteRequest&) {
+  handlers_.set<Operation::kDelete>([](const DeleteRequest&) {
     DeletionForecast forecast;
     forecast.versions.assign(400'000, VersionNumber{4'000'000'000});
     return Result<DeletionForecast>(forecast);
-  };
+  });
   auto server = Server::start(folder_, handlers_, {.write = 1h});
   ASSERT_TRUE(server);
   const base::UniqueFd greedy = connect();
@@ -133,15 +133,15 @@ TEST_F(ControlClient, OneConnectionTooManyIsToldSo) {
 }
 
 TEST_F(ControlClient, LongOperationIsToldFromAHangingDaemon) {
-  handlers_.open_versions = [](const std::string&) {
+  handlers_.set<Operation::kOpenVersions>([](const std::string&) {
     std::this_thread::sleep_for(1s);  // A long operation.
     return Result<std::vector<VersionInfo>>(std::vector<VersionInfo>(3));
-  };
+  });
   const auto server = Server::start(folder_, handlers_, {.heartbeat = 50ms});
   ASSERT_TRUE(server);
   auto client = Client::connect(folder_, {.silence = 400ms, .stopped = 400ms});
   ASSERT_TRUE(client);
-  const auto versions = client->open_versions("s");
+  const auto versions = client->ask<Operation::kOpenVersions>(std::string("s"));
   ASSERT_TRUE(versions) << versions.error().message();
   EXPECT_EQ(versions->size(), 3U);
 }
@@ -161,7 +161,7 @@ TEST_F(ControlClient, ConnectionThatWasIdleIsMadeAgain) {
   auto client = Client::connect(folder_);
   ASSERT_TRUE(client);
   std::this_thread::sleep_for(300ms);  // Longer than a connection may be idle.
-  EXPECT_TRUE(client->open_versions("s"));
+  EXPECT_TRUE(client->ask<Operation::kOpenVersions>(std::string("s")));
 }
 
 TEST_F(ControlClient, DaemonOfTheFirstProtocolIsNamed) {
@@ -240,11 +240,11 @@ TEST_F(ControlClient, RequestOfAClientThatIsGoneIsNotCarriedOut) {
     changed.notify_all();
     changed.wait(lock, [&] { return released; });
   };
-  handlers_.open_versions = [&](const std::string&) {
+  handlers_.set<Operation::kOpenVersions>([&](const std::string&) {
     const std::lock_guard lock(mutex);
     ++requests;
     return Result<std::vector<VersionInfo>>(std::vector<VersionInfo>());
-  };
+  });
   const auto server = Server::start(folder_, handlers_);
   ASSERT_TRUE(server);
   std::optional<Result<Client>> client;
@@ -267,7 +267,7 @@ TEST_F(ControlClient, RequestOfAClientThatIsGoneIsNotCarriedOut) {
   other.join();
   EXPECT_TRUE(closes(gone));
   ASSERT_TRUE(*client);
-  ASSERT_TRUE((*client)->open_versions("s"));
+  ASSERT_TRUE((*client)->ask<Operation::kOpenVersions>(std::string("s")));
   const std::lock_guard lock(mutex);
   EXPECT_EQ(requests, 1);
 }

@@ -84,7 +84,7 @@ class ControlMetrics : public testing::Test {
     });
     auto client = Client::connect(folder_);
     EXPECT_TRUE(client);
-    auto samples = client ? client->metrics() : client.error();
+    auto samples = client ? client->ask<Operation::kMetrics>() : client.error();
     daemon.join();
     return samples;
   }
@@ -145,12 +145,12 @@ TEST(ControlProtocolMetrics, SamplesThatNoRegistryHasAreRefused) {
 
 TEST_F(ControlMetrics, AServerAnswersWithTheMetricsOfItsHandler) {
   Handlers handlers;
-  handlers.metrics = [] { return Result<Samples>(longest_samples()); };
+  handlers.set<Operation::kMetrics>([] { return Result<Samples>(longest_samples()); });
   const auto server = Server::start(folder_, handlers);
   ASSERT_TRUE(server);
   auto client = Client::connect(folder_);
   ASSERT_TRUE(client);
-  const auto samples = client->metrics();
+  const auto samples = client->ask<Operation::kMetrics>();
   ASSERT_TRUE(samples) << samples.error().message();
   EXPECT_EQ(*samples, longest_samples());
 }

@@ -39,21 +39,21 @@ class ControlServer : public testing::Test {
       if (request.keep) reply.next.emplace().name = request.version;
       return Result<SealReply>(reply);
     };
-    handlers_.open = [](const OpenRequest& request) {
+    handlers_.set<Operation::kOpen>([](const OpenRequest& request) {
       VersionInfo info;
       info.name =
           request.version + fmt::format(" {:o} {} {}", request.mode, request.uid, request.gid);
       return Result<VersionInfo>(info);
-    };
-    handlers_.clone = [](const OpenRequest& request) {
+    });
+    handlers_.set<Operation::kClone>([](const OpenRequest& request) {
       VersionInfo info;
       info.name = request.version + " of " + request.source;
       return Result<VersionInfo>(info);
-    };
-    handlers_.sync = [] { return Result<void>(); };
-    handlers_.open_versions = [](const std::string&) {
+    });
+    handlers_.set<Operation::kSync>([] { return Result<void>(); });
+    handlers_.set<Operation::kOpenVersions>([](const std::string&) {
       return Result<std::vector<VersionInfo>>(Error(ErrorCode::kCorrupt, "torn"));
-    };
+    });
   }
   ~ControlServer() override { std::filesystem::remove_all(root_); }
 
@@ -67,7 +67,7 @@ TEST_F(ControlServer, AnswersSeveralRequestsOfOneClient) {
   ASSERT_TRUE(server);
   auto client = Client::connect(folder_);
   ASSERT_TRUE(client);
-  EXPECT_TRUE(client->sync());
+  EXPECT_TRUE(client->ask<Operation::kSync>());
   for (const bool keep : {false, true}) {
     const auto sealed =
         client->seal({.version = "s/v", .new_name = {}, .wait = false, .keep = keep});
@@ -76,20 +76,21 @@ TEST_F(ControlServer, AnswersSeveralRequestsOfOneClient) {
     ASSERT_EQ(sealed->next.has_value(), keep);
     EXPECT_EQ(sealed->next.value_or(VersionInfo()).name, keep ? "s/v" : "");
   }
-  const auto opened =
-      client->open({.version = "s/w", .source = {}, .mode = 0750, .uid = 4000000000, .gid = 7});
+  const auto opened = client->ask<Operation::kOpen>(
+      OpenRequest{.version = "s/w", .source = {}, .mode = 0750, .uid = 4000000000, .gid = 7});
   ASSERT_TRUE(opened);
   EXPECT_EQ(opened->name, "s/w 750 4000000000 7");
-  const auto cloned = client->clone({.version = "s/x", .source = "s/latest"});
+  const auto cloned =
+      client->ask<Operation::kClone>(OpenRequest{.version = "s/x", .source = "s/latest"});
   ASSERT_TRUE(cloned);
   EXPECT_EQ(cloned->name, "s/x of s/latest");
-  const auto versions = client->open_versions("s");
+  const auto versions = client->ask<Operation::kOpenVersions>(std::string("s"));
   ASSERT_FALSE(versions);
   EXPECT_EQ(versions.error().code(), ErrorCode::kCorrupt);
 }
 
 TEST_F(ControlServer, AnswersRequestsOfRetention) {
-  handlers_.remove = [](const DeleteRequest& request) {
+  handlers_.set<Operation::kDelete>([](const DeleteRequest& request) {
     if (request.series != "s") {
       return Result<DeletionForecast>(Error(ErrorCode::kNotPermitted, "locked"));
     }
@@ -97,35 +98,38 @@ TEST_F(ControlServer, AnswersRequestsOfRetention) {
     forecast.versions = request.versions;
     forecast.freed_bytes = request.forecast_only ? 1 : 2;
     return Result<DeletionForecast>(forecast);
-  };
+  });
   Timestamp locked_until;
-  handlers_.lock = [&](const LockRequest& request) {
+  handlers_.set<Operation::kLock>([&](const LockRequest& request) {
     locked_until = request.until;
     return Result<void>();
-  };
-  handlers_.settings = [](const std::optional<ArrangeSettings>& settings) {
+  });
+  handlers_.set<Operation::kArrangeSettings>([](const std::optional<ArrangeSettings>& settings) {
     return Result<ArrangeSettings>(settings.value_or(ArrangeSettings{.fan = 9}));
-  };
+  });
   const auto server = Server::start(folder_, handlers_);
   ASSERT_TRUE(server);
   auto client = Client::connect(folder_);
   ASSERT_TRUE(client);
   for (const bool forecast_only : {true, false}) {
-    const auto removed = client->remove(
-        {.series = "s", .versions = {VersionNumber{5}}, .forecast_only = forecast_only});
+    const auto removed = client->ask<Operation::kDelete>(DeleteRequest{
+        .series = "s", .versions = {VersionNumber{5}}, .forecast_only = forecast_only});
     ASSERT_TRUE(removed);
     EXPECT_EQ(removed->versions, std::vector{VersionNumber{5}});
     EXPECT_EQ(removed->freed_bytes, forecast_only ? 1U : 2U);
   }
-  const auto refused = client->remove({.series = "t", .versions = {VersionNumber{5}}});
+  const auto refused =
+      client->ask<Operation::kDelete>(DeleteRequest{.series = "t", .versions = {VersionNumber{5}}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::kNotPermitted);
-  EXPECT_TRUE(client->lock({.series = "s", .version = VersionNumber{5}, .until = {77, 0}}));
+  EXPECT_TRUE(client->ask<Operation::kLock>(
+      LockRequest{.series = "s", .version = VersionNumber{5}, .until = {77, 0}}));
   EXPECT_EQ(locked_until.seconds, 77);
-  const auto stored = client->arrange_settings(ArrangeSettings{.fan = 3});
+  const auto stored =
+      client->ask<Operation::kArrangeSettings>(std::optional(ArrangeSettings{.fan = 3}));
   ASSERT_TRUE(stored);
   EXPECT_EQ(stored->fan, 3U);
-  const auto in_force = client->arrange_settings(std::nullopt);
+  const auto in_force = client->ask<Operation::kArrangeSettings>(std::optional<ArrangeSettings>());
   ASSERT_TRUE(in_force);
   EXPECT_EQ(in_force->fan, 9U);
 }
@@ -197,7 +201,7 @@ TEST_F(ControlServer, AStreamComesWithItsRequestAndIsClosedAfterIt) {
   ASSERT_TRUE(server);
   auto client = Client::connect(folder_);
   ASSERT_TRUE(client);
-  ASSERT_TRUE(client->sync());
+  ASSERT_TRUE(client->ask<Operation::kSync>());
   const auto before = open_descriptors();
   for (int i = 0; i < 20; ++i) {
     std::array<int, 2> ends{};
@@ -211,7 +215,7 @@ TEST_F(ControlServer, AStreamComesWithItsRequestAndIsClosedAfterIt) {
     ASSERT_TRUE(stored) << stored.error().message();
     EXPECT_EQ(stored->version.name, "f:bytes");
   }
-  ASSERT_TRUE(client->sync());  // The worker of the last store has ended.
+  ASSERT_TRUE(client->ask<Operation::kSync>());  // The worker of the last store has ended.
   EXPECT_EQ(open_descriptors(), before);
 }
 
