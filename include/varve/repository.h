@@ -157,7 +157,7 @@ class Repository : public SeriesVersions,
   /// Returns the present values of all metrics of the process, ascending by name. Reads no disk.
   [[nodiscard]] virtual std::vector<MetricSample> metrics() = 0;
   /// Adds a source to metrics(), as a mount adds the metrics of its requests. The names of a
-  /// source's metrics differ from all other names.
+  /// source's metrics differ from all other names. Samples above 512 in all are left out.
   /// Lifetime: the source stays callable until the repository is destroyed.
   virtual void add_metrics(MetricSource source) = 0;
 };

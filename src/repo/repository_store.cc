@@ -20,6 +20,8 @@ std::vector<MetricSample> RepositoryImpl::metrics() {
       std::ranges::move(more, std::back_inserter(samples));
     }
   }
+  // All samples fit into one message of the control socket.
+  if (samples.size() > base::Metrics::kMetricsMax) samples.resize(base::Metrics::kMetricsMax);
   std::ranges::stable_sort(samples, {}, &MetricSample::name);
   return samples;
 }
