@@ -237,7 +237,9 @@ void S3Client::Core::act(const CallPointer& call, const Judgement& judgement, Ht
   call->last_error = judgement.error;
   const bool is_wrong = judgement.step == NextStep::kRepeatWrong;
   if (is_wrong) ++call->wrong_answers;
-  if (judgement.step == NextStep::kFail || !call->request.may_repeat ||
+  const bool is_refused = judgement.step == NextStep::kFailAndRenew;
+  if (is_refused) are_expired_ = true;  // The user may have replaced the credentials.
+  if (judgement.step == NextStep::kFail || is_refused || !call->request.may_repeat ||
       call->wrong_answers >= kWrongAnswersMax) {
     return end(call, *call->last_error);
   }

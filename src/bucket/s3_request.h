@@ -57,6 +57,7 @@ struct S3Request {
 enum class NextStep : std::uint8_t {
   kEnd,             ///< The request succeeded.
   kFail,            ///< The request fails with the error.
+  kFailAndRenew,    ///< As kFail; later requests use renewed credentials.
   kRepeat,          ///< The request is repeated after a wait.
   kRepeatWrong,     ///< As kRepeat, but only a few times: the store answered wrongly.
   kNewCredentials,  ///< The request is repeated with other credentials.

@@ -47,7 +47,7 @@ TEST(Judgement, TellsErrorsApart) {
       {403, "QuotaExceeded", NextStep::kFail, ErrorCode::kNoSpace},
       {507, "", NextStep::kFail, ErrorCode::kNoSpace},
       {403, "AccessDenied", NextStep::kFail, ErrorCode::kNotPermitted},
-      {403, "SignatureDoesNotMatch", NextStep::kFail, ErrorCode::kNotPermitted},
+      {403, "SignatureDoesNotMatch", NextStep::kFailAndRenew, ErrorCode::kNotPermitted},
       {412, "PreconditionFailed", NextStep::kFail, ErrorCode::kExists},
       {501, "NotImplemented", NextStep::kFail, ErrorCode::kUnsupported},
       {400, "EntityTooLarge", NextStep::kFail, ErrorCode::kTooLarge},
