@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,6 +20,12 @@ struct StoreLease {
   std::string user{};
   std::string folder{};  ///< The repository's folder on the writer's host.
   Timestamp since{};     ///< The time of the writer's first replicated state, by the host's clock.
+};
+
+/// How old the store's last answer about other writers may be.
+enum class FenceAge : std::uint8_t {
+  kOfVersions,  ///< For changes of series and sealed versions, and seals: a new answer.
+  kOfFiles,     ///< For changes of files: seconds, or half a minute while a new answer is awaited.
 };
 
 /// The part of a Repository for its object store; see varve/replication.h. For a repository outside
@@ -47,6 +54,10 @@ class StoreLink {
   /// repository replicates nothing more: its versions and open versions stay in the folder. Makes
   /// no request.
   [[nodiscard]] virtual bool is_fenced() const = 0;
+  /// Returns is_fenced(). First asks the store whether another folder writes, unless the last
+  /// answer is young enough, and waits for the answer for at most three seconds: a store out of
+  /// reach holds up no change. For mounts.
+  [[nodiscard]] virtual bool learn_fence(FenceAge age) = 0;
   /// Returns the lease last seen by the repository's folder; nullopt without a lease. Makes no
   /// request.
   /// Errors: those of reading the folder.

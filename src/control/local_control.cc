@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "control/named_version.h"
+#include "varve/replication.h"
 
 namespace varve::control {
 
@@ -19,7 +20,19 @@ Result<SealReply> LocalControl::seal(const SealRequest& request, const StopReque
   return SealReply{std::move(outcome.info), std::move(outcome.next), std::move(outcome.warning)};
 }
 
+Error no_changes() {
+  return {ErrorCode::kReadOnly,
+          "the change was not made: another folder writes to the repository in the object store, "
+          "which no change of this folder reaches any more; `varve status` says more"};
+}
+
+// A fenced folder seals what is open, and can be read and copied. decisions/116.
+Result<void> LocalControl::check_changes() {
+  return repository_.is_fenced() ? Result<void>(no_changes()) : Result<void>();
+}
+
 Result<VersionInfo> LocalControl::open(const OpenRequest& request) {
+  VARVE_TRY(check_changes());
   VARVE_TRY_ASSIGN(const VersionName name, split_version_name(request.version));
   NewFile root;
   root.mode = request.mode;
@@ -31,6 +44,7 @@ Result<VersionInfo> LocalControl::open(const OpenRequest& request) {
 }
 
 Result<VersionInfo> LocalControl::clone(const OpenRequest& request) {
+  VARVE_TRY(check_changes());
   VARVE_TRY_ASSIGN(const VersionName target, split_version_name(request.version));
   VARVE_TRY_ASSIGN(const VersionName source, split_version_name(request.source));
   if (source.series != target.series) {
@@ -48,6 +62,7 @@ Result<VersionInfo> LocalControl::clone(const OpenRequest& request) {
 
 Result<DeletionForecast> LocalControl::remove(const DeleteRequest& request) {
   VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, request.series));
+  if (!request.forecast_only) VARVE_TRY(check_changes());
   if (request.discard) {
     DeletionForecast dropped;
     for (const VersionNumber number : request.versions) {
@@ -63,11 +78,13 @@ Result<DeletionForecast> LocalControl::remove(const DeleteRequest& request) {
 }
 
 Result<void> LocalControl::lock(const LockRequest& request) {
+  VARVE_TRY(check_changes());
   VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, request.series));
   return repository_.lock_version(series.id, request.version, request.until);
 }
 
 Result<void> LocalControl::claim(const ClaimRequest& request) {
+  VARVE_TRY(check_changes());
   VARVE_TRY_ASSIGN(const VersionName name, split_version_name(request.version));
   VARVE_TRY_ASSIGN(const VersionInfo version, find_version(repository_, name));
   if (version.state == VersionState::kSealed) {
@@ -77,6 +94,7 @@ Result<void> LocalControl::claim(const ClaimRequest& request) {
 }
 
 Result<void> LocalControl::rename(const RenameRequest& request) {
+  VARVE_TRY(check_changes());
   if (request.name.find('/') == std::string::npos) {
     VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, request.name));
     return rename_series(series, request.new_name);
@@ -104,12 +122,16 @@ Result<ArrangeReport> LocalControl::arrange(
 
 Result<ArrangeSettings> LocalControl::arrange_settings(
     const std::optional<ArrangeSettings>& settings) {
-  if (settings) VARVE_TRY(repository_.set_arrange_settings(*settings));
+  if (settings) {
+    VARVE_TRY(check_changes());
+    VARVE_TRY(repository_.set_arrange_settings(*settings));
+  }
   return repository_.arrange_settings();
 }
 
 Result<SeriesSettings> LocalControl::series_settings(const SeriesSettingsRequest& request) {
   const bool changes = request.changes.placement || request.changes.rewrite;
+  if (changes) VARVE_TRY(check_changes());
   if (request.series.empty()) {
     return changes ? repository_.change_series_defaults(request.changes)
                    : repository_.series_defaults();
@@ -120,16 +142,23 @@ Result<SeriesSettings> LocalControl::series_settings(const SeriesSettingsRequest
 }
 
 Result<UpkeepSettings> LocalControl::upkeep(const UpkeepRequest& request) {
-  if (request.settings) VARVE_TRY(repository_.set_upkeep_settings(*request.settings));
+  if (request.settings) {
+    VARVE_TRY(check_changes());
+    VARVE_TRY(repository_.set_upkeep_settings(*request.settings));
+  }
   return repository_.upkeep_settings();
 }
 
 Result<PoolIndexChoice> LocalControl::pool_index(const PoolIndexRequest& request) {
-  if (request.choice) VARVE_TRY(repository_.set_pool_index(*request.choice));
+  if (request.choice) {
+    VARVE_TRY(check_changes());
+    VARVE_TRY(repository_.set_pool_index(*request.choice));
+  }
   return repository_.pool_index();
 }
 
 Result<void> LocalControl::adopt_keys(const KeysRequest& request) {
+  VARVE_TRY(check_changes());
   return repository_.adopt_keys(request.superblock);
 }
 

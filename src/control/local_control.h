@@ -16,6 +16,9 @@
 
 namespace varve::control {
 
+/// Returns the error of a change in a fenced repository: kReadOnly.
+[[nodiscard]] Error no_changes();
+
 /// Controls a repository opened by the calling process. Thread-safe, except for close(). A daemon
 /// derives a class that also notifies the kernel of the changes.
 class LocalControl : public RepositoryControl {
@@ -62,6 +65,8 @@ class LocalControl : public RepositoryControl {
   [[nodiscard]] Result<void> close() override { return repository_.close(); }
 
  protected:
+  /// Checks that a change would reach the object store, before the change. Errors: no_changes().
+  [[nodiscard]] virtual Result<void> check_changes();
   /// Seals a version. LocalControl does not wait for writers, and returns no warning: the
   /// repository has logged the warning to the process's standard error.
   [[nodiscard]] virtual Result<SealOutcome> seal_version(const VersionInfo& version,

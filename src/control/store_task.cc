@@ -120,6 +120,7 @@ class LocalControl::Storing {
 Result<StoreTaskReply> LocalControl::store(
     const StoreTask& task, const StopRequest& stop,
     const std::function<void(const TransferProgress&)>& progress) {
+  VARVE_TRY(check_changes());
   VARVE_TRY_ASSIGN(const VersionName name, split_version_name(task.version));
   VARVE_TRY(task.stream ? check_stream(*task.stream) : check_same_view(task));
   const Storing storing(*this, name.series);

@@ -23,6 +23,7 @@ class MountControl final : public control::LocalControl {
   [[nodiscard]] bool arranges_by_itself() const override { return true; }
 
  protected:
+  Result<void> check_changes() override { return commands_.check_changes(); }
   Result<SealOutcome> seal_version(const VersionInfo& version, const control::SealRequest& request,
                                    const control::StopRequest& stop) override {
     return commands_.seal(version.series, version.number, request, [&] { return stop.stopped(); });

@@ -72,6 +72,15 @@ void FrontEnd::forget_latest() {
   for (const auto& series : *all) changes_.forget_latest(series.id);
 }
 
+bool FrontEnd::refuses_changes() const { return repository_.learn_fence(FenceAge::kOfFiles); }
+
+bool FrontEnd::refuses_changes_in(fuse_ino_t parent) {
+  const auto node = nodes_.resolve(parent);
+  const bool has_versions =
+      node && (node->kind == Node::Kind::kRoot || node->kind == Node::Kind::kSeries);
+  return repository_.learn_fence(has_versions ? FenceAge::kOfVersions : FenceAge::kOfFiles);
+}
+
 void FrontEnd::init(fuse_conn_info* connection) {
   connection->max_write = kRequestBytesMax;
   connection->max_read = kRequestBytesMax;

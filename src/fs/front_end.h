@@ -64,8 +64,11 @@ class FrontEnd {
   /// and the version has no extended attributes. Searches for attributes before returning, or in
   /// the background for a large version.
   void drop_needless_xattr_requests();
-  /// Returns whether another folder writes to the repository in the object store.
-  [[nodiscard]] bool refuses_changes() const { return repository_.is_fenced(); }
+  /// Returns whether the mount refuses changes, because another folder writes to the repository in
+  /// the object store. May ask the store first, as learn_fence().
+  [[nodiscard]] bool refuses_changes() const;
+  /// The same for a directory's name in `parent`: of a series or a version, the store is asked.
+  [[nodiscard]] bool refuses_changes_in(fuse_ino_t parent);
   /// Returns the space of the repository's file system.
   [[nodiscard]] Result<Reply> statfs();
 

@@ -23,11 +23,19 @@ void answer(fuse_req_t req, Operation operation, const Work& work) {
 
 /// The same for an operation that changes something. While another folder writes to the repository
 /// in its object store, no change would reach the store. Changes then fail with EROFS, as in a
-/// mount that was made read-only for the same reason. decisions/116.
+/// mount that was made read-only for the same reason. decisions/116. `parent`: the directory of a
+/// changed name that may be that of a series or a version.
 template <typename Work>
 void answer_change(fuse_req_t req, Operation operation, const Work& work) {
   answer(req, operation, [&](FrontEnd& fs) -> Result<Reply> {
     if (fs.refuses_changes()) return Reply(Refusal{EROFS});
+    return work(fs);
+  });
+}
+template <typename Work>
+void answer_change_in(fuse_req_t req, Operation operation, fuse_ino_t parent, const Work& work) {
+  answer(req, operation, [&](FrontEnd& fs) -> Result<Reply> {
+    if (fs.refuses_changes_in(parent)) return Reply(Refusal{EROFS});
     return work(fs);
   });
 }
@@ -85,7 +93,7 @@ void op_mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, 
 
 // Valid replies: EntryReply.
 void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
-  answer_change(req, Operation::kMkdir, [&](FrontEnd& fs) {
+  answer_change_in(req, Operation::kMkdir, parent, [&](FrontEnd& fs) {
     return fs.names().mkdir(Caller(req), parent,
                             {.name = name, .mode = mode, .rdev = 0, .target = {}});
   });
@@ -99,8 +107,8 @@ void op_unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
 
 // Valid replies: Done.
 void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  answer_change(req, Operation::kRmdir,
-                [&](FrontEnd& fs) { return fs.names().rmdir(Caller(req), parent, name); });
+  answer_change_in(req, Operation::kRmdir, parent,
+                   [&](FrontEnd& fs) { return fs.names().rmdir(Caller(req), parent, name); });
 }
 
 // Valid replies: EntryReply.
@@ -114,7 +122,7 @@ void op_symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const cha
 // Valid replies: Done.
 void op_rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
                const char* new_name, unsigned flags) {
-  answer_change(req, Operation::kRename, [&](FrontEnd& fs) {
+  answer_change_in(req, Operation::kRename, parent, [&](FrontEnd& fs) {
     return fs.names().rename({parent, name}, {new_parent, new_name}, flags);
   });
 }

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "control/local_control.h"
+#include "varve/replication.h"
 
 namespace varve::fs {
 namespace {
@@ -62,7 +64,10 @@ Result<void> SealedRemovals::begin(Slot& slot, const std::string& name) {
     return Error(ErrorCode::kNoSpace,
                  "too many removals of this version have stopped; delete it with `varve rm`");
   }
-  const auto allowed = repository_.check_deletion(slot.series().id, slot.number());
+  const auto allowed =
+      repository_.learn_fence(FenceAge::kOfVersions)
+          ? Result<void>(control::no_changes())
+          : Result<void>(repository_.check_deletion(slot.series().id, slot.number()));
   const std::lock_guard lock(mutex_);
   if (!allowed) {
     const ErrorCode code = allowed.error().code();

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "control/local_control.h"
 #include "fs/version_directory.h"
 #include "varve/replication.h"
 #include "varve/version_name.h"
@@ -18,10 +19,8 @@ constexpr std::chrono::milliseconds kWriterPoll{500};
 }  // namespace
 
 Result<void> VersionCommands::check_changes() const {
-  if (!repository_.is_fenced()) return {};
-  return Error(ErrorCode::kReadOnly,
-               "the mount takes no more changes, because another folder writes to the repository; "
-               "`varve status` says more");
+  return repository_.learn_fence(FenceAge::kOfVersions) ? Result<void>(control::no_changes())
+                                                        : Result<void>();
 }
 
 Result<VersionInfo> VersionCommands::open_version(const SeriesInfo& series, std::string_view name,

@@ -51,9 +51,11 @@ class VersionCommands {
                                                          const std::vector<VersionNumber>& numbers,
                                                          const DeletionOptions& options = {});
 
- private:
-  /// Errors: kReadOnly once another folder writes to the repository in the object store.
+  /// Asks the store whether another folder writes, as StoreLink::learn_fence().
+  /// Errors: kReadOnly if another folder writes.
   [[nodiscard]] Result<void> check_changes() const;
+
+ private:
   /// Drops the slots of versions in `before` that were deleted from the repository.
   void drop_deleted(SeriesId series, const std::vector<VersionInfo>& before);
 

@@ -29,6 +29,8 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kWaitLook{200};
+constexpr WriterQuestion::Ages kAgesOfVersions{milliseconds(0), milliseconds(0)};
+constexpr WriterQuestion::Ages kAgesOfFiles{milliseconds(5000), milliseconds(30000)};
 
 std::uint64_t bytes_sent(const bucket::Bucket& bucket) {
   std::uint64_t bytes = 0;
@@ -96,7 +98,8 @@ BucketReplication::BucketReplication(BucketFolder& folder, const WriterParts& pa
                      if (is_passing(error)) return;
                      note_failure(replicator_->state(), error, folder_.clock().now());
                    },
-               .upload_early = [this] { upload_now(); }}) {
+               .upload_early = [this] { upload_now(); }}),
+      question_([this] { return ask_writer(); }) {
   folder_.state().share(replicator_->state());
 }
 
@@ -151,16 +154,29 @@ void BucketReplication::upload_now() {
   any_begun_ = true;  // The next checkpoint tries again.
 }
 
+bool BucketReplication::learn_fence(FenceAge age) {
+  if (!folder_.hooks().in_background) return is_fenced();
+  if (!is_fenced()) question_.ask(age == FenceAge::kOfVersions ? kAgesOfVersions : kAgesOfFiles);
+  return is_fenced();
+}
+
+bool BucketReplication::ask_writer() {
+  const auto found = replicator_->find_other_writer();
+  if (!found) base::log(base::LogLevel::kDebug, found.error().message());
+  if (found && *found) thread_.request_head();  // Logs the other writer.
+  return found.has_value();
+}
+
 Result<void> BucketReplication::allow_lock(const ObjectLock& lock) {
   return require_locks(folder_.bucket(), lock, folder_.clock());
 }
 
-// Reads the sequence number first, so that the head has all counted changes.
+// Reads the sequence number first: the head then has all counted changes.
 Result<ReplicateReport> BucketReplication::replicate_once() {
   if (evictor_.take_wants_newest()) VARVE_TRY(replicator_->confirm_newest());
   const auto labelled = labelled_ ? labelled_() : 0;
   auto done = replicator_->replicate();
-  // The catalog and the state need room, too.
+  // The catalog and the state need room.
   if (!done && done.error().code() == ErrorCode::kNoSpace && evictor_.evict()) {
     done = replicator_->replicate();
   }
@@ -237,6 +253,7 @@ Result<void> BucketReplication::finish() {
 void BucketReplication::end_thread(bool at_once) {
   if (bound_) bound_->stop();
   thread_.stop(at_once ? [this] { folder_.bucket().stop(); } : std::function<void()>());
+  question_.stop();
 }
 
 void BucketReplication::remove_garbage() {

@@ -15,6 +15,7 @@
 #include "remote/replication_thread.h"
 #include "remote/replicator.h"
 #include "remote/staging_bound.h"
+#include "remote/writer_question.h"
 #include "varve/object_store.h"
 #include "varve/result.h"
 
@@ -43,6 +44,7 @@ class BucketReplication final : public Replication {
   [[nodiscard]] Result<void> allow_lock(const ObjectLock& lock) override;
   void set_lock(const ObjectLock& lock) override { folder_.bucket().set_rule(lock); }
   [[nodiscard]] bool is_fenced() const override { return replicator_->is_fenced(); }
+  [[nodiscard]] bool learn_fence(FenceAge age) override;
   [[nodiscard]] Result<void> finish() override;
 
   /// Learns that a segment or volume was begun.
@@ -61,6 +63,8 @@ class BucketReplication final : public Replication {
   [[nodiscard]] Result<void> replicate_all();
   void upload_now();
   void remove_garbage();
+  /// Asks for another writer. Returns whether the store answered.
+  bool ask_writer();
   /// Extends the locks of the newest head's objects. Logs errors.
   void extend_locks();
   [[nodiscard]] Error explain(const Error& error);
@@ -76,6 +80,7 @@ class BucketReplication final : public Replication {
   std::atomic<bool> ever_begun_ = false;  // A file was begun since begin_writing().
   std::atomic<bool> gives_up_ = false;    // StoreUse::waiting returned false.
   ReplicationThread thread_;
+  WriterQuestion question_;
 };
 
 }  // namespace varve::remote

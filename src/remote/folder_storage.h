@@ -18,7 +18,9 @@
 #include "store/folder_store.h"
 #include "store/space_guard.h"
 #include "varve/object_store.h"
+#include "varve/replication.h"
 #include "varve/result.h"
+#include "varve/store_link.h"
 
 namespace varve::remote {
 
@@ -54,6 +56,8 @@ class Replication {
   virtual void set_lock(const ObjectLock& lock) = 0;
   /// Returns whether another folder writes to the store.
   [[nodiscard]] virtual bool is_fenced() const = 0;
+  /// Returns is_fenced(). First asks the store, as StoreLink::learn_fence().
+  [[nodiscard]] virtual bool learn_fence(FenceAge age) = 0;
   /// Ends the work in the background, replicates the sealed versions, and waits for the end.
   /// Errors: as for Replicator::replicate(); kInterrupted after StoreUse::waiting returned false.
   [[nodiscard]] virtual Result<void> finish() = 0;
@@ -69,6 +73,7 @@ class NoReplication final : public Replication {
   [[nodiscard]] Result<void> allow_lock(const ObjectLock& lock) override;
   void set_lock(const ObjectLock&) override {}
   [[nodiscard]] bool is_fenced() const override { return false; }
+  [[nodiscard]] bool learn_fence(FenceAge) override { return false; }
   [[nodiscard]] Result<void> finish() override { return {}; }
 };
 

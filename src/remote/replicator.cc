@@ -61,6 +61,8 @@ Result<void> Replicator::load() {
   VARVE_TRY_ASSIGN(objects_, state_.objects());
   finder_.note_all();
   loaded_ = true;
+  VARVE_TRY_ASSIGN(const auto fenced, state_.fenced());
+  is_fenced_ = is_fenced_ || fenced.has_value();
   if (parts_.on_objects) parts_.on_objects(objects_, nullptr);
   return {};
 }
@@ -68,6 +70,8 @@ Result<void> Replicator::load() {
 void Replicator::use_head(const std::string& text, Head head) {
   head_ = std::move(head);
   head_text_ = text;
+  const std::lock_guard lock(known_.mutex);
+  known_.commit = {head_.number, head_text_};
 }
 
 Error Replicator::fenced(const Commit& other) {
@@ -112,6 +116,7 @@ Result<ReplicateReport> Replicator::replicate() {
   if (fenced_) return *fenced_;
   if (!loaded_) VARVE_TRY(load());
   VARVE_TRY(resolve_pending());
+  VARVE_TRY(settle_fence());
   for (int snapshots = 1;; ++snapshots) {
     Round round(parts_.uploads);
     round.report.damages = damages_;
@@ -163,7 +168,7 @@ Result<ReplicateReport> Replicator::replicate() {
 Result<void> Replicator::check_newest() {
   if (checked_) return {};
   if (head_.number == 0) VARVE_TRY(check_place());
-  // After a takeover that reads a lost head's copy, or an older head, the creation finds others.
+  // After a takeover from an older head, the creation finds other heads.
   if (parts_.heads_passed != 0) return {};
   VARVE_TRY(expect_none(log_.other_than({head_.number, head_text_})));
   checked_ = true;
@@ -181,6 +186,33 @@ Result<void> Replicator::expect_none(const Result<std::optional<Commit>>& other)
   }
   if (!other) return with_advice(other.error());  // Bytes of a head were altered.
   return *other ? Result<void>(fenced(**other)) : Result<void>();
+}
+
+// An earlier process, or find_other_writer(), has found another writer.
+Result<void> Replicator::settle_fence() {
+  if (!is_fenced_) return {};
+  checked_ = false;
+  VARVE_TRY(check_newest());
+  is_fenced_ = false;
+  return {};
+}
+
+// The head of this process, and the pending head of an earlier process, are no fence.
+Result<bool> Replicator::find_other_writer() {
+  if (is_fenced_) return true;
+  Commit known;
+  {
+    const std::lock_guard lock(known_.mutex);
+    known = known_.commit;
+  }
+  if (known.number == 0) return false;
+  VARVE_TRY_ASSIGN(const auto other, log_.other_than(known));
+  if (!other) return false;
+  VARVE_TRY_ASSIGN(const auto head, decode_commit(log_, *other));
+  VARVE_TRY_ASSIGN(const auto pending, state_.pending());
+  if (head.holder == holder_ || pending == other->text) return false;
+  is_fenced_ = true;
+  return true;
 }
 
 Result<void> Replicator::confirm_newest() {

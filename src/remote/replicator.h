@@ -72,7 +72,12 @@ class Replicator {
     const auto at = newest_at_.load();
     return at != Time() && std::chrono::steady_clock::now() - at < std::chrono::hours(1);
   }
-  /// Returns whether another writer has created heads. Thread-safe.
+  /// Asks the store, by up to two requests, whether another writer has created the head after the
+  /// known head. Returns the answer. After true, is_fenced() returns true, and the next replicate()
+  /// returns the error with the other writer. Waits for no other call. Errors: errors of the
+  /// bucket.
+  [[nodiscard]] Result<bool> find_other_writer();
+  /// Returns whether another writer has created heads, or had at the opening. Thread-safe.
   [[nodiscard]] bool is_fenced() const { return is_fenced_; }
 
  private:
@@ -83,6 +88,8 @@ class Replicator {
   [[nodiscard]] Result<void> load();
   [[nodiscard]] Result<void> resolve_pending();
   [[nodiscard]] Result<void> check_newest();
+  /// If is_fenced(), asks the store again. Errors: kLocked if another writer has created heads.
+  [[nodiscard]] Result<void> settle_fence();
   /// Compares the store's repository with this repository.
   [[nodiscard]] Result<void> check_place();
   /// Returns an error if the store has a head of another writer, or lacks the known head.
@@ -108,6 +115,12 @@ class Replicator {
   using Time = std::chrono::steady_clock::time_point;
   std::atomic<bool> is_fenced_ = false;
   std::atomic<Time> newest_at_ = Time();  // The time of the last head; Time() if fenced.
+
+  struct KnownCommit {
+    std::mutex mutex;  // Guards `commit`. Innermost.
+    Commit commit;
+  };
+  KnownCommit known_;  // The newest known head.
 
   std::mutex mutex_;  // Guards the members below.
   bool loaded_ = false;

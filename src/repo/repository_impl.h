@@ -53,7 +53,7 @@ class RepositoryImpl final : public Repository, private series::SeriesHost {
 
   [[nodiscard]] Result<void> close() override;
   [[nodiscard]] Result<CatalogCompaction> compact_catalog() override;
-  [[nodiscard]] Result<void> sync() override { return series_.sync(); }
+  [[nodiscard]] Result<void> sync() override;
   [[nodiscard]] const std::string& path() const override { return folder_.paths.root(); }
   [[nodiscard]] std::string present_path() override;
   [[nodiscard]] bool read_only() const override { return folder_.options.read_only; }
@@ -183,6 +183,9 @@ class RepositoryImpl final : public Repository, private series::SeriesHost {
   void end_store_reads() override { folder_.storage->end_reads(); }
   void will_read_once() override { folder_.storage->will_read_once(); }
   [[nodiscard]] bool is_fenced() const override { return folder_.replication().is_fenced(); }
+  [[nodiscard]] bool learn_fence(FenceAge age) override {
+    return folder_.replication().learn_fence(age);
+  }
   [[nodiscard]] Result<std::optional<StoreLease>> store_lease() override;
 
   // repository_storing.cc.

@@ -40,6 +40,13 @@ Result<std::optional<StoreLease>> RepositoryImpl::store_lease() {
                                   .since = {lease->since_s, 0}});
 }
 
+// A replication that has failed for good tries again with the next request: `varve wait` asks so.
+Result<void> RepositoryImpl::sync() {
+  VARVE_TRY(series_.sync());
+  folder_.replication().changed();
+  return {};
+}
+
 Result<bool> RepositoryImpl::follow_store(std::chrono::milliseconds interval,
                                           std::function<void()> changed) {
   if (!folder_.may_follow) return false;

@@ -153,6 +153,7 @@ Result<SeriesSettings> SeriesTable::change(SeriesId id, const SeriesOptions& cha
   VARVE_TRY(catalog::put_series(txn, *record));
   VARVE_TRY(txn.commit());
   write_labels_after_change(id);
+  folder_.replication().changed();
   return wanted;
 }
 
@@ -171,6 +172,7 @@ Result<void> SeriesTable::rename(SeriesId id, std::string_view new_name) {
   VARVE_TRY(catalog::put_series(txn, *record));
   VARVE_TRY(txn.commit());
   write_labels_after_change(id);
+  folder_.replication().changed();
   return {};
 }
 

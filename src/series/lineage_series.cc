@@ -230,6 +230,7 @@ Result<void> LineageSeries::rename_version(VersionNumber number, std::string_vie
   if (use->open.version() && record.state == VersionState::kOpen)
     use->open.version()->rename_to(record.name);
   readers_.forget(number);  // The next reader() gets the new name.
+  if (record.state == VersionState::kSealed) parts_.host->replicate_soon();
   return {};
 }
 

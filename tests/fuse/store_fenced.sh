@@ -34,7 +34,8 @@ mkdir "$mnt/t/one.partial"
 "$VARVE" -q attach --write "$place" "$work/second"
 "$VARVE" -q store --allow-shrunk "$work/second" s/other "$work/source/dir"
 
-mv -T "$mnt/t/one.partial" "$mnt/t/one"
+expect_status 11 "$VARVE" seal "$mnt/t/one.partial"
+message_says 'another folder writes'
 wait_until "the daemon notices" grep -q 'another folder writes' "$work/daemon.log"
 exec 8>&-
 wait "$writer"
