@@ -9,8 +9,11 @@
 #include <optional>
 #include <thread>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
+#include "control/client.h"
 #include "control/store_access.h"
 #include "varve/remote_folder.h"
 #include "varve/repository.h"
@@ -80,9 +83,26 @@ Error lasting(const std::string& folder, const ReplicationFailure& failure) {
                       failure.message, folder, folder)};
 }
 
+/// Returns the error of a replication that another folder has ended for good.
+Error fenced(const ReplicationInfo& info) {
+  return {ErrorCode::kLocked, info.fenced + ". " + how_to_write_again(info.place)};
+}
+
+/// Asks the daemon that has the folder open, if any, to try again now: the user may have renewed
+/// credentials since the last failure. Returns the time of the request.
+Timestamp request_attempt(const std::string& folder) {
+  const base::SystemClock clock;
+  const auto now = clock.now();
+  auto client = control::Client::connect(folder);
+  if (!client) return now;
+  const auto synced = client->ask<control::Operation::kSync>();
+  if (!synced) base::log(base::LogLevel::kInfo, synced.error().message());
+  return now;
+}
+
 /// Replicates, or waits for the replication by another process, until `done` returns true.
-/// Another process has tried since `since` if its failure lasts.
-Result<void> wait_until(const std::string& folder, const StoreWaits& waits, const Timestamp& since,
+/// Another process has tried since `since` if its failure lasts; {} requests an attempt first.
+Result<void> wait_until(const std::string& folder, const StoreWaits& waits, Timestamp since,
                         const std::function<Result<bool>()>& done) {
   const bool trusted = is_trusted(folder);
   StoreWaiting waiting(waits);
@@ -101,7 +121,11 @@ Result<void> wait_until(const std::string& folder, const StoreWaits& waits, cons
     }
     if (opened.error().code() != ErrorCode::kLocked) return opened.error();
     VARVE_TRY_ASSIGN(const auto now, RemoteFolder(folder, trusted).info());
-    if (now && !now->fenced.empty()) return Error(ErrorCode::kLocked, now->fenced);
+    if (now && !now->fenced.empty()) return fenced(*now);
+    if (since == Timestamp{}) {
+      since = request_attempt(folder);
+      continue;
+    }
     if (now && now->failure && now->failure->at >= since) return lasting(folder, *now->failure);
     std::this_thread::sleep_for(kPause);
   }

@@ -121,6 +121,23 @@ grep -q '/seg/.*was replaced' "$work/stdout" || fail "$(cat "$work/stdout") $mes
 ok "status tells of damage in the store until a repair or a check ends it, also of replaced objects"
 ok "check compares the store with its list, and tries whether conditions are honoured"
 
+# Renewed credentials, while the daemon waits for minutes after a refusal.
+mkdir -p "$HOME/.aws"
+credentials() { printf '[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n' "$AWS_ACCESS_KEY_ID" "$1" >"$HOME/.aws/credentials"; }
+credentials wrong
+env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY "$VARVE" mount "$place" "$mnt"
+cp -a "$work/source" "$mnt/s/renewed.partial"
+mv -T "$mnt/s/renewed.partial" "$mnt/s/renewed"
+expect_status 1 timeout 60 "$VARVE" wait "$place" s/renewed
+expect_status 2 "$VARVE" status "$place"
+credentials "$AWS_SECRET_ACCESS_KEY"
+timeout 60 "$VARVE" -q wait "$place" s/renewed || fail "wait tells the old failure"
+mv "$mnt/s/renewed" "$mnt/s/renamed"
+timeout 60 "$VARVE" -q wait "$place"
+"$VARVE" umount "$mnt"
+rm "$HOME/.aws/credentials"
+ok "wait has the daemon try again, and a rename of a version is uploaded"
+
 # Changes that are no versions.
 place=$place-secret
 repo=$work/secret
