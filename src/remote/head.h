@@ -26,6 +26,10 @@ using Digest = std::array<std::byte, 32>;
 inline constexpr std::size_t kHeadBytesMax = std::size_t{16} << 20;
 inline constexpr std::size_t kCatalogObjectsMax = 100000;
 
+/// Limit of the lost heads of a store. A head with a number above all listed heads by this
+/// difference is above all lost heads, too.
+inline constexpr std::uint64_t kLostHeadsMax = 1'000'000;
+
 /// An object with a part of the catalog.
 struct CatalogObject {
   std::string name{};

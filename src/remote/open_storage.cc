@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/open_storage.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "remote/local_folder.h"
 #include "remote/reading_folder.h"
+#include "remote/unfinished_rebuild.h"
 #include "remote/writing_folder.h"
 #include "store/superblock_text.h"
 
@@ -15,9 +18,12 @@ Result<std::optional<BucketConfig>> config_to_open(io::FileSystem& files, const 
   VARVE_TRY_ASSIGN(auto config, read_config(files, path));
   if (config && config->reads_only && !read_only) {
     return Error(ErrorCode::kReadOnly,
-                 path + " is attached to " + config->place +
-                     " for reading only; the folder that the repository was made in writes");
+                 fmt::format("{0} is attached to {1} for reading only, and another folder writes: "
+                             "`varve status {0}` names it. If that folder is gone, `varve attach "
+                             "--write {1} {0}` makes this one the folder that writes",
+                             path, config->place));
   }
+  if (config && config->reads_only) VARVE_TRY(refuse_unfinished_rebuild(files, path));
   return config;
 }
 

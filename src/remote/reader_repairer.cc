@@ -25,6 +25,7 @@
 #include "remote/readable_head.h"
 #include "remote/replica_state.h"
 #include "remote/small_copies.h"
+#include "remote/unfinished_rebuild.h"
 #include "store/repository_paths.h"
 #include "store/sealed_places.h"
 #include "store/superblock_text.h"
@@ -201,6 +202,7 @@ Result<RepairingReader> open_reader(const std::string& folder, const RepairOptio
     return attached(folder, config ? config->place : "an object store");
   }
   reader.config = *config;
+  VARVE_TRY(refuse_unfinished_rebuild(*reader.files, folder));
   if (!scan_only) {
     VARVE_TRY_ASSIGN(reader.lock, reader.files->lock(store::RepositoryPaths(folder).lock()));
   }

@@ -29,6 +29,7 @@
 #include "remote/store_probe.h"
 #include "remote/store_survey.h"
 #include "remote/takeover.h"
+#include "remote/unfinished_rebuild.h"
 #include "store/repository_paths.h"
 #include "store/sealed_places.h"
 #include "store/superblock_text.h"
@@ -37,11 +38,6 @@ namespace varve::remote {
 
 namespace {
 
-// No store has lost more heads than that. A writer or reader that knows a lost head finds the later
-// head of the rebuilt state, and neither goes on nor puts the lost head back.
-constexpr std::uint64_t kLostHeadsMax = 1'000'000;
-
-constexpr const char* kUnfinishedRebuild = "rebuilding.tmp";
 constexpr std::string_view kRebuiltKey = "rebuilt";  // In the state.
 
 /// A repository whose heads or catalog objects are lost.
@@ -171,13 +167,17 @@ class Rebuilder {
     if (!parent.empty()) std::filesystem::create_directories(parent, failed);
     VARVE_TRY(io::make_posix_file_system()->make_directory(folder));
     VARVE_TRY_ASSIGN(files_, store::open_folder(folder, options_.trust_owner));
-    VARVE_TRY(refuse_unfinished_rebuild(*files_, folder));
+    VARVE_TRY(clear_unfinished_rebuild(*files_, folder));
     VARVE_TRY_ASSIGN(const auto names, files_->list(folder));
     for (const auto& name : names) {
-      if (name == "lost+found") continue;
+      // A process may have been killed before it began.
+      const bool is_mark =
+          name == kUnfinishedRebuild || name == std::string(kUnfinishedRebuild) + ".tmp";
+      if (name == "lost+found" || is_mark) continue;
       return Error(ErrorCode::kNotEmpty, folder + " is not empty; choose an empty or a new folder");
     }
     VARVE_TRY(files_->write_file_atomically(folder, kUnfinishedRebuild, {}));
+    VARVE_TRY_ASSIGN(rebuilding_, files_->lock(folder + "/" + kUnfinishedRebuild));
     VARVE_TRY(write_config(*files_, folder, config_));
     for (const auto& one : {paths_.all_series(), paths_.all_staging()}) {
       VARVE_TRY(files_->make_durable_directory(one));
@@ -248,6 +248,8 @@ class Rebuilder {
     takeover.superblock_text = lost_.superblock_text;
     takeover.superblock = superblock_;
     takeover.keys = keys_;
+    // A writer or reader that knows a lost head finds the later head of the rebuilt state, and
+    // neither goes on nor puts the lost head back.
     takeover.heads_passed = heads_passed + kLostHeadsMax;
     VARVE_TRY(take_over_writing(bucket_, *files_, takeover, options_, hooks_));
     VARVE_TRY(write_config(*files_, request_.folder, config));
@@ -266,6 +268,7 @@ class Rebuilder {
   std::shared_ptr<const crypto::KeyRing> keys_;
   std::unique_ptr<io::FileSystem> files_;
   std::unique_ptr<io::FileSystem> sealed_;
+  std::unique_ptr<io::FileLock> rebuilding_;  // No second rebuild begins in the folder.
 };
 
 }  // namespace
@@ -293,18 +296,6 @@ Result<StoreRebuild> rebuild(const RebuildRequest& request, const OpenOptions& o
   VARVE_TRY_ASSIGN(auto lost, open_lost(request, options, clock, hooks));
   Rebuilder rebuilder(request, options, hooks, lost, clock);
   return rebuilder.run();
-}
-
-Result<void> refuse_unfinished_rebuild(io::FileSystem& files, const std::string& folder) {
-  VARVE_TRY_ASSIGN(const bool exists, files.exists(folder + "/" + kUnfinishedRebuild));
-  if (!exists) return {};
-  // A folder that writes is complete, and may have versions that the store lacks.
-  VARVE_TRY_ASSIGN(const auto config, read_config(files, folder));
-  if (config && !config->reads_only) return {};
-  return Error(ErrorCode::kExists, folder +
-                                       " is left from an interrupted `varve attach "
-                                       "--rebuild`; remove the folder, and repeat the "
-                                       "command");
 }
 
 Result<bool> is_rebuilt_state(const ReplicaState& state) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rebuilds a repository's catalog from the objects of its store. docs/decisions/165.
+// Rebuilds the catalog of a repository from the objects of the store. docs/decisions/165.
 #pragma once
 
 #include <string>
@@ -29,10 +29,7 @@ struct RebuildRequest {
 [[nodiscard]] Result<StoreRebuild> rebuild(const RebuildRequest& request,
                                            const OpenOptions& options, const BucketHooks& hooks);
 
-/// Returns success unless a rebuild was interrupted in the folder. Errors: kExists with advice.
-[[nodiscard]] Result<void> refuse_unfinished_rebuild(io::FileSystem& files,
-                                                     const std::string& folder);
-/// Returns whether a folder shows a rebuilt state, which no head of the store has.
+/// Returns whether a folder shows a rebuilt state without a head.
 [[nodiscard]] Result<bool> is_rebuilt_state(const ReplicaState& state);
 
 }  // namespace varve::remote

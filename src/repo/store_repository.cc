@@ -2,9 +2,13 @@
 // Creates a repository in an object store, and attaches folders to an existing repository.
 #include "repo/store_repository.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ingest/parameters.h"
 #include "remote/attach.h"
@@ -14,12 +18,44 @@
 #include "repo/create_repository.h"
 #include "repo/repository_impl.h"
 #include "varve/arrange.h"
+#include "varve/check.h"
 #include "varve/remote_folder.h"
 #include "varve/repository.h"
 
 namespace varve::repo {
 
 namespace {
+
+constexpr std::size_t kAffectedNamed = 5;
+
+std::string describe(const Damage& damage) {
+  auto text = damage.where + ": " + damage.what + "; needed by ";
+  for (std::size_t i = 0; i < damage.affected.size() && i < kAffectedNamed; ++i) {
+    text += (i == 0 ? "" : ", ") + damage.affected[i];
+  }
+  if (damage.affected.size() <= kAffectedNamed) return text;
+  return text + " and " + std::to_string(damage.affected.size() - kAffectedNamed) + " more";
+}
+
+// The rebuilt catalog shows which chunks no container has. The rebuild has the headers of the
+// containers in the folder's cache.
+Result<std::vector<std::string>> find_losses(const std::string& folder, const OpenOptions& options,
+                                             const remote::BucketHooks& hooks) {
+  auto reading = options;
+  reading.read_only = true;
+  VARVE_TRY_ASSIGN(const auto repository, RepositoryImpl::open(folder, reading, hooks));
+  CheckOptions how;
+  how.read_data = false;
+  how.verify_chunks = false;
+  VARVE_TRY_ASSIGN(const auto report, repository->check(how, {}));
+  std::vector<std::string> losses;
+  for (const auto& damage : report.damages) {
+    if (damage.affected.empty()) continue;  // Missing manifests, which the next writer makes again.
+    auto text = describe(damage);
+    if (std::ranges::find(losses, text) == losses.end()) losses.push_back(std::move(text));
+  }
+  return losses;
+}
 
 // Arranging uploads the rewritten data, so a repository in a store tolerates more dead space than a
 // local repository. docs/decisions/117.
@@ -60,7 +96,16 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
 Result<StoreRebuild> rebuild_from_store(const StorePlace& place, const std::string& folder,
                                         const OpenOptions& options,
                                         const remote::BucketHooks& hooks, AttachRole role) {
-  return remote::rebuild({place, folder, role, ingest::read_superblock}, options, hooks);
+  VARVE_TRY_ASSIGN(auto rebuilt,
+                   remote::rebuild({place, folder, role, ingest::read_superblock}, options, hooks));
+  auto losses = find_losses(folder, options, hooks);
+  if (!losses) {
+    rebuilt.problems.push_back("the rebuilt folder could not be checked: " +
+                               losses.error().message() + "; `varve check` names what is lost");
+    return rebuilt;
+  }
+  for (auto& loss : *losses) rebuilt.problems.push_back(std::move(loss));
+  return rebuilt;
 }
 
 Result<ReclaimReport> reclaim_store(const std::string& folder, const OpenOptions& options,

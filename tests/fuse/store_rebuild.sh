@@ -5,6 +5,7 @@
 limit_s=400
 . "$(dirname "$0")/lib.sh"
 . "$here/store_lib.sh"
+: "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
 start_store
 
 (umask 077; head -c 32 /dev/urandom >"$work/key")
@@ -66,6 +67,30 @@ for kind in plain-lineage plain-pool encrypted-lineage encrypted-pool; do
   if grep -q gone "$work/list"; then fail "a deleted version is back: $(cat "$work/list")"; fi
   "$VARVE" ls "$work/fresh" t | grep -q other
   "$VARVE" -q check --read-data "$work/fresh" >"$work/said" 2>&1 || fail "$(cat "$work/said")"
+  # Killed at a call that changes the folder, the command begins again, and each other one says so.
+  for at_call in 3 9 30; do
+    rm -rf "$work/again"
+    (LD_PRELOAD=$VARVE_FAULTY_DISK DISK_BELOW=$work/again DISK_KILLS_AT=$at_call \
+      "$VARVE" -q attach --rebuild --yes "$at" "$work/again" 2>/dev/null) && fail "not killed at call $at_call"
+    if [ -e "$work/again/varve.repo" ]; then
+      for command in ls check "repair --yes" status; do
+        expect_status $([ "$command" = status ] && echo 2 || echo 1) "$VARVE" $command "$work/again"
+        grep -q "rebuild.*was interrupted.*varve attach --rebuild $at $work/again" "$work/stdout" "$work/stderr" ||
+          fail "varve $command: $(cat "$work/stdout" "$work/stderr")"
+      done
+    fi
+    "$VARVE" -q attach --rebuild --yes "$at" "$work/again" || fail "killed at call $at_call"
+    restores "$work/again" one two three
+  done
+  # A lost segment.
+  names=$(store_command names /seg/)
+  lost=$(tr ' ' '\n' <<<"$names" | grep "$kind/" | head -1)
+  store_command save $kind/ >/dev/null
+  [ "$(store_command lose "$lost")" = 1 ]
+  rm -rf "$work/again"
+  expect_status 3 "$VARVE" attach --rebuild --yes "$at" "$work/again"
+  grep -qE '^lost: .*chunks.* not stored anywhere; needed by s/' "$work/stdout" || fail "$(cat "$work/stdout")"
+  store_command undo >/dev/null
   ok "$kind: all versions are rebuilt for reading, by $made requests of $said announced"
 
   expect_status 1 "$VARVE" -q attach --write --rebuild --yes "$at" "$work/writer"
