@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -19,8 +20,10 @@
 #include "remote/catalog_reads.h"
 #include "remote/commit_log.h"
 #include "remote/head.h"
+#include "remote/newer_objects.h"
 #include "remote/promotion.h"
 #include "remote/readable_head.h"
+#include "remote/replica_state.h"
 #include "remote/store_probe.h"
 #include "remote/takeover.h"
 #include "remote/unfinished_rebuild.h"
@@ -41,6 +44,32 @@ Result<void> begin_attaching(io::FileSystem& files, const std::string& folder) {
     return Error(ErrorCode::kNotEmpty, folder + " is not empty; choose an empty or a new folder");
   }
   return files.write_file_atomically(folder, kUnfinishedAttach, {});
+}
+
+// Returns the catalog objects that an interrupted takeover of the folder has uploaded.
+std::set<std::string> left_by_takeover(const std::string& folder, const OpenOptions& options) {
+  const auto files = store::open_folder(folder, options.trust_owner);
+  if (!files) return {};
+  const auto unfinished = (*files)->exists(folder + "/" + kUnfinishedAttach);
+  return unfinished && *unfinished ? noted_garbage(**files, folder) : std::set<std::string>();
+}
+
+// A lost head that no list shows is a loss, too. docs/decisions/161.
+Result<void> require_no_lost_head(bucket::Bucket& bucket, CommitLog& log, const Head& head,
+                                  const OpenOptions& options, Takeover& takeover) {
+  VARVE_TRY_ASSIGN(const auto lost, find_lost_head(bucket, log, head, takeover.left_objects));
+  if (!lost) return {};
+  takeover.heads_passed += kLostHeadsMax;
+  if (options.accept_older) {
+    base::log(base::LogLevel::kWarning, lost->message());
+    return {};
+  }
+  return Error(*lost).with_more(
+      fmt::format(". `varve repair` in the folder that writes, or in one that is attached and has "
+                  "the lost head, puts it back. Without such a folder, `varve --accept-older "
+                  "attach --write` goes on from head {}: versions that only the lost head had are "
+                  "lost",
+                  head.number));
 }
 
 // A writer goes on from an older state only if the user accepts the loss.
@@ -98,7 +127,12 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   VARVE_TRY_ASSIGN(const auto keys, format::unlock_superblock(superblock, head.superblock,
                                                               options.key, options.encrypted_only));
   VARVE_TRY(authenticate_head(newest, keys.get()));
-  if (writes) VARVE_TRY(require_newest(*bucket, found, options));
+  Takeover takeover;
+  takeover.heads_passed = found.newest;
+  if (writes) {
+    VARVE_TRY(require_newest(*bucket, found, options));
+    takeover.left_objects = left_by_takeover(folder, options);
+  }
 
   std::error_code failed;
   const auto parent = std::filesystem::path(folder).parent_path();
@@ -138,15 +172,19 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
   if (keys) VARVE_TRY(compare_attached(folder, superblock.repository_id, keys, options));
   bucket::ProbeRecord probed;
   if (writes) {
+    if (!found.fault) {
+      VARVE_TRY(require_no_lost_head(*bucket, log, head, options, takeover));
+      VARVE_TRY_ASSIGN(const auto state, find_state(*files, folder));
+      VARVE_TRY_ASSIGN(const auto map, state->objects());
+      VARVE_TRY(warn_of_newer_data(*bucket, log, head, map, takeover.left_objects));
+    }
     ProbeRequest probe;
     probe.open_client = racer_opener(hooks, options.store.access, config);
     VARVE_TRY_ASSIGN(probed, probe_store(*bucket, clock, probe));
-    Takeover takeover;
     takeover.folder = folder;
     takeover.superblock_text = head.superblock;
     takeover.superblock = superblock;
     takeover.keys = keys;
-    takeover.heads_passed = found.newest;
     VARVE_TRY(take_over_writing(*bucket, *files, takeover, options, hooks));
   }
   const auto bytes = base::as_bytes(head.superblock);

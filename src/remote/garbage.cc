@@ -25,21 +25,6 @@ constexpr std::size_t kOldHeadsMax = std::size_t{1} << 20;
 constexpr std::size_t kRefusedMax = 16;
 constexpr std::array<const char*, 4> kDataFolders = {"cat", "other", "seg", "vol"};
 
-// Returns whether `name` has the form of Varve's object names: R/FOLDER/W-N, or a copy's form.
-bool is_data_name(std::string_view name, std::string_view folder) {
-  const auto copied = copied_name(name);
-  if (copied) name = *copied;
-  constexpr std::size_t kHolder = 16;
-  constexpr std::size_t kNumber = 8;
-  if (!name.starts_with(folder) || name.size() != folder.size() + kHolder + 1 + kNumber) {
-    return false;
-  }
-  name.remove_prefix(folder.size());
-  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  return std::ranges::all_of(name.substr(0, kHolder), is_hex) && name[kHolder] == '-' &&
-         std::ranges::all_of(name.substr(kHolder + 1), is_hex);
-}
-
 // Returns the names of the copies of the heads below `guard`.
 Result<std::vector<std::string>> copies_below(CommitLog& log, std::uint64_t guard) {
   std::vector<std::string> names;
@@ -93,6 +78,20 @@ Result<std::vector<std::string>> remove_objects(const GarbagePlace& place,
 }
 
 }  // namespace
+
+bool is_data_name(std::string_view name, std::string_view folder) {
+  const auto copied = copied_name(name);
+  if (copied) name = *copied;
+  constexpr std::size_t kHolder = 16;
+  constexpr std::size_t kNumber = 8;
+  if (!name.starts_with(folder) || name.size() != folder.size() + kHolder + 1 + kNumber) {
+    return false;
+  }
+  name.remove_prefix(folder.size());
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return std::ranges::all_of(name.substr(0, kHolder), is_hex) && name[kHolder] == '-' &&
+         std::ranges::all_of(name.substr(kHolder + 1), is_hex);
+}
 
 ClockRange clock_range(const bucket::Bucket& bucket, std::int64_t now_s) {
   constexpr std::int64_t kIgnoredSeconds = 300;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "bucket/bucket.h"
 #include "remote/replica_state.h"
@@ -12,6 +13,10 @@
 #include "varve/result.h"
 
 namespace varve::remote {
+
+/// Returns whether `name` has the form of the data objects' names, R/FOLDER/W-N, or the form of a
+/// copy's name. `folder`: the text R/FOLDER/.
+[[nodiscard]] bool is_data_name(std::string_view name, std::string_view folder);
 
 /// The time in seconds since 1970 by this machine's clock and the store's clock. One clock may be
 /// wrong.

@@ -314,6 +314,10 @@ Result<void> ObjectUploader::upload_catalog(Round& round, Head& head) {
     CatalogObject object{std::move(name), part.size(), digest};
     doubtful_.insert(object.name);
     doubtful_.insert(copy_name(object.name));
+    if (parts_.notes_catalog_objects) {
+      VARVE_TRY(state_.garbage().add({object.name, copy_name(object.name)},
+                                     parts_.clock->now().seconds, head.number));  // O72
+    }
     VARVE_TRY(upload_copy(round, *parts_.bucket, object.name, &part));
     VARVE_TRY(round.uploads.begin(
         part.size(),

@@ -21,6 +21,7 @@
 #include "remote/commit_log.h"
 #include "remote/head.h"
 #include "remote/local_notes.h"
+#include "remote/newer_objects.h"
 #include "remote/readable_head.h"
 #include "remote/replica_state.h"
 #include "remote/small_files.h"
@@ -137,6 +138,20 @@ Result<PromotedState> follow(const LockedReader& reader, bucket::Bucket& bucket,
   return state;
 }
 
+// A lost head that no list shows is a loss, too. docs/decisions/161.
+Result<void> search_lost_head(const LockedReader& reader, bucket::Bucket& bucket, CommitLog& log,
+                              Takeover& takeover, PromotedState& state) {
+  takeover.left_objects = noted_garbage(reader.files(), reader.folder());
+  if (state.fault) return {};
+  VARVE_TRY_ASSIGN(const auto head, decode_head(state.text));
+  VARVE_TRY_ASSIGN(state.fault, find_lost_head(bucket, log, head, takeover.left_objects));
+  if (state.fault) state.passed += kLostHeadsMax;
+  VARVE_TRY_ASSIGN(const auto replica, find_state(reader.files(), reader.folder()));
+  if (!replica) return {};
+  VARVE_TRY_ASSIGN(const auto map, replica->objects());
+  return warn_of_newer_data(bucket, log, head, map, takeover.left_objects);
+}
+
 // A writer goes on from an older state only if the user accepts the loss.
 Result<void> require_whole(const LockedReader& reader, const PromotedState& state,
                            const OpenOptions& options) {
@@ -224,7 +239,8 @@ Result<void> promote(const PromotionRequest& request, const OpenOptions& options
                                                               options.key, options.encrypted_only));
     return authenticate_head(text, takeover.keys.get());
   };
-  VARVE_TRY_ASSIGN(const auto from, follow(reader, bucket, log, unlock));
+  VARVE_TRY_ASSIGN(auto from, follow(reader, bucket, log, unlock));
+  VARVE_TRY(search_lost_head(reader, bucket, log, takeover, from));
   VARVE_TRY(require_whole(reader, from, options));
   VARVE_TRY(unlock(from.text));
   VARVE_TRY(store::adopt_superblock(reader.files(), request.folder, takeover.superblock_text,

@@ -48,6 +48,9 @@ struct ReplicatorParts {
   /// In a takeover, the number of the newest listed head or copy; otherwise 0. The head may be
   /// lost. The number of the next head is greater.
   std::uint64_t heads_passed = 0;
+  /// True to note each catalog object as garbage before its upload: if the takeover is interrupted,
+  /// the object shows no lost head to the next attempt.
+  bool notes_catalog_objects = false;
   /// Returns the length of the objects' locks in seconds; 0 without locks. May be empty.
   std::function<std::int64_t()> lock_seconds{};
   /// Receives the map of objects of the newest head at the opening and after each head. `changed`:

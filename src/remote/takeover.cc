@@ -101,6 +101,10 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
     // The first head drops the files that the folder lacks.
     VARVE_TRY_ASSIGN(const auto state, ReplicaState::open(files, folder, false));
     VARVE_TRY(fetch_left_files(bucket, files, folder, state));
+    const auto& left = takeover.left_objects;
+    const base::SystemClock now_clock;
+    VARVE_TRY(state.garbage().add({left.begin(), left.end()}, now_clock.now().seconds,
+                                  takeover.heads_passed + 1));
   }
   VARVE_TRY(copy_catalog(files, folder));
   std::unique_ptr<LocalNotes> notes;
@@ -133,6 +137,7 @@ Result<void> take_over_writing(bucket::LockingBucket& bucket, io::FileSystem& fi
   parts.extent_bytes_max = hooks.extent_bytes_max;
   parts.delta_bytes_min = hooks.delta_bytes_min;
   parts.heads_passed = takeover.heads_passed;
+  parts.notes_catalog_objects = true;
   parts.notes = notes.get();
   VARVE_TRY_ASSIGN(const auto replicator, Replicator::open(std::move(parts)));
   const auto done = replicator->replicate();

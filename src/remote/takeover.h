@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "bucket/bucket.h"
@@ -21,8 +22,11 @@ struct Takeover {
   std::string superblock_text{};
   format::Superblock superblock{};
   std::shared_ptr<const crypto::KeyRing> keys{};  ///< Null in a plain repository.
-  std::uint64_t heads_passed = 0;  ///< Number of the newest listed head, which may be lost.
-  std::string head{};              ///< The text of the head that the folder has; for promote().
+  /// The new head has a greater number: that of the newest listed head, or more if heads are lost.
+  std::uint64_t heads_passed = 0;
+  /// Catalog objects that interrupted takeovers of this folder left in the store.
+  std::set<std::string> left_objects{};
+  std::string head{};  ///< The text of the head that the folder has; for promote().
   /// The folder is attached until the end: note_begun_takeover() precedes the first change, and the
   /// new head has a base if the folder's notes say so.
   bool notes_begin = false;
