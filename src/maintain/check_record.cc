@@ -185,4 +185,15 @@ bool record_check(io::FileSystem& files, const std::string& repository_path,
   return written.has_value();
 }
 
+void set_recorded_damages(io::FileSystem& files, const std::string& repository_path,
+                          CheckDepth depth, std::uint64_t damages) {
+  auto record = read_record(files, repository_path);
+  if (!record) return;
+  const auto found = std::ranges::find(record->checks, depth, &EarlierCheck::depth);
+  if (found == record->checks.end() || found->damages == damages) return;
+  found->damages = damages;
+  const auto written = write_record(files, repository_path, *record);
+  if (!written) base::log(base::LogLevel::kInfo, written.error().message());
+}
+
 }  // namespace varve::maintain

@@ -63,4 +63,9 @@ struct CheckEnd {
 bool record_check(io::FileSystem& files, const std::string& repository_path,
                   const base::Clock& clock, const CheckEnd& end);
 
+/// Sets the number of damages of the recorded result of a depth, and keeps the time of that check.
+/// Does nothing without such a result. Logs write errors.
+void set_recorded_damages(io::FileSystem& files, const std::string& repository_path,
+                          CheckDepth depth, std::uint64_t damages);
+
 }  // namespace varve::maintain

@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,16 +17,16 @@
 #include "bucket/abilities.h"
 #include "bucket/bucket.h"
 #include "bucket/locking_bucket.h"
-#include "maintain/check_record.h"
-#include "remote/catalog_reads.h"
 #include "remote/check_store_data.h"
+#include "remote/commit_log.h"
 #include "remote/copy_check.h"
+#include "remote/damage_notes.h"
 #include "remote/etag_check.h"
+#include "remote/follow_once.h"
 #include "remote/head.h"
 #include "remote/head_objects.h"
 #include "remote/needed_objects.h"
 #include "remote/object_locks.h"
-#include "remote/readable_head.h"
 #include "remote/replica_state.h"
 #include "remote/store_probe.h"
 #include "store/repository_paths.h"
@@ -48,32 +47,6 @@ void note_differences(const bucket::ProbeRecord& before, const bucket::ProbeReco
   for (const auto& text : bucket::differences(before.abilities, now.abilities)) {
     check.notes.push_back("the store changed: " + text);
   }
-}
-
-// An attached folder stays at its head if the store has lost a newer head or its catalog objects.
-Result<void> check_newer_head(bucket::Bucket& bucket, const std::string& repository_id,
-                              const ReplicaState& state, StoreCheck& check) {
-  VARVE_TRY_ASSIGN(const auto text, state.head());
-  if (!text) return {};
-  VARVE_TRY_ASSIGN(const auto known, decode_head(*text));
-  const auto what =
-      fmt::format("is lost, with its copy: this folder shows the older head {}", known.number);
-  const auto add = [&](const std::string& name) {
-    check.damages.push_back({name, what});
-    check.damages.push_back({copy_name(name), what});
-  };
-  CommitLog log(bucket, repository_id);
-  VARVE_TRY_ASSIGN(const auto newest, readable_head(log, *text));
-  if (newest.fault) add(log.name(newest.newest));
-  VARVE_TRY_ASSIGN(const auto head, decode_head(newest.text));
-  const auto news = std::span(head.catalog).subspan(common_front(head.catalog, known.catalog));
-  for (const auto& object : news) {
-    const auto read = read_all_or_copies(bucket, {&object, 1});
-    if (read) continue;
-    if (!is_loss(read.error())) return read.error();
-    add(object.name);
-  }
-  return {};
 }
 
 // Tries the store's abilities again. Without conditional requests, two writers could harm each
@@ -178,11 +151,44 @@ void note_etags(io::FileSystem& files, const std::string& folder, const NeededOb
 }
 
 void record_check(io::FileSystem& files, const std::string& folder, const base::Clock& clock,
-                  const StoreCheck& check, bool has_read_all) {
-  maintain::CheckEnd end;
-  end.whole = has_read_all ? CheckDepth::kData : CheckDepth::kStructure;
+                  const StoreCheck& check, bool has_read_all, const NeededObjects& needed) {
+  StoreCheckEnd end;
+  end.has_read_all = has_read_all;
+  end.noted = needed.damaged;
+  for (const auto& damage : check.damages) end.damaged.insert(damage.object);
   end.damages = check.damages.size();
-  maintain::record_check(files, replica_folder(folder), clock, end);
+  record_store_check(files, folder, clock, end);
+}
+
+// Returns the message about another writer; empty without another writer. The other writer may have
+// removed objects of this folder's head.
+Result<std::string> find_fence(bucket::Bucket& bucket, const ReplicaState& state) {
+  VARVE_TRY_ASSIGN(const auto fenced, state.fenced());
+  if (fenced) return *fenced;
+  VARVE_TRY_ASSIGN(const auto text, state.head());
+  if (!text) return std::string();
+  VARVE_TRY_ASSIGN(const auto known, decode_head(*text));
+  CommitLog log(bucket, known.repository_id);
+  const auto later = log.later_than(known.number);
+  // Another process may be writing in this folder.
+  const auto head = later && *later ? decode_head((*later)->text) : Result<Head>(Head());
+  VARVE_TRY_ASSIGN(const auto pending, state.pending());
+  const bool is_own = !later || !*later || !head || head->holder == known.holder ||
+                      (pending && *pending == (*later)->text);
+  if (is_own) return std::string();
+  return fmt::format("{}: another folder writes to this repository (head {}, {})",
+                     bucket.describe(), head->number, base::local_time_text({head->seconds, 0}));
+}
+
+// The folder's last head may name objects replaced by the writer since.
+Result<void> follow_first(bucket::Bucket& bucket, io::FileSystem& files, const std::string& folder,
+                          const OpenOptions& options, StoreCheck& check) {
+  VARVE_TRY_ASSIGN(const auto followed, follow_newest(bucket, files, folder, options));
+  if (followed != Followed::kElsewhere) return {};
+  check.notes.push_back(
+      "another process uses this folder, or it cannot be written: the objects were compared with "
+      "the state that it shows, which may not be the newest one");
+  return {};
 }
 
 }  // namespace
@@ -193,11 +199,23 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   VARVE_TRY_ASSIGN(const auto config, read_config(*files, folder));
   StoreCheck check;
   if (!config) return check;
+  VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));
+  if (config->reads_only) VARVE_TRY(follow_first(*bucket, *files, folder, options, check));
   VARVE_TRY_ASSIGN(auto state, find_state(*files, folder));
   VARVE_TRY_ASSIGN(auto expected, needed_objects(*files, folder, state));
   expected.is_attached = config->reads_only;
-  VARVE_TRY_ASSIGN(const auto bucket, bucket_opener(hooks, options.store.access)(*config));
   check.place = config->place;
+  if (state && !config->reads_only) {
+    VARVE_TRY_ASSIGN(const auto fence, find_fence(*bucket, *state));
+    if (!fence.empty()) {
+      check.notes.push_back(
+          fence +
+          ". The objects there are not compared. `varve copy` brings versions that only "
+          "this folder has into another repository. " +
+          how_to_write_again(config->place));
+      return check;
+    }
+  }
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
   const auto now = clock.now().seconds;
@@ -218,7 +236,7 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   state.reset();  // The notes open the state for writing.
   note_etags(*files, folder, expected, etags);
   if (config->reads_only) {
-    record_check(*files, folder, clock, check, reads_objects);
+    record_check(*files, folder, clock, check, reads_objects, expected);
     return check;
   }
   std::optional<bucket::ProbeRecord> probed;
@@ -228,7 +246,7 @@ Result<StoreCheck> check_objects(const std::string& folder, const OpenOptions& o
   VARVE_TRY_ASSIGN(const auto weak,
                    check_locks(*bucket, expected, now + bucket->clock_ahead().value_or(0), check));
   keep_findings(*files, folder, probed, weak);
-  record_check(*files, folder, clock, check, reads_objects);
+  record_check(*files, folder, clock, check, reads_objects, expected);
   return check;
 }
 

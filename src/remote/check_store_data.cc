@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/check_store_data.h"
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "remote/catalog_reads.h"
+#include "remote/commit_log.h"
 #include "remote/head.h"
+#include "remote/head_objects.h"
+#include "remote/readable_head.h"
 
 namespace varve::remote {
 
@@ -69,6 +75,33 @@ class GroupedReads {
 
 }  // namespace
 
+Result<void> check_newer_head(bucket::Bucket& bucket, const std::string& repository_id,
+                              const ReplicaState& state, StoreCheck& check) {
+  VARVE_TRY_ASSIGN(const auto text, state.head());
+  if (!text) return {};
+  VARVE_TRY_ASSIGN(const auto known, decode_head(*text));
+  const auto what =
+      fmt::format("is lost, with its copy: this folder shows the older head {}", known.number);
+  const auto add = [&](const std::string& name) {
+    check.damages.push_back({name, what});
+    check.damages.push_back({copy_name(name), what});
+  };
+  CommitLog log(bucket, repository_id);
+  const auto newest = readable_head(log, *text);
+  // The list has shown already that the known head is lost.
+  if (!newest) return is_loss(newest.error()) ? Result<void>() : newest.error();
+  if (newest->fault) add(log.name(newest->newest));
+  VARVE_TRY_ASSIGN(const auto head, decode_head(newest->text));
+  const auto news = std::span(head.catalog).subspan(common_front(head.catalog, known.catalog));
+  for (const auto& object : news) {
+    const auto read = read_all_or_copies(bucket, {&object, 1});
+    if (read) continue;
+    if (!is_loss(read.error())) return read.error();
+    add(object.name);
+  }
+  return {};
+}
+
 Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state, ObjectsToRead which,
                           const ListedObjects& listed, StoreCheck& check) {
   VARVE_TRY_ASSIGN(const auto text, state.head());
@@ -98,8 +131,9 @@ Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state, Obj
       check);
   for (const auto& [path, extents] : map) {
     for (auto extent : extents) {
-      if (which != ObjectsToRead::kAll && extent.mark == 0) continue;
-      if (which == ObjectsToRead::kCopied && !has_copy(path, extent)) continue;
+      const bool is_noted = listed.damaged.contains(extent.object);
+      if (which != ObjectsToRead::kAll && extent.mark == 0 && !is_noted) continue;
+      if (which == ObjectsToRead::kCopied && !has_copy(path, extent) && !is_noted) continue;
       if (extent.object.empty()) continue;
       extent.bytes = extent.object_bytes;  // The checksum covers the whole object.
       if (seen.insert(extent.object).second) VARVE_TRY(data.add(extent));

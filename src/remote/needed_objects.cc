@@ -11,6 +11,7 @@
 #include "base/coding.h"
 #include "format/superblock.h"
 #include "remote/changes.h"
+#include "remote/damage_notes.h"
 #include "remote/head.h"
 #include "remote/object_locks.h"
 #include "remote/small_copies.h"
@@ -66,6 +67,7 @@ Result<NeededObjects> needed_objects(io::FileSystem& files, const std::string& f
   VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(files, folder));
   VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
   needed.repository_id = superblock.repository_id;
+  needed.damaged = read_damage_notes(files, folder);
   if (!state) return needed;
   VARVE_TRY_ASSIGN(needed.lock_days, state->number(kLockDays));
   VARVE_TRY_ASSIGN(needed.probed, probe_record(*state));
@@ -106,6 +108,7 @@ Result<ListedObjects> compare_list(bucket::Bucket& bucket, const NeededObjects& 
                                    std::int64_t now_s, StoreCheck& check) {
   auto missing = needed.objects;
   ListedObjects listed;
+  listed.damaged = needed.damaged;
   bool has_copies = needed.has_copies;
   VARVE_TRY(bucket::list_all(
       bucket, needed.repository_id + "/", "",

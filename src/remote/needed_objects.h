@@ -29,6 +29,7 @@ struct NeededObjects {
   std::set<std::string> last_copies{};
   bool has_copies = false;                      ///< The folder has written all copies.
   std::set<std::string> others{};               ///< Optional objects.
+  std::set<std::string> damaged{};              ///< Named as damaged by the last check.
   bool is_attached = false;                     ///< The folder only reads.
   Etags etags{};                                ///< Noted ETags of objects without copies.
   bool has_etags = true;                        ///< The store's lists show the ETags of uploads.
@@ -42,9 +43,10 @@ struct NeededObjects {
 
 /// The needed objects in a list of the store.
 struct ListedObjects {
-  std::set<std::string> copies{};  ///< Listed copies of needed objects.
-  Etags new_etags{};               ///< ETags of objects without a noted ETag.
-  Etags changed_etags{};           ///< Other ETags than noted, of objects with the right length.
+  std::set<std::string> copies{};   ///< Listed copies of needed objects.
+  std::set<std::string> damaged{};  ///< As NeededObjects::damaged.
+  Etags new_etags{};                ///< ETags of objects without a noted ETag.
+  Etags changed_etags{};            ///< Other ETags than noted, of objects with the right length.
 };
 /// Adds the findings of a list of the store to `check`: numbers, missing objects, and objects of a
 /// wrong length. A copy counts as missing only if the store once had all copies: a store of an

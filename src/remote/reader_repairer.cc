@@ -17,6 +17,7 @@
 #include "remote/catalog_reads.h"
 #include "remote/check_store_data.h"
 #include "remote/commit_log.h"
+#include "remote/damage_notes.h"
 #include "remote/head.h"
 #include "remote/needed_objects.h"
 #include "remote/object_lock_setting.h"
@@ -45,6 +46,7 @@ struct RepairingReader {
   BucketConfig config{};
   std::string superblock_text{};
   std::unique_ptr<base::SystemClock> system_clock = std::make_unique<base::SystemClock>();
+  const base::Clock* clock = nullptr;
   std::unique_ptr<bucket::LockingBucket> bucket{};
   NeededObjects needed{};
   Head head{};
@@ -54,8 +56,9 @@ struct RepairingReader {
 
 class ReaderRepairer final : public Repair {
  public:
-  explicit ReaderRepairer(RepairingReader reader)
+  ReaderRepairer(RepairingReader reader, bool has_read_all)
       : reader_(std::move(reader)),
+        has_read_all_(has_read_all),
         sources_(*reader_.bucket, *reader_.files, reader_.folder, reader_.config, reader_.head,
                  reader_.map) {}
 
@@ -70,7 +73,7 @@ class ReaderRepairer final : public Repair {
                           damage.what + "; this folder writes the same bytes again"});
         continue;
       }
-      ++lost_;
+      lost_.insert(damage.object);
       if (first_lost_.empty()) first_lost_ = where(damage.object) + " " + damage.what;
       if (catalog.contains(damage.object)) needs_base_ = true;
     }
@@ -79,8 +82,15 @@ class ReaderRepairer final : public Repair {
           {RepairStep::Kind::kStore, reader_.bucket->describe(),
            fmt::format("{} more objects are written again", repaired_ - kReaderStepsListed)});
     }
-    if (steps_.empty() && lost_ != 0) return Error(ErrorCode::kReadOnly, rest());
+    if (steps_.empty() && !lost_.empty()) return Error(ErrorCode::kReadOnly, rest());
     return {};
+  }
+
+  // Records a comparison without damage.
+  void record_soundness() const {
+    if (reader_.needed.damaged.empty() && !has_read_all_) return;
+    record_store_check(*reader_.files, reader_.folder, *reader_.clock,
+                       {.has_read_all = has_read_all_, .noted = reader_.needed.damaged});
   }
 
   [[nodiscard]] const std::vector<RepairStep>& steps() const override { return steps_; }
@@ -98,11 +108,17 @@ class ReaderRepairer final : public Repair {
     for (const auto& name : objects_) {
       VARVE_TRY_ASSIGN(const bool done, sources_.put_back(name));
       if (done) continue;
-      ++lost_;
+      lost_.insert(name);
       if (first_lost_.empty()) first_lost_ = where(name) + " is lost";
     }
     if (puts_head_) VARVE_TRY(put_head_and_copy_back());
-    if (lost_ != 0) report.problems.push_back(rest());
+    if (!lost_.empty()) report.problems.push_back(rest());
+    StoreCheckEnd end;
+    end.has_read_all = has_read_all_;
+    end.noted = reader_.needed.damaged;
+    end.damaged = lost_;
+    end.damages = lost_.size();
+    record_store_check(*reader_.files, reader_.folder, *reader_.clock, end);
     return report;
   }
 
@@ -134,15 +150,20 @@ class ReaderRepairer final : public Repair {
     return fmt::format(
         "{} objects cannot be written again from {}, which only reads the repository: {}. `varve "
         "repair` in the folder that writes uploads lost objects again.{}",
-        lost_, reader_.folder, first_lost_,
-        needs_base_ ? fmt::format(" Without that folder, `varve attach --write {} {}` makes this "
-                                  "one the folder that writes; it has the whole catalog, and "
-                                  "writes the catalog to the store again",
-                                  reader_.config.place, reader_.folder)
-                    : std::string());
+        lost_.size(), reader_.folder, first_lost_,
+        !reader_.is_newest
+            ? fmt::format(" Without that folder, `varve --accept-older attach --write {} {}` goes "
+                          "on from head {}: the versions sealed since are lost",
+                          reader_.config.place, reader_.folder, reader_.head.number)
+        : needs_base_ ? fmt::format(" Without that folder, `varve attach --write {} {}` makes this "
+                                    "one the folder that writes; it has the whole catalog, and "
+                                    "writes the catalog to the store again",
+                                    reader_.config.place, reader_.folder)
+                      : std::string());
   }
 
   const RepairingReader reader_;
+  const bool has_read_all_;  // The comparison has read all objects.
   ObjectSources sources_;
   std::vector<RepairStep> steps_;
   const std::vector<std::string> none_;
@@ -150,7 +171,7 @@ class ReaderRepairer final : public Repair {
   bool puts_superblock_ = false;
   bool puts_head_ = false;
   std::size_t repaired_ = 0;
-  std::size_t lost_ = 0;
+  std::set<std::string> lost_;  // Damaged objects whose content the folder lacks.
   std::string first_lost_;
   bool needs_base_ = false;  // A catalog object is lost with its copy.
 };
@@ -211,8 +232,8 @@ Result<RepairingReader> open_reader(const std::string& folder, const RepairOptio
   VARVE_TRY_ASSIGN(const auto keys, format::unlock_superblock(superblock, reader.superblock_text,
                                                               options.key, options.encrypted_only));
   VARVE_TRY_ASSIGN(auto opened, bucket_opener(hooks, options.store_access)(*config));
-  const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : *reader.system_clock;
-  reader.bucket = std::make_unique<bucket::LockingBucket>(std::move(opened), clock);
+  reader.clock = hooks.clock != nullptr ? hooks.clock : reader.system_clock.get();
+  reader.bucket = std::make_unique<bucket::LockingBucket>(std::move(opened), *reader.clock);
   std::string known;
   {
     VARVE_TRY_ASSIGN(const auto state, find_state(*reader.files, folder));
@@ -237,7 +258,8 @@ Result<std::unique_ptr<Repair>> plan_reader_repair(const std::string& folder,
                                                    const RepairOptions& options, bool scan_only,
                                                    const BucketHooks& hooks) {
   VARVE_TRY_ASSIGN(auto reader, open_reader(folder, options, scan_only, hooks));
-  const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : *reader.system_clock;
+  const auto& clock = *reader.clock;
+  const bool reads_all = options.read_store || has_unnamed_damage(*reader.files, folder);
   StoreCheck check;
   {
     VARVE_TRY_ASSIGN(const auto state, find_state(*reader.files, folder));
@@ -245,11 +267,12 @@ Result<std::unique_ptr<Repair>> plan_reader_repair(const std::string& folder,
                      compare_list(*reader.bucket, reader.needed, clock.now().seconds, check));
     VARVE_TRY(compare_outer_objects(*reader.bucket, reader.needed, copies, check));
     VARVE_TRY(read_objects(*reader.bucket, *state,
-                           options.read_store ? ObjectsToRead::kAll : ObjectsToRead::kSmall, copies,
-                           check));
+                           reads_all ? ObjectsToRead::kAll : ObjectsToRead::kSmall, copies, check));
+    VARVE_TRY(check_newer_head(*reader.bucket, reader.needed.repository_id, *state, check));
   }
-  auto repairer = std::make_unique<ReaderRepairer>(std::move(reader));
+  auto repairer = std::make_unique<ReaderRepairer>(std::move(reader), reads_all);
   VARVE_TRY(repairer->plan(check));
+  if (check.damages.empty() && !scan_only) repairer->record_soundness();
   return std::unique_ptr<Repair>(std::move(repairer));
 }
 

@@ -13,9 +13,9 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "format/superblock.h"
-#include "maintain/check_record.h"
 #include "remote/bucket_config.h"
 #include "remote/check_store_data.h"
+#include "remote/damage_notes.h"
 #include "remote/etag_check.h"
 #include "remote/head.h"
 #include "remote/head_objects.h"
@@ -103,11 +103,12 @@ class StoreRepairer final : public Repair {
     }
     puts_head_copy_ = !needed_.head.empty() && damaged.contains(copy_name(needed_.head));
     if (puts_head_copy_) repaired.insert(copy_name(needed_.head));
-    unrepaired_ = check.damages.size();
     std::size_t listed = 0;
     for (const auto& damage : check.damages) {
-      if (repaired.erase(damage.object) == 0) continue;
-      --unrepaired_;
+      if (repaired.erase(damage.object) == 0) {
+        unrepaired_.insert(damage.object);
+        continue;
+      }
       if (++listed > kStepsListed) continue;
       steps_.push_back({RepairStep::Kind::kStore, bucket_->describe() + "/" + damage.object,
                         damage.what + "; this folder uploads it again"});
@@ -161,12 +162,13 @@ class StoreRepairer final : public Repair {
 
   // The next check finds the damage left after the uploads.
   void record_repair(const RepairReport& report) {
-    maintain::CheckEnd end;
-    end.whole = has_read_all_ ? CheckDepth::kData : CheckDepth::kStructure;
-    end.damages = unrepaired_ + report.problems.size();
+    StoreCheckEnd end;
+    end.has_read_all = has_read_all_;
+    end.noted = needed_.damaged;
+    end.damaged = unrepaired_;
+    end.damages = unrepaired_.size() + report.problems.size();
     const base::SystemClock system_clock;
-    maintain::record_check(*files_, replica_folder(folder_),
-                           clock_ != nullptr ? *clock_ : system_clock, end);
+    record_store_check(*files_, folder_, clock_ != nullptr ? *clock_ : system_clock, end);
   }
 
   // The objects have no locks at first, so the next seals lock them.
@@ -206,10 +208,10 @@ class StoreRepairer final : public Repair {
   bool puts_head_ = false;
   bool puts_head_copy_ = false;
   bool puts_superblock_ = false;
-  std::set<std::string> paths_;      // Files to upload again.
-  std::set<std::string> cached_;     // Objects present only in the cache.
-  std::vector<SmallObject> copied_;  // Whole objects whose copies are damaged.
-  std::size_t unrepaired_ = 0;       // Damaged objects whose content the folder lacks.
+  std::set<std::string> paths_;       // Files to upload again.
+  std::set<std::string> cached_;      // Objects present only in the cache.
+  std::vector<SmallObject> copied_;   // Whole objects whose copies are damaged.
+  std::set<std::string> unrepaired_;  // Damaged objects whose content the folder lacks.
 };
 
 }  // namespace
@@ -228,9 +230,17 @@ Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
   if (!state) return inner;
   VARVE_TRY_ASSIGN(const auto fenced, state->fenced());
   VARVE_TRY_ASSIGN(auto needed, needed_objects(*files, folder, state));
-  if (fenced) return inner;
+  if (fenced) {
+    base::log(base::LogLevel::kWarning,
+              "the objects in the store are not repaired from a folder that does not write any "
+              "more: " +
+                  *fenced + ". " + how_to_write_again(config->place));
+    return inner;
+  }
   const base::SystemClock system_clock;
   const base::Clock& clock = hooks.clock != nullptr ? *hooks.clock : system_clock;
+  // A record of an earlier release names no objects.
+  reads_all = reads_all || has_unnamed_damage(*files, folder);
   StoreCheck check;
   auto bucket = bucket_opener(hooks, options.store.access)(*config);
   const auto compare = [&]() -> Result<void> {
@@ -248,7 +258,13 @@ Result<std::unique_ptr<Repair>> with_store_repair(std::unique_ptr<Repair> inner,
               "the objects in the store are not repaired: " + compared.error().message());
     return inner;
   }
-  if (check.damages.empty()) return inner;
+  if (check.damages.empty()) {
+    if (!options.read_only && !needed.damaged.empty()) {
+      record_store_check(*files, folder, clock,
+                         {.has_read_all = reads_all, .noted = needed.damaged});
+    }
+    return inner;
+  }
   auto whole = std::make_unique<StoreRepairer>(std::move(inner), std::move(files), folder, *config,
                                                std::move(*bucket), std::move(needed), hooks.clock,
                                                reads_all);
