@@ -107,7 +107,11 @@ Result<void> check_replicated(const std::string& repository) {
       "unmounted, but {} {} not in {}; what is sealed in {} is safe there", missing.size(),
       missing.size() == 1 ? "version is" : "versions are", info->place, repository);
   if (!info->fenced.empty()) {
-    return Error(ErrorCode::kLocked, info->fenced).with_context(lost_nothing);
+    return Error(ErrorCode::kLocked, info->fenced +
+                                         ". `varve copy` brings the versions into "
+                                         "another repository. " +
+                                         how_to_write_again(info->place))
+        .with_context(lost_nothing);
   }
   return Error(ErrorCode::kUnavailable,
                fmt::format("{}. `varve wait {}` tries again, and says what prevents it; `varve "

@@ -257,7 +257,8 @@ void add_change_concerns(const UnreplicatedChanges& changes, const ReplicationIn
 void add_replication_concern(const RepositoryStatus& status, const StatusLimits& limits,
                              std::vector<Concern>& concerns) {
   if (!status.replication) return;
-  add_store_check_concerns(status, limits, concerns);
+  // The objects are those of the folder that took over, which repairs them.
+  if (status.replication->fenced.empty()) add_store_check_concerns(status, limits, concerns);
   if (!status.replication->fenced.empty()) {
     concerns.push_back({Health::kCritical, status.replication->fenced + ". " +
                                                how_to_write_again(status.replication->place)});

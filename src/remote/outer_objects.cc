@@ -47,9 +47,11 @@ Result<void> put_head_back(bucket::Bucket& bucket, const NeededObjects& needed) 
   CommitLog log(bucket, needed.repository_id);
   VARVE_TRY_ASSIGN(const auto later, log.later_than(head.number));
   if (later) {
-    return Error(ErrorCode::kLocked, bucket.describe() +
-                                         ": another folder writes to this repository; nothing is "
-                                         "repaired in the store");
+    return Error(ErrorCode::kLocked,
+                 fmt::format("{}: another folder writes to this repository (head {}); nothing is "
+                             "repaired in the store. `varve repair` in that folder repairs the "
+                             "store",
+                             bucket.describe(), later->number));
   }
   return put_back(bucket, needed.head, needed.head_text, [&](std::string_view present) {
     const auto decoded = decode_head(present);

@@ -37,7 +37,8 @@ Error lacks(const CommitLog& log, std::uint64_t known) {
   if (known != 0) {
     return {ErrorCode::kCorrupt,
             fmt::format("{} lacks the head {}, which was there before: an older state of the store "
-                        "was put back, or its newest objects were removed",
+                        "was put back, or its newest objects were removed. `varve repair` in this "
+                        "folder, or in the one that writes, puts the head back",
                         log.describe(), known)};
   }
   return {ErrorCode::kNoRepository,
