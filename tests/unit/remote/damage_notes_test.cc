@@ -15,12 +15,12 @@
 namespace varve::test {
 namespace {
 
-using DamagedNames = std::set<std::string>;
+using NotedNames = std::set<std::string>;
 
 class DamageNotes : public testing::Test {
  protected:
   void SetUp() override { must(files_->make_directory(remote::replica_folder(root_))); }
-  void record(bool has_read_all, const DamagedNames& damaged) {
+  void record(bool has_read_all, const NotedNames& damaged) {
     remote::StoreCheckEnd end;
     end.has_read_all = has_read_all;
     end.noted = remote::read_damage_notes(*files_, root_);
@@ -45,11 +45,11 @@ class DamageNotes : public testing::Test {
 
 TEST_F(DamageNotes, ALaterEndReplacesTheNamesAndKeepsTheTimeOfTheWholeCheck) {
   record(true, {"R/seg/a", "R/vol/b"});
-  EXPECT_EQ(remote::read_damage_notes(*files_, root_), (DamagedNames{"R/seg/a", "R/vol/b"}));
+  EXPECT_EQ(remote::read_damage_notes(*files_, root_), (NotedNames{"R/seg/a", "R/vol/b"}));
   EXPECT_EQ(damages(CheckDepth::kData), 2U);
   const auto read_at = clock_.seconds;
   record(false, {"R/vol/b", "R/cat/c"});
-  EXPECT_EQ(remote::read_damage_notes(*files_, root_), (DamagedNames{"R/vol/b", "R/cat/c"}));
+  EXPECT_EQ(remote::read_damage_notes(*files_, root_), (NotedNames{"R/vol/b", "R/cat/c"}));
   EXPECT_EQ(damages(CheckDepth::kData), 1U);
   record(false, {});
   EXPECT_TRUE(remote::read_damage_notes(*files_, root_).empty());

@@ -147,16 +147,18 @@ TEST_P(ReplicaRebuild, ADamagedHeaderCostsItsContainer) {
       for (std::size_t i = 0; i < bytes; ++i) header[13 + i] ^= std::byte{1};
       const auto rebuilt = must(rebuild(AttachRole::kReads));
       EXPECT_FALSE(rebuilt.problems.empty());
-      const auto repository =
-          must(repo::RepositoryImpl::open(folder_, world_.options(true), world_.hooks()));
-      const auto series = must(repository->series()).front().id;
-      for (const auto& version : must(repository->versions(series))) {
-        const auto reader = must(repository->reader(series, version.number));
-        for (const auto& [file, content] : world_.local().at(version.name)) {
-          try {
-            EXPECT_EQ(read_sealed(*reader, file), content);
-          } catch (const std::runtime_error&) {
-            continue;  // Lost.
+      {
+        const auto repository =
+            must(repo::RepositoryImpl::open(folder_, world_.options(true), world_.hooks()));
+        const auto series = must(repository->series()).front().id;
+        for (const auto& version : must(repository->versions(series))) {
+          const auto reader = must(repository->reader(series, version.number));
+          for (const auto& [file, content] : world_.local().at(version.name)) {
+            try {
+              EXPECT_EQ(read_sealed(*reader, file), content);
+            } catch (const std::runtime_error&) {
+              continue;  // Lost.
+            }
           }
         }
       }
