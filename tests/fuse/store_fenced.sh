@@ -75,3 +75,17 @@ same_tree --ignore holes "$work/source" "$work/rescued"
 grep -q other "$work/list" || fail "$(cat "$work/list")"
 "$VARVE" -q check --read-data "$work/second"
 ok "varve copy rescues it, and the other machine goes on"
+
+# What the fenced folder says, and what it does not advise.
+"$VARVE" check --quick "$repo" >"$work/stdout" 2>"$work/stderr" || fail "$(cat "$work/stdout" "$work/stderr")"
+grep -q "another folder writes.*attach --write $place DIR" "$work/stderr" || fail "$(cat "$work/stderr")"
+expect_status 11 "$VARVE" wait "$repo"
+message_says "another folder writes.*attach --write $place DIR"
+expect_status 11 "$VARVE" repair --yes "$repo"
+message_says "not repaired from a folder that does not write any more: .*attach --write $place DIR"
+"$VARVE" status "$repo" >"$work/stdout" || true
+if grep -qE 'varve (wait|repair)' "$work/stdout"; then fail "useless advice: $(cat "$work/stdout")"; fi
+"$VARVE" -q attach "$place" "$work/reader"
+expect_status 1 "$VARVE" store "$work/reader" s/late "$work/source"
+message_says "varve status $work/reader. names it.*attach --write $place $work/reader"
+ok "a check, a repair, a wait and a store say what helps"
