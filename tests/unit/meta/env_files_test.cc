@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,6 +157,19 @@ TEST_F(EnvFilesTest, BesideAnotherTableAReaderKeepsWritersOutAndAWriterIsRefused
   EXPECT_EQ(env.files().table(), nullptr);
   EXPECT_EQ(value_in(env), "value");
   EXPECT_EQ(code_of(files_->lock(path("writer"))), ErrorCode::kLocked);
+}
+
+// On a disk, each opening would change a folder of that disk four times, and wait for its journal.
+TEST_F(EnvFilesTest, TemporaryNamesAreInMemory) {
+  struct statfs disk {};
+  if (::statfs("/dev/shm", &disk) != 0 || disk.f_type != TMPFS_MAGIC) {
+    GTEST_SKIP() << "/dev/shm is not in memory";
+  }
+  ::unsetenv("XDG_RUNTIME_DIR");
+  ::unsetenv("TMPDIR");
+  const auto opened = must(EnvFiles::open(*files_, directory_.path(), options(true)));
+  const auto names = must(EnvNames::make(opened));
+  EXPECT_TRUE(names.folder().starts_with("/dev/shm/")) << names.folder();
 }
 
 TEST_F(EnvFilesTest, NoTemporaryNameStays) {
