@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -25,6 +24,7 @@
 #include "control/server.h"
 #include "control/socket.h"
 #include "control/store_task.h"
+#include "support/file_content.h"
 #include "support/kernel_tick.h"
 #include "support/temp_repository.h"
 #include "support/test_encryption.h"
@@ -102,7 +102,7 @@ class StoreControlContract : public testing::TestWithParam<bool> {
     const std::string command = "tar -cf " + path + " -C " + folder + " " + name;
     EXPECT_EQ(std::system(command.c_str()), 0);
     std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    return varve::test::rest_of(in);
   }
   // Waits until no store into the series is under way, and no series is left.
   bool nothing_is_left() {

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
+
+#include "support/file_content.h"
 
 namespace varve::test {
 namespace {
@@ -30,7 +31,7 @@ DiskModel::DiskModel(const std::string& root) {
       names_[path] = 0;
     } else if (entry.is_regular_file()) {
       std::ifstream in(entry.path(), std::ios::binary);
-      files_[next].durable.assign(std::istreambuf_iterator<char>(in), {});
+      files_[next].durable = varve::test::rest_of(in);
       names_[path] = next++;
     }
   }

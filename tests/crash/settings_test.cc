@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include "disk_model.h"
 #include "disk_recorder.h"
 #include "format/superblock.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "support/test_encryption.h"
 #include "varve/repair.h"
@@ -39,7 +39,7 @@ class SettingsCrash : public testing::Test {
   }
   static bool needs_pool(const std::string& path) {
     std::ifstream in(path + "/varve.repo", std::ios::binary);
-    const std::string text(std::istreambuf_iterator<char>(in), {});
+    const std::string text = varve::test::rest_of(in);
     return must(format::decode_superblock(text)).needs_pool;
   }
   // Examines a repository after a crash. Returns whether it has the change.

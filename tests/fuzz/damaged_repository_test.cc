@@ -23,6 +23,7 @@
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "right_sums.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "support/test_encryption.h"
 #include "varve/arrange.h"
@@ -44,7 +45,7 @@ using Contents = std::map<std::string, std::map<std::string, std::string>>;
 
 std::string read_whole(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return varve::test::rest_of(in);
 }
 
 class Random {

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <iterator>
 #include <random>
 
 #include "base/coding.h"
 #include "checks.h"
 #include "meta/lmdb.h"
 #include "meta/page_check.h"
+#include "support/file_content.h"
 #include "temporary_folder.h"
 
 namespace varve::fuzz {
@@ -66,7 +66,7 @@ class Subject {
       require(write_some(*env, random, 60), "an environment can be written to");
     }
     std::ifstream in(path(), std::ios::binary);
-    whole_ = {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    whole_ = varve::test::rest_of(in);
     // Cuts the part of the file that a commit did not need.
     const auto used = whole_.find_last_not_of('\0') / kPage + 1;
     whole_.resize(used * kPage);

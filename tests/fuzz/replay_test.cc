@@ -17,6 +17,7 @@
 #include <random>
 
 #include "base/coding.h"
+#include "support/file_content.h"
 #include "targets.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -82,7 +83,7 @@ std::vector<std::string> files_in(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder)) return inputs;
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
     std::ifstream in(file.path(), std::ios::binary);
-    inputs.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    inputs.push_back(varve::test::rest_of(in));
   }
   return inputs;
 }

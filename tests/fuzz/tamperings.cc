@@ -13,6 +13,7 @@
 
 #include "base/coding.h"
 #include "right_sums.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "tampered_values.h"
 
@@ -362,7 +363,7 @@ Made removed_back(const TamperedWorld& world, Choices& random) {
 
 std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return varve::test::rest_of(in);
 }
 
 std::size_t tampering_kinds() { return kKinds; }

@@ -15,7 +15,6 @@
 #include <fstream>
 #include <functional>
 #include <initializer_list>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <random>
@@ -33,6 +32,7 @@
 #include "format/container.h"
 #include "ingest/chunker.h"
 #include "ingest/gear_chunker.h"
+#include "support/file_content.h"
 #include "support/prefer_memory.h"
 #include "support/temp_repository.h"
 #include "support/test_keys.h"
@@ -129,7 +129,7 @@ class Victim {
     std::ranges::sort(segments);
     for (const auto& segment : segments) {
       std::ifstream in(segment, std::ios::binary);
-      const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+      const std::string bytes = varve::test::rest_of(in);
       for (std::size_t at = 0; at < bytes.size();) {
         const auto header =
             must(format::decode_container_header(base::as_bytes(bytes).subspan(at), nullptr));

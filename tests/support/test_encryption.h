@@ -5,12 +5,12 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 
 #include "crypto/key_ring.h"
 #include "format/superblock.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/repair.h"
 
@@ -36,7 +36,7 @@ inline RepairOptions keyed_repair(RepairOptions options = {}) {
 /// Returns the keys of a repository that test_key() opens, or null for a plain one.
 inline std::shared_ptr<const crypto::KeyRing> keys_of(const std::string& path) {
   std::ifstream in(path + "/varve.repo", std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string text = varve::test::rest_of(in);
   const auto superblock = must(format::decode_superblock(text));
   return must(format::unlock_superblock(superblock, text, with_key({}).key, false));
 }

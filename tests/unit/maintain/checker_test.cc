@@ -15,6 +15,7 @@
 #include "format/container.h"
 #include "meta/schema.h"
 #include "support/closed_catalog.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
 #include "varve/backup.h"
@@ -73,7 +74,7 @@ class CheckerTest : public testing::TestWithParam<Codec> {
   }
   std::string read_bytes(const std::string& file) {
     std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    return varve::test::rest_of(in);
   }
 
   TempDirectory directory_;

@@ -5,11 +5,11 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 
 #include "format/container.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/backup.h"
 #include "varve/repair.h"
@@ -43,7 +43,7 @@ class FoundContainers : public testing::Test {
   }
   static std::string read_file(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return varve::test::rest_of(file);
   }
   void flip_in_header(std::size_t offset) const {
     std::fstream file(segment_of(outer_), std::ios::in | std::ios::out | std::ios::binary);

@@ -2,12 +2,12 @@
 // Tests the repair of folders with files of two histories of one repository.
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "repair_fixture.h"
+#include "support/file_content.h"
 
 namespace varve::test {
 namespace {
@@ -41,7 +41,7 @@ class HistoryRepairTest : public RepairTest {
       const auto name = entry.path().filename();
       if (!entry.is_regular_file() || name == "lock.mdb") continue;
       std::ifstream stream(entry.path(), std::ios::binary);
-      all[entry.path()] = {std::istreambuf_iterator<char>(stream), {}};
+      all[entry.path()] = varve::test::rest_of(stream);
     }
     return all;
   }

@@ -8,6 +8,7 @@
 #include "maintain/check_record.h"
 #include "pool_fixture.h"
 #include "repair_fixture.h"
+#include "support/file_content.h"
 
 namespace varve::test {
 namespace {
@@ -38,7 +39,7 @@ class KnownDamage : public RepairTest {
   }
   [[nodiscard]] std::string checked() const {
     std::ifstream file(path_ + "/checked");
-    return {std::istreambuf_iterator<char>(file), {}};
+    return varve::test::rest_of(file);
   }
   /// Returns whether a version that stores the content of v4 again is whole.
   bool stores_again(const std::string& name) {

@@ -8,6 +8,7 @@
 #include "io/posix_file_system.h"
 #include "pool_fixture.h"
 #include "store/alias_files.h"
+#include "support/file_content.h"
 #include "varve/arrange.h"
 
 namespace varve::test {
@@ -87,7 +88,7 @@ TEST_F(PoolAliasesTest, SuperblockAndLabelsNeedTheFeature) {
   repository_.reset();
   const auto text = [](const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
+    return varve::test::rest_of(file);
   };
   const std::string line = "features_required = pool pool-aliases marks\n";
   EXPECT_NE(text(path_ + "/varve.repo").find(line), std::string::npos);

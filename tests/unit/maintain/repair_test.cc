@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "repair_fixture.h"
+#include "support/file_content.h"
 #include "varve/retention.h"
 
 namespace varve::test {
@@ -136,13 +137,13 @@ TEST_P(RepairTest, OlderCatalogIsRefusedForWritingAndMadeAnew) {
 TEST_P(RepairTest, LostSuperblockComesBackFromTheLabels) {
   repository_.reset();
   std::ifstream in(path_ + "/varve.repo");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = varve::test::rest_of(in);
   fs::remove(path_ + "/varve.repo");
   repair();
   ASSERT_EQ(steps_.size(), 1U);
   EXPECT_EQ(steps_[0].kind, RepairStep::Kind::kSuperblock);
   std::ifstream again(path_ + "/varve.repo");
-  EXPECT_EQ((std::string{std::istreambuf_iterator<char>(again), {}}), text);
+  EXPECT_EQ(varve::test::rest_of(again), text);
   expect_whole({"v1", "v2", "v3", "v4"});
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "support/test_keys.h"
 
@@ -201,7 +202,7 @@ TEST_P(LmdbTest, FlippedByteOfAValueIsCorrupt) {
   }
   const auto path = directory_.path() + "/data.mdb";
   std::ifstream in(path, std::ios::binary);
-  const std::string image((std::istreambuf_iterator<char>(in)), {});
+  const std::string image = varve::test::rest_of(in);
   const auto stored = stored_bytes("key");
   const auto at = image.find(stored);
   ASSERT_NE(at, std::string::npos);

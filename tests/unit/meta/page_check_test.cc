@@ -16,6 +16,7 @@
 #include "io/posix_file_system.h"
 #include "meta/page_format.h"
 #include "meta/probe.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 
 namespace varve::meta {
@@ -55,7 +56,7 @@ class PageCheckTest : public testing::Test {
     }
     must(check());
     std::ifstream in(path(), std::ios::binary);
-    image_ = {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    image_ = varve::test::rest_of(in);
   }
   [[nodiscard]] std::string path() const { return directory_.path() + "/data.mdb"; }
   void write(const std::string& bytes) const {

@@ -19,6 +19,7 @@
 #include "meta/lmdb.h"
 #include "meta/page_check.h"
 #include "meta/probe.h"
+#include "support/file_content.h"
 #include "support/repeated_random.h"
 #include "support/sealed_pairs.h"
 #include "support/temp_repository.h"
@@ -53,7 +54,7 @@ class ValueSealTest : public testing::Test {
   std::string path() { return directory_.path(); }
   std::string image() {
     std::ifstream in(path() + "/data.mdb", std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    return varve::test::rest_of(in);
   }
   // Returns the stored bytes of a record, without the checksum.
   static std::string stored(const Env& env, TableIndex table, std::string_view key) {

@@ -10,6 +10,7 @@
 
 #include "meta/lmdb.h"
 #include "meta/schema.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/check.h"
 
@@ -221,7 +222,7 @@ TEST_F(AlteredStaging, TheCheckReadsStagedBytesRecordsAndChunks) {
   std::string bytes;
   {
     std::ifstream in(staged, std::ios::binary);
-    bytes.assign(std::istreambuf_iterator<char>(in), {});
+    bytes = varve::test::rest_of(in);
   }
   bytes[bytes.size() - 5] = static_cast<char>(bytes[bytes.size() - 5] ^ 1);
   std::ofstream(staged, std::ios::binary | std::ios::trunc) << bytes;

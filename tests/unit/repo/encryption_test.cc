@@ -12,6 +12,7 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/check.h"
 #include "varve/keys.h"
@@ -22,7 +23,7 @@ namespace {
 
 std::string text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return varve::test::rest_of(file);
 }
 
 OpenOptions keyed(const UserKey& key) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/coding.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/keys.h"
 
@@ -44,7 +45,7 @@ class KeysBesideTest : public testing::Test {
   }
   [[nodiscard]] static std::string text_of(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return varve::test::rest_of(file);
   }
 
   TempDirectory directory_;

@@ -13,6 +13,7 @@
 #include "format/data_codecs.h"
 #include "io/posix_file_system.h"
 #include "maintain/manifest_file.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/check.h"
 #include "varve/repair.h"
@@ -44,7 +45,7 @@ class LabelsTest : public testing::Test {
   static std::string labels_in(const std::string& path) { return path + "/series/00000001/labels"; }
   static std::string bytes_of(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return varve::test::rest_of(file);
   }
   static void put(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;

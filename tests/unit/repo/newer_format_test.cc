@@ -4,12 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include "base/checksum.h"
 #include "format/container.h"
 #include "meta/schema.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/backup.h"
 #include "varve/check.h"
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return varve::test::rest_of(in);
 }
 void write_bytes(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;

@@ -6,12 +6,12 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "store/segment_files.h"
+#include "support/file_content.h"
 #include "support/pool_oracle.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
@@ -130,7 +130,7 @@ TEST_F(PoolTest, DamagedOverlayLeavesNoNote) {
   must(repository_->close());
   repository_.reset();
   std::ifstream note(path_ + "/settled", std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(note), {}};
+  const std::string bytes = varve::test::rest_of(note);
   EXPECT_EQ(bytes.find_first_not_of('\0'), std::string::npos);
   EXPECT_GT(bytes_below(path_ + "/pool/active"), 180'000U);
   // With a sound overlay, no version holds the first version's chunks.

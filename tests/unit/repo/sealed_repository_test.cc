@@ -15,6 +15,7 @@
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "store/sealed_places.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/beside.h"
 #include "varve/check.h"
@@ -61,7 +62,7 @@ class SealedRepository : public testing::Test {
   }
   static std::string raw(const std::string& file) {
     std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    return varve::test::rest_of(in);
   }
   static void set_raw(const std::string& file, const std::string& bytes) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/repair.h"
 #include "varve/repository.h"
@@ -49,7 +50,7 @@ class SequenceTest : public testing::Test {
   }
   [[nodiscard]] std::string memory() const {
     std::ifstream file(memory_path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return varve::test::rest_of(file);
   }
   /// Waits until this machine remembers the number: a writer remembers it in the background.
   void await_memory(std::uint64_t sequence) const {

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "format/superblock.h"
 #include "io/posix_file_system.h"
 #include "maintain/manifest_file.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/backup.h"
 #include "varve/repair.h"
@@ -45,7 +45,7 @@ class SeriesSettingsTest : public testing::Test {
   }
   [[nodiscard]] std::string superblock() const {
     std::ifstream in(path_ + "/varve.repo", std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    return varve::test::rest_of(in);
   }
   [[nodiscard]] bool needs_pool() const {
     return must(format::decode_superblock(superblock())).needs_pool;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/coding.h"
+#include "support/file_content.h"
 #include "support/records_read.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
@@ -39,7 +40,7 @@ class Settled : public testing::Test {
   }
   std::string read(const std::string& name) const {
     std::ifstream file(path_ + "/" + name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return varve::test::rest_of(file);
   }
   std::string note() const { return read("settled"); }
   bool is_void() const { return note().find_first_not_of('\0') == std::string::npos; }
@@ -253,7 +254,7 @@ TEST(SettledRepair, SecondRepairOfAnEncryptedRepositoryWritesNoLabels) {
     EXPECT_TRUE(must(Repair::plan(path, how, false, {}))->steps().empty());
     must(reopen(path, options)->close());
     std::ifstream file(path + "/series/00000001/labels", std::ios::binary);
-    const std::string now{std::istreambuf_iterator<char>(file), {}};
+    const std::string now = varve::test::rest_of(file);
     EXPECT_TRUE(i == 0 || now == before) << "after repair " << i;
     before = now;
   }

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <string>
 
@@ -19,6 +18,7 @@
 #include "repo/open_store.h"
 #include "repo/source_memory.h"
 #include "store/superblock_text.h"
+#include "support/file_content.h"
 #include "support/kernel_tick.h"
 #include "support/temp_repository.h"
 #include "varve/backup.h"
@@ -38,7 +38,7 @@ constexpr std::uint64_t kSourceFiles =
 
 std::string content_of(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return varve::test::rest_of(in);
 }
 
 /// Returns one line for each entry: type, mode, times, links and content.

@@ -12,8 +12,9 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <set>
+
+#include "support/file_content.h"
 
 namespace varve::testing {
 namespace fs = std::filesystem;
@@ -72,7 +73,7 @@ void write_file(const std::string& path, std::string_view data) {
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   EXPECT_TRUE(in) << path;
-  return {std::istreambuf_iterator<char>(in), {}};
+  return varve::test::rest_of(in);
 }
 
 std::map<std::string, std::string> describe_tree(const std::string& directory) {

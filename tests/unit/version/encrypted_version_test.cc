@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/coding.h"
+#include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/backup.h"
 
@@ -43,7 +44,7 @@ class EncryptedVersion : public testing::Test {
   }
   static std::string text_of(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return varve::test::rest_of(file);
   }
 
   TempDirectory directory_;
