@@ -2,9 +2,10 @@
 #include "store/space_guard.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <limits>
-#include <random>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -28,6 +29,15 @@ constexpr std::int64_t kBudgetBytesMax = 64LL << 20;
 constexpr std::int64_t kTightBytes = 64LL << 20;
 constexpr std::uint64_t kSpareBytesMin = 64ULL << 20;
 constexpr std::uint64_t kRoomBytesWhereMade = 1ULL << 20;
+
+// Returns a number that no compression guesses from its place (SplitMix64): each new repository
+// needs a million of them.
+std::uint64_t scrambled(std::uint64_t place) {
+  std::uint64_t v = place * 0x9e3779b97f4a7c15ULL;
+  v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;
+  return v ^ (v >> 31);
+}
 }  // namespace
 
 std::uint64_t reserved_bytes(const SpaceInfo& disk) {
@@ -131,17 +141,17 @@ std::uint64_t SpaceGuard::wanted_reserve() const {
 
 // Noise, because a compressing file system keeps no space for zeros.
 Result<void> SpaceGuard::fill_reserve(std::uint64_t present, std::uint64_t bytes) {
-  std::vector<std::byte> noise(kReserveStepBytes);
-  std::mt19937_64 source(present);  // NOLINT(cert-msc51-cpp): nothing depends on the numbers.
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kReserveStepBytes);
+  const std::span<std::byte> noise(buffer.get(), kReserveStepBytes);
   VARVE_TRY_ASSIGN(const auto file,
                    files_.open(directory_ + kReserveName, io::OpenMode::kReadWrite));
   while (present < bytes) {
     for (std::size_t at = 0; at < noise.size(); at += sizeof(std::uint64_t)) {
-      const std::uint64_t number = source();
+      const std::uint64_t number = scrambled(present + at);
       std::memcpy(noise.data() + at, &number, sizeof number);
     }
     const auto step = std::min<std::uint64_t>(bytes - present, noise.size());
-    VARVE_TRY(file->write_at(present, std::span(noise).first(step)));
+    VARVE_TRY(file->write_at(present, noise.first(step)));
     present += step;
   }
   return {};
