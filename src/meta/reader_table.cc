@@ -149,7 +149,8 @@ Result<ReaderTable> ReaderTable::open(int lock, uid_t owner,
   VARVE_TRY_ASSIGN(auto own, open_again(lock));
   const auto name = fmt::format("{:x}-{:x}", status.st_dev, status.st_ino);
   auto table = open_table(places, owner, name);
-  std::string why = "has another /dev/shm, as in another container";
+  std::string why =
+      "has another /dev/shm, as in another container, or lost its files there at a log-out";
   if (!table) {
     if (table.error().code() != ErrorCode::kUnsupported) return std::move(table).error();
     why = "cannot share memory with this one (" + table.error().message() + ")";
