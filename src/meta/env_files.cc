@@ -30,8 +30,8 @@ bool is_safe(const char* folder) {
   return is_ours && (!is_open || (status.st_mode & S_ISVTX) != 0);
 }
 
-// Memory comes before disks: each opening makes a folder and removes it again. In many containers and
-// virtual machines, /run is on a disk.
+// Memory comes before disks: each opening makes a folder and removes it again. In many containers
+// and virtual machines, /run is on a disk.
 std::vector<std::string> temporary_folders() {
   std::vector<std::string> all;
   for (const char* variable : {"XDG_RUNTIME_DIR", "TMPDIR"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What files contain, read at once: tests are compiled without the optimizer, and each byte of an
+// Reads whole files by blocks. Tests are compiled without the optimizer, and each byte of an
 // istreambuf_iterator then costs a dozen calls.
 #pragma once
 
