@@ -50,7 +50,7 @@ class SimulatedSource final : public layout::ChunkSource {
     std::uint32_t container = 0;
     std::uint32_t index = 0;
   };
-  const NoBytesCodec codec_;
+  const NoBytesCodec codec_{};
   std::vector<std::shared_ptr<const format::ContainerHeader>> headers_;
   std::unordered_map<std::uint64_t, Place> places_;
 };
