@@ -84,7 +84,7 @@ def open_superblock(path):
     lines = dict(line.split(b" = ", 1) for line in body.split(b"\n") if b" = " in line)
     needs = set(lines.get(b"features_required", b"").split(b" "))
     ciphers = {b"aes-256-gcm": AESGCM, b"chacha20-poly1305": ChaCha20Poly1305}
-    if lines.get(b"format_version") != b"1" or needs - {b"pool", b"pool-aliases", b"encryption", b"marks"} \
+    if lines.get(b"format_version") != b"1" or needs - {b"pool", b"pool-aliases", b"encryption", b"marks", b"delta"} \
             or b"encryption" not in needs:
         fail(1, path + " is newer than this program, or not encrypted (see varve-read.py)")
     repository.cipher, repository.id = ciphers.get(lines.get(b"encryption")), lines[b"repository_id"]
@@ -106,10 +106,10 @@ def container(path, at):  # returns the container at an offset, or None if no so
     fixed = read_disk(path, at, 128)
     magic, form, zero, flags, store, number, total = struct.unpack("<IHHIIII", fixed[:24])
     if magic != 0x56525643 or le(fixed, 120) != xxh3(fixed[:120]) or not flags & 2: return None
-    need(form == 1 and flags < 8 and 128 < total <= plain.CONTAINER_MAX, "a format that is unknown to this program")
+    need(form == 1 and flags < 16 and 128 < total <= plain.CONTAINER_MAX, "a format that is unknown to this program")
     key = salted(repository.containers, fixed[24:56])
     def bound(nonce, value):
-        return struct.pack("<6IQ", magic, store, number, flags & ~4, total, nonce, value) + repository.id
+        return struct.pack("<6IQ", magic, store, number, flags & ~12, total, nonce, value) + repository.id
     def part(nonce, value, sealed):
         return open_text(repository.cipher, key, nonce.to_bytes(12, "little"), sealed, bound(nonce, value))
     def shown(counts, tables):
@@ -131,14 +131,14 @@ def container(path, at):  # returns the container at an offset, or None if no so
     head = shown(struct.pack("<5IQ", frames, chunks, runs, header, total - header, raw),
                  listed + bytes(header - 128 - len(listed)))
     return Container(head, key, bound, [row[16:] for row in rows])
-def frame(path, at, size, raw, codec, index):  # returns the raw bytes of a frame: plain.decode() for sealed ones
+def frame(path, at, size, raw, codec, index, base=None):  # returns the raw bytes of a frame: plain.decode() for sealed ones
     where = "%s: the data at byte %d" % (path, at)
     need(0 < size <= raw <= plain.BLOCK_MAX and codec == (size < raw), where + " has wrong sizes")
     found = container(path, known[path][bisect.bisect_right(known[path], at) - 1])
     data = open_text(repository.cipher, found.key, index.to_bytes(12, "little"),
                      read_disk(path, at, size) + found.tags[index], found.bound(index, raw))
     need(data is not None, where + " does not open")
-    data = plain.decompress(data, raw + 1) if codec else data
+    data = plain.decompress(data, raw + 1, plain.Store.frame(*base) if base else b"") if codec else data
     need(len(data) == raw, where + " does not decompress to its size")
     return data
 # ---- Sealed files (§14.4) ----

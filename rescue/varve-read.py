@@ -95,19 +95,23 @@ def numbered(folder, suffix="", prefix=""):  # returns number -> path of the fil
     form = re.compile(re.escape(prefix) + "([0-9a-f]{8})" + re.escape(suffix))
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else ()
     return {int(found[1], 16): os.path.join(folder, found[0]) for found in map(form.fullmatch, names) if found}
-def decompress(data, size_max):  # returns at most so many bytes of what one Zstandard frame holds
+def decompress(data, size_max, base=b""):  # returns at most so many bytes of what one Zstandard frame holds
     if zstandard:
-        try: return zstandard.ZstdDecompressor().stream_reader(data).read(size_max)
+        prefix = zstandard.ZstdCompressionDict(base, dict_type=zstandard.DICT_TYPE_RAWCONTENT) if base else None
+        try: return zstandard.ZstdDecompressor(dict_data=prefix).stream_reader(data).read(size_max)
         except zstandard.ZstdError: return b""
     shutil.which("zstd") or sys.exit("varve-read: install the program zstd, or the Python module zstandard")
-    command = "zstd -dcq 2>/dev/null | head -c %d" % size_max
-    return subprocess.run(command, shell=True, input=data, stdout=subprocess.PIPE).stdout
-def decode(path, at, size, raw, codec, check):  # returns the raw bytes of a frame or a block (§4, §9)
+    with open(os.memfd_create("base"), "w+b", buffering=0) as file:
+        file.write(base)
+        command = "zstd -dcq %s 2>/dev/null | head -c %d" % (
+            "--patch-from=/proc/self/fd/%d" % file.fileno() if base else "", size_max)
+        return subprocess.run(command, shell=True, input=data, stdout=subprocess.PIPE, pass_fds=[file.fileno()]).stdout
+def decode(path, at, size, raw, codec, check, base=None):  # returns the raw bytes of a frame or a block (§4, §9)
     where = "%s: the data at byte %d" % (path, at)
     need(0 < size <= raw <= BLOCK_MAX and codec == (size < raw), where + " has wrong sizes")
     data = read(path, at, size)
     need(xxh3(data) == check, where + " has a wrong checksum")
-    data = decompress(data, raw + 1) if codec else data
+    data = decompress(data, raw + 1, Store.frame(*base) if base else b"") if codec else data
     need(len(data) == raw, where + " does not decompress to its size")
     return data
 def good_name(name): return re.fullmatch(rb"[^/\0]{1,255}", name) and name not in (b".", b"..")
@@ -333,7 +337,7 @@ class Store:
                 magic, form, _, flags, store, _, frames, chunks, runs, header, data, _, check, last = struct.unpack(
                     "<IHHIIIIIIIIQQ64xQ", fixed)
                 need(magic == 0x56525643 and last == xxh3(fixed[:120]), "no header")
-                need(form == 1 and not flags & ~5, "a format that is unknown to this program")
+                need(form == 1 and not flags & ~13, "a format that is unknown to this program")
                 need(store == self.number and header + data <= CONTAINER_MAX, "a wrong header")
                 following = -(-(at + header + data) // step) * step
                 if gap: problem("%s: no container at byte %d (%s); continues at byte %d" % (path, *gap, at))
@@ -341,7 +345,7 @@ class Store:
                 need(check == xxh3(head[128:]), "its tables have a wrong checksum")
                 ids = [*struct.iter_unpack("<QI", head[128 + 24 * frames:][:12 * runs])]
                 births, end = sorted({first >> 32 for first, _ in ids}), 128 + 24 * frames + 12 * runs + 35 * chunks
-                need(end + flags // 4 * 16 * len(births) <= header and len(ids) == runs
+                need(end + (flags >> 2 & 1) * 16 * len(births) <= header and len(ids) == runs
                      and sum(count for _, count in ids) == chunks, "its tables differ")
                 marks = {birth: head[end + 16 * i:][:16] if flags & 4 else bytes(16) for i, birth in enumerate(births)}
                 for first, count in ids:
@@ -357,12 +361,14 @@ class Store:
     @functools.lru_cache(256)
     def table(self, owner):  # returns (fingerprint, bytes, place in frame, frame) of each chunk
         path, at, header, frames, runs, chunks, _ = self.containers[owner]
-        head, place, found = read(path, at, header), at + header, []
+        head, place, found, known = read(path, at, header), at + header, [], []
         table = struct.iter_unpack("<32sHB", head[128 + 24 * frames + 12 * runs:][:35 * chunks])
-        for count, stored, *rest in struct.iter_unpack("<IIIIQ", head[128:128 + 24 * frames]):
-            start = 0
+        for count, stored, raw, codec, back, _, seal in struct.iter_unpack("<IIIBBHQ", head[128:128 + 24 * frames]):
+            base, start = known[-back] if 0 < back <= len(known) else (None, 0), 0
+            known.append(((path, place, stored, raw, codec, seal, base[0]), base[1] + 1))
+            need(known[-1][1] <= 4 and back <= len(known), "%s: a base is wrong" % path)
             for check, low, high in itertools.islice(table, count):
-                found.append((check, low + (high << 16), start, (path, place, stored, *rest)))
+                found.append((check, low + (high << 16), start, known[-1][0]))
                 start += low + (high << 16)
             place += stored
         need(len(found) == chunks, "%s: the frames of the container at byte %d are wrong" % (path, at))
@@ -506,7 +512,8 @@ def check_superblock(path):  # refuses a repository of another format (§2)
     body, _, check = read(path, 0, min(read(path), 65536)).rpartition(b"checksum = ")
     lines = dict(line.split(b" = ", 1) for line in body.split(b"\n") if b" = " in line)
     need(check == b"%016x\n" % xxh3(body), path + " is damaged")
-    unknown = set(lines.get(b"features_required", b"").split(b" ")) - {b"none", b"pool", b"pool-aliases", b"marks"}
+    known = {b"none", b"pool", b"pool-aliases", b"marks", b"delta"}
+    unknown = set(lines.get(b"features_required", b"").split(b" ")) - known
     if unknown or lines.get(b"format_version") != b"1": fail(1, path + " is encrypted (varve-read-encrypted.py), or newer")
 def by_name(things, name_of):  # returns name -> thing; one without a name of its own has #NUMBER
     names = {number: name_of(things[number]) or b"" for number in sorted(things)}

@@ -70,14 +70,16 @@ format::ContainerHeader header_of(const std::vector<StoredChunk>& chunks, std::u
 }  // namespace
 
 format::EncodedFrame NoBytesCodec::compress_as(const format::Compression&,
+                                               std::span<const std::byte>,
                                                std::span<const std::byte>) const {
   return {};
 }
 std::uint64_t NoBytesCodec::seal(const format::FramePlace&, std::span<std::byte>) const {
   return 0;
 }
-Result<void> NoBytesCodec::decode(const format::FramePlace&, const format::FrameEntry&,
-                                  std::span<const std::byte>, std::span<std::byte>) const {
+Result<void> NoBytesCodec::decode_on(const format::FramePlace&, const format::FrameEntry&,
+                                     std::span<const std::byte>, std::span<const std::byte>,
+                                     std::span<std::byte>) const {
   return {};
 }
 

@@ -22,10 +22,12 @@ class NoBytesCodec final : public format::FrameCodec {
  public:
   format::Compression compression() const override { return {}; }
   format::EncodedFrame compress_as(const format::Compression& compression,
-                                   std::span<const std::byte> raw) const override;
+                                   std::span<const std::byte> raw,
+                                   std::span<const std::byte> prefix) const override;
   std::uint64_t seal(const format::FramePlace& place, std::span<std::byte> stored) const override;
-  Result<void> decode(const format::FramePlace& place, const format::FrameEntry& frame,
-                      std::span<const std::byte> stored, std::span<std::byte> out) const override;
+  Result<void> decode_on(const format::FramePlace& place, const format::FrameEntry& frame,
+                         std::span<const std::byte> prefix, std::span<const std::byte> stored,
+                         std::span<std::byte> out) const override;
 };
 
 /// The written containers of a simulated pool, as a restore engine sees those of a real one. Its

@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <memory>
 
@@ -33,17 +35,37 @@ ZSTD_DCtx* decompressor_of_this_thread() {
   return context.get();
 }
 
-std::size_t compress_zstd(std::span<const std::byte> raw, int level, std::span<std::byte> out) {
+// Compresses with a window that reaches from the last raw byte back to the first byte of the
+// prefix.
+std::size_t compress_zstd_with(ZSTD_CCtx* context, std::span<const std::byte> raw,
+                               std::span<const std::byte> prefix, int level,
+                               std::span<std::byte> out) {
+  const auto window = static_cast<int>(std::bit_width(prefix.size() + raw.size()));
+  const bool is_set =
+      ZSTD_isError(ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters)) == 0 &&
+      ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level)) == 0 &&
+      ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, std::max(window, 10))) == 0 &&
+      ZSTD_isError(ZSTD_CCtx_refPrefix(context, prefix.data(), prefix.size())) == 0;
+  if (!is_set) return 0;
+  const std::size_t n = ZSTD_compress2(context, out.data(), out.size(), raw.data(), raw.size());
+  return ZSTD_isError(n) != 0 ? 0 : n;
+}
+
+std::size_t compress_zstd(std::span<const std::byte> raw, std::span<const std::byte> prefix,
+                          int level, std::span<std::byte> out) {
   ZSTD_CCtx* const context = compressor_of_this_thread();
   if (context == nullptr) return 0;
+  if (!prefix.empty()) return compress_zstd_with(context, raw, prefix, level, out);
   const std::size_t n =
       ZSTD_compressCCtx(context, out.data(), out.size(), raw.data(), raw.size(), level);
   return ZSTD_isError(n) != 0 ? 0 : n;
 }
 
-Result<void> decompress_zstd(std::span<const std::byte> stored, std::span<std::byte> out) {
+Result<void> decompress_zstd(std::span<const std::byte> stored, std::span<const std::byte> prefix,
+                             std::span<std::byte> out) {
   ZSTD_DCtx* const context = decompressor_of_this_thread();
-  if (context == nullptr) {
+  if (context == nullptr || (!prefix.empty() && ZSTD_isError(ZSTD_DCtx_refPrefix(
+                                                    context, prefix.data(), prefix.size())) != 0)) {
     return Error(ErrorCode::kIo, "frame: not enough memory to decompress it");
   }
   const std::size_t n =

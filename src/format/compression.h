@@ -30,13 +30,16 @@ struct CompressionMethod {
   int level_max = 0;
   int level_default = 0;
   std::string_view help;
-  /// Compresses `raw` to the front of `out` and returns the length. Returns 0 if `out` is too
+  /// Compresses `raw` to the front of `out` and returns the length. `prefix`: bytes that the
+  /// decompressor has, too, and that `raw` may repeat; empty for none. Returns 0 if `out` is too
   /// short, or without memory. Null if the method stores the raw bytes. Thread-safe.
-  std::size_t (*compress)(std::span<const std::byte> raw, int level,
-                          std::span<std::byte> out) = nullptr;
-  /// Fills `out` with the raw bytes. Null if the method stores the raw bytes. Thread-safe.
-  /// Errors: kCorrupt unless the bytes decompress to exactly out.size() bytes; kIo without memory.
-  Result<void> (*decompress)(std::span<const std::byte> stored, std::span<std::byte> out) = nullptr;
+  std::size_t (*compress)(std::span<const std::byte> raw, std::span<const std::byte> prefix,
+                          int level, std::span<std::byte> out) = nullptr;
+  /// Fills `out` with the raw bytes. `prefix`: the bytes with which they were compressed. Null if
+  /// the method stores the raw bytes. Thread-safe. Errors: kCorrupt unless the bytes decompress to
+  /// exactly out.size() bytes; kIo without memory.
+  Result<void> (*decompress)(std::span<const std::byte> stored, std::span<const std::byte> prefix,
+                             std::span<std::byte> out) = nullptr;
 };
 
 /// Returns the table, in the order of the codecs.

@@ -46,17 +46,38 @@ bool is_possible_frame(const FrameEntry& frame) {
                                      : frame.stored_bytes < frame.raw_bytes;
 }
 
+// Sets the length of the last frame's lead. Returns whether the frame may have its prefix.
+bool resolve_prefix(std::span<FrameEntry> frames) {
+  auto& frame = frames.back();
+  frame.lead_bytes = 0;
+  if (frame.prefix == 0) return true;
+  if (frame.codec == Codec::kNone) return false;
+  std::size_t prefixes = 0;
+  for (std::size_t number = frames.size() - 1; frames[number].prefix != 0; ++prefixes) {
+    if (frames[number].prefix > number || prefixes == kFramePrefixesMax) return false;
+    number -= frames[number].prefix;
+    frame.lead_bytes = frame.offset - frames[number].offset;
+  }
+  return extent_bytes(frame) <= kFrameExtentBytesMax;
+}
+
+bool has_delta(const std::vector<FrameEntry>& frames) {
+  return std::ranges::any_of(frames, [](const FrameEntry& frame) { return frame.prefix != 0; });
+}
+
 Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& fixed) {
   std::vector<FrameEntry> frames(fixed.frames);
   std::uint64_t chunks = 0;
   std::uint64_t stored = 0;
   std::uint64_t raw = 0;
-  for (auto& frame : frames) {
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    auto& frame = frames[i];
     frame.chunk_count = r.u32();
     frame.stored_bytes = r.u32();
     frame.raw_bytes = r.u32();
     const std::uint8_t codec = r.u8();
-    const bool zeros = all_zero(r.bytes(3));
+    frame.prefix = r.u8();
+    const bool zeros = all_zero(r.bytes(2));
     frame.checksum = r.u64();
     if (fixed.form.sealed) frame.tag_end = r.u64();
     frame.codec = static_cast<Codec>(codec);
@@ -65,6 +86,9 @@ Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& 
     }
     frame.first_chunk = static_cast<std::uint32_t>(chunks);
     frame.offset = static_cast<std::uint32_t>(stored);
+    if (!resolve_prefix(std::span(frames).first(i + 1))) {
+      return damaged_header("a frame's prefix is impossible");
+    }
     chunks += frame.chunk_count;
     stored += frame.stored_bytes;
     raw += frame.raw_bytes;
@@ -73,6 +97,9 @@ Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& 
   }
   if (chunks != fixed.chunks || stored != fixed.data_bytes || raw != fixed.raw_bytes) {
     return damaged_header("the sum of the frames differs from the fixed header");
+  }
+  if (has_delta(frames) != fixed.delta) {
+    return damaged_header("its flags do not say whether a frame has a prefix");
   }
   return frames;
 }
@@ -156,7 +183,9 @@ std::string encode_tables(const ContainerHeader& header, std::size_t end, FixedH
     w.u32(frame.chunk_count);
     w.u32(frame.stored_bytes);
     w.u32(frame.raw_bytes);
-    w.u32(static_cast<std::uint32_t>(frame.codec));
+    w.u8(static_cast<std::uint8_t>(frame.codec));
+    w.u8(frame.prefix);
+    w.u16(0);
     w.u64(frame.checksum);
     if (header.seal) w.u64(frame.tag_end);
   }
@@ -179,6 +208,7 @@ FixedHeader fixed_header_of(const ContainerHeader& header) {
   FixedHeader fixed;
   fixed.form = header.form();
   fixed.marked = !header.marks.empty();
+  fixed.delta = has_delta(header.frames);
   fixed.store = header.store;
   fixed.number = header.number;
   fixed.seal = header.seal;
@@ -217,10 +247,12 @@ void complete_header(ContainerHeader& header) {
   std::uint64_t chunks = 0;
   std::uint64_t stored = 0;
   header.raw_bytes = 0;
-  for (auto& frame : header.frames) {
+  for (std::size_t i = 0; i < header.frames.size(); ++i) {
+    auto& frame = header.frames[i];
     VARVE_ASSERT(is_possible_frame(frame));
     frame.first_chunk = static_cast<std::uint32_t>(chunks);
     frame.offset = static_cast<std::uint32_t>(stored);
+    VARVE_ASSERT(resolve_prefix(std::span(header.frames).first(i + 1)));
     chunks += frame.chunk_count;
     stored += frame.stored_bytes;
     header.raw_bytes += frame.raw_bytes;

@@ -31,6 +31,11 @@ inline constexpr std::size_t kContainerBytesMax = 4U << 20;
 inline constexpr std::size_t kContainerAlignment = 4096;
 inline constexpr std::size_t kContainerFixedHeaderBytes = 128;
 inline constexpr std::size_t kFrameRawBytesMax = 128U << 10;
+/// Maximum number of frames that a reader decodes before a frame: the prefix, the prefix's prefix,
+/// and so on.
+inline constexpr std::size_t kFramePrefixesMax = 3;
+/// Maximum of stored bytes from the start of the first prefix to the end of the frame.
+inline constexpr std::size_t kFrameExtentBytesMax = 512U << 10;
 inline constexpr std::uint32_t kContainerMagic = 0x56525643;  // "CVRV" in file order
 
 /// Returns the size of `bytes` with padding.
@@ -46,8 +51,8 @@ struct ContainerForm {
 };
 
 /// Returns the feature flags of a container's fixed header. `marked`: the container has marks of
-/// births.
-[[nodiscard]] std::uint32_t container_features(ContainerForm form, bool marked);
+/// births. `delta`: a frame has a prefix.
+[[nodiscard]] std::uint32_t container_features(ContainerForm form, bool marked, bool delta = false);
 
 /// Returns the bytes on disk of a new container with `header_bytes` of header and `data_bytes` of
 /// data. Padmé (Nikitin et al., PETS 2019) pads a sealed container by at most 12 %, and by 3 % from
@@ -63,6 +68,12 @@ struct FrameEntry {
   std::uint32_t stored_bytes = 0;
   std::uint32_t raw_bytes = 0;
   Codec codec = Codec::kNone;
+  /// Distance to the prefix: a frame before this frame, whose raw bytes the compressor had as a
+  /// prefix. A delta frame has a prefix, and compressed bytes; 0 for any other frame.
+  std::uint8_t prefix = 0;
+  /// Stored bytes directly before the frame that decoding needs: from the start of the first prefix
+  /// on. Derived.
+  std::uint32_t lead_bytes = 0;
   /// XXH3-64 of the stored bytes. In a sealed container, the first half of the frame's tag.
   std::uint64_t checksum = 0;
   std::uint64_t tag_end = 0;  ///< Second half of the tag; 0 in a plain container.
@@ -72,6 +83,15 @@ struct FrameEntry {
   void set_tag(const crypto::Tag& tag);
   bool operator==(const FrameEntry&) const = default;
 };
+
+/// Returns the offset of the first stored byte that decoding the frame needs.
+[[nodiscard]] constexpr std::uint32_t extent_begin(const FrameEntry& frame) {
+  return frame.offset - frame.lead_bytes;
+}
+/// Returns the number of stored bytes that decoding the frame needs, up to the frame's end.
+[[nodiscard]] constexpr std::uint32_t extent_bytes(const FrameEntry& frame) {
+  return frame.lead_bytes + frame.stored_bytes;
+}
 
 /// A chunk. The order of the chunks determines its frame and its offset in the frame's raw bytes.
 struct ChunkEntry {

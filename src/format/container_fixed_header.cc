@@ -20,7 +20,9 @@ constexpr std::uint16_t kContainerFormat = 1;
 constexpr std::uint32_t kFeatureCompact = 1;
 constexpr std::uint32_t kFeatureSealed = 2;
 constexpr std::uint32_t kFeatureMarked = 4;
-constexpr std::uint32_t kFeaturesKnown = kFeatureCompact | kFeatureSealed | kFeatureMarked;
+constexpr std::uint32_t kFeatureDelta = 8;
+constexpr std::uint32_t kFeaturesKnown =
+    kFeatureCompact | kFeatureSealed | kFeatureMarked | kFeatureDelta;
 constexpr std::size_t kCountsBytes = 36;
 constexpr std::size_t kPlainZeroBytes = 64;
 constexpr std::size_t kSealedZeroBytes = 4;
@@ -30,7 +32,7 @@ void put_start(const FixedHeader& fixed, ByteWriter& w) {
   w.u32(kContainerMagic);
   w.u16(kContainerFormat);
   w.u16(0);
-  w.u32(container_features(fixed.form, fixed.marked));
+  w.u32(container_features(fixed.form, fixed.marked, fixed.delta));
   w.u32(static_cast<std::uint32_t>(fixed.store));
   w.u32(static_cast<std::uint32_t>(fixed.number));
 }
@@ -116,6 +118,7 @@ Result<Start> decode_start(std::span<const std::byte> start) {
   }
   fixed.form = {(features & kFeatureCompact) != 0, (features & kFeatureSealed) != 0};
   fixed.marked = (features & kFeatureMarked) != 0;
+  fixed.delta = (features & kFeatureDelta) != 0;
   fixed.checksum = sum;
   bool zeros = zero == 0;
   if (fixed.form.sealed) {
@@ -157,9 +160,9 @@ ContainerPart FixedHeader::part(std::uint32_t index, std::uint64_t bound) const 
   return {store, number, container_features(form, false), *seal, index, bound};
 }
 
-std::uint32_t container_features(ContainerForm form, bool marked) {
+std::uint32_t container_features(ContainerForm form, bool marked, bool delta) {
   return (form.compact ? kFeatureCompact : 0) | (form.sealed ? kFeatureSealed : 0) |
-         (marked ? kFeatureMarked : 0);
+         (marked ? kFeatureMarked : 0) | (delta ? kFeatureDelta : 0);
 }
 
 std::uint64_t container_bytes(std::uint64_t header_bytes, std::uint64_t data_bytes,

@@ -18,6 +18,7 @@ namespace varve::format {
 struct FixedHeader {
   ContainerForm form;
   bool marked = false;  ///< True if the container has marks of births.
+  bool delta = false;   ///< True if a frame has a prefix.
   StoreId store{};
   ContainerNumber number{};
   std::optional<ContainerSeal> seal{};  ///< Salt and length of a sealed container.

@@ -31,10 +31,16 @@ std::span<std::byte> scratch_of_this_thread() {
   return scratch;
 }
 
-Result<void> decompress(Codec codec, std::span<const std::byte> stored, std::span<std::byte> out) {
+Result<void> decompress(Codec codec, std::span<const std::byte> stored,
+                        std::span<const std::byte> prefix, std::span<std::byte> out) {
   const auto* const method = find_compression(static_cast<std::uint32_t>(codec));
   if (method == nullptr || method->decompress == nullptr) return damaged_frame("unknown codec");
-  return method->decompress(stored, out);
+  return method->decompress(stored, prefix, out);
+}
+
+Result<void> check_prefix(const FrameEntry& frame, std::span<const std::byte> prefix) {
+  if (prefix.empty() == (frame.prefix == 0)) return {};
+  return damaged_frame(prefix.empty() ? "its prefix is missing" : "it has no prefix");
 }
 
 /// Compresses frames, and checks frames by an XXH3 of the stored bytes.
@@ -45,7 +51,8 @@ class PlainFrameCodec : public FrameCodec {
   [[nodiscard]] Compression compression() const override { return compression_; }
 
   [[nodiscard]] EncodedFrame compress_as(const Compression& compression,
-                                         std::span<const std::byte> raw) const override {
+                                         std::span<const std::byte> raw,
+                                         std::span<const std::byte> prefix) const override {
     VARVE_ASSERT(raw.size() <= kFrameRawBytesMax);
     const auto* const method = find_compression(static_cast<std::uint32_t>(compression.codec));
     VARVE_ASSERT(method != nullptr);
@@ -53,7 +60,7 @@ class PlainFrameCodec : public FrameCodec {
     // The compressor gives up as soon as the result would be too long to be worth storing.
     const std::size_t stored_bytes_max = raw.size() - std::max<std::size_t>(raw.size() / 32, 1);
     const auto out = scratch_of_this_thread().first(stored_bytes_max);
-    const std::size_t n = method->compress(raw, compression.level, out);
+    const std::size_t n = method->compress(raw, prefix, compression.level, out);
     if (n == 0) return {};
     const auto stored = out.first(n);
     return {compression.codec, {stored.begin(), stored.end()}};
@@ -64,12 +71,14 @@ class PlainFrameCodec : public FrameCodec {
     return base::checksum64(stored);
   }
 
-  [[nodiscard]] Result<void> decode(const FramePlace& /*place*/, const FrameEntry& frame,
-                                    std::span<const std::byte> stored,
-                                    std::span<std::byte> out) const override {
+  [[nodiscard]] Result<void> decode_on(const FramePlace& /*place*/, const FrameEntry& frame,
+                                       std::span<const std::byte> prefix,
+                                       std::span<const std::byte> stored,
+                                       std::span<std::byte> out) const override {
     VARVE_ASSERT(out.size() == frame.raw_bytes);
+    VARVE_TRY(check_prefix(frame, prefix));
     VARVE_TRY(verify_plain_frame(frame, stored));
-    if (frame.codec != Codec::kNone) return decompress(frame.codec, stored, out);
+    if (frame.codec != Codec::kNone) return decompress(frame.codec, stored, prefix, out);
     if (stored.size() != out.size()) return damaged_frame("stored and raw length differ");
     std::copy(stored.begin(), stored.end(), out.begin());
     return {};
@@ -107,13 +116,15 @@ class SealedFrameCodec final : public PlainFrameCodec {
     return seal_container(header, key, data);
   }
 
-  [[nodiscard]] Result<void> decode(const FramePlace& place, const FrameEntry& frame,
-                                    std::span<const std::byte> stored,
-                                    std::span<std::byte> out) const override {
+  [[nodiscard]] Result<void> decode_on(const FramePlace& place, const FrameEntry& frame,
+                                       std::span<const std::byte> prefix,
+                                       std::span<const std::byte> stored,
+                                       std::span<std::byte> out) const override {
     if (place.unit != FramePlace::Unit::kContainer) {
-      return PlainFrameCodec::decode(place, frame, stored, out);
+      return PlainFrameCodec::decode_on(place, frame, prefix, stored, out);
     }
     VARVE_ASSERT(out.size() == frame.raw_bytes);
+    VARVE_TRY(check_prefix(frame, prefix));
     if (!place.seal) return damaged_frame("it is not sealed");
     if (stored.size() != frame.stored_bytes || stored.size() > kFrameRawBytesMax) {
       return damaged_frame("its stored bytes are cut short");
@@ -132,7 +143,7 @@ class SealedFrameCodec final : public PlainFrameCodec {
     VARVE_TRY_ASSIGN(const auto key, keys_->key_of(place.seal->salt));
     auto opened = key.open(part, stored, frame.tag(), text);
     if (!opened) return std::move(opened).error().with_context("frame");
-    return packed ? decompress(frame.codec, text, out) : Result<void>();
+    return packed ? decompress(frame.codec, text, prefix, out) : Result<void>();
   }
 
   [[nodiscard]] Result<void> verify_padding(const ContainerHeader& header,
@@ -167,6 +178,39 @@ FramePlace place_of_frame(const ContainerHeader& header, std::uint32_t frame) {
           frame,
           header.compact,
           header.seal};
+}
+
+Result<void> decode_frame(const FrameCodec& codec, const ContainerHeader& header,
+                          std::uint32_t frame, std::span<const std::byte> stored,
+                          std::span<std::byte> out) {
+  const std::uint32_t from = extent_begin(header.frames[frame]);
+  const auto decode_one = [&](std::uint32_t number, std::span<const std::byte> prefix,
+                              std::span<std::byte> raw) -> Result<void> {
+    const auto& entry = header.frames[number];
+    const std::size_t at = entry.offset - from;
+    if (at + entry.stored_bytes > stored.size()) {
+      return damaged_frame("its stored bytes are cut short");
+    }
+    return codec.decode_on(place_of_frame(header, number), entry, prefix,
+                           stored.subspan(at, entry.stored_bytes), raw);
+  };
+  if (header.frames[frame].prefix == 0) return decode_one(frame, {}, out);
+  static thread_local std::array<std::vector<std::byte>, 2> memory{
+      std::vector<std::byte>(kFrameRawBytesMax), std::vector<std::byte>(kFrameRawBytesMax)};
+  std::array<std::uint32_t, kFramePrefixesMax> prefixes{};
+  std::size_t count = 0;
+  for (std::uint32_t number = frame; header.frames[number].prefix != 0; ++count) {
+    number -= header.frames[number].prefix;
+    prefixes.at(count) = number;
+  }
+  std::span<const std::byte> prefix;
+  while (count != 0) {
+    const std::uint32_t number = prefixes.at(--count);
+    const auto raw = std::span(memory.at(count % 2)).first(header.frames[number].raw_bytes);
+    VARVE_TRY(decode_one(number, prefix, raw));
+    prefix = raw;
+  }
+  return decode_one(frame, prefix, out);
 }
 
 Result<std::string> FrameCodec::finish_container(ContainerHeader& header,

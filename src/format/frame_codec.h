@@ -50,14 +50,17 @@ class FrameCodec {
   /// Returns the compression of the repository's chunks.
   [[nodiscard]] virtual Compression compression() const = 0;
 
-  /// Compresses raw bytes, at most kFrameRawBytesMax, with the repository's compression. Returns
-  /// kNone if the data shrinks by less than 1/32.
-  [[nodiscard]] EncodedFrame compress(std::span<const std::byte> raw) const {
-    return compress_as(compression(), raw);
+  /// Compresses raw bytes, at most kFrameRawBytesMax, with the repository's compression. `prefix`:
+  /// the raw bytes of the frame's prefix (FrameEntry::prefix); empty for a frame without a prefix.
+  /// Returns kNone if the data shrinks by less than 1/32.
+  [[nodiscard]] EncodedFrame compress(std::span<const std::byte> raw,
+                                      std::span<const std::byte> prefix = {}) const {
+    return compress_as(compression(), raw, prefix);
   }
   /// Compresses raw bytes with another compression.
   [[nodiscard]] virtual EncodedFrame compress_as(const Compression& compression,
-                                                 std::span<const std::byte> raw) const = 0;
+                                                 std::span<const std::byte> raw,
+                                                 std::span<const std::byte> prefix = {}) const = 0;
 
   /// Makes a new container final: seals the frames, whose stored bytes follow each other at the
   /// start of `data`, completes `header`, fills `data` with the padding up to the container's end,
@@ -73,12 +76,20 @@ class FrameCodec {
   [[nodiscard]] virtual std::uint64_t seal(const FramePlace& place,
                                            std::span<std::byte> stored) const = 0;
 
-  /// Verifies a frame's stored bytes and fills `out` with the raw bytes. out.size() must be
-  /// frame.raw_bytes.
-  /// Errors: kCorrupt if the bytes are damaged; kIo without memory.
-  [[nodiscard]] virtual Result<void> decode(const FramePlace& place, const FrameEntry& frame,
-                                            std::span<const std::byte> stored,
-                                            std::span<std::byte> out) const = 0;
+  /// Verifies the stored bytes of a frame without a prefix and fills `out` with the raw bytes.
+  /// out.size() must be frame.raw_bytes. decode_frame() decodes any frame of a container.
+  /// Errors: kCorrupt if the bytes are damaged, or if the frame has a prefix; kIo without memory.
+  [[nodiscard]] Result<void> decode(const FramePlace& place, const FrameEntry& frame,
+                                    std::span<const std::byte> stored,
+                                    std::span<std::byte> out) const {
+    return decode_on(place, frame, {}, stored, out);
+  }
+  /// Verifies and decodes a frame as decode(). `prefix`: the raw bytes of the frame's prefix; empty
+  /// for a frame without a prefix.
+  [[nodiscard]] virtual Result<void> decode_on(const FramePlace& place, const FrameEntry& frame,
+                                               std::span<const std::byte> prefix,
+                                               std::span<const std::byte> stored,
+                                               std::span<std::byte> out) const = 0;
 
   /// Returns the keys of the repository's containers, or null for a plain repository.
   [[nodiscard]] virtual const ContainerKeys* keys() const { return nullptr; }
@@ -92,6 +103,14 @@ class FrameCodec {
   [[nodiscard]] virtual Result<std::vector<std::byte>> padding_of(
       const ContainerHeader& header) const;
 };
+
+/// Verifies and decodes a frame of a container, and first the frame's prefixes. `stored` begins
+/// with the container's data at extent_begin(), and has at least extent_bytes() of the frame.
+/// out.size() must be the frame's raw_bytes. Thread-safe; each thread keeps memory for two frames.
+/// Errors: as FrameCodec::decode_on(), for the frame or a prefix.
+[[nodiscard]] Result<void> decode_frame(const FrameCodec& codec, const ContainerHeader& header,
+                                        std::uint32_t frame, std::span<const std::byte> stored,
+                                        std::span<std::byte> out);
 
 /// Returns the codec of a repository without a key: the stored bytes do not depend on the place.
 [[nodiscard]] std::unique_ptr<const FrameCodec> make_plain_frame_codec(

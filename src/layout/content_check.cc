@@ -27,14 +27,11 @@ bool ContentCheck::has_content(const Entry& entry, const Fingerprint& fingerprin
   if (frame_ != place) {
     frame_.reset();
     const auto& frame = header.frames[chunk.frame];
-    stored_.resize(frame.stored_bytes);
+    stored_.resize(format::extent_bytes(frame));
     raw_.resize(frame.raw_bytes);
-    auto read = chunks_.read_data(header.number, frame.offset, stored_);
+    auto read = chunks_.read_data(header.number, format::extent_begin(frame), stored_);
     bytes_read_ += stored_.size();
-    if (read) {
-      read =
-          chunks_.codec().decode(format::place_of_frame(header, chunk.frame), frame, stored_, raw_);
-    }
+    if (read) read = format::decode_frame(chunks_.codec(), header, chunk.frame, stored_, raw_);
     if (!read) {
       base::log(base::LogLevel::kError, "post-pass: " + read.error().message());
       return false;

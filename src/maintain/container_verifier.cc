@@ -100,11 +100,12 @@ ContainerVerdict verify_container(const format::DataCodecs& codecs, store::Segme
     const auto decoded = [&]() -> Result<void> {
       if (!whole) return whole.error();
       if (const Error* const error =
-              whole->unread.find(frame.offset, frame.offset + frame.stored_bytes)) {
+              whole->unread.find(format::extent_begin(frame), frame.offset + frame.stored_bytes)) {
         return *error;
       }
-      return codecs.frames().decode(format::place_of_frame(header, i), frame,
-                                    whole->bytes.subspan(frame.offset, frame.stored_bytes), raw);
+      return format::decode_frame(
+          codecs.frames(), header, i,
+          whole->bytes.subspan(format::extent_begin(frame), format::extent_bytes(frame)), raw);
     }();
     verdict.bytes_read += frame.stored_bytes;
     if (!decoded) {

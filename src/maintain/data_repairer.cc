@@ -255,11 +255,10 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
       return Error(ErrorCode::kStale, "a chunk was removed");
     const auto& chunk = header.chunks[source.index];
     const auto& frame = header.frames[chunk.frame];
-    std::vector<std::byte> stored(frame.stored_bytes);
+    std::vector<std::byte> stored(format::extent_bytes(frame));
     std::vector<std::byte> raw(frame.raw_bytes);
-    VARVE_TRY(reader.read_data(*record, frame.offset, stored));
-    VARVE_TRY(
-        codecs_.frames().decode(format::place_of_frame(header, chunk.frame), frame, stored, raw));
+    VARVE_TRY(reader.read_data(*record, format::extent_begin(frame), stored));
+    VARVE_TRY(format::decode_frame(codecs_.frames(), header, chunk.frame, stored, raw));
     const auto part = std::span(raw).subspan(chunk.frame_offset, chunk.raw_bytes);
     bytes.assign(part.begin(), part.end());
   }

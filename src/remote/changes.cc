@@ -70,7 +70,7 @@ void ChangeWriter::end_part() {
   const auto* const method = format::find_compression(static_cast<std::uint32_t>(Codec::kZstd));
   std::string packed(raw_.size(), '\0');
   const auto bytes =
-      method->compress(base::as_bytes(raw_), kLevel, std::as_writable_bytes(std::span(packed)));
+      method->compress(base::as_bytes(raw_), {}, kLevel, std::as_writable_bytes(std::span(packed)));
   std::string part;
   base::ByteWriter writer(part);
   writer.u32(kPartMagic);
@@ -107,8 +107,8 @@ Result<void> for_each_change(std::string_view part,
     // The limit keeps a forged length from allocating memory: Zstandard never compresses better.
     if (raw_bytes / 40000 > stored.size()) return part_damaged();
     unpacked.resize(raw_bytes);
-    VARVE_TRY(
-        method->decompress(base::as_bytes(stored), std::as_writable_bytes(std::span(unpacked))));
+    VARVE_TRY(method->decompress(base::as_bytes(stored), {},
+                                 std::as_writable_bytes(std::span(unpacked))));
     raw = unpacked;
   }
   if (raw.size() != raw_bytes) return part_damaged();

@@ -14,7 +14,7 @@ namespace {
 bool is_same_place(const format::ContainerHeader& a, const format::ContainerHeader& b,
                    Slice slice) {
   return a.number == b.number && slice.last < a.frames.size() && slice.last < b.frames.size() &&
-         a.frames[slice.first].offset == b.frames[slice.first].offset &&
+         slice_begin(a, slice) == slice_begin(b, slice) &&
          slice_bytes(a, slice) == slice_bytes(b, slice);
 }
 
@@ -323,8 +323,7 @@ AheadReads::Lease AheadReads::take(const format::ContainerHeader& header, Slice 
   if (slot->state == SlotState::kQueued) read(state_, *slot, lock);
   state_->changed.wait(lock, [slot] { return slot->state == SlotState::kRead; });
   if (slot->bytes.empty()) return {state_, slot, {}};
-  const std::size_t begin =
-      header.frames[slice.first].offset - slot->header->frames[slot->request.first].offset;
+  const std::size_t begin = slice_begin(header, slice) - slice_begin(*slot->header, slot->request);
   const std::size_t end = begin + slice_bytes(header, slice);
   return {state_,
           slot,

@@ -22,6 +22,14 @@ ReadCosts costs_of_disk(double request_seconds, double bytes_per_second) {
   return costs;
 }
 
+std::uint32_t slice_begin(const format::ContainerHeader& header, Slice slice) {
+  std::uint32_t begin = header.frames[slice.first].offset;
+  for (std::uint32_t frame = slice.first; frame <= slice.last; ++frame) {
+    begin = std::min(begin, format::extent_begin(header.frames[frame]));
+  }
+  return begin;
+}
+
 std::vector<Slice> plan_slices(const format::ContainerHeader& header,
                                std::span<const FrameNeed> needs, const ReadCosts& costs) {
   std::vector<Slice> slices;

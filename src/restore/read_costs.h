@@ -38,8 +38,8 @@ struct ReadCosts {
 /// `bytes_per_second` sequentially. Clamps the costs to the limits of the read path.
 [[nodiscard]] ReadCosts costs_of_disk(double request_seconds, double bytes_per_second);
 
-/// The stored bytes of the frames `first` to `last` (inclusive) of a container. One thread decodes
-/// a slice, and one request fetches one or more slices.
+/// The stored bytes of the frames `first` to `last` (inclusive) of a container, and of the frames'
+/// prefixes. One thread decodes a slice, and one request fetches one or more slices.
 struct Slice {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
@@ -53,11 +53,14 @@ struct Slice {
 [[nodiscard]] inline std::uint32_t data_end(const format::ContainerHeader& header) {
   return header.seal ? header.seal->total_bytes - header.header_bytes : header.data_bytes;
 }
+/// Returns the offset of the first byte to read for a slice: the slice's bytes include those of the
+/// prefixes of its frames.
+[[nodiscard]] std::uint32_t slice_begin(const format::ContainerHeader& header, Slice slice);
 /// Returns the bytes to read for a slice.
 [[nodiscard]] inline std::size_t slice_bytes(const format::ContainerHeader& header, Slice slice) {
   const bool ends_data = header.seal && slice.last + 1 == header.frames.size();
   return (ends_data ? data_end(header) : frame_end(header.frames[slice.last])) -
-         header.frames[slice.first].offset;
+         slice_begin(header, slice);
 }
 
 /// The window's need for a frame.

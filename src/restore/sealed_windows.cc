@@ -83,7 +83,7 @@ struct SealedWindows::Block {
 SealedWindows::SealedWindows() : memory_(std::make_shared<Memory>()) {}
 
 void SealedWindows::add_windows(const format::ContainerHeader& header, Slice slice, Set& set) {
-  const std::size_t begin = header.frames[slice.first].offset;
+  const std::size_t begin = slice_begin(header, slice);
   const std::size_t end = begin + slice_bytes(header, slice);
   for (std::size_t at = begin / kWindowBytes; at * kWindowBytes < end && at < set.size(); ++at) {
     set.set(at);
@@ -204,7 +204,7 @@ Result<SliceBytes> SealedWindows::read(layout::ChunkSource& source,
     return {};
   };
   const std::size_t bytes = slice_bytes(header, slice);
-  const std::size_t begin = header.frames[slice.first].offset;
+  const std::size_t begin = slice_begin(header, slice);
   Wanted wanted;
   wanted.salt = header.seal->salt;
   wanted.windows = static_cast<std::uint32_t>((data + kWindowBytes - 1) / kWindowBytes);

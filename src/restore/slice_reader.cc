@@ -43,7 +43,7 @@ Result<SliceBytes> SliceReader::read(layout::ChunkSource& source,
   if (header.seal) return read_windows(source, header, slice, room, false, plan);
   const auto out = room.first(slice_bytes(header, slice));
   count(out.size());
-  auto result = source.read_data(header.number, header.frames[slice.first].offset, out);
+  auto result = source.read_data(header.number, slice_begin(header, slice), out);
   if (!result) return read_around(source, header, slice, out, std::move(result).error());
   return SliceBytes{out};
 }
@@ -54,7 +54,7 @@ Result<SliceBytes> SliceReader::read_around(layout::ChunkSource& source,
                                             std::span<std::byte> out, Error error) {
   if (!base::is_damage(error)) return explain(std::move(error), header, slice);
   count(out.size());
-  auto unread = source.read_around(header.number, header.frames[slice.first].offset, out);
+  auto unread = source.read_around(header.number, slice_begin(header, slice), out);
   if (!unread) return explain(std::move(unread).error(), header, slice);
   return SliceBytes{out, nullptr, std::move(*unread)};
 }
@@ -69,7 +69,7 @@ Result<SliceBytes> SliceReader::read_once(layout::ChunkSource& source,
   }
   const std::size_t bytes = slice_bytes(header, slice);
   count(bytes);
-  auto result = source.read_once(header.number, header.frames[slice.first].offset, bytes, room);
+  auto result = source.read_once(header.number, slice_begin(header, slice), bytes, room);
   if (!result) {
     return read_around(source, header, slice, room.first(bytes), std::move(result).error());
   }
@@ -80,8 +80,7 @@ void SliceReader::announce(layout::ChunkSource& source, const format::ContainerH
                            Slice slice) {
   // The storage would see the spread of the pieces of a file, beside the windows.
   if (header.seal) return;
-  source.will_read_data(header.number, header.frames[slice.first].offset,
-                        slice_bytes(header, slice));
+  source.will_read_data(header.number, slice_begin(header, slice), slice_bytes(header, slice));
 }
 
 void SliceReader::read_many(layout::ChunkSource& source, const std::vector<Read>& reads,
@@ -90,7 +89,7 @@ void SliceReader::read_many(layout::ChunkSource& source, const std::vector<Read>
   for (const auto& [header, slice, room, lent] : reads) {
     const std::size_t bytes = slice_bytes(*header, slice);
     count(bytes);
-    wanted.push_back({header->number, header->frames[slice.first].offset, bytes, room, lent});
+    wanted.push_back({header->number, slice_begin(*header, slice), bytes, room, lent});
   }
   source.read_many(wanted, done);
 }
@@ -112,7 +111,7 @@ std::span<const std::byte> find_raw_frame(const format::ContainerHeader& header,
                                           std::uint32_t frame, const SliceBytes& stored) {
   const format::FrameEntry& entry = header.frames[frame];
   if (!format::is_raw_frame(header, entry)) return {};
-  const std::size_t at = entry.offset - header.frames[slice.first].offset;
+  const std::size_t at = entry.offset - slice_begin(header, slice);
   if (stored.unread.find(at, at + entry.stored_bytes) != nullptr) return {};
   const auto bytes = stored.bytes.subspan(at, entry.stored_bytes);
   return format::verify_plain_frame(entry, bytes) ? bytes : std::span<const std::byte>();
@@ -123,13 +122,13 @@ Result<void> decode_slice_frame(const format::FrameCodec& codec,
                                 std::uint32_t frame, const SliceBytes& stored,
                                 std::span<std::byte> out) {
   const format::FrameEntry& entry = header.frames[frame];
-  const std::size_t at = entry.offset - header.frames[slice.first].offset;
+  const std::size_t at = format::extent_begin(entry) - slice_begin(header, slice);
+  const std::size_t bytes = format::extent_bytes(entry);
   const Slice alone{frame, frame};
-  if (const Error* const error = stored.unread.find(at, at + entry.stored_bytes)) {
+  if (const Error* const error = stored.unread.find(at, at + bytes)) {
     return explain(*error, header, alone);
   }
-  auto result = codec.decode(format::place_of_frame(header, frame), entry,
-                             stored.bytes.subspan(at, entry.stored_bytes), out);
+  auto result = format::decode_frame(codec, header, frame, stored.bytes.subspan(at, bytes), out);
   if (result) return {};
   return explain(std::move(result).error(), header, alone);
 }

@@ -29,9 +29,10 @@ Result<std::uint32_t> verified_length(const format::FrameCodec& codec,
   for (std::uint32_t i = 0; i < header.frames.size(); ++i) {
     const auto& frame = header.frames[i];
     raw.resize(frame.raw_bytes);
-    VARVE_TRY(codec.decode(format::place_of_frame(header, i), frame,
-                           bytes.subspan(header.header_bytes + frame.offset, frame.stored_bytes),
-                           raw));
+    VARVE_TRY(format::decode_frame(codec, header, i,
+                                   bytes.subspan(header.header_bytes + format::extent_begin(frame),
+                                                 format::extent_bytes(frame)),
+                                   raw));
   }
   return header.stored_bytes();
 }

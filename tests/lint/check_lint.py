@@ -38,8 +38,8 @@ TEXTS = [
     ("include/varve/b.h", "/// Answers this: What is on disk?\nint f();\n", False),
     ("examples/a.cc", "int a;\n" * 79, False),
     ("examples/a.cc", "int a;\n" * 80, True),
-    ("rescue/varve-read.py", "pass\n" * 549, False),
-    ("rescue/varve-read.py", "pass\n" * 550, True),
+    ("rescue/varve-read.py", "pass\n" * 559, False),
+    ("rescue/varve-read.py", "pass\n" * 560, True),
     ("docs/ARCHITECTURE.md", "line\n" * 210, False),
     ("docs/ARCHITECTURE.md", "line\n" * 220, True),
 ]

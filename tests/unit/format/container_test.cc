@@ -175,7 +175,7 @@ TEST(ContainerHeader, NewerFormatReturnsUnsupported) {
 }
 
 TEST(ContainerHeader, UnknownFeatureReturnsUnsupported) {
-  EXPECT_EQ(code_of_forged([](auto& b) { b[8] = 8; }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of_forged([](auto& b) { b[8] = 16; }), ErrorCode::kUnsupported);
   EXPECT_EQ(code_of_forged([](auto& b) { b[11] = '\x80'; }), ErrorCode::kUnsupported);
 }
 
