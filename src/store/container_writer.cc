@@ -4,16 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "store/container_builder.h"
 #include "store/container_rewrite.h"
 #include "store/space_guard.h"
 
 namespace varve::store {
 
 namespace {
-constexpr std::size_t kHeaderBufferBytes = 1U << 20;
 // Leaves room in a container for the header of a frame of tiny chunks: 144 KiB.
 constexpr std::size_t kFrameChunksMax = 4096;
 constexpr std::size_t kBytesPerWake = 1U << 20;
@@ -21,6 +22,15 @@ constexpr std::size_t kSpareBytes = 8U << 20;  // Limit of frame buffers kept fo
 // A frame is the smallest unit of reading. Uncompressed data gains nothing from large frames, and
 // small frames make random reads of a few chunks cheaper.
 constexpr std::size_t kUncompressedFrameBytes = 32U << 10;
+
+Result<void> check_reserve(SegmentStore& store) {
+  VARVE_TRY_ASSIGN(const SpaceInfo space, store.space());
+  if (space.available_bytes() < reserved_bytes(space) + format::kContainerBytesMax) {
+    return Error(ErrorCode::kNoSpace,
+                 "the repository's disk is full; free some space, then continue writing");
+  }
+  return {};
+}
 }  // namespace
 
 ContainerWriter::ContainerWriter(SegmentStore& store, const format::FrameCodec& codec,
@@ -33,10 +43,9 @@ ContainerWriter::ContainerWriter(SegmentStore& store, const format::FrameCodec& 
       on_written_(std::move(on_written)),
       frame_bytes_(codec_.compression().codec == Codec::kNone ? kUncompressedFrameBytes
                                                               : format::kFrameRawBytesMax),
-      form_{options_.volume, codec_.keys() != nullptr} {
-  header_.store = options_.store;
-  header_.compact = options_.volume;
-}
+      builder_(std::make_unique<ContainerBuilder>(
+          options_.store, format::ContainerForm{options_.volume, codec_.keys() != nullptr}, codec_,
+          options_.marks)) {}
 
 ContainerWriter::~ContainerWriter() {
   {
@@ -53,13 +62,9 @@ ContainerWriter::~ContainerWriter() {
   });
 }
 
-ContainerWriter::Buffers::Buffers()
-    : data(format::kContainerBytesMax), header(kHeaderBufferBytes) {}
-
 void ContainerWriter::start_thread() {
   if (running_) return;
   if (thread_.joinable()) thread_.join();  // Has ended, or is about to without any lock.
-  buffers_ = std::make_unique<Buffers>();
   thread_ = std::thread([this] {
     base::name_this_thread("varve-container");
     work();
@@ -68,7 +73,7 @@ void ContainerWriter::start_thread() {
 }
 
 bool ContainerWriter::is_idle() const {
-  return unwritten_.empty() && !open_frame_ && header_.frames.empty();
+  return unwritten_.empty() && !open_frame_ && builder_->is_empty();
 }
 
 Result<void> ContainerWriter::append(ChunkId id, const Fingerprint& fingerprint,
@@ -123,6 +128,32 @@ void ContainerWriter::encode(const FramePtr& frame) {
   frame->encoded = std::move(encoded);
   frame->encoded_done = true;
   work_ready_.notify_all();
+}
+
+Result<void> ContainerWriter::append_group(std::vector<GroupFrame> group) {
+  VARVE_ASSERT(!options_.readable && !group.empty());
+  std::unique_lock lock(mutex_);
+  if (error_) VARVE_TRY(retry(lock));
+  progress_.wait(lock, [&] { return waiting_bytes_ < options_.waiting_bytes_max || error_; });
+  if (error_) return *error_;
+  if (open_frame_) close_frame(lock);
+  start_thread();
+  std::size_t frames = group.size();
+  for (auto& one : group) {
+    auto frame = std::make_shared<Frame>();
+    frame->chunks = std::move(one.chunks);
+    frame->raw = std::move(one.raw);
+    frame->encoded = std::move(one.encoded);
+    frame->prefix = one.prefix;
+    frame->group = std::exchange(frames, 0);
+    frame->in_group = true;
+    frame->encoded_done = true;
+    waiting_bytes_ += frame->raw.size();
+    ++frames_closed_;
+    unwritten_.push_back(std::move(frame));
+  }
+  work_ready_.notify_all();
+  return {};
 }
 
 std::optional<std::vector<std::byte>> ContainerWriter::read_unwritten(ChunkId id) {
@@ -211,30 +242,38 @@ void ContainerWriter::work() {
       return packed_ < unwritten_.size() && unwritten_[packed_]->encoded_done;
     };
     if (is_idle()) {
-      buffers_.reset();
-      header_.chunks = {};
+      builder_->release();
       spare_ = {};
       running_ = false;
       return;
     }
     const auto flush_due = [&] {
-      return !header_.frames.empty() && frames_written_ + packed_ >= flush_to_ &&
+      return !builder_->is_empty() && frames_written_ + packed_ >= flush_to_ &&
              frames_written_ < flush_to_;
     };
     work_ready_.wait(lock, [&] { return frame_ready() || flush_due() || stopping_; });
     if (flush_due()) {
       write_container(lock);
-      if (!header_.frames.empty()) return;  // Stopped in the error state.
+      if (!builder_->is_empty()) return;  // Stopped in the error state.
       continue;
     }
     if (frame_ready()) {
       const FramePtr frame = unwritten_[packed_];
-      if (!fits(*frame)) {
+      std::vector<PackedFrame> group;  // The rest of the frame's group.
+      for (std::size_t i = 0; i < std::max<std::size_t>(frame->group, 1); ++i) {
+        const Frame& next = *unwritten_[packed_ + i];
+        group.push_back({next.chunks, next.raw, &next.encoded, next.prefix, next.in_group});
+      }
+      // A container that has the first frame of a group takes the whole group.
+      const bool begins = frame->group != 0;
+      if (begins && !builder_->fits(group, {options_.container_raw_bytes_max(),
+                                            options_.container_bytes_max()})) {
         write_container(lock);
-        if (!header_.frames.empty()) return;  // Stopped in the error state.
+        if (!builder_->is_empty()) return;  // Stopped in the error state.
       }
       lock.unlock();
-      pack(*frame);
+      builder_->pack(group.front());
+      frame->encoded.stored = {};
       lock.lock();
       ++packed_;
       if (!options_.readable) {
@@ -250,81 +289,6 @@ void ContainerWriter::work() {
     }
     return;
   }
-}
-
-/// Divides an incompressible frame of a sealed container. A reader of a part of a frame decrypts
-/// the whole frame, at a higher cost than the checksum of a plain frame (docs/decisions/103).
-template <typename Handle>
-void ContainerWriter::for_each_stored(const Frame& frame, const Handle& handle) const {
-  const std::span<const format::ChunkEntry> chunks = frame.chunks;
-  if (frame.encoded.codec != Codec::kNone) {
-    handle(chunks, std::span<const std::byte>(frame.encoded.stored));
-    return;
-  }
-  const std::span<const std::byte> raw = frame.raw;
-  const std::size_t bytes_max = form_.sealed ? kUncompressedFrameBytes : raw.size();
-  std::size_t first = 0;
-  std::size_t begin = 0;
-  std::size_t end = 0;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    if (i > first && end + chunks[i].raw_bytes - begin > bytes_max) {
-      handle(chunks.subspan(first, i - first), raw.subspan(begin, end - begin));
-      first = i;
-      begin = end;
-    }
-    end += chunks[i].raw_bytes;
-  }
-  handle(chunks.subspan(first), raw.subspan(begin));
-}
-
-bool ContainerWriter::fits(const Frame& frame) const {
-  if (header_.frames.empty()) return true;
-  if (packed_raw_ + frame.raw.size() > options_.container_raw_bytes_max()) return false;
-  std::size_t frames = header_.frames.size();
-  std::size_t stored_end = data_used_;
-  for_each_stored(frame, [&](auto /*chunks*/, std::span<const std::byte> stored) {
-    ++frames;
-    stored_end += stored.size();
-  });
-  std::size_t runs = id_runs_;
-  std::set<VersionNumber> added;  // Births new to the container.
-  ChunkId expected = header_.chunks.back().id.plus(1);
-  for (const auto& chunk : frame.chunks) {
-    if (chunk.id != expected) {
-      ++runs;
-      if (!births_.contains(chunk.id.birth())) added.insert(chunk.id.birth());
-    }
-    expected = chunk.id.plus(1);
-  }
-  const std::size_t marks = options_.marks.empty() ? 0 : births_.size() + added.size();
-  const std::size_t header = format::container_header_bytes(
-      frames, header_.chunks.size() + frame.chunks.size(), runs, form_, marks);
-  return header <= kHeaderBufferBytes &&
-         format::container_bytes(header, stored_end, form_) <= options_.container_bytes_max();
-}
-
-void ContainerWriter::pack(Frame& frame) {
-  for_each_stored(
-      frame, [&](std::span<const format::ChunkEntry> chunks, std::span<const std::byte> stored) {
-        std::memcpy(buffers_->data.data() + data_used_, stored.data(), stored.size());
-        data_used_ += stored.size();
-        format::FrameEntry entry;
-        entry.chunk_count = static_cast<std::uint32_t>(chunks.size());
-        entry.stored_bytes = static_cast<std::uint32_t>(stored.size());
-        for (const auto& chunk : chunks) entry.raw_bytes += chunk.raw_bytes;
-        entry.codec = frame.encoded.codec;
-        header_.frames.push_back(entry);
-      });
-  for (const auto& chunk : frame.chunks) {
-    const bool follows = !header_.chunks.empty() && header_.chunks.back().id.plus(1) == chunk.id;
-    if (!follows) {
-      ++id_runs_;
-      births_.insert(chunk.id.birth());
-    }
-    header_.chunks.push_back(chunk);
-  }
-  packed_raw_ += frame.raw.size();
-  frame.encoded.stored = {};
 }
 
 // The caller holds mutex_. A second call does nothing.
@@ -361,15 +325,6 @@ void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
   progress_.notify_all();
 }
 
-Result<void> ContainerWriter::check_reserve() {
-  VARVE_TRY_ASSIGN(const SpaceInfo space, store_.space());
-  if (space.available_bytes() < reserved_bytes(space) + format::kContainerBytesMax) {
-    return Error(ErrorCode::kNoSpace,
-                 "the repository's disk is full; free some space, then continue writing");
-  }
-  return {};
-}
-
 Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
   std::uint64_t bytes_max = options_.segment_bytes_max;
   if (bytes_max == 0) bytes_max = store_.segment_bytes(stored_bytes());
@@ -392,32 +347,20 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
   return {};
 }
 
-Result<void> ContainerWriter::seal_container() {
-  if (sealed_) return {};
-  header_.number = options_.numbers->take_container();
-  header_.marks = format::marks_for(births_, options_.marks);
-  VARVE_TRY_ASSIGN(const auto encoded, codec_.finish_container(header_, buffers_->data.span()));
-  VARVE_ASSERT(encoded.size() <= buffers_->header.size());
-  std::memcpy(buffers_->header.data(), encoded.data(), encoded.size());
-  sealed_ = true;
-  return {};
-}
-
 Result<void> ContainerWriter::write_container_once() {
-  if (!options_.admitted) VARVE_TRY(check_reserve());
-  VARVE_TRY(seal_container());
-  const auto header_bytes = header_.header_bytes;
-  const std::size_t data_padded = header_.stored_bytes() - header_bytes;
-  VARVE_TRY(open_segment(header_bytes + data_padded));
-  const std::array<std::span<const std::byte>, 2> parts = {
-      buffers_->header.span().first(header_bytes), buffers_->data.span().first(data_padded)};
+  if (!options_.admitted) VARVE_TRY(check_reserve(store_));
+  VARVE_TRY(builder_->finish([this] { return options_.numbers->take_container(); }));
+  const auto& header = builder_->header();
+  VARVE_TRY(open_segment(header.stored_bytes()));
+  const std::array<std::span<const std::byte>, 2> parts = {builder_->header_bytes(),
+                                                           builder_->data_bytes()};
   VARVE_TRY(file_->append(parts));
 
   WrittenContainer written;
   auto& record = written.record;
-  record = format::ContainerRecord::of(header_, segment_, segment_offset_);
+  record = format::ContainerRecord::of(header, segment_, segment_offset_);
   record.live_bytes = record.raw_bytes;
-  for (const auto& chunk : header_.chunks) {
+  for (const auto& chunk : header.chunks) {
     auto& ids = written.ids;
     if (ids.empty() || ids.back().first.plus(ids.back().count) != chunk.id) {
       ids.push_back({chunk.id, 0});
@@ -429,20 +372,11 @@ Result<void> ContainerWriter::write_container_once() {
   }
   {
     const std::lock_guard lock(mutex_);
-    stored_bytes_ += header_.stored_bytes();
+    stored_bytes_ += header.stored_bytes();
     unsynced_[segment_] = record.end();
   }
-  segment_offset_ += header_.stored_bytes();
-  sealed_ = false;
-  header_.seal.reset();
-  header_.frames.clear();
-  header_.chunks.clear();
-  header_.marks.clear();
-  header_.checksum.reset();
-  id_runs_ = 0;
-  births_.clear();
-  data_used_ = 0;
-  packed_raw_ = 0;
+  segment_offset_ += header.stored_bytes();
+  builder_->clear();
   on_written_(std::move(written));
   return {};
 }

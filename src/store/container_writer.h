@@ -66,6 +66,17 @@ struct WrittenContainer {
   std::uint64_t digest = 0;                  ///< Sum of format::chunk_digest() of the chunks.
 };
 
+class ContainerBuilder;
+
+/// A compressed frame of a group.
+struct GroupFrame {
+  /// Ids, fingerprints and raw bytes of the chunks, in the order of `raw`.
+  std::vector<format::ChunkEntry> chunks;
+  std::vector<std::byte> raw;    ///< At most kFrameRawBytesMax.
+  format::EncodedFrame encoded;  ///< Made from `raw` with the raw bytes of the prefix, if any.
+  std::uint8_t prefix = 0;       ///< As FrameEntry::prefix; the prefix is in the group.
+};
+
 /// Writes chunks into containers and segments. Thread-safe.
 ///
 /// A write error (a full disk, say) does not lose accepted chunks: the container waits in memory,
@@ -89,6 +100,11 @@ class ContainerWriter {
   [[nodiscard]] Result<void> append(ChunkId id, const Fingerprint& fingerprint,
                                     std::span<const std::byte> raw);
 
+  /// Appends frames that must lie in the same container. A container has room for the group:
+  /// together at most half of kContainerBytesMax of raw bytes, and at most 8192 chunks. The
+  /// prefixes keep the limits of the format. The writer must not be readable.
+  [[nodiscard]] Result<void> append_group(std::vector<GroupFrame> group);
+
   /// Returns the chunk's raw bytes if still in memory. The writer must be readable.
   [[nodiscard]] std::optional<std::vector<std::byte>> read_unwritten(ChunkId id);
 
@@ -107,36 +123,22 @@ class ContainerWriter {
     std::vector<std::byte> raw;
     std::vector<std::uint32_t> offsets;
     format::EncodedFrame encoded;
+    std::uint8_t prefix = 0;  // As FrameEntry::prefix.
+    std::size_t group = 1;    // Frames of the group that begins here; 0 inside of a group.
+    bool in_group = false;
     bool encoded_done = false;
   };
   using FramePtr = std::shared_ptr<Frame>;
 
-  /// Memory for the container being built.
-  struct Buffers {
-    Buffers();
-    base::AlignedBuffer data;
-    base::AlignedBuffer header;
-  };
-
-  /// Makes the buffers and starts the thread, unless the thread runs. The caller holds mutex_.
+  /// Starts the thread, unless the thread runs. The caller holds mutex_.
   void start_thread();
   [[nodiscard]] bool is_idle() const;
   void close_frame(std::unique_lock<std::mutex>& lock);
   void encode(const FramePtr& frame);
   void work();
-  [[nodiscard]] bool fits(const Frame& frame) const;
-  /// Calls handle(chunks, stored) for each frame in the container made from `frame`: for a single
-  /// frame, unless `frame` is divided.
-  template <typename Handle>
-  void for_each_stored(const Frame& frame, const Handle& handle) const;
-  void pack(Frame& frame);
   void release_raw(Frame& frame);
   void write_container(std::unique_lock<std::mutex>& lock);
-  /// Takes the container's number and makes the container's bytes final, unless an earlier attempt
-  /// did: no frame is sealed twice.
-  [[nodiscard]] Result<void> seal_container();
   [[nodiscard]] Result<void> write_container_once();
-  [[nodiscard]] Result<void> check_reserve();
   [[nodiscard]] Result<void> open_segment(std::uint64_t container_bytes);
   /// Requests another attempt, in the error state, and returns the attempt's outcome.
   [[nodiscard]] Result<void> retry(std::unique_lock<std::mutex>& lock);
@@ -147,7 +149,6 @@ class ContainerWriter {
   const ContainerWriterOptions options_;
   const std::function<void(WrittenContainer)> on_written_;
   const std::size_t frame_bytes_;  // Length beyond which no chunk is added to a frame.
-  const format::ContainerForm form_;
 
   mutable std::mutex mutex_;  // Guards the members up to sync_mutex_.
   std::condition_variable work_ready_;
@@ -174,13 +175,7 @@ class ContainerWriter {
   std::set<SegmentNumber> doubtful_;  // Segments whose sync failed. Guarded by sync_mutex_.
 
   // Accessed only by the writer's thread while the thread runs.
-  format::ContainerHeader header_;
-  bool sealed_ = false;  // The container has a number, and the frames are final.
-  std::size_t id_runs_ = 0;
-  std::set<VersionNumber> births_;  // Births of the chunks in the container being built.
-  std::size_t data_used_ = 0;
-  std::size_t packed_raw_ = 0;
-  std::unique_ptr<Buffers> buffers_;
+  const std::unique_ptr<ContainerBuilder> builder_;
   SegmentNumber segment_{};
   std::uint64_t segment_offset_ = 0;
   std::unique_ptr<SegmentAppender> file_;
