@@ -86,6 +86,9 @@ struct ArrangeSettings {
   std::uint32_t window = 4;
   /// Parity as a percentage of the protected data; 0 = none, at most kParityPercentMax.
   std::uint32_t parity_percent = 0;
+  /// 1: arranging compresses the chunks of older volumes together with chunks like them. An earlier
+  /// Varve cannot read such volumes. 0: each frame is compressed by itself.
+  std::uint32_t delta = 0;
 };
 
 struct ArrangeProgress {

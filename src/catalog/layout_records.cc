@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kArrangeKey = "arrange";
 constexpr std::string_view kParityKey = "parity";
+constexpr std::string_view kDeltaKey = "delta";
 constexpr std::string_view kQuarantineKey = "quarantine";
 constexpr std::uint32_t kCountMax = 1U << 20;
 
@@ -205,6 +206,13 @@ Result<ArrangeSettings> find_arrange_settings(const meta::Txn& txn) {
     if (!r.done() || !validate_arrange_settings(settings))
       return damaged_layout("the share of parity");
   }
+  VARVE_TRY_ASSIGN(const auto delta, txn.get(meta::catalog::kSettings, kDeltaKey));
+  if (delta) {
+    base::ByteReader r(*delta);
+    settings.delta = r.u8();
+    if (!r.done() || !validate_arrange_settings(settings))
+      return damaged_layout("the setting of deltas");
+  }
   VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, kArrangeKey));
   if (!value) return settings;
   base::ByteReader r(*value);
@@ -230,6 +238,9 @@ Result<void> put_arrange_settings(meta::WriteTxn& txn, const ArrangeSettings& se
   const std::string parity(1, static_cast<char>(settings.parity_percent));
   VARVE_TRY(settings.parity_percent == 0 ? txn.erase(meta::catalog::kSettings, kParityKey)
                                          : txn.put(meta::catalog::kSettings, kParityKey, parity));
+  const std::string delta(1, static_cast<char>(settings.delta));
+  VARVE_TRY(settings.delta == 0 ? txn.erase(meta::catalog::kSettings, kDeltaKey)
+                                : txn.put(meta::catalog::kSettings, kDeltaKey, delta));
   return txn.put(meta::catalog::kSettings, kArrangeKey, out);
 }
 
@@ -249,6 +260,7 @@ Result<void> validate_arrange_settings(const ArrangeSettings& settings) {
   if (settings.parity_percent > kParityPercentMax) {
     return Error(ErrorCode::kInvalid, "parity must be 0 to 25 % of the data that it protects");
   }
+  if (settings.delta > 1) return Error(ErrorCode::kInvalid, "delta must be 0 or 1");
   return {};
 }
 

@@ -24,11 +24,12 @@ struct NumberSetting {
   std::uint32_t least;
   std::uint32_t most;
 };
-constexpr std::array<NumberSetting, 4> kNumbers = {
+constexpr std::array<NumberSetting, 5> kNumbers = {
     {{"batch", &ArrangeSettings::batch, 1, 1'000'000},
      {"fan", &ArrangeSettings::fan, 2, 1'000'000},
      {"window", &ArrangeSettings::window, 1, 1'000'000},
-     {"parity", &ArrangeSettings::parity_percent, 0, kParityPercentMax}}};
+     {"parity", &ArrangeSettings::parity_percent, 0, kParityPercentMax},
+     {"delta", &ArrangeSettings::delta, 0, 1}}};
 
 constexpr std::uint64_t kSecondsOfHour = 3600;
 constexpr std::uint64_t kSecondsOfDay = 24 * kSecondsOfHour;
@@ -132,7 +133,7 @@ Result<bool> parse_upkeep(std::string_view key, std::string_view value,
 }  // namespace
 
 std::string repository_setting_names() {
-  std::string names = "policy, batch, dead, fan, window, parity, arrange-rate, ";
+  std::string names = "policy, batch, dead, fan, window, parity, delta, arrange-rate, ";
   for (const auto& rule : kCountRules) names += setting_of(rule) + ", ";
   return names + "keep-within, keep-by, guard, object-lock";
 }
@@ -210,6 +211,7 @@ void put_repository_settings(Json& object, const RepositorySettings& settings) {
   object["fan"] = arrange.fan;
   object["window"] = arrange.window;
   object["parity_percent"] = arrange.parity_percent;
+  object["delta"] = arrange.delta;
   if (settings.upkeep.arrange_bytes_per_second) {
     object["arrange_rate_bytes"] = *settings.upkeep.arrange_bytes_per_second;
   }

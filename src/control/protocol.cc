@@ -117,6 +117,7 @@ std::optional<Structure> numbers_from(const Table& table, const Json& object) {
 
 Json to_json(const ArrangeSettings& settings) {
   Json object = numbers_to_json(kSettings, settings);
+  if (settings.delta != 0) object["delta"] = settings.delta;  // An earlier Varve has no such field.
   object["policy"] = name_of(settings.policy);
   return object;
 }
@@ -127,6 +128,8 @@ std::optional<ArrangeSettings> settings_from(const Json& object) {
   const auto policy = arrange_policy(fields.text("policy"));
   if (!settings || !fields.ok() || !policy) return std::nullopt;
   settings->policy = *policy;
+  if (object.find("delta") != nullptr) settings->delta = fields.u32("delta");
+  if (!fields.ok()) return std::nullopt;
   return settings;
 }
 

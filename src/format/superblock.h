@@ -42,6 +42,8 @@ struct Superblock {
   /// True if `features_required` has the name `marks`: births may have marks, and records of
   /// containers may have checksums.
   bool needs_marks = false;
+  /// True if `features_required` has the name `delta`: frames of volumes may have prefixes.
+  bool needs_delta = false;
   /// Set if `features_required` has the name `encryption`.
   std::optional<KeyLines> encryption;
   /// Lines with keys unknown to this program, preserved when the file is rewritten.

@@ -88,7 +88,7 @@ Result<bool> Arranger::work_off(const ArrangeView& view) {
   }
   const auto job = policy_->next(view.state);
   if (!job) {
-    VARVE_TRY(coalesce());
+    VARVE_TRY(uses_prefixes() ? coalesce_with_prefixes() : coalesce());
     return stopped();
   }
   VARVE_TRY(rewrite(*job, view));
@@ -202,6 +202,14 @@ Result<bool> Arranger::rewrite(const RewriteJob& job, const ArrangeView& view) {
   return move(order, kind);
 }
 
+void Arranger::prepare(MoveStep& step) const {
+  step.series = parts_.layout->options().series;
+  step.batch_bytes_max = parts_.batch_bytes_max;
+  step.shared_bytes_max = parts_.shared_bytes_max;
+  step.before_freeing = parts_.before_freeing;
+  step.reads_ahead = !evicted_.empty();
+}
+
 Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kind) {
   auto& layout = *parts_.layout;
   std::size_t at = 0;
@@ -209,11 +217,7 @@ Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kin
   while (at < chunks.size()) {
     if (stopped()) return false;
     kind.chunks.clear();
-    kind.series = layout.options().series;
-    kind.batch_bytes_max = parts_.batch_bytes_max;
-    kind.shared_bytes_max = parts_.shared_bytes_max;
-    kind.before_freeing = parts_.before_freeing;
-    kind.reads_ahead = !evicted_.empty();
+    prepare(kind);
     std::uint64_t bytes = 0;
     {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout.catalog()));
@@ -233,16 +237,21 @@ Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kin
         }
       }
     }
-    ChunkMover mover(layout.store_parts(), kind);
-    VARVE_TRY_ASSIGN(const auto outcome, mover.run());
-    count(outcome);
-    if (!outcome.damaged.empty()) damaged_ = damaged_.unite(base::IdRuns::from(outcome.damaged));
-    if (parts_.after_step) {
-      parts_.after_step(outcome);
-      count_time(Time::kPause);
-    }
+    VARVE_TRY(move_step(kind));
   }
   return true;
+}
+
+Result<void> Arranger::move_step(const MoveStep& step) {
+  ChunkMover mover(parts_.layout->store_parts(), step);
+  VARVE_TRY_ASSIGN(const auto outcome, mover.run());
+  count(outcome);
+  if (!outcome.damaged.empty()) damaged_ = damaged_.unite(base::IdRuns::from(outcome.damaged));
+  if (parts_.after_step) {
+    parts_.after_step(outcome);
+    count_time(Time::kPause);
+  }
+  return {};
 }
 
 }  // namespace varve::layout

@@ -23,6 +23,8 @@
 
 namespace varve::layout {
 
+struct DeltaPlan;
+
 /// Treatment of files that are only in an object store. docs/decisions/112.
 struct EvictedSources {
   /// Returns the evicted files among `files`. Empty if all files are on the disk.
@@ -118,9 +120,19 @@ class Arranger {
                                     const base::IdRuns& group, MoveStep kind);
   /// Coalesces small volumes until none are left, or until stopped.
   [[nodiscard]] Result<void> coalesce();
+  /// Compresses the volumes of successive deaths together, instead of coalesce().
+  [[nodiscard]] Result<void> coalesce_with_prefixes();
+  /// Moves the chunks of a plan, in steps of whole groups; false if stopped.
+  [[nodiscard]] Result<bool> move(const DeltaPlan& plan, MoveStep kind);
+  [[nodiscard]] bool uses_prefixes() const {
+    return settings_.delta != 0 && parts_.layout->codec().compression().codec != Codec::kNone;
+  }
   [[nodiscard]] Result<bool> rewrite(const RewriteJob& job, const ArrangeView& view);
   /// Moves the chunks in the given order, in steps; false if stopped.
   [[nodiscard]] Result<bool> move(const std::vector<base::IdRun>& chunks, MoveStep kind);
+  /// Sets the members that are the same for all steps.
+  void prepare(MoveStep& step) const;
+  [[nodiscard]] Result<void> move_step(const MoveStep& step);
   /// Adds a step to done() and to the metrics.
   void count(const MoveOutcome& step);
   enum class Time : std::uint8_t { kWork, kPause };

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "catalog/birth_table.h"
 #include "catalog/layout_records.h"
+#include "layout/group_packer.h"
 #include "layout/window.h"
 
 namespace varve::layout {
@@ -29,6 +30,8 @@ ChunkMover::ChunkMover(const StoreParts& store, MoveStep step)
     for (std::uint32_t i = 0; i < run.count; ++i) ids_.push_back(run.first.plus(i));
   }
 }
+
+ChunkMover::~ChunkMover() = default;
 
 Result<MoveOutcome> ChunkMover::run() {
   VARVE_TRY(locate());
@@ -110,7 +113,12 @@ Result<void> ChunkMover::copy_all() {
       store_.store, store_.codec, *store_.compressors, options,
       [this](store::WrittenContainer one) { written_.push_back(std::move(one)); });
   if (step_.reads_ahead) announce_whole();
+  if (!step_.frames.empty()) {
+    packer_ =
+        std::make_unique<GroupPacker>(writer, store_.codec, *store_.compressors, step_.frames);
+  }
   auto copied = copy_batches(writer);
+  packer_.reset();
   if (copied) copied = writer.sync();  // O1: the data before the location records.
   segments_ = writer.segments();
   outcome_.bytes_written = writer.stored_bytes();
@@ -231,15 +239,18 @@ Result<void> ChunkMover::read_frames(const format::ContainerRecord& record,
   std::vector<std::byte> stored;
   std::vector<std::byte> raw;
   for (auto it = frames.begin(); it != frames.end();) {
-    const std::uint64_t from = header.frames[*it].offset;
+    // A prefix may lie before the frames already taken.
+    std::uint64_t from = format::extent_begin(header.frames[*it]);
     auto end = it;
     std::uint64_t to = from;
     while (end != frames.end()) {
       const auto& frame = header.frames[*end];
       const std::uint64_t frame_end = std::uint64_t{frame.offset} + frame.stored_bytes;
-      if (end != it && (frame.offset > to + kGapBytesMax || frame_end - from > kReadBytesMax)) {
+      const auto begin = std::min<std::uint64_t>(from, format::extent_begin(frame));
+      if (end != it && (frame.offset > to + kGapBytesMax || frame_end - begin > kReadBytesMax)) {
         break;
       }
+      from = begin;
       to = frame_end;
       ++end;
     }
@@ -253,10 +264,11 @@ Result<void> ChunkMover::read_frames(const format::ContainerRecord& record,
       raw.resize(frame.raw_bytes);
       const auto decoded = [&]() -> Result<void> {
         if (!unread) return unread.error();
-        const auto at = frame.offset - from;
-        if (const Error* const error = unread->find(at, at + frame.stored_bytes)) return *error;
-        return store_.codec.decode(format::place_of_frame(header, *it), frame,
-                                   std::span(stored).subspan(at, frame.stored_bytes), raw);
+        const auto at = format::extent_begin(frame) - from;
+        const auto bytes = format::extent_bytes(frame);
+        if (const Error* const error = unread->find(at, at + bytes)) return *error;
+        return format::decode_frame(store_.codec, header, *it, std::span(stored).subspan(at, bytes),
+                                    raw);
       }();
       if (!decoded) base::log(base::LogLevel::kError, "arranging: " + decoded.error().message());
       for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
@@ -325,8 +337,14 @@ Result<void> ChunkMover::write_batch(store::ContainerWriter& writer) {
   const bool volume = step_.role == catalog::SegmentRole::kVolume || step_.aside;
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     const auto& chunk = chunks_[i];
-    if (!chunk.present) continue;
     const ChunkId id = ids_[position_ + i];
+    if (packer_) {
+      VARVE_TRY(chunk.present ? packer_->add(id, chunk.fingerprint,
+                                             bytes_->span().subspan(chunk.offset, chunk.raw_bytes))
+                              : packer_->skip());
+      continue;
+    }
+    if (!chunk.present) continue;
     if (volume && ends_container(id.birth())) {
       VARVE_TRY(writer.flush());
       container_bytes_ = 0;

@@ -14,11 +14,14 @@
 #include "base/id_runs.h"
 #include "base/ids.h"
 #include "layout/chunk_stream.h"
+#include "layout/planned_frame.h"
 #include "store/container_writer.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
 namespace varve::layout {
+
+class GroupPacker;
 
 struct MoveStep {
   std::vector<base::IdRun> chunks;  ///< Order of the chunks in the new files; each chunk once.
@@ -32,6 +35,9 @@ struct MoveStep {
   /// Whether to copy chunks from volumes to a volume. If a source ceases to be a volume meanwhile,
   /// the step fails with kStale.
   bool coalesces = false;
+  /// Frames of the chunks, in a volume whose frames have prefixes; empty for frames without, as
+  /// the writer makes them.
+  std::vector<PlannedFrame> frames{};
   std::uint64_t segment_bytes_max = 0;  ///< Size limit of each new file.
   /// Raw bytes to read before writing. With less, frames with chunks far apart in the new order are
   /// read more often; with more, arranging takes more memory away from the system.
@@ -64,6 +70,9 @@ struct MoveOutcome {
 class ChunkMover {
  public:
   ChunkMover(const StoreParts& store, MoveStep step);
+  ChunkMover(const ChunkMover&) = delete;
+  ChunkMover& operator=(const ChunkMover&) = delete;
+  ~ChunkMover();
 
   /// kNoSpace: the disk is full, nothing has changed.
   [[nodiscard]] Result<MoveOutcome> run();
@@ -135,6 +144,7 @@ class ChunkMover {
   std::size_t bytes_used_ = 0;
   std::map<ContainerNumber, format::ContainerHeader> headers_;  // Headers from read_ahead().
   std::map<VersionNumber, std::uint64_t> birth_bytes_;  // Raw bytes of each birth, estimated.
+  std::unique_ptr<GroupPacker> packer_;                 // If the step has frames.
   std::optional<VersionNumber> birth_;                  // Birth of the last written chunk.
   std::uint64_t container_bytes_ = 0;  // Raw bytes since the last change of container by birth.
   format::BirthMarks marks_;           // Marks of the births of all moved chunks.

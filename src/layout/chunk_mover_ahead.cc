@@ -59,9 +59,10 @@ void ChunkMover::announce_frames(const format::ContainerRecord& record,
     for (auto i = begin; i < end; ++i) frames.insert(header.chunks[i].frame);
   }
   for (auto it = frames.begin(); it != frames.end();) {
-    const std::uint64_t from = header.frames[*it].offset;
-    std::uint64_t to = from;
+    std::uint64_t from = format::extent_begin(header.frames[*it]);
+    std::uint64_t to = header.frames[*it].offset;
     for (; it != frames.end() && header.frames[*it].offset <= to + kAheadGapBytesMax; ++it) {
+      from = std::min<std::uint64_t>(from, format::extent_begin(header.frames[*it]));
       to = header.frames[*it].offset + header.frames[*it].stored_bytes;
     }
     store_.chunks.reader().will_read_data(record, static_cast<std::uint32_t>(from), to - from);

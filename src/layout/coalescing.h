@@ -24,6 +24,14 @@ struct CoalescingLimits {
   std::uint64_t stored_bytes_max = kSmallVolumeBytes;  ///< Length of a small volume; 0: no jobs.
   std::uint64_t raw_bytes_max = 32U << 20;             ///< Raw size of the copied chunks.
   std::size_t fan = 8;  ///< Number of volumes of similar size, at least 2.
+  /// Number of successive deaths whose volumes are compressed together, at least 2; see
+  /// next_delta_job().
+  std::size_t delta_fan = 8;
+  /// Raw bytes of the chunks that are compared with each other. A plan takes about 250 bytes of
+  /// memory for each chunk.
+  std::uint64_t delta_part_bytes = 512U << 20;
+  /// Length of a volume of chunks that are compressed together.
+  std::uint64_t delta_volume_bytes_max = 64U << 20;
 };
 
 /// The work of writing the live chunks of volumes again, as volumes of a single death.

@@ -109,7 +109,8 @@ Result<void> Repairer::scan_superblock() {
     if (!copy && copy.error().code() == ErrorCode::kUnsupported) return copy.error();
     if (!copy) continue;
     // After a crash, some copies may lack a feature needed by series.
-    const int needs = int{copy->needs_pool} + int{copy->needs_aliases} + int{copy->needs_marks};
+    const int needs = int{copy->needs_pool} + int{copy->needs_aliases} + int{copy->needs_marks} +
+                      int{copy->needs_delta};
     if (needs > most_needs) superblock_ = labels->superblock;
     most_needs = std::max(most_needs, needs);
     if (superblock_lost_) continue;

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "catalog/alias_table.h"
+#include "catalog/layout_records.h"
 #include "catalog/series_settings.h"
 #include "meta/lmdb.h"
 
@@ -23,6 +24,13 @@ Result<void> RequiredFeatures::require_for(const SeriesSettings& settings) {
   return folder_.superblock.require_pool();
 }
 
+// The setting comes before the first volume with deltas, so the name does, too.
+Result<void> RequiredFeatures::require_for(const ArrangeSettings& settings) {
+  if (settings.delta == 0 || folder_.superblock.needs_delta()) return {};
+  labels_lack_any_ = true;
+  return folder_.superblock.require_delta();
+}
+
 // As for `pool`, the name of the feature is on disk before any record needs the feature.
 Result<bool> RequiredFeatures::require_aliases() {
   if (folder_.superblock.needs_aliases()) return false;
@@ -33,7 +41,7 @@ Result<bool> RequiredFeatures::require_aliases() {
 }
 
 // A repository of an earlier Varve gets the feature `marks` from the first writer, whose records
-// need `marks`. The names `pool` and `pool-aliases` are missing if a lost superblock was repaired
+// need `marks`. The other names are missing if a lost superblock was repaired
 // from labels that a crash had left without the names.
 void RequiredFeatures::complete(const std::vector<SeriesInfo>& all) {
   const bool needed = catalog::needs_pool_feature(initial_settings()) ||
@@ -42,20 +50,25 @@ void RequiredFeatures::complete(const std::vector<SeriesInfo>& all) {
                       });
   const auto complete = [&]() -> Result<void> {
     bool has_aliases = false;
+    bool wants_delta = false;
     {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(folder_.catalog));
       VARVE_TRY(catalog::for_each_alias(txn, [&](const catalog::AliasRecord&) -> Result<bool> {
         has_aliases = true;
         return false;
       }));
+      VARVE_TRY_ASSIGN(const auto arrange, catalog::find_arrange_settings(txn));
+      wants_delta = arrange.delta != 0;
     }
     const bool lacks_pool = needed && !folder_.superblock.needs_pool();
     const bool lacks_aliases = has_aliases && !folder_.superblock.needs_aliases();
     const bool lacks_marks = !folder_.superblock.needs_marks();
-    if (!lacks_pool && !lacks_aliases && !lacks_marks) return {};
+    const bool lacks_delta = wants_delta && !folder_.superblock.needs_delta();
+    if (!lacks_pool && !lacks_aliases && !lacks_marks && !lacks_delta) return {};
     VARVE_TRY(folder_.settled.clear());
     if (lacks_marks) VARVE_TRY(folder_.superblock.require_marks());
     if (lacks_pool) VARVE_TRY(folder_.superblock.require_pool());
+    if (lacks_delta) VARVE_TRY(folder_.superblock.require_delta());
     return lacks_aliases ? folder_.superblock.require_aliases() : Result<void>();
   };
   const auto done = complete();

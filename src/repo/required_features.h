@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "repo/repository_folder.h"
+#include "varve/arrange.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -22,6 +23,8 @@ class RequiredFeatures {
   [[nodiscard]] SeriesSettings initial_settings() const;
   /// Adds the feature needed by settings of series. The caller has begun a transaction.
   [[nodiscard]] Result<void> require_for(const SeriesSettings& settings);
+  /// Adds the feature needed by settings of arranging. The caller has begun a transaction.
+  [[nodiscard]] Result<void> require_for(const ArrangeSettings& settings);
   /// Adds the feature `pool-aliases`. Returns whether the feature is new: all labels are then to be
   /// written.
   [[nodiscard]] Result<bool> require_aliases();

@@ -101,6 +101,7 @@ Result<ArrangeSettings> SettingsEditor::arrange_settings() const {
 Result<void> SettingsEditor::set_arrange_settings(const ArrangeSettings& settings) {
   VARVE_TRY(folder_.check_writable());
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(folder_.catalog));
+  VARVE_TRY(features_.require_for(settings));
   VARVE_TRY(catalog::put_arrange_settings(txn, settings));
   VARVE_TRY(txn.commit());
   complete_change();

@@ -57,6 +57,11 @@ bool SuperblockFile::needs_marks() const {
   return superblock_.needs_marks;
 }
 
+bool SuperblockFile::needs_delta() const {
+  const std::lock_guard lock(mutex_);
+  return superblock_.needs_delta;
+}
+
 format::KeyLines SuperblockFile::key_lines() const {
   const std::lock_guard lock(mutex_);
   return superblock_.encryption.value_or(format::KeyLines());

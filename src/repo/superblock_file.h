@@ -52,6 +52,9 @@ class SuperblockFile {
   /// Do the same for the feature `marks`.
   [[nodiscard]] bool needs_marks() const;
   [[nodiscard]] Result<void> require_marks() { return require(&format::Superblock::needs_marks); }
+  /// Do the same for the feature `delta`.
+  [[nodiscard]] bool needs_delta() const;
+  [[nodiscard]] Result<void> require_delta() { return require(&format::Superblock::needs_delta); }
 
   /// Returns the present lines of the keys. The repository is encrypted.
   [[nodiscard]] format::KeyLines key_lines() const;

@@ -45,8 +45,9 @@ inline std::unique_ptr<const format::FrameCodec> sealed_codec(
 }
 
 /// Returns the codec of an encrypted repository for an odd seed, of a plain one for an even seed.
-inline std::unique_ptr<const format::FrameCodec> codec_of_seed(std::uint64_t seed) {
-  return seed % 2 == 1 ? sealed_codec() : format::make_plain_frame_codec({});
+inline std::unique_ptr<const format::FrameCodec> codec_of_seed(
+    std::uint64_t seed, const format::Compression& compression = {}) {
+  return seed % 2 == 1 ? sealed_codec(compression) : format::make_plain_frame_codec(compression);
 }
 
 }  // namespace varve::test

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "volume_records.h"
+
 namespace varve::layout {
 
 namespace {
@@ -20,24 +22,10 @@ void prefer_memory() {
   if (std::filesystem::is_directory("/dev/shm")) ::setenv("TEST_TMPDIR", "/dev/shm", 1);
 }
 
-// The file that each container is in.
-std::map<ContainerNumber, catalog::SegmentRecord> segments_by_container(const meta::Txn& txn) {
-  std::map<SegmentNumber, catalog::SegmentRecord> segments;
-  for (const auto& segment : must(catalog::list_segments(txn, kStore))) {
-    segments[segment.segment] = segment;
-  }
-  std::map<ContainerNumber, catalog::SegmentRecord> segment_of;
-  must(catalog::for_each_container(txn, kStore,
-                                   [&](const format::ContainerRecord& record) -> Result<bool> {
-                                     segment_of[record.number] = segments.at(record.segment);
-                                     return true;
-                                   }));
-  return segment_of;
-}
-
 }  // namespace
 
-History::History(std::uint64_t seed) : random(seed), codec_(test::codec_of_seed(seed)) {
+History::History(std::uint64_t seed, const format::Compression& compression)
+    : random(seed), codec_(test::codec_of_seed(seed, compression)) {
   prefer_memory();
   directory_ = std::make_unique<test::TempDirectory>();
   must(files.make_directory("/r"));
@@ -331,10 +319,10 @@ void History::check_reading() {
     auto& raw = frames[{container, chunk.frame}];
     if (raw.empty()) {
       const auto& frame = header->frames[chunk.frame];
-      std::vector<std::byte> stored(frame.stored_bytes);
+      std::vector<std::byte> stored(format::extent_bytes(frame));
       raw.resize(frame.raw_bytes);
-      must(layout_->read_data(container, frame.offset, stored));
-      must(codec_->decode(format::place_of_frame(*header, chunk.frame), frame, stored, raw));
+      must(layout_->read_data(container, format::extent_begin(frame), stored));
+      must(format::decode_frame(*codec_, *header, chunk.frame, stored, raw));
     }
     const auto bytes = std::span(raw).subspan(chunk.frame_offset, chunk.raw_bytes);
     ASSERT_TRUE(base::as_text(bytes) == bytes_of(content)) << "chunk " << id << " is altered";
@@ -406,6 +394,7 @@ void History::check_volumes() {
         const auto volume = volumes.find(record.segment);
         if (volume == volumes.end()) return true;
         births[record.segment][record.offset] = {record.birth, record.end()};
+        expect_no_lower_birth(*must(layout_->header(record.number)), record.birth);
         const auto death = newest_at_most(versions, volume->second.version);
         EXPECT_GE(death, record.birth) << "a dead category was not cut off";
         const auto first = std::find_if(versions.begin(), versions.end(), [&](const auto& version) {

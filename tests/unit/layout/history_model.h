@@ -50,7 +50,7 @@ inline std::vector<Content> new_contents(std::size_t chunks, Content& next) {
 
 class History {
  public:
-  explicit History(std::uint64_t seed);
+  explicit History(std::uint64_t seed, const format::Compression& compression = {});
 
   // Versions. write() leaves the version open; a seal needs one.
   VersionNumber open();
@@ -89,8 +89,9 @@ class History {
   std::uint64_t coalesced_bytes = 0;  ///< By all calls of arrange().
   bool side = false;                  ///< Whether the last seal made a side version.
 
+  /// Contents with the same remainder by 16 are alike, up to the length of the shorter one.
   static std::string bytes_of(Content content) {
-    return test::noise(40 + content * 37 % 400, content);
+    return test::noise(8, content) + test::noise(32 + content * 37 % 400, content % 16);
   }
   [[nodiscard]] meta::Env& catalog() { return *catalog_; }
   [[nodiscard]] CategoryLayout& layout() { return *layout_; }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "delta_chunks.h"
 #include "history_model.h"
 
 namespace varve::layout {
@@ -47,6 +48,7 @@ ArrangeSettings any_settings(std::mt19937_64& random) {
   settings.fan = static_cast<std::uint32_t>(2 + random() % 4);
   settings.dead_permille = static_cast<std::uint32_t>(20 + random() % 300);
   settings.window = static_cast<std::uint32_t>(1 + random() % 3);
+  settings.delta = random() % 2;
   return settings;
 }
 
@@ -119,6 +121,9 @@ void step(History& history, std::vector<Content>& stream, Content& next) {
     history.set(any_settings(random));
     history.shared_bytes_max = random() % 3 == 0 ? 0 : random() % 3000;
     history.coalescing.stored_bytes_max = random() % 4 == 0 ? 0 : 1000 + random() % 10000;
+    history.coalescing.delta_fan = 2 + random() % 3;
+    history.coalescing.delta_part_bytes = 1000 + random() % 50000;
+    history.coalescing.delta_volume_bytes_max = 1000 + random() % 50000;
   } else {
     history.crash();
   }
@@ -131,18 +136,22 @@ TEST(RandomHistory, EveryVersionLeftReadsBackAfterEveryStep) {
   const std::uint64_t histories = more != nullptr ? std::strtoull(more, nullptr, 10) : 40;
   constexpr int kSteps = 250;
   std::uint64_t coalesced_bytes = 0;
+  std::size_t with_prefix = 0;
   for (std::uint64_t seed = 1; seed <= histories; ++seed) {
-    History history(seed);
+    const format::Compression compression{seed % 4 < 2 ? Codec::kZstd : Codec::kNone, 1};
+    History history(seed, compression);
     Content next = 0;
     auto stream = new_contents(60, next);
     for (int i = 0; i < kSteps; ++i) {
       ASSERT_NO_FATAL_FAILURE(step(history, stream, next)) << "seed " << seed << ", step " << i;
       history.check();
       ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed << ", step " << i;
+      if (i % 10 == 0) with_prefix += delta_chunks(history);
     }
     coalesced_bytes += history.coalesced_bytes;
   }
   EXPECT_GT(coalesced_bytes, 0U);
+  EXPECT_GT(with_prefix, 0U);
 }
 
 TEST(RandomHistory, ReadSetOfAVersionIsItsChunksWithAWindowOfOne) {

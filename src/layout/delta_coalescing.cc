@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/delta_coalescing.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "base/checksum.h"
+#include "base/coding.h"
+#include "base/log.h"
+#include "catalog/location_table.h"
+#include "layout/file_chunks.h"
+
+namespace varve::layout {
+namespace {
+
+using catalog::SegmentRecord;
+
+// How often deaths are joined.
+enum class Joined : std::uint8_t { kNot, kOnce, kTwice };
+
+struct Death {
+  VersionNumber number{};
+  Joined joined = Joined::kNot;
+  std::vector<SegmentNumber> volumes;
+};
+
+// Returns the deaths older than the window. Deaths and the volumes of a death ascend.
+std::vector<Death> deaths_of(const std::vector<SegmentRecord>& segments,
+                             const std::vector<LiveVersion>& sealed, std::uint32_t window,
+                             std::size_t fan) {
+  std::map<VersionNumber, std::vector<SegmentNumber>> volumes;
+  const auto start = window_start(sealed, window);
+  for (const auto& segment : segments) {
+    if (segment.active() || segment.raw_bytes == 0) continue;
+    if (newest_at_most(sealed, segment.version) >= start) continue;
+    volumes[segment.version].push_back(segment.segment);
+  }
+  std::vector<Death> deaths;
+  std::uint64_t before = 0;
+  for (auto& [number, files] : volumes) {
+    const auto value = static_cast<std::uint32_t>(number);
+    const std::uint64_t span = value - before;
+    before = value;
+    const auto joined = span < fan         ? Joined::kNot
+                        : span < fan * fan ? Joined::kOnce
+                                           : Joined::kTwice;
+    deaths.push_back({number, joined, std::move(files)});
+  }
+  return deaths;
+}
+
+// Adds the sketches of a container's chunks. `wanted`: indexes of the chunks.
+void sketch_container(CategoryLayout& layout, ContainerNumber container,
+                      const std::set<std::uint32_t>& wanted, const format::ContainerHeader& header,
+                      std::vector<SketchedChunk>& sketched, std::uint64_t& bytes_read) {
+  std::vector<std::byte> stored;
+  std::vector<std::byte> raw;
+  for (auto it = wanted.begin(); it != wanted.end();) {
+    const std::uint32_t number = header.chunks[*it].frame;
+    const auto& frame = header.frames[number];
+    stored.resize(format::extent_bytes(frame));
+    raw.resize(frame.raw_bytes);
+    auto read = layout.read_data(container, format::extent_begin(frame), stored);
+    bytes_read += stored.size();
+    if (read) read = format::decode_frame(layout.codec(), header, number, stored, raw);
+    for (; it != wanted.end() && header.chunks[*it].frame == number; ++it) {
+      const auto& entry = header.chunks[*it];
+      SketchedChunk chunk{entry.id, entry.raw_bytes, {}};
+      // The mover reports the damage. No chunk is like the bytes of an id.
+      chunk.sketch = read ? sketch_of(std::span(raw).subspan(entry.frame_offset, entry.raw_bytes))
+                          : sketch_of(std::as_bytes(std::span(&entry.id.value, 1)));
+      sketched.push_back(chunk);
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<DeltaJob> next_delta_job(const std::vector<SegmentRecord>& segments,
+                                       const std::vector<LiveVersion>& versions,
+                                       std::uint32_t window, std::size_t fan) {
+  std::vector<LiveVersion> sealed;
+  std::ranges::copy_if(versions, std::back_inserter(sealed), &LiveVersion::sealed);
+  for (const auto& volume : segments) {
+    const bool is_mostly_dead = (volume.raw_bytes - volume.live_bytes) * 2 > volume.raw_bytes;
+    if (!volume.active() && is_mostly_dead) return DeltaJob{{{volume.segment}}, volume.version};
+  }
+  const auto deaths = deaths_of(segments, sealed, window, fan);
+  for (const auto joined : {Joined::kNot, Joined::kOnce}) {
+    DeltaJob job;
+    for (const auto& death : deaths) {
+      if (death.joined != joined) {
+        job = {};
+        continue;
+      }
+      job.volumes.push_back(death.volumes);
+      job.death = death.number;
+      if (job.volumes.size() == fan) return job;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<base::IdRuns>> parts_of(CategoryLayout& layout, const meta::Txn& txn,
+                                           const DeltaJob& job, const base::IdRuns& excluded,
+                                           std::uint64_t part_bytes) {
+  std::vector<std::vector<ChunkId>> ids;  // A list for each death.
+  std::uint64_t bytes = 0;
+  for (const auto& volumes : job.volumes) {
+    for (const auto number : volumes) {
+      VARVE_TRY_ASSIGN(const auto file, catalog::find_segment(txn, layout.options().store, number));
+      if (file) bytes += file->live_bytes;
+    }
+    VARVE_TRY_ASSIGN(const auto located, chunks_in_files(layout, txn, volumes));
+    const auto moving = located.subtract(excluded);
+    auto& of_death = ids.emplace_back();
+    for (const auto& run : moving.runs()) {
+      for (std::uint32_t i = 0; i < run.count; ++i) of_death.push_back(run.first.plus(i));
+    }
+  }
+  const std::uint64_t count = std::max<std::uint64_t>((bytes + part_bytes - 1) / part_bytes, 1);
+  std::vector<base::IdRuns> parts;
+  for (std::uint64_t part = 0; part < count; ++part) {
+    std::vector<base::IdRun> runs;
+    for (const auto& of_death : ids) {
+      const std::size_t first = of_death.size() * part / count;
+      const std::size_t end = of_death.size() * (part + 1) / count;
+      for (std::size_t i = first; i < end; ++i) runs.push_back({of_death[i], 1});
+    }
+    auto ids_of_part = base::IdRuns::from(std::move(runs));
+    if (ids_of_part.size() != 0) parts.push_back(std::move(ids_of_part));
+  }
+  return parts;
+}
+
+Result<DeltaPlan> plan_delta_of(CategoryLayout& layout, const base::IdRuns& chunks,
+                                std::uint64_t& bytes_read) {
+  std::map<ContainerNumber, std::set<std::uint32_t>> wanted;  // Indexes in the chunk table.
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout.catalog()));
+    VARVE_TRY(catalog::for_each_location_of(txn, layout.options().store, chunks,
+                                            [&](const catalog::LocationRecord& at) -> Result<bool> {
+                                              for (std::uint32_t i = 0; i < at.count; ++i) {
+                                                if (chunks.contains(at.first.plus(i)))
+                                                  wanted[at.container].insert(at.index + i);
+                                              }
+                                              return true;
+                                            }));
+  }
+  std::vector<SketchedChunk> sketched;
+  for (const auto& [container, indexes] : wanted) {
+    if (layout.answers_later()) layout.will_read_all(container);
+    VARVE_TRY_ASSIGN(const auto header, layout.header(container));
+    if (*indexes.rbegin() >= header->chunks.size()) {
+      return Error(ErrorCode::kCorrupt,
+                   "a location does not fit " + layout.describe(container) + "; run `varve check`");
+    }
+    sketch_container(layout, container, indexes, *header, sketched, bytes_read);
+  }
+  std::ranges::sort(sketched, {}, &SketchedChunk::id);
+  return plan_delta(sketched);
+}
+
+}  // namespace varve::layout

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses volumes of successive deaths to compress together, and reads the chunks for a plan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "base/ids.h"
+#include "catalog/layout_records.h"
+#include "layout/category_layout.h"
+#include "layout/delta_plan.h"
+#include "layout/window.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::layout {
+
+/// The volumes of successive deaths, to be written again as volumes of the highest death.
+struct DeltaJob {
+  std::vector<std::vector<SegmentNumber>> volumes;  ///< One list for each death, ascending.
+  VersionNumber death{};                            ///< The highest death.
+};
+
+/// Returns the next job, or nullopt if none is left.
+/// - The volumes of `fan` successive deaths are joined, and the volumes of `fan` joined deaths are
+///   joined once more. So a chunk is written again twice at most. The distance of a death's number
+///   from the previous death's number tells how many deaths are joined.
+/// - A volume with more than half of the bytes dead is written again alone.
+///
+/// Leaves out the volumes of the window, which opening a version takes back. `versions` ascend;
+/// `window` is ArrangeSettings::window.
+[[nodiscard]] std::optional<DeltaJob> next_delta_job(
+    const std::vector<catalog::SegmentRecord>& segments, const std::vector<LiveVersion>& versions,
+    std::uint32_t window, std::size_t fan);
+
+/// Divides a job's chunks into parts of about `part_bytes` raw bytes: the same share of each death,
+/// in the order of the ids, so that a chunk and its replacement are probably in one part.
+/// Leaves out `excluded`, and containers with an unreadable header.
+[[nodiscard]] Result<std::vector<base::IdRuns>> parts_of(CategoryLayout& layout,
+                                                         const meta::Txn& txn, const DeltaJob& job,
+                                                         const base::IdRuns& excluded,
+                                                         std::uint64_t part_bytes);
+
+/// Reads `chunks`, and returns a plan. An unreadable chunk is like no other chunk.
+/// Adds the bytes read to `bytes_read`.
+[[nodiscard]] Result<DeltaPlan> plan_delta_of(CategoryLayout& layout, const base::IdRuns& chunks,
+                                              std::uint64_t& bytes_read);
+
+}  // namespace varve::layout

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The setting `delta`: what old versions take, what reading them costs, and that the newest version
+// stays as it is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/prefer_memory.h"
+#include "support/records_read.h"
+#include "support/temp_repository.h"
+#include "varve/arrange.h"
+#include "varve/browse.h"
+#include "varve/check.h"
+#include "varve/retention.h"
+
+namespace varve {
+namespace {
+
+using test::must;
+
+constexpr int kVersions = 24;
+
+/// A history of one file.
+class Source {
+ public:
+  enum class Kind { kDump, kPages, kNoise };
+  explicit Source(Kind kind) : kind_(kind) {
+    for (int i = 0; i < 4000; ++i) rows_.push_back(new_row());
+  }
+  void change() {
+    for (int i = 0; i < 130; ++i) rows_[random_() % rows_.size()] = new_row();
+    if (kind_ != Kind::kDump) return;
+    for (int i = 0; i < 10; ++i) {
+      const auto at = static_cast<std::ptrdiff_t>(random_() % rows_.size());
+      rows_.insert(rows_.begin() + at, new_row());
+    }
+  }
+  [[nodiscard]] std::string text() const {
+    std::string text;
+    for (const auto& row : rows_) text += row;
+    return text;
+  }
+
+ private:
+  // Rows of a dump differ in length, those of a file of pages do not.
+  std::string new_row() {
+    if (kind_ == Kind::kNoise) return test::noise(500, random_());
+    std::string row = "row " + std::to_string(random_() % 1000000);
+    const auto bytes = kind_ == Kind::kDump ? 200 + random_() % 300 : 500;
+    while (row.size() < bytes) row += " w" + std::to_string(random_() % 5000);
+    row.resize(bytes, '.');
+    return row + (kind_ == Kind::kDump ? "\n" : "");
+  }
+  const Kind kind_;
+  std::mt19937_64 random_{3};
+  std::vector<std::string> rows_;
+};
+
+class Stored {
+ public:
+  Stored(Source::Kind kind, std::uint32_t delta) {
+    must(Repository::create(path_, test::small_chunks(Codec::kZstd)));
+    repository_ = test::reopen(path_);
+    series_ = must(repository_->create_series("s")).id;
+    auto settings = must(repository_->arrange_settings());
+    settings.delta = delta;
+    must(repository_->set_arrange_settings(settings));
+    Source source(kind);
+    for (int i = 0; i < kVersions; ++i) {
+      if (i != 0) source.change();
+      store(source.text());
+    }
+  }
+
+  void store(const std::string& text) {
+    const auto number = must(repository_->open_version(series_, "v" + std::to_string(texts_.size()),
+                                                       test::folder()))
+                            .number;
+    {
+      const auto writer = must(repository_->writer(series_));
+      test::write_file(*writer, kRootIno, "file", text);
+    }
+    must(repository_->seal(series_, number, ""));
+    must(repository_->arrange(series_, {}));
+    texts_[number] = text;
+  }
+
+  /// Returns the bytes that a restore of each version reads, oldest first. Checks the restored
+  /// bytes, and those that a reader of the file gets.
+  std::vector<std::uint64_t> reads() {
+    std::vector<std::uint64_t> all;
+    for (const auto& [number, text] : texts_) {
+      repository_.reset();
+      repository_ = test::reopen(path_);
+      const auto reader = must(repository_->reader(series_, number));
+      std::vector<StoredPiece> pieces;
+      must(reader->locate_data(test::find(*reader, "file"), 0, [&](const StoredPiece& piece) {
+        pieces.push_back(piece);
+        return true;
+      }));
+      std::ranges::sort(pieces, lies_before);
+      std::string restored(text.size(), '\0');
+      reader->read_pieces(pieces, [&](const StoredPiece& /*piece*/, std::uint64_t offset,
+                                      std::size_t bytes, const std::byte* data) {
+        if (data != nullptr) std::memcpy(restored.data() + offset, data, bytes);
+        return data != nullptr;
+      });
+      EXPECT_TRUE(restored == text);
+      all.push_back(test::metric(*repository_, "varve_restore_read_bytes_total"));
+      EXPECT_TRUE(test::read_sealed(*reader, "file") == text);
+    }
+    return all;
+  }
+  [[nodiscard]] std::uint64_t bytes_in(const char* folder) const {
+    std::uint64_t bytes = 0;
+    for (const auto& file :
+         std::filesystem::directory_iterator(path_ + "/series/00000001/" + folder)) {
+      bytes += file.file_size();
+    }
+    return bytes;
+  }
+  [[nodiscard]] std::uint64_t written() const {
+    return test::metric(*repository_, "varve_arrange_written_bytes_total");
+  }
+  void remove(const std::vector<std::size_t>& places) {
+    std::vector<VersionNumber> gone;
+    for (const auto place : places) {
+      gone.push_back(std::next(texts_.begin(), static_cast<std::ptrdiff_t>(place))->first);
+    }
+    const auto forecast = must(repository_->forecast_deletion(series_, gone, {}));
+    const auto deleted = must(repository_->delete_versions(series_, gone, {}));
+    EXPECT_EQ(deleted.freed_bytes, forecast.freed_bytes);
+    EXPECT_EQ(deleted.dead_bytes, forecast.dead_bytes);
+    for (const auto number : gone) texts_.erase(number);
+  }
+  void arrange() { must(repository_->arrange(series_, {})); }
+  void expect_whole() {
+    const auto report = must(repository_->check({}, {}));
+    for (const auto& damage : report.damages) ADD_FAILURE() << damage.where << ": " << damage.what;
+    static_cast<void>(reads());
+  }
+
+ private:
+  const test::PreferMemory in_memory_;
+  const test::TempDirectory directory_;
+  const std::string path_ = directory_.path() + "/repo";
+  std::unique_ptr<Repository> repository_;
+  SeriesId series_{};
+  std::map<VersionNumber, std::string> texts_;
+};
+
+struct Limits {
+  double volumes = 0;  ///< Bytes of volumes, of those without the setting.
+  double read = 0;     ///< Bytes read for the version that costs most, of those without.
+  double written = 0;  ///< Bytes that arranging writes, of those without.
+};
+
+double ratio(std::uint64_t part, std::uint64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(whole);
+}
+
+void check_kind(Source::Kind kind, const Limits& limits) {
+  Stored off(kind, 0);
+  Stored on(kind, 1);
+  EXPECT_EQ(on.bytes_in("active"), off.bytes_in("active"));
+  const double volumes = ratio(on.bytes_in("volumes"), off.bytes_in("volumes"));
+  const double written = ratio(on.written(), off.written());
+  EXPECT_LE(volumes, limits.volumes);
+  EXPECT_LE(written, limits.written);
+  testing::Test::RecordProperty("volumes", std::to_string(volumes));
+  testing::Test::RecordProperty("written", std::to_string(written));
+  const auto reads_off = off.reads();
+  const auto reads_on = on.reads();
+  for (std::size_t i = 0; i < reads_on.size(); ++i) {
+    EXPECT_LE(ratio(reads_on[i], reads_off[i]), limits.read) << "version " << i;
+  }
+  EXPECT_EQ(reads_on.back(), reads_off.back()) << "the newest version";
+  on.remove({3, 4, 9});
+  on.arrange();
+  on.expect_whole();
+  on.remove({0, 1, 2});
+  on.remove({17, 16, 15});
+  on.arrange();
+  on.expect_whole();
+}
+
+TEST(DeltaGate, Dump) { check_kind(Source::Kind::kDump, {0.66, 2, 1.6}); }
+TEST(DeltaGate, Pages) { check_kind(Source::Kind::kPages, {0.71, 2, 1.6}); }
+TEST(DeltaGate, Noise) { check_kind(Source::Kind::kNoise, {0.71, 2, 1.6}); }
+
+}  // namespace
+}  // namespace varve

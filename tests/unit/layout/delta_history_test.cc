@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Volumes whose chunks are compressed with chunks like them, through crashes and damage.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "delta_chunks.h"
+#include "history_model.h"
+
+namespace varve::layout {
+namespace {
+
+class DeltaHistory : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  /// Stores versions of which a tenth changes each time, and arranges them without prefixes.
+  static void store(History& history, int versions) {
+    history.coalescing.stored_bytes_max = 0;
+    history.coalescing.delta_fan = 3;
+    history.coalescing.delta_volume_bytes_max = 1U << 20;
+    history.set(settings(0));
+    Content next = 0;
+    auto stream = new_contents(160, next);
+    for (int i = 0; i < versions; ++i) {
+      history.open();
+      history.write(stream);
+      history.seal();
+      must(history.arrange());
+      for (int change = 0; change < 16; ++change) stream[history.random() % stream.size()] = next++;
+    }
+    ASSERT_EQ(delta_chunks(history), 0U);
+  }
+  static ArrangeSettings settings(std::uint32_t delta) {
+    ArrangeSettings settings;
+    settings.policy = ArrangePolicyKind::kOriginal;
+    settings.window = 1;
+    settings.delta = delta;
+    return settings;
+  }
+  static constexpr format::Compression kCompression{Codec::kZstd, 1};
+};
+INSTANTIATE_TEST_SUITE_P(PlainAndSealed, DeltaHistory, testing::Values(40, 41));
+
+TEST_P(DeltaHistory, JoinsOnceAndThenRests) {
+  History history(GetParam(), kCompression);
+  ASSERT_NO_FATAL_FAILURE(store(history, 11));
+  const auto before = must(history.files.tree_bytes(kFolder));
+  history.set(settings(1));
+  ASSERT_TRUE(must(history.arrange()));
+  history.check();
+  EXPECT_GT(delta_chunks(history), 25U);
+  EXPECT_LT(must(history.files.tree_bytes(kFolder)), before);
+  ASSERT_TRUE(must(history.arrange()));
+  EXPECT_EQ(history.moved.bytes_written, 0U);
+  EXPECT_EQ(history.moved.bytes_read, 0U);
+  history.remove(history.sealed());
+  EXPECT_EQ(must(history.files.tree_bytes(kFolder)), 0U);
+}
+
+TEST_P(DeltaHistory, LosesNothingWhereverJoiningBreaks) {
+  bool is_whole = false;
+  for (std::uint64_t at = 1; at < 300 && !is_whole; ++at) {
+    History history(GetParam(), kCompression);
+    ASSERT_NO_FATAL_FAILURE(store(history, 8));
+    history.set(settings(1));
+    history.files.break_after(at);
+    const auto arranged = history.arrange();
+    is_whole = arranged && !history.files.broken();
+    history.crash();
+    history.check();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "broken at change " << at;
+    ASSERT_TRUE(must(history.arrange()));
+    history.check();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "after arranging, broken at change " << at;
+    EXPECT_GT(delta_chunks(history), 0U);
+  }
+  EXPECT_TRUE(is_whole) << "it never came to its end";
+}
+
+// A chunk that cannot be read stays in its place. The others are joined without it, and no
+// container gets a chunk that is older than the first one.
+TEST_P(DeltaHistory, ChunksThatCannotBeReadAreLeftOut) {
+  for (const int share : {2, 3, 5}) {
+    History history(GetParam(), kCompression);
+    ASSERT_NO_FATAL_FAILURE(store(history, 10));
+    std::vector<format::ContainerRecord> containers;
+    {
+      const auto txn = must(meta::ReadTxn::begin(history.catalog()));
+      must(catalog::for_each_container(txn, kStore,
+                                       [&](const format::ContainerRecord& record) -> Result<bool> {
+                                         if (is_volume(record.segment))
+                                           containers.push_back(record);
+                                         return true;
+                                       }));
+    }
+    ASSERT_GT(containers.size(), 6U);
+    const auto flip = [&] {
+      for (std::size_t i = 0; i < containers.size(); ++i) {
+        if (i % static_cast<std::size_t>(share) != 0) continue;
+        const auto& record = containers[i];
+        auto file = must(history.files.open(kFolder + "/" + store::segment_path(record.segment),
+                                            io::OpenMode::kReadWrite));
+        std::array<std::byte, 1> byte{};
+        must(file->read_at(record.offset + record.header_bytes, byte));
+        byte[0] ^= std::byte{1};
+        must(file->write_at(record.offset + record.header_bytes, byte));
+      }
+    };
+    flip();
+    history.set(settings(1));
+    must(history.arrange());
+    EXPECT_GT(history.moved.bytes_written, 0U);
+    std::erase_if(containers, [&](const format::ContainerRecord& record) {
+      const auto txn = must(meta::ReadTxn::begin(history.catalog()));
+      return !must(catalog::find_container(txn, kStore, record.number));
+    });
+    ASSERT_FALSE(containers.empty());
+    // Only the damaged containers are left of those flipped, so that each is flipped back.
+    for (const auto& record : containers) {
+      auto file = must(history.files.open(kFolder + "/" + store::segment_path(record.segment),
+                                          io::OpenMode::kReadWrite));
+      const auto header = history.layout().header(record.number);
+      if (!header) continue;
+      std::vector<std::byte> stored(format::extent_bytes((*header)->frames[0]));
+      std::vector<std::byte> raw((*header)->frames[0].raw_bytes);
+      must(history.layout().read_data(record.number, 0, stored));
+      if (format::decode_frame(history.layout().codec(), **header, 0, stored, raw)) continue;
+      std::array<std::byte, 1> byte{};
+      must(file->read_at(record.offset + record.header_bytes, byte));
+      byte[0] ^= std::byte{1};
+      must(file->write_at(record.offset + record.header_bytes, byte));
+    }
+    history.check();
+    ASSERT_TRUE(must(history.arrange()));
+    history.check();
+  }
+}
+
+}  // namespace
+}  // namespace varve::layout

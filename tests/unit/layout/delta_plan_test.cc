@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/delta_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/coding.h"
+#include "format/container.h"
+#include "layout/delta_coalescing.h"
+#include "support/noise.h"
+
+namespace varve::layout {
+namespace {
+
+SketchedChunk chunk_of(std::uint32_t birth, std::uint32_t ordinal, const std::string& bytes) {
+  return {ChunkId::make(static_cast<VersionNumber>(birth), ordinal),
+          static_cast<std::uint32_t>(bytes.size()), sketch_of(base::as_bytes(bytes))};
+}
+
+std::vector<ChunkId> ids_of(const DeltaPlan& plan) {
+  std::vector<ChunkId> ids;
+  for (const auto& run : plan.order) {
+    for (std::uint32_t i = 0; i < run.count; ++i) ids.push_back(run.first.plus(i));
+  }
+  return ids;
+}
+
+// Checks what readers and deletions rely on.
+void check_plan(const std::vector<SketchedChunk>& chunks, const DeltaPlan& plan) {
+  std::map<ChunkId, std::uint32_t> raw_bytes;
+  for (const auto& chunk : chunks) raw_bytes[chunk.id] = chunk.raw_bytes;
+  const auto ids = ids_of(plan);
+  EXPECT_EQ(ids.size(), chunks.size());
+  auto sorted = ids;
+  std::ranges::sort(sorted);
+  EXPECT_EQ(std::ranges::adjacent_find(sorted), sorted.end()) << "a chunk is there twice";
+  std::size_t at = 0;
+  std::size_t group_first = 0;
+  std::uint64_t group_bytes = 0;
+  std::vector<std::size_t> depths;  // Of the group's frames.
+  ChunkId last_first{};
+  for (const auto& frame : plan.frames) {
+    if (depths.empty()) {
+      group_first = at;
+      EXPECT_GE(ids[at], last_first) << "groups descend";
+      last_first = ids[at];
+    }
+    std::uint64_t bytes = 0;
+    ASSERT_GT(frame.chunks, 0U);
+    for (std::uint32_t i = 0; i < frame.chunks; ++i, ++at) {
+      ASSERT_LT(at, ids.size());
+      bytes += raw_bytes.at(ids[at]);
+      EXPECT_GE(ids[at], ids[group_first]) << "the group's first chunk has not the lowest id";
+    }
+    EXPECT_EQ(bytes, frame.raw_bytes);
+    EXPECT_LE(bytes, format::kFrameRawBytesMax);
+    ASSERT_LE(frame.prefix, depths.size()) << "a prefix is outside of the group";
+    depths.push_back(frame.prefix == 0 ? 0 : depths[depths.size() - frame.prefix] + 1);
+    EXPECT_LE(depths.back(), format::kFramePrefixesMax);
+    group_bytes += bytes;
+    if (!frame.ends_group) continue;
+    EXPECT_LE(group_bytes, kGroupRawBytesMax);
+    EXPECT_LE(at - group_first, kGroupChunksMax);
+    depths.clear();
+    group_bytes = 0;
+  }
+  EXPECT_TRUE(depths.empty()) << "the last group has no end";
+  EXPECT_EQ(at, ids.size());
+}
+
+TEST(DeltaPlan, ChunksAlikeAreInFramesWithBases) {
+  std::vector<SketchedChunk> chunks;
+  for (std::uint32_t birth = 1; birth <= 8; ++birth) {
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      auto bytes = test::noise(8000, i);
+      bytes.replace(birth * 500, 20, test::noise(20, birth * 100 + i));
+      chunks.push_back(chunk_of(birth, i, bytes));
+    }
+  }
+  const auto plan = plan_delta(chunks);
+  check_plan(chunks, plan);
+  std::uint32_t with_prefix = 0;
+  for (const auto& frame : plan.frames) with_prefix += frame.prefix != 0 ? frame.chunks : 0;
+  EXPECT_GE(with_prefix, 130U) << "of 140 that resemble an earlier one";
+}
+
+TEST(DeltaPlan, ChunksUnlikeOthersHaveNoBase) {
+  std::vector<SketchedChunk> chunks;
+  for (std::uint32_t i = 0; i < 300; ++i) chunks.push_back(chunk_of(1, i, test::noise(3000, i)));
+  const auto plan = plan_delta(chunks);
+  check_plan(chunks, plan);
+  for (const auto& frame : plan.frames) EXPECT_EQ(frame.prefix, 0);
+  EXPECT_EQ(plan.order.size(), 1U) << "the order of the ids";
+}
+
+TEST(DeltaPlan, KeepsTheLimitsOfGroupsForAnyChunks) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 60; ++round) {
+    std::vector<SketchedChunk> chunks;
+    const auto families = 1 + random() % 50;
+    const auto count = random() % 12000;
+    std::uint32_t birth = 1;
+    std::uint32_t ordinal = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (random() % 200 == 0) {
+        ++birth;
+        ordinal = 0;
+      }
+      ordinal += 1 + (random() % 9 == 0 ? 7 : 0);
+      SketchedChunk chunk;
+      chunk.id = ChunkId::make(static_cast<VersionNumber>(birth), ordinal);
+      const auto kind = random() % 3;
+      chunk.raw_bytes = static_cast<std::uint32_t>(kind == 0   ? 1 + random() % 50
+                                                   : kind == 1 ? 1 + random() % 9000
+                                                               : format::kFrameRawBytesMax);
+      if (round % 3 == 0) chunk.raw_bytes = 1 + static_cast<std::uint32_t>(random() % 60);
+      for (auto& value : chunk.sketch) value = static_cast<std::uint32_t>(random() % families);
+      chunks.push_back(chunk);
+    }
+    const auto plan = plan_delta(chunks);
+    check_plan(chunks, plan);
+    if (testing::Test::HasFailure()) FAIL() << "round " << round;
+  }
+}
+
+TEST(ChunkSketch, OfAnEditedChunkSharesValues) {
+  int alike = 0;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const auto before = test::noise(8192, i);
+    auto after = before;
+    after.insert(i * 150, test::noise(30, 1000 + i));
+    const auto a = sketch_of(base::as_bytes(before));
+    const auto b = sketch_of(base::as_bytes(after));
+    bool shares = false;
+    for (std::size_t value = 0; value < a.size(); ++value) shares = shares || a[value] == b[value];
+    alike += shares ? 1 : 0;
+  }
+  EXPECT_GE(alike, 45);
+}
+
+catalog::SegmentRecord volume(std::uint32_t number, std::uint32_t death) {
+  catalog::SegmentRecord record;
+  record.segment = as_volume(static_cast<SegmentNumber>(number));
+  record.role = catalog::SegmentRole::kVolume;
+  record.version = static_cast<VersionNumber>(death);
+  record.bytes = record.raw_bytes = record.live_bytes = 1000;
+  return record;
+}
+
+std::vector<LiveVersion> sealed_to(std::uint32_t last) {
+  std::vector<LiveVersion> versions;
+  for (std::uint32_t i = 1; i <= last; ++i) {
+    versions.push_back({static_cast<VersionNumber>(i), true, false});
+  }
+  return versions;
+}
+
+TEST(DeltaJob, JoinsSuccessiveDeathsTwiceAtMost) {
+  std::vector<catalog::SegmentRecord> volumes;
+  for (std::uint32_t death = 1; death <= 3; ++death) volumes.push_back(volume(death, death));
+  EXPECT_FALSE(next_delta_job(volumes, sealed_to(90), 2, 4));
+  volumes.push_back(volume(4, 4));
+  volumes.push_back(volume(5, 4));
+  auto job = next_delta_job(volumes, sealed_to(90), 2, 4);
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->death, VersionNumber{4});
+  EXPECT_EQ(job->volumes.size(), 4U);
+  EXPECT_EQ(job->volumes.back().size(), 2U);
+
+  volumes = {volume(1, 4), volume(2, 8), volume(3, 12)};
+  EXPECT_FALSE(next_delta_job(volumes, sealed_to(90), 2, 4));
+  volumes.push_back(volume(4, 16));
+  job = next_delta_job(volumes, sealed_to(90), 2, 4);
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->death, VersionNumber{16});
+
+  volumes = {volume(1, 16), volume(2, 32), volume(3, 48), volume(4, 64)};
+  EXPECT_FALSE(next_delta_job(volumes, sealed_to(90), 2, 4));
+}
+
+TEST(DeltaJob, LeavesTheWindowAndTakesMostlyDeadVolumesAlone) {
+  std::vector<catalog::SegmentRecord> volumes;
+  for (std::uint32_t death = 1; death <= 4; ++death) volumes.push_back(volume(death, death));
+  EXPECT_FALSE(next_delta_job(volumes, sealed_to(5), 2, 4)) << "4 and 5 are the window";
+  EXPECT_TRUE(next_delta_job(volumes, sealed_to(6), 2, 4));
+  volumes[2].live_bytes = 400;
+  const auto job = next_delta_job(volumes, sealed_to(5), 2, 4);
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->volumes.size(), 1U);
+  EXPECT_EQ(job->death, VersionNumber{3});
+}
+
+}  // namespace
+}  // namespace varve::layout
