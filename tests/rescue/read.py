@@ -156,8 +156,10 @@ def test_golden():
     store = varve_read.Store("golden", struct.unpack_from("<I", container, 12)[0])
     check([run[:2] for runs in store.runs.values() for run in runs] == [(1 << 32, 2), ((1 << 34) + 7, 1)],
           "the golden container")
-    for _, _, _, frame in store.table(0):
-        store.frame(*frame)
+    [store.frame(*frame) for *_, frame in store.table(0)]
+    write("prefixes/volumes/00000001.vol", golden("container-3.bin"))
+    texts = [varve_read.Store.frame(*frame) for *_, frame in varve_read.Store("prefixes", 2).table(0)]
+    check(len(set(texts)) == 3 and texts[2][1500:1520] == b"one more of the same", "the golden prefixes")
     ok("the golden objects")
 
 

@@ -121,6 +121,51 @@ TEST(Golden, ContainerWithMarksIsReadAndWrittenAlike) {
   EXPECT_EQ(*read, header);
 }
 
+TEST(Golden, ContainerWithPrefixesIsRead) {
+  const auto codec = make_plain_frame_codec({Codec::kZstd, 1});
+  std::vector<std::string> raw(3, compressible_text(3000));
+  raw[1].replace(500, 20, "another text of them");
+  raw[2].replace(1500, 20, "one more of the same");
+  ContainerHeader header;
+  header.store = StoreId{2};
+  header.number = ContainerNumber{10};
+  header.compact = true;
+  std::vector<std::byte> data(kContainerBytesMax);
+  std::size_t end = 0;
+  for (std::uint32_t i = 0; i < raw.size(); ++i) {
+    const auto encoded =
+        codec->compress(as_bytes(raw[i]), as_bytes(i == 0 ? std::string_view() : raw[i - 1]));
+    std::ranges::copy(encoded.stored, data.begin() + static_cast<std::ptrdiff_t>(end));
+    FrameEntry frame;
+    frame.chunk_count = 1;
+    frame.codec = encoded.codec;
+    frame.prefix = i == 0 ? 0 : 1;
+    frame.raw_bytes = static_cast<std::uint32_t>(raw[i].size());
+    frame.stored_bytes = static_cast<std::uint32_t>(encoded.stored.size());
+    end += encoded.stored.size();
+    header.frames.push_back(frame);
+    header.chunks.push_back(chunk(ChunkId::make(VersionNumber{i + 1}, 0), 3000));
+  }
+  auto bytes = *codec->finish_container(header, data);
+  bytes += base::as_text(std::span(data).first(end));
+  const auto image = golden("container-3.bin", bytes);
+  const auto read = decode_container_header(as_bytes(image));
+  ASSERT_TRUE(read.has_value()) << read.error().message();
+  for (std::uint32_t i = 0; i < raw.size(); ++i) {
+    const auto& frame = read->frames[i];
+    EXPECT_EQ(frame.prefix, i == 0 ? 0 : 1);
+    std::string text(frame.raw_bytes, '?');
+    const auto decoded = decode_frame(
+        *codec, *read, i,
+        as_bytes(image).subspan(read->header_bytes + extent_begin(frame), extent_bytes(frame)),
+        std::as_writable_bytes(std::span(text.data(), text.size())));
+    EXPECT_TRUE(decoded.has_value());
+    EXPECT_EQ(text, raw[i]);
+  }
+  ContainerHeader again = *read;
+  EXPECT_EQ(encode_container_header(again), image.substr(0, read->header_bytes));
+}
+
 TEST(Golden, SealedContainerIsReadAndWrittenAlike) {
   // Without compression, and with a salt that is no secret, all bytes follow from the keys.
   for (const auto& [name, cipher] : {std::pair("sealed-aes-1.bin", crypto::Cipher::kAes256Gcm),
