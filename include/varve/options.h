@@ -74,7 +74,7 @@ struct OpenOptions {
   /// may write to a part. Such users can then alter the stored data. Varve still refuses their
   /// links in the folder.
   bool trust_owner = false;
-  /// The key of an encrypted repository. Called after the lock is taken.
+  /// The key of an encrypted repository. Called after the lock of the writer is taken.
   KeySource key{};
   /// Refuse a plain repository: with write access to the storage, an attacker could swap an
   /// encrypted repository for a plain one, to get new data in the clear.

@@ -67,8 +67,8 @@ class RemoteFolder {
   /// objects that are missing or have another length. Reads the small objects and their copies, and
   /// verifies the checksums. In an attached folder, also reports the loss of a newer state, which
   /// the folder cannot show. In a writer's folder, also tries the abilities of the store, and
-  /// requests the lock of each object if the repository locks objects. With `reads_objects`, reads
-  /// every object and verifies its checksum: the folder's own copies prove nothing about the
+  /// requests the lock of each object if the repository has object locks. With `reads_objects`,
+  /// reads every object and verifies its checksum: the folder's own copies prove nothing about the
   /// store's. No part of the calling process may have the repository open.
   /// Errors: those of the store, and of reading the folder.
   [[nodiscard]] Result<StoreCheck> check(const OpenOptions& options,

@@ -27,9 +27,10 @@ inline constexpr std::uint32_t kStoreDeadPermille = 200;
 /// Creates a repository in an empty object store, and its folder on the caller's machine, the only
 /// folder with write access. The folder caches up to StorePlace::cache_bytes of the data. An
 /// interrupted call can be repeated.
-/// With a `lock`, all objects of the repository are locked; see set_upkeep_settings() for a change.
+/// With a `lock`, all objects get object locks; see set_upkeep_settings() for a change.
 /// Errors: kExists if the place or the folder has a repository; kUnsupported if the store does not
-/// honour conditional requests, or has no locks; those of Repository::create() and of the store.
+/// honour conditional requests, or has no object locks; those of Repository::create() and the
+/// store.
 [[nodiscard]] Result<void> create_in_store(const StorePlace& place, const std::string& folder,
                                            const RepositoryParameters& parameters,
                                            const CreateOptions& options,
@@ -137,8 +138,8 @@ struct ReplicationInfo {
   /// The store's clock minus the local clock, at the trial, in seconds.
   std::int64_t clock_ahead_s = 0;
   std::uint32_t lock_days = 0;  ///< Days of the writer's object locks; 0 without locks.
-  /// The earliest known end of a lock, over all objects that the state needs. An object without a
-  /// known lock counts as an object whose lock ended in 1970.
+  /// The earliest known end of an object lock, over all objects that the state needs. An object
+  /// without a known object lock counts as an object whose lock ended in 1970.
   Timestamp locks_end{};
   /// Results of the last calls of RemoteFolder::check(): kData with `reads_objects`, otherwise
   /// kStructure.

@@ -16,7 +16,7 @@ struct UpkeepSettings {
   /// limit of the program, 64 MiB in the background and none otherwise.
   std::optional<std::uint64_t> arrange_bytes_per_second;
   KeepRules keep;  ///< The rules of a prune without rules; none unless set.
-  /// The lock of the objects of a repository in an object store; none unless set.
+  /// The object lock of a repository in an object store; none unless set.
   ObjectLock object_lock{};
   /// Whether `varve store` refuses a directory that is empty or has lost most of its content.
   bool guards_sources = true;
