@@ -230,12 +230,14 @@ TEST_P(ReplicaTakeover, AnInterruptedTakeoverIsRepeated) {
         });
         return std::unique_ptr<bucket::Bucket>(std::make_unique<LentBucket>(used));
       };
-      auto taken = take_over(folder_path, hooks);
-      if (used) used->apply_late();
-      for (int attempts = 0; !taken && attempts < 3; ++attempts) {
-        taken = take_over(folder_path, hooks);
+      const auto attempt = [&] {
+        ++world_.clock().seconds;  // So the objects of an attempt are older than the next head.
+        auto taken = take_over(folder_path, hooks);
         if (used) used->apply_late();
-      }
+        return taken;
+      };
+      auto taken = attempt();
+      for (int attempts = 0; !taken && attempts < 3; ++attempts) taken = attempt();
       must(taken);
       EXPECT_TRUE(World::read_all_versions(*open(folder_path)) == world_.local());
       std::filesystem::remove_all(folder_path);
