@@ -255,7 +255,7 @@ Result<void> RandomHistory::open_version() {
   const auto name = "v" + std::to_string(++names_) + ".partial";
   VARVE_TRY_ASSIGN(const auto opened, repository_->open_version(line->id, name, folder()));
   line->opening.reset();
-  line->open.emplace();
+  line->open = Open();
   line->open->number = opened.number;
   return {};
 }
@@ -269,7 +269,7 @@ Result<void> RandomHistory::clone() {
   line->opening = line->sealed.at(source).tree;
   const auto name = "v" + std::to_string(++names_) + ".partial";
   VARVE_TRY_ASSIGN(const auto opened, repository_->clone_version(line->id, source, name));
-  line->open.emplace();
+  line->open = Open();
   line->open->number = opened.number;
   // A crash before the next sync may lose what the clone has made.
   for (const auto& [path, node] : *line->opening) changed(*line, path, node);
