@@ -436,7 +436,9 @@ Result<void> place_small_files(bucket::Bucket& bucket, const PlacingFolder& fold
   VARVE_TRY(read_fronts(bucket, pairs));
   std::erase_if(pairs, [](const auto& pair) { return is_parity(pair.front); });
   // Labels tell the numbers of the manifests.
-  std::ranges::stable_partition(pairs, [](const auto& pair) { return may_be_labels(pair.front); });
+  // The ranges of libstdc++ 12 are too new for clang 14.
+  std::stable_partition(pairs.begin(), pairs.end(),
+                        [](const auto& pair) { return may_be_labels(pair.front); });
   for (const auto& pair : pairs) VARVE_TRY(placer.place(pair, placed));
   return {};
 }
