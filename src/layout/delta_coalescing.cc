@@ -52,6 +52,24 @@ std::vector<Death> deaths_of(const std::vector<SegmentRecord>& segments,
   return deaths;
 }
 
+// Returns whether a frame in the file has a prefix. An unreadable header counts as one without.
+bool has_prefixes(CategoryLayout& layout, const meta::Txn& txn, SegmentNumber number) {
+  const auto file = catalog::find_segment(txn, layout.options().store, number);
+  if (!file || !*file) return false;
+  std::uint32_t seen = 0;
+  bool found = false;
+  const auto walked = catalog::for_each_container_from(
+      txn, layout.options().store, (*file)->first_container,
+      [&](const format::ContainerRecord& record) -> Result<bool> {
+        if (record.segment != number) return true;
+        const auto header = layout.header(record.number);
+        found = header && std::ranges::any_of((*header)->frames,
+                                              [](const auto& frame) { return frame.prefix != 0; });
+        return !found && ++seen < (*file)->containers;
+      });
+  return walked && found;
+}
+
 // Adds the sketches of a container's chunks. `wanted`: indexes of the chunks.
 void sketch_container(CategoryLayout& layout, ContainerNumber container,
                       const std::set<std::uint32_t>& wanted, const format::ContainerHeader& header,
@@ -84,10 +102,6 @@ std::optional<DeltaJob> next_delta_job(const std::vector<SegmentRecord>& segment
                                        std::uint32_t window, std::size_t fan) {
   std::vector<LiveVersion> sealed;
   std::ranges::copy_if(versions, std::back_inserter(sealed), &LiveVersion::sealed);
-  for (const auto& volume : segments) {
-    const bool is_mostly_dead = (volume.raw_bytes - volume.live_bytes) * 2 > volume.raw_bytes;
-    if (!volume.active() && is_mostly_dead) return DeltaJob{{{volume.segment}}, volume.version};
-  }
   const auto deaths = deaths_of(segments, sealed, window, fan);
   for (const auto joined : {Joined::kNot, Joined::kOnce}) {
     DeltaJob job;
@@ -98,9 +112,19 @@ std::optional<DeltaJob> next_delta_job(const std::vector<SegmentRecord>& segment
       }
       job.volumes.push_back(death.volumes);
       job.death = death.number;
+      job.is_first = joined == Joined::kNot;
       if (job.volumes.size() == fan) return job;
     }
   }
+  // Later, since an interrupted job leaves volumes mostly dead.
+  DeltaJob job;
+  for (const auto& volume : segments) {
+    const bool is_mostly_dead = (volume.raw_bytes - volume.live_bytes) * 2 > volume.raw_bytes;
+    if (volume.active() || !is_mostly_dead) continue;
+    if (job.volumes.empty()) job = {{{}}, volume.version, false};
+    if (job.death == volume.version) job.volumes.front().push_back(volume.segment);
+  }
+  if (!job.volumes.empty()) return job;
   return std::nullopt;
 }
 
@@ -114,13 +138,20 @@ Result<std::vector<base::IdRuns>> parts_of(CategoryLayout& layout, const meta::T
       VARVE_TRY_ASSIGN(const auto file, catalog::find_segment(txn, layout.options().store, number));
       if (file) bytes += file->live_bytes;
     }
-    VARVE_TRY_ASSIGN(const auto located, chunks_in_files(layout, txn, volumes));
+    auto sources = volumes;
+    if (job.is_first) {
+      std::erase_if(sources, [&](SegmentNumber file) { return has_prefixes(layout, txn, file); });
+    }
+    VARVE_TRY_ASSIGN(const auto located, chunks_in_files(layout, txn, sources));
     const auto moving = located.subtract(excluded);
     auto& of_death = ids.emplace_back();
     for (const auto& run : moving.runs()) {
       for (std::uint32_t i = 0; i < run.count; ++i) of_death.push_back(run.first.plus(i));
     }
   }
+  // Chunks of one death alone gain nothing: the volumes of the others cannot be read.
+  const auto with_chunks = std::ranges::count_if(ids, [](const auto& one) { return !one.empty(); });
+  if (job.is_first && with_chunks < 2) return std::vector<base::IdRuns>();
   const std::uint64_t count = std::max<std::uint64_t>((bytes + part_bytes - 1) / part_bytes, 1);
   std::vector<base::IdRuns> parts;
   for (std::uint64_t part = 0; part < count; ++part) {

@@ -22,13 +22,15 @@ namespace varve::layout {
 struct DeltaJob {
   std::vector<std::vector<SegmentNumber>> volumes;  ///< One list for each death, ascending.
   VersionNumber death{};                            ///< The highest death.
+  /// Whether to leave volumes with prefixes as they are: an interrupted job has written them.
+  bool is_first = false;
 };
 
 /// Returns the next job, or nullopt if none is left.
 /// - The volumes of `fan` successive deaths are joined, and the volumes of `fan` joined deaths are
 ///   joined once more. So a chunk is written again twice at most. The distance of a death's number
 ///   from the previous death's number tells how many deaths are joined.
-/// - A volume with more than half of the bytes dead is written again alone.
+/// - Volumes of a death with more than half of the bytes dead are written again.
 ///
 /// Leaves out the volumes of the window, which opening a version takes back. `versions` ascend;
 /// `window` is ArrangeSettings::window.

@@ -16,19 +16,19 @@ namespace {
 class DeltaHistory : public testing::TestWithParam<std::uint64_t> {
  protected:
   /// Stores versions of which a tenth changes each time, and arranges them without prefixes.
-  static void store(History& history, int versions) {
+  static void store(History& history, int versions, int chunks = 160, int changes = 16) {
     history.coalescing.stored_bytes_max = 0;
     history.coalescing.delta_fan = 3;
     history.coalescing.delta_volume_bytes_max = 1U << 20;
     history.set(settings(0));
     Content next = 0;
-    auto stream = new_contents(160, next);
-    for (int i = 0; i < versions; ++i) {
+    auto stream = new_contents(static_cast<std::size_t>(chunks), next);
+    for (int version = 0; version < versions; ++version) {
       history.open();
       history.write(stream);
       history.seal();
       must(history.arrange());
-      for (int change = 0; change < 16; ++change) stream[history.random() % stream.size()] = next++;
+      for (int i = 0; i < changes; ++i) stream[history.random() % stream.size()] = next++;
     }
     ASSERT_EQ(delta_chunks(history), 0U);
   }
@@ -57,6 +57,31 @@ TEST_P(DeltaHistory, JoinsOnceAndThenRests) {
   EXPECT_EQ(history.moved.bytes_read, 0U);
   history.remove(history.sealed());
   EXPECT_EQ(must(history.files.tree_bytes(kFolder)), 0U);
+}
+
+// Otherwise a joining that takes longer than a process runs would begin again and again.
+TEST_P(DeltaHistory, AnInterruptedJoiningGoesOn) {
+  std::uint64_t at_once = 0;
+  for (const std::uint64_t steps : {1000, 1}) {
+    History history(GetParam(), kCompression);
+    history.batch_bytes_max = 1U << 20;
+    history.step_bytes_max = 60'000;
+    ASSERT_NO_FATAL_FAILURE(store(history, 6, 3000, 3000));
+    history.set(settings(1));
+    std::uint64_t written = 0;
+    int runs = 1;
+    for (; !must(history.arrange(steps)) && runs < 100; ++runs) {
+      written += history.moved.bytes_written;
+    }
+    written += history.moved.bytes_written;
+    history.check();
+    ASSERT_LT(runs, 100) << "it never came to its end";
+    if (steps == 1) {
+      EXPECT_GT(runs, 3) << "it was not interrupted";
+      EXPECT_LE(written, at_once * 3 / 2);
+    }
+    at_once = written;
+  }
 }
 
 TEST_P(DeltaHistory, LosesNothingWhereverJoiningBreaks) {
