@@ -10,6 +10,7 @@
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
 #include "layout/arranger.h"
+#include "layout/file_chunks.h"
 #include "layout/version_walk.h"
 
 namespace varve::layout {
@@ -56,15 +57,12 @@ class ChunkSearch {
   /// Adds a file. Call add() before the first look_for().
   Result<void> add(const SegmentRecord& file) {
     files_[file.segment];
-    std::uint32_t seen = 0;
-    return catalog::for_each_container_from(
-        txn_, store_, file.first_container,
-        [&](const format::ContainerRecord& record) -> Result<bool> {
-          if (record.segment != file.segment) return true;
-          holders_[record.number].record = record;
-          missing_bytes_ += record.live_bytes;
-          return ++seen < file.containers;
-        });
+    return for_each_container_in(txn_, store_, file,
+                                 [&](const format::ContainerRecord& record) -> Result<bool> {
+                                   holders_[record.number].record = record;
+                                   missing_bytes_ += record.live_bytes;
+                                   return true;
+                                 });
   }
   [[nodiscard]] bool complete() const { return missing_bytes_ == 0; }
 

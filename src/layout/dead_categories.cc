@@ -3,18 +3,17 @@
 
 #include <algorithm>
 
+#include "layout/file_chunks.h"
+
 namespace varve::layout {
 
 Result<void> DeadCategories::add(const catalog::SegmentRecord& volume, VersionNumber last) {
-  std::uint32_t seen = 0;
-  return catalog::for_each_container_from(
-      txn_, store_, volume.first_container,
-      [&](const format::ContainerRecord& record) -> Result<bool> {
-        if (record.segment != volume.segment) return true;
+  return for_each_container_in(
+      txn_, store_, volume, [&](const format::ContainerRecord& record) -> Result<bool> {
         if (record.birth > last) {
           containers_[record.number] = {record.birth, volume.version, record.live_bytes};
         }
-        return ++seen < volume.containers;
+        return true;
       });
 }
 

@@ -56,16 +56,14 @@ std::vector<Death> deaths_of(const std::vector<SegmentRecord>& segments,
 bool has_prefixes(CategoryLayout& layout, const meta::Txn& txn, SegmentNumber number) {
   const auto file = catalog::find_segment(txn, layout.options().store, number);
   if (!file || !*file) return false;
-  std::uint32_t seen = 0;
   bool found = false;
-  const auto walked = catalog::for_each_container_from(
-      txn, layout.options().store, (*file)->first_container,
+  const auto walked = for_each_container_in(
+      txn, layout.options().store, **file,
       [&](const format::ContainerRecord& record) -> Result<bool> {
-        if (record.segment != number) return true;
         const auto header = layout.header(record.number);
         found = header && std::ranges::any_of((*header)->frames,
                                               [](const auto& frame) { return frame.prefix != 0; });
-        return !found && ++seen < (*file)->containers;
+        return !found;
       });
   return walked && found;
 }

@@ -5,10 +5,21 @@
 #include <utility>
 
 #include "base/log.h"
-#include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 
 namespace varve::layout {
+
+Result<void> for_each_container_in(
+    const meta::Txn& txn, StoreId store, const catalog::SegmentRecord& file,
+    const std::function<Result<bool>(const format::ContainerRecord&)>& visit) {
+  std::uint32_t seen = 0;
+  return catalog::for_each_container_from(
+      txn, store, file.first_container, [&](const format::ContainerRecord& record) -> Result<bool> {
+        if (record.segment != file.segment) return true;
+        VARVE_TRY_ASSIGN(const bool goes_on, visit(record));
+        return goes_on && ++seen < file.containers;
+      });
+}
 
 Result<base::IdRuns> chunks_in_files(CategoryLayout& layout, const meta::Txn& txn,
                                      const std::vector<SegmentNumber>& files) {
@@ -17,14 +28,11 @@ Result<base::IdRuns> chunks_in_files(CategoryLayout& layout, const meta::Txn& tx
   for (const auto number : files) {
     VARVE_TRY_ASSIGN(const auto file, catalog::find_segment(txn, store, number));
     if (!file) continue;
-    std::uint32_t seen = 0;
-    VARVE_TRY(catalog::for_each_container_from(
-        txn, store, file->first_container,
-        [&](const format::ContainerRecord& record) -> Result<bool> {
-          if (record.segment != number) return true;
-          if (record.live_bytes != 0) containers.insert(record.number);
-          return ++seen < file->containers;
-        }));
+    VARVE_TRY(for_each_container_in(txn, store, *file,
+                                    [&](const format::ContainerRecord& record) -> Result<bool> {
+                                      if (record.live_bytes != 0) containers.insert(record.number);
+                                      return true;
+                                    }));
   }
   std::vector<base::IdRun> stored;
   for (const auto container : containers) {
