@@ -6,33 +6,15 @@
 #include <algorithm>
 #include <random>
 
+#include "volume_samples.h"
+
 namespace varve::layout {
 namespace {
 
 using catalog::SegmentRecord;
-using catalog::SegmentRole;
 
 constexpr CoalescingLimits kLimits{1U << 20, 4U << 20, 8};
 constexpr std::uint32_t kWindow = 2;
-
-SegmentRecord volume(std::uint32_t number, std::uint32_t death, std::uint64_t bytes) {
-  SegmentRecord record;
-  record.segment = as_volume(static_cast<SegmentNumber>(number));
-  record.role = SegmentRole::kVolume;
-  record.version = static_cast<VersionNumber>(death);
-  record.bytes = bytes;
-  record.raw_bytes = bytes;
-  record.live_bytes = bytes;
-  return record;
-}
-
-std::vector<LiveVersion> versions_up_to(std::uint32_t last) {
-  std::vector<LiveVersion> versions;
-  for (std::uint32_t i = 1; i <= last; ++i) {
-    versions.push_back({static_cast<VersionNumber>(i), true, false});
-  }
-  return versions;
-}
 
 std::vector<SegmentRecord> volumes_of_each(std::uint32_t count, std::uint64_t bytes) {
   std::vector<SegmentRecord> volumes;

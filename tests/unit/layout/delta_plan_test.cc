@@ -13,6 +13,7 @@
 #include "format/container.h"
 #include "layout/delta_coalescing.h"
 #include "support/noise.h"
+#include "volume_samples.h"
 
 namespace varve::layout {
 namespace {
@@ -143,53 +144,36 @@ TEST(ChunkSketch, OfAnEditedChunkSharesValues) {
   EXPECT_GE(alike, 45);
 }
 
-catalog::SegmentRecord volume(std::uint32_t number, std::uint32_t death) {
-  catalog::SegmentRecord record;
-  record.segment = as_volume(static_cast<SegmentNumber>(number));
-  record.role = catalog::SegmentRole::kVolume;
-  record.version = static_cast<VersionNumber>(death);
-  record.bytes = record.raw_bytes = record.live_bytes = 1000;
-  return record;
-}
-
-std::vector<LiveVersion> sealed_to(std::uint32_t last) {
-  std::vector<LiveVersion> versions;
-  for (std::uint32_t i = 1; i <= last; ++i) {
-    versions.push_back({static_cast<VersionNumber>(i), true, false});
-  }
-  return versions;
-}
-
 TEST(DeltaJob, JoinsSuccessiveDeathsTwiceAtMost) {
   std::vector<catalog::SegmentRecord> volumes;
   for (std::uint32_t death = 1; death <= 3; ++death) volumes.push_back(volume(death, death));
-  EXPECT_FALSE(next_delta_job(volumes, sealed_to(90), 2, 4));
+  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(90), 2, 4));
   volumes.push_back(volume(4, 4));
   volumes.push_back(volume(5, 4));
-  auto job = next_delta_job(volumes, sealed_to(90), 2, 4);
+  auto job = next_delta_job(volumes, versions_up_to(90), 2, 4);
   ASSERT_TRUE(job);
   EXPECT_EQ(job->death, VersionNumber{4});
   EXPECT_EQ(job->volumes.size(), 4U);
   EXPECT_EQ(job->volumes.back().size(), 2U);
 
   volumes = {volume(1, 4), volume(2, 8), volume(3, 12)};
-  EXPECT_FALSE(next_delta_job(volumes, sealed_to(90), 2, 4));
+  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(90), 2, 4));
   volumes.push_back(volume(4, 16));
-  job = next_delta_job(volumes, sealed_to(90), 2, 4);
+  job = next_delta_job(volumes, versions_up_to(90), 2, 4);
   ASSERT_TRUE(job);
   EXPECT_EQ(job->death, VersionNumber{16});
 
   volumes = {volume(1, 16), volume(2, 32), volume(3, 48), volume(4, 64)};
-  EXPECT_FALSE(next_delta_job(volumes, sealed_to(90), 2, 4));
+  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(90), 2, 4));
 }
 
 TEST(DeltaJob, LeavesTheWindowAndTakesMostlyDeadVolumesAlone) {
   std::vector<catalog::SegmentRecord> volumes;
   for (std::uint32_t death = 1; death <= 4; ++death) volumes.push_back(volume(death, death));
-  EXPECT_FALSE(next_delta_job(volumes, sealed_to(5), 2, 4)) << "4 and 5 are the window";
-  EXPECT_TRUE(next_delta_job(volumes, sealed_to(6), 2, 4));
+  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(5), 2, 4)) << "4 and 5 are the window";
+  EXPECT_TRUE(next_delta_job(volumes, versions_up_to(6), 2, 4));
   volumes[2].live_bytes = 400;
-  const auto job = next_delta_job(volumes, sealed_to(5), 2, 4);
+  const auto job = next_delta_job(volumes, versions_up_to(5), 2, 4);
   ASSERT_TRUE(job);
   EXPECT_EQ(job->volumes.size(), 1U);
   EXPECT_EQ(job->death, VersionNumber{3});
