@@ -69,6 +69,9 @@ Result<std::vector<ObjectLockEnd>> LockNotes::ending(std::int64_t from, std::int
     if (!entry) return std::move(entry).error();
     if (!*entry || (*entry)->key >= end || found.size() >= max) return found;
     const auto key = (*entry)->key;
+    if (key.size() < end.size()) {
+      return Error(ErrorCode::kStale, "a place in the order of locks is malformed");
+    }
     const auto seconds =
         static_cast<std::int64_t>(base::load_be64(key.substr(kOrderPrefix.size())));
     const auto name = key.substr(end.size());

@@ -39,6 +39,7 @@ class LockNotes {
   [[nodiscard]] Result<bool> has_order() const;
   /// Returns at most `max` live objects with locks ending from `from` to before `to`, in ascending
   /// order of the ends. Requires an order.
+  /// Errors: kStale if the order must be made again; errors of the state.
   [[nodiscard]] Result<std::vector<ObjectLockEnd>> ending(std::int64_t from, std::int64_t to,
                                                           std::size_t max) const;
 

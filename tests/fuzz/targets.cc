@@ -29,6 +29,7 @@
 #include "ingest/parameters.h"
 #include "io/memory_file_system.h"
 #include "open_version_target.h"
+#include "replica_state_targets.h"
 #include "replica_targets.h"
 #include "right_sums.h"
 #include "sealed_targets.h"
@@ -399,6 +400,8 @@ constexpr Target kTargets[] = {
     {"bucket_config", bucket_config, bucket_config_seeds},
     {"probe_record", probe_record, probe_record_seeds},
     {"local_notes", local_notes, local_notes_seeds},
+    {"damage_notes", damage_notes, damage_notes_seeds},
+    {"replica_state", replica_state, replica_state_seeds, 20},
 };
 
 }  // namespace
