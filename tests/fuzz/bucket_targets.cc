@@ -52,6 +52,9 @@ void store_document(Bytes input) {
     for (const auto& object : page->objects) {
       require(object.name > last && object.name.starts_with(kBelow), "names are below and ascend");
       require_printable(object.storage_class);
+      require(bucket::plain_etag(object.etag) == object.etag || object.etag.front() == '"',
+              "an ETag is plain");
+      require_printable(object.etag);
       last = object.name;
     }
     require(page->is_last || !page->objects.empty(), "a list makes progress");

@@ -9,15 +9,21 @@
 
 #include "base/coding.h"
 #include "catalog/alias_table.h"
+#include "catalog/birth_table.h"
+#include "catalog/clock_record.h"
 #include "catalog/deletion_record.h"
 #include "catalog/disk_record.h"
+#include "catalog/key_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/object_store.h"
 #include "catalog/pool_records.h"
 #include "catalog/refused_record.h"
+#include "catalog/sequence_record.h"
 #include "catalog/series_catalog.h"
+#include "catalog/series_sequences.h"
 #include "catalog/series_settings.h"
+#include "catalog/upkeep_record.h"
 #include "format/rewrite_counts.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
@@ -39,7 +45,14 @@ const std::string kSettingNames[] = {"arrange",
                                      catalog::kPoolBirthSetting,
                                      std::string(catalog::kDeletedSetting) + base::be32(1),
                                      std::string(catalog::kRefusedSetting) + base::be32(1),
-                                     std::string(catalog::kPostPassSetting)};
+                                     std::string(catalog::kPostPassSetting),
+                                     std::string(catalog::kClockSetting),
+                                     std::string(catalog::kKeyCounterSetting),
+                                     std::string(catalog::kPoolIndexSetting),
+                                     std::string(catalog::kSequenceSetting),
+                                     std::string(catalog::kSeriesSequencesSetting),
+                                     "upkeep",
+                                     "delta"};
 constexpr ContainerNumber kContainer{kPoolBit + 3};  // Of the pool.
 constexpr ChunkId kAlias = ChunkId::make(static_cast<VersionNumber>(kPoolBit + 9), 700);
 
@@ -82,6 +95,8 @@ std::string key_in(meta::TableIndex table) {
       return meta::alias_key(kAlias);
     case kPoolUsers:
       return meta::pool_users_key(kContainer);
+    case kBirths:
+      return meta::birth_key(fuzz::kStore, kVersion);
     case kSettings:
       return kSettingNames[0];
     default:
@@ -109,6 +124,30 @@ void read_rewrite_counts(const meta::WriteTxn& txn) {
   if (!counts || !*counts) return;
   const auto again = format::decode_rewrite_counts(format::encode_rewrite_counts(**counts));
   if (!again || *again != **counts) std::abort();
+}
+
+// Reads settings that other settings depend on.
+void read_counters_of_writers(const meta::WriteTxn& txn) {
+  const Timestamp now{1'764'000'000, 0};
+  static_cast<void>(catalog::find_clock_record(txn, now));
+  static_cast<void>(catalog::accepted_time(txn, now));
+  static_cast<void>(catalog::find_key_counter(txn));
+  static_cast<void>(catalog::find_sequence(txn));
+  static_cast<void>(catalog::find_series_sequences(txn));
+  static_cast<void>(catalog::find_upkeep_settings(txn));
+}
+
+// Reads the births. One that is sound must be the same after it is written again.
+void read_births(const meta::WriteTxn& txn) {
+  const auto birth = catalog::find_birth(txn, fuzz::kStore, kVersion);
+  static_cast<void>(catalog::for_each_birth(
+      txn, fuzz::kStore, [](VersionNumber, const format::Birth&) -> Result<bool> { return true; }));
+  const auto ids = base::IdRuns::from({{ChunkId::make(kVersion, 5), 9}});
+  static_cast<void>(catalog::births_of(txn, fuzz::kStore, ids));
+  static_cast<void>(catalog::births_named_by(txn, fuzz::kSeries, kVersion));
+  if (!birth || !*birth) return;
+  const auto again = format::Birth::decode((*birth)->encode());
+  if (!again || *again != **birth) std::abort();
 }
 
 void read(const meta::WriteTxn& txn, meta::TableIndex table) {
@@ -148,6 +187,10 @@ void read(const meta::WriteTxn& txn, meta::TableIndex table) {
       static_cast<void>(catalog::find_post_pass(txn));
       static_cast<void>(catalog::find_deletion(txn, series));
       static_cast<void>(catalog::find_refused(txn, series));
+      read_counters_of_writers(txn);
+      break;
+    case kBirths:
+      read_births(txn);
       break;
     case kPoolUse:
       read_pool_use(txn);
@@ -266,6 +309,20 @@ std::vector<std::string> catalog_value_seeds() {
   if (catalog::note_deletion(*txn, fuzz::kSeries,
                              {70000, {{kVersion, {9, 5}}, {VersionNumber{4}, {1 << 30, 0}}}})) {
     take_from(meta::catalog::kSettings, kSettingNames[5]);
+  }
+  if (catalog::put_upkeep_settings(*txn, {})) take_from(meta::catalog::kSettings, "upkeep");
+  if (catalog::put_clock_record(*txn, {1'764'000'000, 1'765'000'000})) {
+    take_from(meta::catalog::kSettings, std::string(catalog::kClockSetting));
+  }
+  if (catalog::put_series_sequences(*txn, {{fuzz::kSeries, 5}, {SeriesId{9}, 700}})) {
+    take_from(meta::catalog::kSettings, std::string(catalog::kSeriesSequencesSetting));
+  }
+  if (catalog::put_pool_index(*txn, {PoolIndexKind::kZeroChunk, PoolIndexChoice::kHookBitsMax})) {
+    take_from(meta::catalog::kSettings, std::string(catalog::kPoolIndexSetting));
+  }
+  if (catalog::put_birth(*txn, fuzz::kStore, kVersion,
+                         {{std::byte{7}}, fuzz::kSeries, kVersion, 5})) {
+    take(meta::catalog::kBirths);
   }
   const auto links = catalog::LinkTable::from({{3, 1}, {5, 1}, {9, 4}});
   if (catalog::put_version_links(*txn, fuzz::kSeries, kVersion, links)) {

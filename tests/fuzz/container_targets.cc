@@ -11,6 +11,75 @@
 #include "support/test_keys.h"
 
 namespace varve::fuzz {
+namespace {
+
+constexpr std::size_t kComparedFrames = 200;
+
+// Three frames: the second and the third have the frame before as their prefix. `raw` is the text
+// of all frames. Returns the stored bytes.
+std::string compress_with_prefixes(format::ContainerHeader& header, const std::string& raw) {
+  const auto codec = format::make_plain_frame_codec({Codec::kZstd, 1});
+  const auto bytes = base::as_bytes(raw);
+  header.frames.clear();
+  header.chunks.clear();
+  std::string stored;
+  std::size_t at = 0;
+  std::span<const std::byte> before;
+  for (const std::uint32_t length : {9000U, 9100U, 4000U}) {
+    const auto text = bytes.subspan(at, length);
+    const auto packed = codec->compress(text, before);
+    require(packed.codec == Codec::kZstd, "a text with a prefix shrinks");
+    format::FrameEntry frame;
+    frame.chunk_count = 1;
+    frame.raw_bytes = length;
+    frame.stored_bytes = static_cast<std::uint32_t>(packed.stored.size());
+    frame.codec = packed.codec;
+    frame.prefix = before.empty() ? 0 : 1;
+    frame.checksum = base::checksum64(packed.stored);
+    header.frames.push_back(frame);
+    header.chunks.push_back(
+        format::chunk(ChunkId::make(VersionNumber{5}, static_cast<std::uint32_t>(at)), length));
+    stored += base::as_text(packed.stored);
+    before = text;
+    at += length;
+  }
+  return stored;
+}
+
+// Decodes frames from their first prefixes on. The result must be that of each frame alone, with
+// the raw bytes of its prefix.
+void decode_frames(const format::ContainerHeader& header, const std::string& bytes) {
+  const auto codec = format::make_plain_frame_codec({});
+  const auto data = base::as_bytes(bytes).subspan(header.header_bytes);
+  const auto stored_from = [&](std::size_t from, const format::FrameEntry& frame) {
+    return data.subspan(from, frame.offset + frame.stored_bytes - from);
+  };
+  const auto decode = [&](std::uint32_t number, std::vector<std::byte>& raw) {
+    const auto& frame = header.frames[number];
+    raw.resize(frame.raw_bytes);
+    return format::decode_frame(*codec, header, number, stored_from(extent_begin(frame), frame),
+                                raw);
+  };
+  const auto count = std::min(header.frames.size(), kComparedFrames);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto& frame = header.frames[i];
+    require(format::extent_bytes(frame) <= format::kFrameExtentBytesMax ||
+                frame.stored_bytes == format::extent_bytes(frame),
+            "what a frame needs is bounded");
+    std::vector<std::byte> raw;
+    const auto decoded = decode(i, raw);
+    if (frame.prefix == 0) continue;
+    std::vector<std::byte> prefix;
+    std::vector<std::byte> again(frame.raw_bytes);
+    const bool alone = decode(i - frame.prefix, prefix) &&
+                       codec->decode_on(format::place_of_frame(header, i), frame, prefix,
+                                        stored_from(frame.offset, frame), again);
+    require(alone == decoded.has_value() && (!alone || again == raw),
+            "a frame decodes as with the raw bytes of its prefix");
+  }
+}
+
+}  // namespace
 
 void container(Bytes input) {
   std::string bytes(text_of(input));
@@ -30,15 +99,17 @@ void container(Bytes input) {
   auto copy = *header;
   require(format::encode_container_header(copy) == bytes.substr(0, *length),
           "a header that is accepted has one encoding");
-  const auto codec = format::make_plain_frame_codec({});
-  for (std::uint32_t i = 0; i < header->frames.size(); ++i) {
-    auto frame = header->frames[i];
-    if (header->header_bytes + std::size_t{frame.offset} + frame.stored_bytes > bytes.size()) break;
-    const auto stored = span.subspan(header->header_bytes + frame.offset, frame.stored_bytes);
-    frame.checksum = base::checksum64(stored);
-    std::vector<std::byte> raw(frame.raw_bytes);
-    static_cast<void>(codec->decode(format::place_of_frame(*header, i), frame, stored, raw));
+  // As far as there are data, with their checksums.
+  for (std::size_t i = 0; i < copy.frames.size(); ++i) {
+    auto& frame = copy.frames[i];
+    const auto at = copy.header_bytes + std::size_t{frame.offset};
+    if (at + frame.stored_bytes > bytes.size()) {
+      copy.frames.resize(i);
+      break;
+    }
+    frame.checksum = base::checksum64(span.subspan(at, frame.stored_bytes));
   }
+  decode_frames(copy, bytes);
 }
 
 std::vector<std::string> container_seeds() {
@@ -54,6 +125,10 @@ std::vector<std::string> container_seeds() {
         format::encode_container_header(header) + std::string(68536, 'x') +
         std::string(reinterpret_cast<const char*>(packed.stored.data()), packed.stored.size()));
   }
+  header.compact = true;
+  const auto stored = compress_with_prefixes(header, format::compressible_text(30'000));
+  const auto start = format::encode_container_header(header);
+  seeds.push_back(start + stored);
   return seeds;
 }
 
@@ -76,8 +151,9 @@ void sealed_container(Bytes input) {
     const auto& frame = header->frames[i];
     if (header->header_bytes + std::size_t{frame.offset} + frame.stored_bytes > bytes.size()) break;
     std::vector<std::byte> raw(frame.raw_bytes);
-    const auto stored = span.subspan(header->header_bytes + frame.offset, frame.stored_bytes);
-    if (!codec->decode(format::place_of_frame(*header, i), frame, stored, raw)) continue;
+    const auto stored =
+        span.subspan(header->header_bytes + extent_begin(frame), extent_bytes(frame));
+    if (!format::decode_frame(*codec, *header, i, stored, raw)) continue;
     const auto right = std::ranges::all_of(raw, [](std::byte b) { return b == std::byte{'x'}; });
     require(right, "a frame that opens has its own bytes");
   }
@@ -97,6 +173,16 @@ std::vector<std::string> sealed_container_seeds() {
     const auto rest = std::span(data).first(header.stored_bytes() - encoded->size());
     seeds.push_back(*encoded + std::string(base::as_text(rest)));
   }
+  auto header = format::sample_header();
+  header.compact = true;
+  const auto stored = compress_with_prefixes(header, std::string(30'000, 'x'));
+  std::vector<std::byte> data(format::kContainerBytesMax);
+  std::ranges::copy(base::as_bytes(stored), data.begin());
+  const auto encoded = test::sealed_codec({}, test::test_keys(), test::counting_salts())
+                           ->finish_container(header, data);
+  require(encoded.has_value(), "a container with prefixes is sealed");
+  const auto rest = std::span(data).first(header.stored_bytes() - encoded->size());
+  seeds.push_back(*encoded + std::string(base::as_text(rest)));
   return seeds;
 }
 

@@ -9,7 +9,7 @@
 
 namespace varve::fuzz {
 
-/// Decodes a plain container: its header, then its frames.
+/// Decodes a plain container: its header, then its frames, with their prefixes.
 void container(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> container_seeds();
 

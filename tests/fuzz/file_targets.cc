@@ -209,15 +209,18 @@ std::vector<std::string> restore_log_seeds() {
 void check_record(Bytes input) {
   std::string bytes(text_of(input));
   sum_text(bytes);
-  const auto checks = maintain::decode_earlier_checks(bytes);
-  require(checks.empty() || maintain::encode_earlier_checks(checks) == bytes,
+  const auto record = maintain::decode_check_record(bytes);
+  require(!record || maintain::encode_check_record(*record) == bytes,
           "a record that is believed has one encoding");
 }
 std::vector<std::string> check_record_seeds() {
   const EarlierCheck quick{CheckDepth::kStructure, 1'800'000'000, 0};
   const EarlierCheck full{CheckDepth::kChunks, 1'700'000'000, 3};
+  maintain::RecordOfChecks lost{{full}, {}};
+  lost.lost[kFileStore] = base::IdRuns::from(
+      {{ChunkId::make(kFileVersion, 10), 2}, {ChunkId::make(VersionNumber{9}, 0xfffffff0), 16}});
   return {maintain::encode_earlier_checks({quick, full}), maintain::encode_earlier_checks({full}),
-          maintain::encode_earlier_checks({})};
+          maintain::encode_earlier_checks({}), maintain::encode_check_record(lost)};
 }
 
 void beside(Bytes input) {

@@ -18,6 +18,7 @@
 #include "copy_targets.h"
 #include "environment_target.h"
 #include "file_targets.h"
+#include "format/birth_mark.h"
 #include "format/container.h"
 #include "format/dir_node.h"
 #include "format/key_slot_text.h"
@@ -254,6 +255,19 @@ std::vector<std::string> id_runs_seeds() {
   return {encoded(ids)};
 }
 
+void births(Bytes input) {
+  settles(text_of(input), format::decode_births, format::encode_births);
+  settles(text_of(input), format::Birth::decode,
+          [](const format::Birth& birth) { return birth.encode(); });
+}
+std::vector<std::string> births_seeds() {
+  const format::Birth open{{std::byte{7}}, SeriesId{1}, VersionNumber{2}, {}};
+  const format::Birth sealed{{std::byte{8}}, SeriesId{70000}, VersionNumber{kPoolBit + 3}, 99};
+  return {format::encode_births(
+              {{VersionNumber{1}, open}, {static_cast<VersionNumber>(kPoolBit + 300), sealed}}),
+          open.encode(), sealed.encode()};
+}
+
 void link_table(Bytes input) {
   settles(text_of(input), catalog::LinkTable::decode, encoded<catalog::LinkTable>);
 }
@@ -365,6 +379,7 @@ constexpr Target kTargets[] = {
     {"entry", entry, entry_seeds},
     {"recipe", recipe, recipe_seeds},
     {"id_runs", id_runs, id_runs_seeds},
+    {"births", births, births_seeds},
     {"link_table", link_table, no_seeds},
     {"location", location, no_seeds},
     {"container_record", container_record, no_seeds},
