@@ -17,6 +17,8 @@ COMMAND_S_MAX = 120
 STATELESS = {"lock", "lock.mdb", "reserve", "control.sock"}
 # Notes of what was done, which a command may write although it changes nothing else.
 NOTES = STATELESS | {"settled", "checked", "scrub"}
+DEATHS = 11  # Of which eight are joined, behind a window of one version.
+DELTA_FLAG = 8
 
 
 class Broken(Exception):
@@ -98,6 +100,17 @@ def is_open(name):
     return name.endswith(".partial")
 
 
+def containers_with_prefixes(repository):
+    """Returns how many containers of volumes say that a frame has a prefix."""
+    found = 0
+    for path in files_of(repository):
+        if path.endswith(".vol"):
+            with open(os.path.join(repository, path), "rb") as file:
+                starts = file.read().split(b"CVRV")[1:]
+            found += sum(1 for start in starts if len(start) > 4 and start[4] & DELTA_FLAG)
+    return found
+
+
 class Source:
     """A tree that changes at random. Most files have one chunk, all of one length, so that containers are alike."""
 
@@ -162,6 +175,23 @@ class History:
             if not os.path.exists(kept):
                 shutil.copyfile(os.path.join(repository, path), kept)
         return files
+
+    def join_deaths(self):
+        """Stores versions of a file that changes little, so that volumes get frames with prefixes."""
+        must("config", self.repository, "delta=1", "window=1")
+        path = self.source.folder + "/edited"
+        self.source.write("edited", 30_000)
+        for _ in range(DEATHS):
+            with open(path, "r+b") as file:
+                for at in range(500, 30_000, 4000):
+                    file.seek(at)
+                    file.write(self.rand.randbytes(8))
+            name = self.fresh()
+            self.store(name, tree_of(self.source.folder), self.source.folder)
+        must("arrange", "--policy", "original", "--window", "1", self.repository)
+        if containers_with_prefixes(self.repository) == 0:
+            sys.exit("no frame has a prefix")
+        self.keep("join_deaths")
 
     def cut_short(self, points):
         """Does one more command, and keeps the files that it leaves if it is killed at some of its writes."""

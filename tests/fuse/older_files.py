@@ -12,6 +12,8 @@ states, and runs all readers, a store and repairs on copies of that folder. It d
     second repair changes nothing.
   - A file that only spares work, or whose content others have, costs no version, and a repair brings all versions back.
 
+VARVE_TEST_DELTA: volumes have frames with prefixes.
+
 usage: older_files.py FOLDER SEED HISTORIES TRIALS ARGUMENTS_OF_INIT..."""
 
 import collections
@@ -329,6 +331,8 @@ def make_histories(folder, rand, arguments):
     history = History(folder, rand, arguments)
     history.do_store([])
     history.keep("store")
+    if "VARVE_TEST_DELTA" in os.environ:
+        history.join_deaths()
     parts_at, parted = rand.randrange(2, STEPS - 2), None
     for number in range(STEPS):
         if number == parts_at:

@@ -15,13 +15,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
-#include <random>
 
 #include "base/log.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
+#include "prefixed_frames.h"
+#include "random_damage.h"
 #include "right_sums.h"
 #include "support/file_content.h"
 #include "support/temp_repository.h"
@@ -46,56 +46,6 @@ using Contents = std::map<std::string, std::map<std::string, std::string>>;
 std::string read_whole(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return varve::test::rest_of(in);
-}
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-  std::size_t below(std::size_t n) { return static_cast<std::size_t>(engine_() % n); }
-  char byte() { return static_cast<char>(engine_()); }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-// Changes some bytes, or the length.
-void damage(std::string& bytes, Random& random) {
-  if (bytes.empty()) bytes.push_back('\0');
-  for (auto changes = random.below(3) + 1; changes > 0; --changes) {
-    const auto at = random.below(bytes.size());
-    const auto left = bytes.size() - at;
-    switch (random.below(8)) {
-      case 0:
-      case 1:
-        bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8)));
-        break;
-      case 2:
-        bytes[at] = random.byte();
-        break;
-      case 3:
-        std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at),
-                    std::min(left, random.below(5000) + 1), '\0');
-        break;
-      case 4:
-        bytes.resize(std::max<std::size_t>(at, 1));
-        break;
-      case 5: {  // Copies a part over another one, like a misdirected write.
-        const auto part = bytes.substr(random.below(bytes.size()), random.below(4096) + 1);
-        bytes.replace(at, std::min(left, part.size()), part, 0, std::min(left, part.size()));
-        break;
-      }
-      case 6: {
-        constexpr std::uint64_t kEdges[] = {0, 1, 0x7f, 0xff, 0x7fffffff, 0xffffffff, ~0ULL};
-        const auto value = kEdges[random.below(std::size(kEdges))];
-        const auto width = std::min(left, std::size_t{1} << random.below(4));
-        bytes.replace(at, width, reinterpret_cast<const char*>(&value), width);
-        break;
-      }
-      default:
-        bytes.insert(at, random.below(9) + 1, random.byte());
-        break;
-    }
-  }
 }
 
 std::vector<std::string> files_below(const std::string& path) {
@@ -209,12 +159,17 @@ meta::EnvKeys overlay_keys_of(const std::string& repository, const std::string& 
   return meta::overlay_keys(keys_of(repository), SeriesId{series}, VersionNumber{number});
 }
 
-class DamagedRepository : public testing::TestWithParam<Placement> {
+struct Kind {
+  Placement placement;
+  bool delta = false;  // Volumes have frames with prefixes.
+};
+
+class DamagedRepository : public testing::TestWithParam<Kind> {
  protected:
   DamagedRepository() : path_(directory_.path() + "/whole") {
     base::set_log_level(base::LogLevel::kError);
     auto parameters = small_chunks(Codec::kZstd);
-    parameters.placement = GetParam();
+    parameters.placement = GetParam().placement;
     must(Repository::create(path_, parameters, chosen_encryption()));
     const auto repository = reopen(path_, keyed());
     const auto series = must(repository->create_series("s")).id;
@@ -222,14 +177,17 @@ class DamagedRepository : public testing::TestWithParam<Placement> {
     settings.window = 1;
     settings.policy = ArrangePolicyKind::kOriginal;
     settings.parity_percent = 10;
+    settings.delta = GetParam().delta ? 1 : 0;
     must(repository->set_arrange_settings(settings));
-    for (std::uint64_t i = 1; i <= 4; ++i) {
+    const std::uint64_t versions = GetParam().delta ? kVersionsToJoin : 4;
+    for (std::uint64_t i = 1; i <= versions; ++i) {
       const auto name = "v" + std::to_string(i);
       const auto number = must(repository->open_version(series, name, folder())).number;
       fill(*must(repository->writer(series)), name, i);
       must(repository->seal(series, number, ""));
     }
     must(repository->arrange(series, {}));
+    EXPECT_EQ(containers_with_prefixes(path_) != 0, GetParam().delta);
     const auto newest = must(repository->find_version(series, "latest"));
     must(repository->clone_version(series, newest.number, "next"));
     {
@@ -252,7 +210,9 @@ class DamagedRepository : public testing::TestWithParam<Placement> {
     for (const auto& [file, bytes] : {std::pair<std::string, std::string>{"a", noise(30000, i)},
                                       {"b", noise(30000, i - 1)},
                                       {"text", text},
-                                      {"same", noise(20000, 77)}}) {
+                                      {"same", noise(20000, 77)},
+                                      {"edited", edited_noise(i)}}) {
+      if (file == "edited" && !GetParam().delta) continue;
       write_file(version, sub, file, bytes);
       contents_[name]["d/" + file] = bytes;
     }
@@ -432,8 +392,13 @@ TEST_P(DamagedRepository, GivesRightBytesOrErrorsAndEndsNoProcess) {
   for (auto i = first; i < first + count; ++i) damage_number(i);
 }
 
-INSTANTIATE_TEST_SUITE_P(Placements, DamagedRepository,
-                         testing::Values(Placement::kLineage, Placement::kPool));
+INSTANTIATE_TEST_SUITE_P(Kinds, DamagedRepository,
+                         testing::Values(Kind{Placement::kLineage}, Kind{Placement::kPool},
+                                         Kind{Placement::kLineage, true}),
+                         [](const auto& test) {
+                           if (test.param.delta) return "LineageWithPrefixes";
+                           return test.param.placement == Placement::kPool ? "Pool" : "Lineage";
+                         });
 
 }  // namespace
 }  // namespace varve::test

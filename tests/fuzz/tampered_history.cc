@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "prefixed_frames.h"
 #include "varve/arrange.h"
 #include "varve/beside.h"
 #include "varve/check.h"
@@ -47,7 +48,9 @@ void TamperedHistory::add_version(const std::string& series, const std::string& 
                                       {"b", noise(30000, n - 1)},
                                       {"text", text},
                                       {"same", noise(20000, 77)},
-                                      {"of " + series, noise(25000, 1000 * n + series.size())}}) {
+                                      {"of " + series, noise(25000, 1000 * n + series.size())},
+                                      {"edited", edited_noise(n)}}) {
+      if (file == "edited" && !delta_) continue;
       write_file(*version, sub, file, bytes);
       files["d/" + file] = bytes;
     }
@@ -151,6 +154,7 @@ void TamperedHistory::run(bool crashed) {
   settings.window = 1;
   settings.policy = ArrangePolicyKind::kOriginal;
   settings.parity_percent = 10;
+  settings.delta = delta_ ? 1 : 0;
   must(repository_->set_arrange_settings(settings));
   must(repository_->set_pool_index({PoolIndexKind::kZeroChunk, PoolIndexChoice::kHookBitsMax}));
   must(repository_->create_series("s"));
@@ -180,6 +184,9 @@ void TamperedHistory::run(bool crashed) {
   }
   expected_.names = std::move(names);
   put_beside("second");
+  for (std::uint64_t n = 1; delta_ && n <= kVersionsToJoin; ++n) {
+    add_version("s", "w" + std::to_string(n), 100 + n);
+  }
   add_round(4);
   arrange();
   close_and_keep();

@@ -29,13 +29,14 @@ struct Expected {
 
 /// Makes an encrypted repository with three series of different placements: versions that were
 /// renamed and removed, a renamed series, changed keys, volumes, parity, duplicates in the pool,
-/// and open versions with staged files. For one use.
+/// and open versions with staged files. With `delta`, volumes have frames with prefixes. For one
+/// use.
 class TamperedHistory {
  public:
   /// `key` fills the key file of the repository. `states` is a folder for copies of the
   /// repository, which older_states() lists.
-  TamperedHistory(std::string path, char key, std::string states)
-      : path_(std::move(path)), key_(key), states_(std::move(states)) {}
+  TamperedHistory(std::string path, char key, std::string states, bool delta)
+      : path_(std::move(path)), key_(key), states_(std::move(states)), delta_(delta) {}
 
   /// Runs the history. The last state is that of a crash if `crashed`, else of a clean end.
   void run(bool crashed);
@@ -61,6 +62,7 @@ class TamperedHistory {
   const std::string path_;
   const char key_;
   const std::string states_;
+  const bool delta_;
   std::vector<std::string> older_;
   std::unique_ptr<Repository> repository_;
   std::vector<std::unique_ptr<OpenFile>> open_files_;

@@ -3,7 +3,7 @@
 // and works on. Each change must be seen by a check, unless nothing reads it or it is one of those
 // that may_be_unseen() names. No byte may be wrong, no process may crash, hang or take much memory.
 // VARVE_TEST_TAMPERINGS sets the number of changes, VARVE_TEST_SEED the first, and
-// VARVE_TEST_TAMPERING the kind.
+// VARVE_TEST_TAMPERING the kind. With VARVE_TEST_DELTA, volumes have frames with prefixes.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -16,6 +16,7 @@
 #include <map>
 
 #include "base/log.h"
+#include "prefixed_frames.h"
 #include "support/prefer_memory.h"
 #include "tampered_history.h"
 #include "tampered_judge.h"
@@ -83,12 +84,13 @@ class TamperedRepository : public testing::Test {
   TamperedRepository() {
     base::set_log_level(base::LogLevel::kError);
     history_.run(true);
-    TamperedHistory(path("twin"), 'k', path("twin-states")).run(true);
-    TamperedHistory(path("foreign"), 'f', path("foreign-states")).run(true);
+    TamperedHistory(path("twin"), 'k', path("twin-states"), has_delta()).run(true);
+    TamperedHistory(path("foreign"), 'f', path("foreign-states"), has_delta()).run(true);
     fs::remove_all(path("twin-states"));
     fs::remove_all(path("foreign-states"));
     world_ = {path("changed"), history_.older_states(), path("twin"), path("foreign")};
   }
+  static bool has_delta() { return std::getenv("VARVE_TEST_DELTA") != nullptr; }
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
 
   struct Ended {
@@ -160,7 +162,7 @@ class TamperedRepository : public testing::Test {
 
   PreferMemory in_memory_;
   TempDirectory directory_;
-  TamperedHistory history_{path("whole"), 'k', path("states")};
+  TamperedHistory history_{path("whole"), 'k', path("states"), has_delta()};
   TamperedWorld world_;
   std::map<std::string, std::map<int, int>> table_;
   std::map<std::string, std::map<int, int>> classes_;
@@ -168,6 +170,7 @@ class TamperedRepository : public testing::Test {
 };
 
 TEST_F(TamperedRepository, ShowsEachChangeAndGivesNoWrongByte) {
+  ASSERT_EQ(containers_with_prefixes(path("whole")) != 0, has_delta());
   copy_crashed(path("whole"), world_.path);
   const auto sound = judge(true);
   ASSERT_TRUE(WIFEXITED(sound.status)) << sound.log;
