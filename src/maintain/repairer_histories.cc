@@ -76,9 +76,7 @@ Result<void> Repairer::compare_histories(const meta::Env& catalog) {
   VARVE_TRY(refuse_unsupported(found));
   if (found) {
     mixed_ = std::move(found->other);
-    // With mixed files, the catalog is not only older.
-    auto& later = mixed_.empty() ? later_ : mixed_;
-    later.insert(later.end(), found->later.begin(), found->later.end());
+    later_ = std::move(found->later);
   }
   const auto add = [&](Result<std::vector<MixedFile>> more) -> Result<void> {
     VARVE_TRY(refuse_unsupported(more));
@@ -86,8 +84,11 @@ Result<void> Repairer::compare_histories(const meta::Env& catalog) {
     return {};
   };
   VARVE_TRY(add(find_undeleted(*files_, *codecs_, helpers_.open_store, path_, catalog)));
+  // With mixed files, the catalog is not only older. A repair then keeps the later files of all
+  // series under other names, too: the next repair would find nothing but them.
+  if (!mixed_.empty()) VARVE_TRY(add(std::exchange(later_, {})));
   // An older catalog expects chunks in the files from which the chunks have been moved, too.
-  if (found && found->later.empty()) {
+  if (found && later_.empty()) {
     VARVE_TRY(add(find_displaced(*files_, *codecs_, helpers_.open_store, path_, catalog)));
   }
   auto listed = list_versions_of(catalog);
@@ -95,6 +96,19 @@ Result<void> Repairer::compare_histories(const meta::Env& catalog) {
   if (mixed_.empty() || options_.skip_mixed) return {};
   const auto& first = mixed_.front();
   return mixed_histories(first.versions + " (" + first.path + ")", first.fault);
+}
+
+// If the catalog stays, labels and manifests get other names, and the next repair finds the data
+// files alone. So the catalog must fit the data files alone, too.
+Result<bool> Repairer::fits_beside_mixed(const meta::Env& catalog) {
+  const auto stores = [&](SeriesId owner) -> store::SegmentStore& { return store_of(owner); };
+  std::vector<MixedFile> data;
+  std::ranges::copy_if(mixed_, std::back_inserter(data), &MixedFile::is_data);
+  if (!data.empty() && data.size() != mixed_.size()) {
+    VARVE_TRY_ASSIGN(const bool fits, fits_most_data(*codecs_, catalog, data, stores));
+    if (!fits) return false;
+  }
+  return fits_most_data(*codecs_, catalog, mixed_, stores);
 }
 
 bool Repairer::is_mixed(const std::string& path) const {
