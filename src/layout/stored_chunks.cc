@@ -104,6 +104,7 @@ Result<std::uint64_t> StoredChunks::digest(const base::IdRuns& ids) {
     written_runs_.erase(first, last);
   }
   std::uint64_t sum = 0;
+  std::optional<ContainerNumber> gone;  // The last container without a record.
   for (const auto& run : ids.runs()) {
     for (std::uint32_t i = 0; i < run.count;) {
       const auto id = run.first.plus(i);
@@ -115,7 +116,12 @@ Result<std::uint64_t> StoredChunks::digest(const base::IdRuns& ids) {
       }
       VARVE_TRY_ASSIGN(const auto at, locate(id));
       const auto table = header(at.container);
-      if (!table && table.error().code() == ErrorCode::kStale) continue;  // The chunk has moved.
+      if (!table && table.error().code() == ErrorCode::kStale) {
+        // The chunk has moved, unless the catalog still locates it there.
+        if (gone == at.container) return Error(ErrorCode::kCorrupt, table.error().message());
+        gone = at.container;
+        continue;
+      }
       if (!table) return table.error();
       const auto skip = static_cast<std::uint32_t>(id.value - at.first.value);
       const auto count = std::min(at.count - skip, run.count - i);

@@ -72,6 +72,8 @@ class StoredChunks final : public ChunkSource {
   /// Returns the sum of format::chunk_digest() of `ids`: located chunks of this store. Reads only
   /// the tables of containers not written by this object, and of containers with only a part in
   /// `ids`. Forgets the stored digests of the births of `ids`.
+  /// Errors: kCorrupt for chunks without a place, or in a container without a record; errors of the
+  /// disk.
   [[nodiscard]] Result<std::uint64_t> digest(const base::IdRuns& ids);
 
   /// Frees files without a committed record, as free_files().

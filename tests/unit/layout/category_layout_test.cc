@@ -262,5 +262,20 @@ TEST_F(CategoryLayoutTest, ContainerThatIsNotThereIsStale) {
   EXPECT_EQ(code_of(layout_->place({}, out)), ErrorCode::kInvalid);  // No version is begun.
 }
 
+// As after damage to the catalog: a location names a container that has no record.
+TEST_F(CategoryLayoutTest, DigestOfChunksInAMissingContainerEnds) {
+  must(layout_->begin_version(kFirst));
+  static_cast<void>(place(0, 10));
+  must(layout_->sync());
+  restart();
+  const auto container = must(layout_->locate(ChunkId::make(kFirst, 0))).container;
+  auto txn = must(meta::WriteTxn::begin(catalog_));
+  must(txn.erase(meta::catalog::kContainers, meta::container_key(StoreId{1}, container)));
+  must(txn.commit());
+  restart();
+  const auto ids = base::IdRuns::from({{ChunkId::make(kFirst, 0), 10}});
+  EXPECT_EQ(code_of(layout_->digest(ids)), ErrorCode::kCorrupt);
+}
+
 }  // namespace
 }  // namespace varve::layout
