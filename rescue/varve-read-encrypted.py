@@ -84,7 +84,7 @@ def open_superblock(path):
     lines = dict(line.split(b" = ", 1) for line in body.split(b"\n") if b" = " in line)
     needs = set(lines.get(b"features_required", b"").split(b" "))
     ciphers = {b"aes-256-gcm": AESGCM, b"chacha20-poly1305": ChaCha20Poly1305}
-    if lines.get(b"format_version") != b"1" or needs - {b"pool", b"pool-aliases", b"encryption", b"marks", b"delta"} \
+    if lines.get(b"format_version") != b"1" or needs - {b"pool", b"pool-aliases", b"encryption", b"marks", b"delta", b"label-parts"} \
             or b"encryption" not in needs:
         fail(1, path + " is newer than this program, or not encrypted (see varve-read.py)")
     repository.cipher, repository.id = ciphers.get(lines.get(b"encryption")), lines[b"repository_id"]

@@ -512,7 +512,7 @@ def check_superblock(path):  # refuses a repository of another format (§2)
     body, _, check = read(path, 0, min(read(path), 65536)).rpartition(b"checksum = ")
     lines = dict(line.split(b" = ", 1) for line in body.split(b"\n") if b" = " in line)
     need(check == b"%016x\n" % xxh3(body), path + " is damaged")
-    known = {b"none", b"pool", b"pool-aliases", b"marks", b"delta"}
+    known = {b"none", b"pool", b"pool-aliases", b"marks", b"delta", b"label-parts"}
     unknown = set(lines.get(b"features_required", b"").split(b" ")) - known
     if unknown or lines.get(b"format_version") != b"1": fail(1, path + " is encrypted (varve-read-encrypted.py), or newer")
 def by_name(things, name_of):  # returns name -> thing; one without a name of its own has #NUMBER

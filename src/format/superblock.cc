@@ -27,6 +27,7 @@ constexpr std::string_view kPoolFeature = "pool";
 constexpr std::string_view kAliasesFeature = "pool-aliases";
 constexpr std::string_view kMarksFeature = "marks";
 constexpr std::string_view kDeltaFeature = "delta";
+constexpr std::string_view kLabelPartsFeature = "label-parts";
 constexpr std::string_view kEncryptionFeature = "encryption";
 constexpr std::array<std::string_view, 9> kKeys = {
     "format_version",  "repository_id",   "profile",     "chunker",          "chunk_bytes_min",
@@ -132,7 +133,8 @@ Result<void> read_features(std::string_view names, Superblock& superblock) {
                              (name == kPoolFeature && superblock.needs_pool) ||
                              (name == kAliasesFeature && superblock.needs_aliases) ||
                              (name == kMarksFeature && superblock.needs_marks) ||
-                             (name == kDeltaFeature && superblock.needs_delta);
+                             (name == kDeltaFeature && superblock.needs_delta) ||
+                             (name == kLabelPartsFeature && superblock.needs_label_parts);
     if (name.empty() || is_repeated) {
       return damaged_superblock("`features_required` is not a list of names");
     }
@@ -144,6 +146,8 @@ Result<void> read_features(std::string_view names, Superblock& superblock) {
       superblock.needs_marks = true;
     } else if (name == kDeltaFeature) {
       superblock.needs_delta = true;
+    } else if (name == kLabelPartsFeature) {
+      superblock.needs_label_parts = true;
     } else if (name == kEncryptionFeature) {
       superblock.encryption.emplace();
     } else {
@@ -166,6 +170,7 @@ std::string features_text(const Superblock& superblock) {
   add(superblock.needs_aliases, kAliasesFeature);
   add(superblock.needs_marks, kMarksFeature);
   add(superblock.needs_delta, kDeltaFeature);
+  add(superblock.needs_label_parts, kLabelPartsFeature);
   add(superblock.encryption.has_value(), kEncryptionFeature);
   return names.empty() ? std::string(kNoFeatures) : names;
 }

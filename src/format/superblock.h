@@ -44,6 +44,9 @@ struct Superblock {
   bool needs_marks = false;
   /// True if `features_required` has the name `delta`: frames of volumes may have prefixes.
   bool needs_delta = false;
+  /// True if `features_required` has the name `label-parts`: the labels in the object store may be
+  /// in parts.
+  bool needs_label_parts = false;
   /// Set if `features_required` has the name `encryption`.
   std::optional<KeyLines> encryption;
   /// Lines with keys unknown to this program, preserved when the file is rewritten.

@@ -110,7 +110,7 @@ Result<void> Repairer::scan_superblock() {
     if (!copy) continue;
     // After a crash, some copies may lack a feature needed by series.
     const int needs = int{copy->needs_pool} + int{copy->needs_aliases} + int{copy->needs_marks} +
-                      int{copy->needs_delta};
+                      int{copy->needs_delta} + int{copy->needs_label_parts};
     if (needs > most_needs) superblock_ = labels->superblock;
     most_needs = std::max(most_needs, needs);
     if (superblock_lost_) continue;

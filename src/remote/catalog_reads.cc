@@ -131,9 +131,10 @@ Result<std::vector<WantedObject>> wanted_catalog(const bucket::Bucket& bucket,
 std::vector<WantedObject> wanted_extents(const std::vector<Extent>& extents) {
   std::vector<WantedObject> wanted;
   for (const auto& extent : extents) {
-    wanted.push_back({&extent.object, extent.bytes, extent.object_bytes,
-                      [&extent](const std::string& text) -> Result<void> {
-                        const bool is_whole = extent.bytes == extent.object_bytes;
+    const auto bytes = extent.lead.size() + extent.bytes;
+    wanted.push_back({&extent.object, bytes, extent.object_bytes,
+                      [&extent, bytes](const std::string& text) -> Result<void> {
+                        const bool is_whole = bytes == extent.object_bytes;
                         const bool is_copy = extent.checksum == 0;  // The store made it.
                         if (!is_whole || is_copy || extent.bytes == 0) return {};
                         if (base::checksum64(base::as_bytes(text)) == extent.checksum) return {};
@@ -142,6 +143,13 @@ std::vector<WantedObject> wanted_extents(const std::vector<Extent>& extents) {
                       }});
   }
   return wanted;
+}
+
+ObjectTexts without_leads(ObjectTexts texts, const std::vector<Extent>& extents) {
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    if (texts[i]) texts[i]->erase(0, extents[i].lead.size());
+  }
+  return texts;
 }
 
 }  // namespace
@@ -153,7 +161,7 @@ bool is_loss(const Error& error) {
 
 Result<std::vector<std::string>> read_extents(bucket::Bucket& bucket,
                                               const std::vector<Extent>& extents) {
-  return all_or_error(read_together(bucket, wanted_extents(extents)));
+  return all_or_error(without_leads(read_together(bucket, wanted_extents(extents)), extents));
 }
 
 Result<std::vector<std::string>> read_catalog_objects(bucket::Bucket& bucket,
@@ -174,7 +182,7 @@ Result<std::vector<std::string>> read_all_or_copies(bucket::Bucket& bucket,
 }
 
 ObjectTexts read_extents_or_copies(bucket::Bucket& bucket, const std::vector<Extent>& extents) {
-  return read_or_copies(bucket, wanted_extents(extents));
+  return without_leads(read_or_copies(bucket, wanted_extents(extents)), extents);
 }
 
 }  // namespace varve::remote

@@ -209,7 +209,7 @@ bool ChangeFinder::add_others(Round& round, const std::vector<ReplicaFile>& othe
   for (const auto& file : others) {
     const auto known = objects_.find(file.path);
     const bool is_same = known != objects_.end() && bytes_of(known->second) == file.bytes &&
-                         known->second.front().mark == file.mark;
+                         known->second.back().mark == file.mark;
     differs = differs || !is_same;
     if (round.is_full || !is_same) round.files.push_back(file);
     present.insert(file.path);

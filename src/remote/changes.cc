@@ -23,6 +23,7 @@ constexpr std::size_t kRawBytesMax = std::size_t{256} << 20;  // A value may be 
 constexpr std::size_t kHeaderBytes = 20;
 constexpr int kLevel = 3;
 constexpr std::size_t kObjectNameMax = 1024;
+constexpr std::size_t kLeadBytesMax = 256;
 constexpr std::size_t kPathMax = 400;
 constexpr std::uint8_t kPut = 1;
 constexpr std::uint8_t kErase = 2;
@@ -189,6 +190,7 @@ std::string encode_extent(const Extent& extent) {
   writer.varint(extent.object_bytes);
   writer.u64(extent.checksum);
   writer.u64(extent.mark);
+  if (!extent.lead.empty()) writer.sized_text(extent.lead);
   return out;
 }
 
@@ -225,6 +227,8 @@ Result<ExtentRecord> decode_extent(std::string_view key, std::string_view value)
   record.extent.object_bytes = reader.varint();
   record.extent.checksum = reader.u64();
   record.extent.mark = reader.u64();
+  const bool has_lead = reader.ok() && !reader.done();
+  if (has_lead) record.extent.lead = reader.sized_text(kLeadBytesMax);
   // A file's length is a number of 63 bits, so that sums of extents cannot overflow.
   constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
   // Readers allocate an object's bytes before they see the object.
@@ -232,7 +236,11 @@ Result<ExtentRecord> decode_extent(std::string_view key, std::string_view value)
                     record.extent.object_bytes <= kExtentBytesMax &&
                     record.offset <= kFileBytesMax &&
                     record.extent.bytes <= kFileBytesMax - record.offset;
-  if (!reader.done() || !fits) return part_damaged();
+  // A part of labels is used as a whole.
+  const bool leads =
+      !has_lead || (!record.extent.lead.empty() &&
+                    record.extent.lead.size() + record.extent.bytes == record.extent.object_bytes);
+  if (!reader.done() || !fits || !leads) return part_damaged();
   return record;
 }
 
@@ -331,6 +339,12 @@ void compare_extents(const std::string& path, const std::vector<Extent>& before,
   for (const auto& [offset, extent] : was) {
     changes.add({kObjectsTable, extent_key(path, offset), std::nullopt});
   }
+}
+
+Extent whole_object(Extent extent) {
+  extent.bytes = extent.object_bytes;
+  extent.lead.clear();
+  return extent;
 }
 
 bool has_copy(std::string_view path, const Extent& extent) {

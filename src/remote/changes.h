@@ -63,16 +63,23 @@ class ChangeWriter {
 /// Limit of an object's length. Writers end an object at 64 MiB, or at the next end of a container.
 inline constexpr std::uint64_t kExtentBytesMax = std::uint64_t{1} << 30;
 
-/// A part of a file of the repository, stored at the front of an object.
+/// A part of a file of the repository, stored at the front of an object, behind the lead.
 struct Extent {
   std::string object{};            ///< The name; empty for an empty file.
-  std::uint64_t bytes = 0;         ///< Bytes of the file: the first bytes of the object.
+  std::uint64_t bytes = 0;         ///< Bytes of the file: the first bytes behind the lead.
   std::uint64_t object_bytes = 0;  ///< The length of the object.
   std::uint64_t checksum = 0;      ///< XXH3-64 of the whole object.
-  std::uint64_t mark = 0;          ///< Number that differs between contents of a replaceable file.
+  /// In the last extent of a replaceable file, a number that differs between contents of the file;
+  /// 0 for segments and volumes.
+  std::uint64_t mark = 0;
+  /// Bytes of the object before the bytes of the file: the lead of a part of labels, otherwise
+  /// empty.
+  std::string lead{};
 
   bool operator==(const Extent&) const = default;
 };
+/// Returns an extent with all bytes of the object, for which the checksum is.
+[[nodiscard]] Extent whole_object(Extent extent);
 /// Returns whether the object of an extent has a copy: not for segments, volumes and parity.
 [[nodiscard]] bool has_copy(std::string_view path, const Extent& extent);
 /// The extents of files by path in the repository, each file's extents from its start on.

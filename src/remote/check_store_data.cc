@@ -130,12 +130,12 @@ Result<void> read_objects(bucket::Bucket& bucket, const ReplicaState& state, Obj
       },
       check);
   for (const auto& [path, extents] : map) {
-    for (auto extent : extents) {
+    for (const auto& known : extents) {
+      auto extent = whole_object(known);
       const bool is_noted = listed.damaged.contains(extent.object);
       if (which != ObjectsToRead::kAll && extent.mark == 0 && !is_noted) continue;
       if (which == ObjectsToRead::kCopied && !has_copy(path, extent) && !is_noted) continue;
       if (extent.object.empty()) continue;
-      extent.bytes = extent.object_bytes;  // The checksum covers the whole object.
       if (seen.insert(extent.object).second) VARVE_TRY(data.add(extent));
       extent.object = copy_name(extent.object);
       if (!listed.copies.contains(extent.object)) continue;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kReadBytesMax = std::uint64_t{1} << 30;
 constexpr const char* kReplaced = "was replaced: its ETag is not the one noted at the upload";
 
-// The extents of the objects with another ETag than noted, each with its whole object.
+// The extents of the objects with another ETag than noted, with the whole object each.
 Result<std::vector<Extent>> changed_extents(const ReplicaState& state,
                                             const ListedObjects& listed) {
   std::vector<Extent> changed;
@@ -26,11 +26,10 @@ Result<std::vector<Extent>> changed_extents(const ReplicaState& state,
   VARVE_TRY_ASSIGN(const auto map, state.objects());
   std::set<std::string> seen;
   for (const auto& [path, extents] : map) {
-    for (auto extent : extents) {
+    for (const auto& extent : extents) {
       if (!listed.changed_etags.contains(extent.object)) continue;
       if (!seen.insert(extent.object).second) continue;
-      extent.bytes = extent.object_bytes;  // The checksum covers the whole object.
-      changed.push_back(std::move(extent));
+      changed.push_back(whole_object(extent));
     }
   }
   return changed;

@@ -47,9 +47,8 @@ Result<ObjectSources::Text> ObjectSources::from_store(const std::string& name,
       object.name = read_as;
       return read_catalog_object(bucket_, object);
     }
-    auto extent = places_.at(name).extent;
+    auto extent = whole_object(places_.at(name).extent);
     extent.object = read_as;
-    extent.bytes = extent.object_bytes;  // The checksum covers the whole object.
     VARVE_TRY_ASSIGN(auto texts, read_extents(bucket_, {extent}));
     return std::move(texts.front());
   };
@@ -62,9 +61,12 @@ Result<ObjectSources::Text> ObjectSources::from_store(const std::string& name,
 ObjectSources::Text ObjectSources::from_file(const Place& place) {
   const auto file = files_.open(root_ + "/" + place.path, io::OpenMode::kRead);
   if (!file) return std::nullopt;
-  std::string text(place.extent.object_bytes, '\0');
-  const auto got = (*file)->read_at(place.offset, std::as_writable_bytes(std::span(text)));
-  if (!got || *got != text.size() || !is_whole(place.extent, text)) return std::nullopt;
+  const auto& lead = place.extent.lead;
+  std::string text = lead;
+  text.resize(place.extent.object_bytes);
+  const auto rest = std::as_writable_bytes(std::span(text)).subspan(lead.size());
+  const auto got = (*file)->read_at(place.offset, rest);
+  if (!got || *got != rest.size() || !is_whole(place.extent, text)) return std::nullopt;
   return text;
 }
 

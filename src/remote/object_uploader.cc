@@ -18,8 +18,10 @@
 #include "base/log.h"
 #include "base/random_bytes.h"
 #include "format/key_slot_text.h"
+#include "format/superblock.h"
 #include "remote/catalog_merge.h"
 #include "remote/catalog_reads.h"
+#include "remote/label_parts.h"
 #include "remote/object_cut.h"
 #include "remote/replicator_round.h"
 #include "remote/small_copies.h"
@@ -72,12 +74,18 @@ Result<void> ObjectUploader::upload_files(Round& round) {
     VARVE_TRY(parts_.notes->remove(LocalNote::kDamaged, round.changed));
   }
   VARVE_TRY_ASSIGN(const auto uploaded, state_.uploaded());
+  const auto superblock = format::decode_superblock(round.superblock);
+  const bool has_parts = superblock && superblock->needs_label_parts;
   for (const auto& file : round.files) {
+    if (has_parts && is_labels_path(file.path)) {
+      VARVE_TRY(upload_labels(round, file));
+      continue;
+    }
     auto& extents = round.objects[file.path];
     const auto known = objects_.find(file.path);
     const bool again = round.changed.contains(file.path);
     if (!again && known != objects_.end() && !known->second.empty() &&
-        known->second.front().mark == file.mark) {
+        known->second.back().mark == file.mark) {
       // The front stays; a file is only cut at its end.
       std::uint64_t at = 0;
       for (auto extent : known->second) {
@@ -232,16 +240,26 @@ Result<Extent> ObjectUploader::upload_extent(Round& round, io::File& file, const
                      check_extent(its->second, file, which.path, offset, buffer->span()));
     if (damage) round.report.damages.push_back(*std::move(damage));
   }
+  return put_extent(round, which, offset, buffer, {});
+}
+
+Result<Extent> ObjectUploader::put_extent(Round& round, const ReplicaFile& which,
+                                          std::uint64_t offset,
+                                          std::shared_ptr<base::AlignedBuffer> buffer,
+                                          const std::string& lead) {
+  const bool is_data = which.mark == 0;
+  const auto bytes = buffer->span().size();
   Extent extent;
   VARVE_TRY_ASSIGN(const auto content, content_text(which.path, offset, buffer->span()));
   VARVE_TRY_ASSIGN(extent.object, new_name(!is_data                ? "other"
                                            : is_volume(which.path) ? "vol"
                                                                    : "seg",
                                            content));
-  extent.bytes = bytes;
+  extent.bytes = bytes - lead.size();
   extent.object_bytes = bytes;
   extent.checksum = XXH3_64bits(buffer->data(), bytes);
   extent.mark = which.mark;
+  extent.lead = lead;
   bucket::PutOptions options;
   if (is_data && is_volume(which.path)) options.storage_class = parts_.volume_class;
   const auto etag = std::make_shared<std::string>();
@@ -261,7 +279,7 @@ Result<Extent> ObjectUploader::upload_extent(Round& round, io::File& file, const
       [this, &round, extent, is_data, is_copied, etag,
        key = extent_key(which.path, offset)]() -> Result<void> {
         ++round.report.objects;
-        round.report.bytes += extent.bytes;
+        round.report.bytes += extent.object_bytes;
         if (is_data) return state_.add_uploaded(key, extent, *etag);
         if (!etag->empty() && !is_copied) etags_[extent.object] = *etag;
         return {};

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "format/container_keys.h"
 #include "io/file_system.h"
 #include "remote/changes.h"
@@ -57,6 +58,13 @@ class ObjectUploader {
                                               std::vector<Extent>& extents);
   [[nodiscard]] Result<void> cut_objects(Round& round, const std::string& path);
   [[nodiscard]] Result<bool> upload_file(Round& round, const ReplicaFile& file);
+  /// Uploads what a file of labels has behind the parts that stay. docs/decisions/170.
+  [[nodiscard]] Result<void> upload_labels(Round& round, const ReplicaFile& file);
+  /// Begins the upload of an object with a part of a file, behind the lead.
+  [[nodiscard]] Result<Extent> put_extent(Round& round, const ReplicaFile& which,
+                                          std::uint64_t offset,
+                                          std::shared_ptr<base::AlignedBuffer> buffer,
+                                          const std::string& lead);
   [[nodiscard]] Result<Extent> upload_extent(Round& round, io::File& file, const ReplicaFile& which,
                                              std::uint64_t offset, std::uint64_t bytes);
   /// Verifies the checksums of the containers in `bytes`, which begin at `offset` of a file. Notes

@@ -91,7 +91,7 @@ Result<LostCatalog> open_lost(const RebuildRequest& request, const OpenOptions& 
 StoreSurvey count(const SurveyedObjects& found) {
   // Each list of a thousand objects is a request; the lists and the heads are read twice.
   constexpr std::uint64_t kObjectsPerList = 1000;
-  constexpr std::uint64_t kOtherRequests = 12;
+  constexpr std::uint64_t kOtherRequests = 40;
   StoreSurvey survey;
   survey.requests =
       kOtherRequests + 2 * (found.data.size() + found.others.size()) / kObjectsPerList;
@@ -133,7 +133,7 @@ class Rebuilder {
     VARVE_TRY(place_data(bucket_, objects.data, placed));
     const PlacingFolder folder{request_.folder, files_.get(), sealed_.get()};
     const format::DataCodecs codecs(superblock_.parameters, keys_);
-    VARVE_TRY(place_small_files(bucket_, folder, codecs, objects.others, placed));
+    VARVE_TRY(place_small_files(bucket_, folder, codecs, objects, placed));
     VARVE_TRY_ASSIGN(auto rebuilt, build_catalog(placed.map));
     VARVE_TRY_ASSIGN(const auto lock, files_->lock(paths_.lock()));
     VARVE_TRY(write_state(placed.map));

@@ -131,6 +131,7 @@ Result<ReplicateReport> Replicator::replicate() {
       const auto objects = small_objects(round.is_base ? Head() : head_, objects_);
       VARVE_TRY(add_missing_copies(*parts_.bucket, round.uploads, parts_.repository_id, objects));
     }
+    round.head = next_number(head_, parts_);
     auto uploaded = uploader_.upload_files(round);
     damages_ = round.report.damages;
     // The catalog objects follow at once, unless their content depends on copies in progress.
@@ -270,7 +271,7 @@ Result<void> Replicator::resolve_pending() {
 Result<Head> Replicator::next_head(const Round& round) const {
   Head head;
   head.repository_id = parts_.repository_id;
-  head.number = next_number(head_, parts_);
+  head.number = round.head;
   // Of the heads that a takeover passes, each one may have begun an epoch.
   const auto passed = head.number - head_.number - 1;
   head.epoch = head_.holder == holder_ ? head_.epoch : head_.epoch + passed + 1;

@@ -22,6 +22,7 @@ struct ReplicationRound {
   explicit ReplicationRound(const UploadLimits& limits) : uploads(limits) {}
 
   std::uint64_t commit = 0;
+  std::uint64_t head = 0;  ///< Number of the head after the round.
   std::string superblock{};
   /// False if only the catalog's changes since the newest head are examined.
   bool is_full = true;

@@ -24,9 +24,9 @@ std::vector<SmallObject> small_objects(const Head& head, const ObjectMap& map) {
                        }});
   }
   for (const auto& [path, extents] : map) {
-    for (auto extent : extents) {
-      if (!has_copy(path, extent)) continue;
-      extent.bytes = extent.object_bytes;  // The checksum covers the whole object.
+    for (const auto& part : extents) {
+      if (!has_copy(path, part)) continue;
+      const auto extent = whole_object(part);
       objects.push_back({extent.object, path, extent.bytes,
                          [extent](bucket::Bucket& bucket) -> Result<std::string> {
                            VARVE_TRY_ASSIGN(auto texts, read_extents(bucket, {extent}));

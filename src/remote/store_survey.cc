@@ -12,9 +12,9 @@
 #include <span>
 #include <utility>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "catalog/series_catalog.h"
-#include "crypto/sealed_file.h"
 #include "format/container.h"
 #include "format/manifest.h"
 #include "format/parity.h"
@@ -22,27 +22,22 @@
 #include "remote/catalog_reads.h"
 #include "remote/commit_log.h"
 #include "remote/head.h"
+#include "remote/label_chains.h"
+#include "remote/label_parts.h"
+#include "remote/named_parts.h"
+#include "remote/path_finder.h"
 #include "remote/replica_files.h"
-#include "store/sealed_places.h"
+#include "remote/small_pairs.h"
 
 namespace varve::remote {
 
 namespace {
 
 constexpr std::size_t kHeadersAtOnce = 256;
-// Limit of the numbers of versions to which a sealed manifest may belong without labels.
-constexpr std::uint32_t kNumbersTried = 10000;
-constexpr std::uint32_t kSeriesTried = 1000;
-constexpr std::uint32_t kSeriesWithoutLabels = 16;
-constexpr std::uint32_t kAliasesTried = 1000;
-constexpr std::uint32_t kLabelsBlockBytes = 512;
 constexpr std::size_t kSmallFileBytesMax = std::size_t{300} << 20;
 // Enough for the header and the first block of a sealed file.
 constexpr std::size_t kManifestFrontBytes = 64;
 constexpr std::size_t kFrontBytes = std::size_t{8} << 10;
-constexpr std::uint32_t kAliasesMagic = 0x4c415656;  // "VVAL" in file order.
-
-constexpr std::string_view kBesideMagic = "VarveBsd";
 
 /// The store of the first container in an object.
 struct FirstContainer {
@@ -63,154 +58,6 @@ std::optional<FirstContainer> first_container(std::span<const std::byte> start) 
 std::string folder_of_store(StoreId store) {
   if (store == kPoolStore) return "pool";
   return series_folder(static_cast<SeriesId>(static_cast<std::uint32_t>(store)));
-}
-
-/// The first bytes of a file, in memory.
-class FrontFile final : public io::File {
- public:
-  explicit FrontFile(const std::string& bytes) : bytes_(bytes) {}
-  Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
-    if (offset >= bytes_.size()) return std::size_t{0};
-    const auto part = base::as_bytes(bytes_).subspan(offset);
-    const auto got = std::min(part.size(), out.size());
-    std::copy_n(part.begin(), got, out.begin());
-    return got;
-  }
-  Result<void> write_at(std::uint64_t, std::span<const std::byte>) override { return refused(); }
-  Result<void> sync() override { return {}; }
-  Result<std::uint64_t> size() override { return std::uint64_t{bytes_.size()}; }
-  Result<void> truncate(std::uint64_t) override { return refused(); }
-  Result<std::uint64_t> seek_data(std::uint64_t offset) override { return offset; }
-  Result<std::uint64_t> seek_hole(std::uint64_t) override { return size(); }
-
- private:
-  static Error refused() { return {ErrorCode::kReadOnly, "a file in memory"}; }
-  const std::string& bytes_;
-};
-
-// Returns whether labels may begin so, sealed or clear.
-bool may_be_labels(std::string_view front) {
-  const auto header = format::decode_manifest_header(base::as_bytes(front));
-  if (header) return header->kind == format::ManifestKind::kLabels;
-  base::ByteReader reader(front);
-  static_cast<void>(reader.u64());
-  return reader.u32() == kLabelsBlockBytes;
-}
-
-/// Finds the path of a small file from its first bytes. A sealed file opens only in its own place,
-/// so the places are tried.
-class PathFinder {
- public:
-  PathFinder(std::shared_ptr<const crypto::KeyRing> keys, std::set<SeriesId> series)
-      : keys_(std::move(keys)), series_(std::move(series)) {}
-
-  /// Returns the path in the repository; nullopt for parity, and for bytes of no known file.
-  std::optional<std::string> find(const std::string& front) {
-    if (!keys_) return clear_path(front);
-    for (const auto& path : may_be_labels(front) ? labels() : others()) {
-      if (opens_at(front, path)) return path;
-    }
-    return std::nullopt;
-  }
-  /// Learns the next number of a series from the series' labels.
-  void learn(SeriesId series, std::uint32_t next_number) {
-    auto& number = numbers_[series];
-    number = std::max(number, next_number);
-    others_.clear();
-  }
-
- private:
-  std::optional<std::string> clear_path(std::string_view front) {
-    const auto header = format::decode_manifest_header(base::as_bytes(front));
-    if (header && header->kind == format::ManifestKind::kLabels) {
-      return labels_path(header->series);
-    }
-    if (header) {
-      return maintain::manifest_path(series_folder(header->series), header->number);
-    }
-    base::ByteReader reader(front);
-    if (front.starts_with(kBesideMagic)) {
-      static_cast<void>(reader.u64());
-      static_cast<void>(reader.u32());
-      return series_folder(static_cast<SeriesId>(reader.u32())) + "/beside";
-    }
-    if (reader.u32() == kAliasesMagic) return aliases_path(++aliases_);
-    return std::nullopt;
-  }
-  static std::string labels_path(SeriesId series) {
-    return series_folder(series) + "/" + maintain::kLabelsName;
-  }
-  static std::string aliases_path(std::uint32_t number) {
-    return fmt::format("pool/aliases-{:08x}.als", number);
-  }
-  [[nodiscard]] std::vector<std::string> labels() const {
-    auto all = series_;
-    for (std::uint32_t id = 1; id <= kSeriesTried; ++id) all.insert(static_cast<SeriesId>(id));
-    std::vector<std::string> paths;
-    for (const auto series : all) paths.push_back(labels_path(series));
-    return paths;
-  }
-  const std::vector<std::string>& others() {
-    if (!others_.empty()) return others_;
-    auto all = series_;
-    for (const auto& [series, number] : numbers_) all.insert(series);
-    for (std::uint32_t id = 1; numbers_.empty() && id <= kSeriesWithoutLabels; ++id) {
-      all.insert(static_cast<SeriesId>(id));
-    }
-    for (const auto series : all) {
-      const auto known = numbers_.find(series);
-      const auto end = known == numbers_.end() ? kNumbersTried : known->second;
-      for (std::uint32_t number = 1; number < end; ++number) {
-        others_.push_back(
-            maintain::manifest_path(series_folder(series), static_cast<VersionNumber>(number)));
-      }
-      others_.push_back(series_folder(series) + "/beside");
-    }
-    for (std::uint32_t number = 0; number < kAliasesTried; ++number) {
-      others_.push_back(aliases_path(number));
-    }
-    return others_;
-  }
-  bool opens_at(const std::string& front, const std::string& path) {
-    const auto place = store::sealed_place("/r", "/r/" + path);
-    if (!place) return false;
-    const auto file =
-        crypto::make_sealed_file(std::make_unique<FrontFile>(front), path, keys_, *place);
-    std::array<std::byte, 1> byte{};
-    const auto got = file->read_at(0, byte);
-    return got && *got == 1;
-  }
-
-  const std::shared_ptr<const crypto::KeyRing> keys_;
-  const std::set<SeriesId> series_;            // The series of the data objects.
-  std::map<SeriesId, std::uint32_t> numbers_;  // The next numbers of versions.
-  std::vector<std::string> others_;
-  std::uint32_t aliases_ = 0;
-};
-
-/// A small object with its copy.
-struct SmallPair {
-  std::int64_t seconds = 0;
-  std::uint64_t bytes = 0;
-  std::vector<std::string> names{};  // The object before the copy.
-  std::string front{};               // The first bytes; empty if the object is lost.
-};
-
-// Returns the objects with the copies, the newest first.
-std::vector<SmallPair> pairs_of(const std::vector<bucket::ObjectInfo>& objects) {
-  std::map<std::string, SmallPair> by_name;
-  for (const auto& object : objects) {
-    const auto original = copied_name(object.name);
-    auto& pair = by_name[original ? *original : object.name];
-    pair.seconds = std::max(pair.seconds, object.modified.seconds);
-    pair.bytes = std::max(pair.bytes, object.bytes);
-    pair.names.insert(original ? pair.names.end() : pair.names.begin(), object.name);
-  }
-  std::vector<SmallPair> pairs;
-  for (auto& [name, pair] : by_name) pairs.push_back(std::move(pair));
-  std::ranges::stable_sort(pairs,
-                           [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
-  return pairs;
 }
 
 bool is_parity(std::string_view front) {
@@ -256,6 +103,65 @@ class SmallPlacer {
         codecs_(codecs),
         finder_(codecs.keys(), std::move(series)) {}
 
+  /// Takes labels, or a part of labels, for place_labels().
+  Result<void> take_labels(const SmallPair& pair, PlacedObjects& placed) {
+    if (!may_have_lead(pair.front)) return place(pair, placed);
+    std::string fault = "is lost";
+    for (const auto& name : pair.names) {
+      auto text = read(name, pair.bytes);
+      if (!text && !is_loss(text.error())) return std::move(text).error();
+      if (!text) continue;
+      const auto part = decode_lead(*text, codecs_.keys().get());
+      if (!part && part.error().code() == ErrorCode::kUnsupported) return part.error();
+      fault = part ? "is damaged" : part.error().message();
+      if (!part) continue;
+      text->erase(0, kLabelLeadBytes);
+      const bool is_whole =
+          text->size() == part->bytes && base::checksum64(base::as_bytes(*text)) == part->checksum;
+      if (!is_whole) continue;
+      chains_.add(*part, *std::move(text), pair.names.front());
+      return {};
+    }
+    note_fault(pair.names.front(), fault, placed);
+    return {};
+  }
+  /// Joins the parts of the labels of each series. Names the loss of a part.
+  Result<void> place_labels(const std::vector<LabelEvidence>& evidence, PlacedObjects& placed) {
+    for (const auto& [series, chosen] : labels_) {
+      const auto path = folder_.root + "/" + labels_path(series);
+      VARVE_TRY_ASSIGN(auto text, folder_.stored->read_file(path, kSmallFileBytesMax));
+      chains_.add_whole(series, std::move(text));
+    }
+    chains_.join();
+    std::map<SeriesId, LabelChain> newest;
+    for (const auto series : chains_.series()) {
+      VARVE_TRY(chains_.visit_newest(series, [&](LabelChain chain) -> Result<bool> {
+        VARVE_TRY_ASSIGN(const bool whole,
+                         choose_labels(series, labels_path(series), chain.labels));
+        if (whole) newest[series] = std::move(chain);
+        return whole;
+      }));
+      const auto known = newest.find(series);
+      const auto lost =
+          chains_.newest_lost(series, known == newest.end() ? nullptr : &known->second);
+      if (lost) {
+        note_fault(*lost,
+                   fmt::format("continues labels of which a part is lost{}", loss_of(series)),
+                   placed);
+      }
+    }
+    for (const auto& one : evidence) {
+      const auto known = newest.find(one.part.series);
+      const bool is_older =
+          known != newest.end() &&
+          std::pair(one.part.head, one.part.end()) <=
+              std::pair(known->second.head, std::uint64_t{known->second.labels.size()});
+      if (is_older) continue;
+      note_fault(one.object, "is a lost part of labels" + loss_of(one.part.series), placed);
+    }
+    return {};
+  }
+
   Result<void> place(const SmallPair& pair, PlacedObjects& placed) {
     std::string fault = "is lost";
     for (const auto& name : pair.names) {
@@ -272,16 +178,23 @@ class SmallPlacer {
         return {};
       }
       VARVE_TRY_ASSIGN(const bool whole,
-                       series ? place_labels(*series, *path, *text) : place_file(*path, *text));
+                       series ? choose_labels(*series, *path, *text) : place_file(*path, *text));
       if (whole) return {};
       fault = "is damaged";
     }
-    placed.problems.push_back(
-        fmt::format("{}/{} {}", bucket_.describe(), pair.names.front(), fault));
+    note_fault(pair.names.front(), fault, placed);
     return {};
   }
 
  private:
+  void note_fault(const std::string& object, const std::string& fault, PlacedObjects& placed) {
+    placed.problems.push_back(fmt::format("{}/{} {}", bucket_.describe(), object, fault));
+  }
+  static std::string loss_of(SeriesId series) {
+    return fmt::format(
+        ": the newest names, locks and deletions of the versions in series {} are missing",
+        static_cast<std::uint32_t>(series));
+  }
   Result<std::string> read(const std::string& name, std::uint64_t bytes) {
     if (bytes > kSmallFileBytesMax) return Error(ErrorCode::kCorrupt, name + " is too long");
     VARVE_TRY_ASSIGN(const auto got, bucket_.get_all(name, bytes));
@@ -330,7 +243,7 @@ class SmallPlacer {
   }
   // Labels are written often, and a time of the store has whole seconds. So of the labels of one
   // catalog, those of the later transaction count. Returns whether the labels are whole.
-  Result<bool> place_labels(SeriesId series, const std::string& path, const std::string& text) {
+  Result<bool> choose_labels(SeriesId series, const std::string& path, const std::string& text) {
     const auto present = folder_.stored->read_file(folder_.root + "/" + path, kSmallFileBytesMax);
     VARVE_TRY(write(path, text));
     const auto labels = maintain::read_labels(*folder_.readable, codecs_.frames(),
@@ -369,6 +282,7 @@ class SmallPlacer {
     std::uint32_t next_number = 0;
   };
   std::map<SeriesId, ChosenLabels> labels_;
+  LabelChains chains_;
 };
 
 }  // namespace
@@ -385,6 +299,7 @@ Result<SurveyedObjects> survey_objects(bucket::Bucket& bucket, const std::string
     VARVE_TRY(bucket::list_all(bucket, repository_id + folder, "", add_to(found.data)));
   }
   VARVE_TRY(bucket::list_all(bucket, repository_id + "/other/", "", add_to(found.others)));
+  VARVE_TRY(bucket::list_all(bucket, repository_id + "/cat/", "", add_to(found.catalog)));
   std::ranges::stable_sort(found.data, [](const auto& a, const auto& b) {
     return a.modified.seconds > b.modified.seconds;
   });
@@ -423,8 +338,7 @@ Result<void> place_data(bucket::Bucket& bucket, const std::vector<bucket::Object
 }
 
 Result<void> place_small_files(bucket::Bucket& bucket, const PlacingFolder& folder,
-                               const format::DataCodecs& codecs,
-                               const std::vector<bucket::ObjectInfo>& objects,
+                               const format::DataCodecs& codecs, const SurveyedObjects& objects,
                                PlacedObjects& placed) {
   std::set<SeriesId> series;
   for (const auto& [path, extents] : placed.map) {
@@ -432,14 +346,21 @@ Result<void> place_small_files(bucket::Bucket& bucket, const PlacingFolder& fold
     if (known && path.starts_with("series/")) series.insert(*known);
   }
   SmallPlacer placer(bucket, folder, codecs, std::move(series));
-  auto pairs = pairs_of(objects);
+  auto pairs = pairs_of(objects.others);
   VARVE_TRY(read_fronts(bucket, pairs));
   std::erase_if(pairs, [](const auto& pair) { return is_parity(pair.front); });
   // Labels tell the numbers of the manifests.
   // The ranges of libstdc++ 12 are too new for clang 14.
-  std::stable_partition(pairs.begin(), pairs.end(),
-                        [](const auto& pair) { return may_be_labels(pair.front); });
-  for (const auto& pair : pairs) VARVE_TRY(placer.place(pair, placed));
+  const auto rest = std::stable_partition(pairs.begin(), pairs.end(), [](const auto& pair) {
+    return may_have_lead(pair.front) || may_be_labels(pair.front);
+  });
+  for (auto pair = pairs.begin(); pair != rest; ++pair) {
+    VARVE_TRY(placer.take_labels(*pair, placed));
+  }
+  VARVE_TRY_ASSIGN(const auto missing,
+                   missing_parts(bucket, objects.catalog, objects.others, codecs.keys().get()));
+  VARVE_TRY(placer.place_labels(missing, placed));
+  for (auto pair = rest; pair != pairs.end(); ++pair) VARVE_TRY(placer.place(*pair, placed));
   return {};
 }
 

@@ -17,9 +17,10 @@ namespace varve::remote {
 
 /// The listed objects of a repository. The newest data object comes first.
 struct SurveyedObjects {
-  std::vector<bucket::ObjectInfo> data{};    ///< Ranges of segments and volumes.
-  std::vector<bucket::ObjectInfo> others{};  ///< Small files, and their copies.
-  std::uint64_t heads_passed = 0;            ///< Number of the newest listed head or copy.
+  std::vector<bucket::ObjectInfo> data{};     ///< Ranges of segments and volumes.
+  std::vector<bucket::ObjectInfo> others{};   ///< Small files, and their copies.
+  std::vector<bucket::ObjectInfo> catalog{};  ///< Changes of the catalog, and their copies.
+  std::uint64_t heads_passed = 0;             ///< Number of the newest listed head or copy.
 };
 /// Lists the objects of a repository. Errors: errors of the bucket.
 [[nodiscard]] Result<SurveyedObjects> survey_objects(bucket::Bucket& bucket,
@@ -46,11 +47,11 @@ struct PlacingFolder {
   io::FileSystem* readable = nullptr;  ///< Shows the text of sealed files.
 };
 /// Downloads the labels, manifests, aliases and files beside the versions into a folder. Of several
-/// objects of one file, the newest whole object counts. Holds one object in memory. Leaves parity
-/// out, because parity names the lost numbers of segments.
+/// objects of one file, the newest whole object counts. Holds one object and the parts of labels in
+/// memory. Leaves parity out, because parity names the lost numbers of segments. Names lost parts
+/// of labels, as far as other parts or the newest catalog objects show the loss.
 [[nodiscard]] Result<void> place_small_files(bucket::Bucket& bucket, const PlacingFolder& folder,
                                              const format::DataCodecs& codecs,
-                                             const std::vector<bucket::ObjectInfo>& objects,
-                                             PlacedObjects& placed);
+                                             const SurveyedObjects& objects, PlacedObjects& placed);
 
 }  // namespace varve::remote

@@ -179,6 +179,7 @@ Result<void> create_repository(
       catalog::needs_pool_feature(initial) ||
       catalog::needs_pool_feature(options.settings.new_series.value_or(initial));
   superblock.needs_marks = true;
+  superblock.needs_label_parts = before_last != nullptr;
   superblock.needs_delta = options.settings.arrange && options.settings.arrange->delta != 0;
   VARVE_TRY_ASSIGN(superblock.repository_id, new_repository_id());
   VARVE_TRY_ASSIGN(const auto keys, make_keys(superblock, options.encryption));

@@ -41,8 +41,8 @@ Result<bool> RequiredFeatures::require_aliases() {
 }
 
 // A repository of an earlier Varve gets the feature `marks` from the first writer, whose records
-// need `marks`. The other names are missing if a lost superblock was repaired
-// from labels that a crash had left without the names.
+// need `marks`, and in an object store `label-parts`. The other names are missing if a lost
+// superblock was repaired from labels that a crash had left without the names.
 void RequiredFeatures::complete(const std::vector<SeriesInfo>& all) {
   const bool needed = catalog::needs_pool_feature(initial_settings()) ||
                       std::ranges::any_of(all, [](const SeriesInfo& info) {
@@ -64,11 +64,14 @@ void RequiredFeatures::complete(const std::vector<SeriesInfo>& all) {
     const bool lacks_aliases = has_aliases && !folder_.superblock.needs_aliases();
     const bool lacks_marks = !folder_.superblock.needs_marks();
     const bool lacks_delta = wants_delta && !folder_.superblock.needs_delta();
-    if (!lacks_pool && !lacks_aliases && !lacks_marks && !lacks_delta) return {};
+    const bool lacks_parts =
+        folder_.storage->evicted() != nullptr && !folder_.superblock.needs_label_parts();
+    if (!lacks_pool && !lacks_aliases && !lacks_marks && !lacks_delta && !lacks_parts) return {};
     VARVE_TRY(folder_.settled.clear());
     if (lacks_marks) VARVE_TRY(folder_.superblock.require_marks());
     if (lacks_pool) VARVE_TRY(folder_.superblock.require_pool());
     if (lacks_delta) VARVE_TRY(folder_.superblock.require_delta());
+    if (lacks_parts) VARVE_TRY(folder_.superblock.require_label_parts());
     return lacks_aliases ? folder_.superblock.require_aliases() : Result<void>();
   };
   const auto done = complete();

@@ -62,6 +62,11 @@ bool SuperblockFile::needs_delta() const {
   return superblock_.needs_delta;
 }
 
+bool SuperblockFile::needs_label_parts() const {
+  const std::lock_guard lock(mutex_);
+  return superblock_.needs_label_parts;
+}
+
 format::KeyLines SuperblockFile::key_lines() const {
   const std::lock_guard lock(mutex_);
   return superblock_.encryption.value_or(format::KeyLines());

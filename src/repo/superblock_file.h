@@ -55,6 +55,11 @@ class SuperblockFile {
   /// Do the same for the feature `delta`.
   [[nodiscard]] bool needs_delta() const;
   [[nodiscard]] Result<void> require_delta() { return require(&format::Superblock::needs_delta); }
+  /// Do the same for the feature `label-parts`.
+  [[nodiscard]] bool needs_label_parts() const;
+  [[nodiscard]] Result<void> require_label_parts() {
+    return require(&format::Superblock::needs_label_parts);
+  }
 
   /// Returns the present lines of the keys. The repository is encrypted.
   [[nodiscard]] format::KeyLines key_lines() const;

@@ -130,6 +130,16 @@ TEST(Superblock, ThePoolsFeatureIsKnown) {
   EXPECT_FALSE(decode_superblock(encode_superblock(sample_superblock()))->needs_pool);
 }
 
+TEST(Superblock, PartsOfLabelsAreAFeatureOfTheirOwn) {
+  Superblock superblock = sample_superblock();
+  superblock.needs_label_parts = true;
+  const std::string text = encode_superblock(superblock);
+  EXPECT_NE(text.find("\nfeatures_required = label-parts\n"), std::string::npos) << text;
+  const auto back = decode_superblock(text);
+  ASSERT_TRUE(back.has_value()) << back.error().message();
+  EXPECT_TRUE(back->needs_label_parts);
+}
+
 TEST(Superblock, AliasesAreAFeatureOfTheirOwn) {
   Superblock superblock = sample_superblock();
   superblock.needs_pool = true;
