@@ -154,9 +154,9 @@ TEST_P(SmallSealsGate, AVersionSendsLittleBesideItsData) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, SmallSealsGate,
-    testing::Values(Case{"few", 83, 2, false, 6000, 10'000, 17'000, 45'000},
+    testing::Values(Case{"few", 83, 2, false, 9000, 10'000, 17'000, 45'000},
                     Case{"few arranged", 83, 2, true, 10'000, 10'000, 130'000, 150'000},
-                    Case{"many", 300, 17, false, 6000, 14'000, 110'000, 204'000}));
+                    Case{"many", 300, 17, false, 9000, 14'000, 110'000, 204'000}));
 
 }  // namespace
 }  // namespace varve::test

@@ -307,7 +307,9 @@ CutResult delete_and_cut(World& world) {
   const auto files = io::make_posix_file_system();
   const auto state = must(remote::ReplicaState::open(*files, world.path(), true));
   for (const auto& [path, extents] : must(state.objects())) {
-    for (const auto& extent : extents) result.dead_bytes += extent.object_bytes - extent.bytes;
+    for (const auto& extent : extents) {
+      result.dead_bytes += extent.object_bytes - extent.lead.size() - extent.bytes;
+    }
   }
   return result;
 }

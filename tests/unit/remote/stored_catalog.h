@@ -86,7 +86,7 @@ inline void expect_store_has_catalog(World& world) {
     auto& file = files[record.path];
     if (record.extent.object.empty()) continue;
     const auto& bytes = world.objects().objects.at("p/" + record.extent.object).bytes;
-    file += base::as_text(bytes).substr(0, record.extent.bytes);
+    file += base::as_text(bytes).substr(record.extent.lead.size(), record.extent.bytes);
   }
   stored.erase(stored.lower_bound({remote::kObjectsTable, ""}), stored.end());
   std::uint64_t commit = 0;
