@@ -68,18 +68,23 @@ class BatchedPolicy final : public ArrangePolicy {
   const std::uint32_t batch_;
 };
 
-// Departing chunks are copied out at once. When the gaps of all files together cost more than the
-// gap limit, or dead space exceeds its limit, the files with the highest gain are written again.
-// New runs are merged, the smallest first, so that a reader follows few runs.
+// Departing chunks are copied out at once, or in an object store once they are many. When the gaps
+// of all files together cost more than the gap limit, or dead space exceeds its limit, the files
+// with the highest gain are written again. New runs are merged, the smallest first, so that a
+// reader follows few runs.
 class TieredPolicy final : public ArrangePolicy {
  public:
   TieredPolicy(std::uint32_t dead_permille, std::uint32_t fan)
       : dead_permille_(dead_permille), fan_(fan) {}
 
-  bool wants_departure(const ActiveState&) const override { return true; }
+  // Before files are written again, the departing chunks leave them.
+  bool wants_departure(const ActiveState& state) const override {
+    const auto spare = spare_bytes(state);
+    return spare == 0 || state.departing_bytes > spare || next(state).has_value();
+  }
 
   std::optional<RewriteJob> next(const ActiveState& state) const override {
-    if (count_runs_of(state.files, SegmentRole::kNew) >= fan_) {
+    if (merges_new_runs(state)) {
       return RewriteJob{segments_of(state.files, SegmentRole::kNew), SegmentRole::kMerged,
                         state.newest, ChunkOrder::kStream};
     }
@@ -102,6 +107,30 @@ class TieredPolicy final : public ArrangePolicy {
   static constexpr std::uint64_t kGapShare = 16;
   static constexpr std::uint64_t kDeadShare = 35;
 
+  // A multiple of the fan for runs with few bytes in an object store, and the share of the spare
+  // bytes that counts as few.
+  static constexpr std::size_t kShortRunsFactor = 3;
+  static constexpr std::uint64_t kShortRunsShare = 8;
+
+  [[nodiscard]] bool merges_new_runs(const ActiveState& state) const {
+    const auto runs = count_runs_of(state.files, SegmentRole::kNew);
+    const auto spare = spare_bytes(state);
+    if (runs < fan_ || spare == 0 || runs >= kShortRunsFactor * fan_) return runs >= fan_;
+    std::uint64_t bytes = 0;
+    for (const auto& file : state.files) {
+      if (file.role == SegmentRole::kNew) bytes += file.raw_bytes;
+    }
+    return bytes > spare / kShortRunsShare;
+  }
+
+  // Returns 0 for a newest version with more than the spare bytes: then a share of it waits.
+  static std::uint64_t spare_bytes(const ActiveState& state) {
+    std::uint64_t live = 0;
+    for (const auto& file : state.files) live += file.live_bytes;
+    const auto newest = live - std::min(live, state.departing_bytes);
+    return newest <= state.spare_bytes ? state.spare_bytes : 0;
+  }
+
   // Returns the gain of writing a file again for each byte written. A file with slowly dying chunks
   // stays clean for long, and a file with quickly dying chunks is written again soon. For a steady
   // rate of dying, the product of dead share and age is the best index. The root of the age is
@@ -121,19 +150,21 @@ class TieredPolicy final : public ArrangePolicy {
                                    std::uint64_t permille) const {
     std::uint64_t live = 0;
     std::uint64_t sum = 0;
+    const auto spare = spare_bytes(state);
+    const auto is_enough = [&] { return sum * 1000 <= live * permille || sum <= spare; };
     std::vector<std::pair<double, const SegmentRecord*>> files;
     for (const auto& file : state.files) {
       live += file.live_bytes;
       sum += cost(file);
       files.emplace_back(gain(state, file, cost(file)), &file);
     }
-    if (sum * 1000 <= live * permille) return std::nullopt;
+    if (is_enough()) return std::nullopt;
     std::stable_sort(files.begin(), files.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     // No more than needed: a file written later has more dead chunks then.
     std::map<std::pair<SegmentRole, VersionNumber>, std::vector<const SegmentRecord*>> victims;
     for (const auto& [gained, file] : files) {
-      if (sum * 1000 <= live * permille) break;
+      if (is_enough()) break;
       // Files of all new runs are written as one run, so that a reader follows fewer runs.
       const bool is_new = file->role == SegmentRole::kNew;
       victims[{file->role, is_new ? VersionNumber{} : file->version}].push_back(file);

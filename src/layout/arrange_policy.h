@@ -35,7 +35,11 @@ struct ActiveState {
   /// chunks for the reader of the newest version. A file without an entry has no gaps.
   std::map<SegmentNumber, std::uint64_t> gap_bytes;
   std::uint64_t departing_bytes = 0;  ///< Raw bytes of departing chunks.
-  VersionNumber newest{};             ///< Newest sealed version.
+  /// If the newest version has no more bytes than this number, then dead bytes, bytes of gaps and
+  /// departing bytes, each up to this number, wait for more, because each byte that arranging
+  /// writes is uploaded. 0 without an object store. Only for ArrangePolicyKind::kTiered.
+  std::uint64_t spare_bytes = 0;
+  VersionNumber newest{};  ///< Newest sealed version.
   /// Number after the numbers of all containers. The age of a container is the distance from the
   /// container's number to next_container.
   ContainerNumber next_container{};

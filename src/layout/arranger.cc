@@ -57,6 +57,7 @@ Result<bool> Arranger::run_steps() {
       VARVE_TRY_ASSIGN(view, view_active_set(txn, parts_.layout->options().series,
                                              parts_.layout->options().store, settings_, damaged_));
     }
+    view.state.spare_bytes = parts_.spare_bytes;
     auto more = work_off(view);
     if (!more) {
       // The catalog changed between the view and the commit: a few retries with a new view.

@@ -50,6 +50,7 @@ struct ArrangerParts {
   std::uint64_t shared_bytes_max = MoveStep{}.shared_bytes_max;
   CoalescingLimits coalescing;
   EvictedSources evicted{};
+  std::uint64_t spare_bytes = 0;  ///< See ActiveState::spare_bytes.
 };
 
 /// The state of the active set on disk, for arranging, accounting and tests. The active set has the

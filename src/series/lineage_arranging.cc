@@ -33,6 +33,15 @@ namespace {
 
 constexpr auto kCheckEvery = std::chrono::milliseconds(50);
 
+// Work on fewer bytes in an object store waits. docs/decisions/171.
+constexpr std::uint64_t kStoredSpareBytes = std::uint64_t{8} << 20;
+
+// A caller that wants a post-pass over any amount of new data also wants downloads for arranging,
+// and no work to wait.
+bool wants_all(const ArrangeOptions& options) {
+  return options.post_pass.any_new || options.post_pass.everything;
+}
+
 // Limits the average rate of passing bytes by waiting.
 class Throttle {
  public:
@@ -143,7 +152,10 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     parts.before_freeing = before_freeing;
     parts.after_step = after_step;
     auto* const eviction = parts_.host->eviction();
-    if (eviction != nullptr) parts.evicted = evicted_sources(options, newest->number);
+    if (eviction != nullptr) {
+      parts.evicted = evicted_sources(options, newest->number);
+      if (!wants_all(options)) parts.spare_bytes = kStoredSpareBytes;
+    }
     layout::Arranger arranger(std::move(parts), settings);
     finished = arranger.run();
     if (finished && *finished && !arranger.waits() && eviction != nullptr) {
@@ -179,7 +191,6 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
   return finished;
 }
 
-// A caller that wants a post-pass over any amount of new data also wants downloads for arranging.
 layout::EvictedSources LineageArranging::evicted_sources(const ArrangeOptions& options,
                                                          VersionNumber newest) const {
   layout::EvictedSources evicted;
@@ -194,9 +205,9 @@ layout::EvictedSources LineageArranging::evicted_sources(const ArrangeOptions& o
     }
     return found;
   };
-  const bool wants_all = options.post_pass.any_new || options.post_pass.everything;
+  const bool downloads = wants_all(options);
   evicted.may_begin = [=, series = parts_.id](std::uint64_t active_bytes) {
-    return wants_all || rules->may_download(series, newest, active_bytes);
+    return downloads || rules->may_download(series, newest, active_bytes);
   };
   evicted.group_bytes_max = rules->bytes_at_once();
   return evicted;

@@ -155,8 +155,9 @@ TEST_P(SmallSealsGate, AVersionSendsLittleBesideItsData) {
 INSTANTIATE_TEST_SUITE_P(
     All, SmallSealsGate,
     testing::Values(Case{"few", 83, 2, false, 9000, 10'000, 17'000, 45'000},
-                    Case{"few arranged", 83, 2, true, 10'000, 10'000, 130'000, 150'000},
-                    Case{"many", 300, 17, false, 9000, 14'000, 110'000, 204'000}));
+                    Case{"few arranged", 83, 2, true, 10'000, 10'000, 65'000, 95'000},
+                    Case{"many", 300, 17, false, 9000, 14'000, 110'000, 204'000},
+                    Case{"many arranged", 300, 17, true, 10'000, 14'000, 330'000, 380'000}));
 
 }  // namespace
 }  // namespace varve::test

@@ -39,6 +39,46 @@ std::unique_ptr<ArrangePolicy> policy(ArrangePolicyKind kind, std::uint32_t batc
   return make_arrange_policy(settings);
 }
 
+// In an object store, each byte that arranging writes is uploaded.
+TEST(TieredPolicy, FewBytesInAnObjectStoreWait) {
+  const auto tiered = policy(ArrangePolicyKind::kTiered);
+  ActiveState state;
+  state.newest = VersionNumber{9};
+  state.files = {file(0, SegmentRole::kBase, 1, 10'000, 7000)};
+  state.departing_bytes = 3000;
+  EXPECT_TRUE(tiered->wants_departure(state));
+  EXPECT_TRUE(tiered->next(state));
+  state.spare_bytes = 3999;
+  EXPECT_TRUE(tiered->wants_departure(state)) << "the newest version has 4000 bytes";
+  EXPECT_TRUE(tiered->next(state));
+  state.spare_bytes = 8000;
+  EXPECT_FALSE(tiered->wants_departure(state));
+  EXPECT_FALSE(tiered->next(state));
+  state.departing_bytes = 8001;
+  EXPECT_TRUE(tiered->wants_departure(state));
+  state.departing_bytes = 1;
+  state.files.push_back(file(1, SegmentRole::kMerged, 2, 6001, 1000));
+  EXPECT_TRUE(tiered->next(state)) << "more dead space than may wait";
+  EXPECT_TRUE(tiered->wants_departure(state)) << "chunks leave files that are written again";
+}
+
+TEST(TieredPolicy, ShortRunsInAnObjectStoreWait) {
+  const auto tiered = policy(ArrangePolicyKind::kTiered);
+  ActiveState state;
+  state.newest = VersionNumber{9};
+  state.spare_bytes = 80'000;
+  state.files = {file(0, SegmentRole::kBase, 1)};
+  for (std::uint32_t run = 1; run < 9; ++run) {
+    state.files.push_back(file(run, SegmentRole::kNew, run + 1, 1000));
+    EXPECT_FALSE(tiered->next(state)) << run;
+  }
+  state.files.push_back(file(9, SegmentRole::kNew, 10, 1000));
+  EXPECT_TRUE(tiered->next(state)) << "too many runs";
+  state.files.resize(4);
+  state.files.push_back(file(9, SegmentRole::kNew, 10, 8000));
+  EXPECT_TRUE(tiered->next(state)) << "too many bytes";
+}
+
 TEST(OriginalPolicy, WritesAllButTheNewestVersionsFilesAnew) {
   const auto original = policy(ArrangePolicyKind::kOriginal);
   ActiveState state;
