@@ -40,6 +40,7 @@ for release in ${VARVE_RELEASES:-bookworm trixie}; do
   # Devices of its own: each distribution lets all users open /dev/fuse.
   mount -t tmpfs -o mode=755 dev "$chroot/dev"
   for device in null zero full random urandom tty; do cp -a "/dev/$device" "$chroot/dev/"; done
+  mkdir -m 1777 "$chroot/dev/shm"
   mknod -m 666 "$chroot/dev/fuse" c 10 229
   cp -a "$work/varve.git" "$chroot/varve.git"
   cp "$work/block.sh" "$chroot/block.sh"
