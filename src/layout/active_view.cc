@@ -19,6 +19,8 @@ namespace {
 
 // A file aside becomes a volume if at most this part is dead; else the chunks are copied.
 constexpr std::uint64_t kVolumeDeadParts = 8;
+// The same for a file of several deaths: a copy would divide the deaths again.
+constexpr std::uint64_t kJoinedDeadParts = 2;
 
 using catalog::SegmentRecord;
 using catalog::SegmentRole;
@@ -175,19 +177,29 @@ struct Leaving {
   VersionNumber window_start{};
 };
 
-// Decides about a file aside. Returns the chunks of the file to leave in place.
+// Decides about a file aside. Returns the chunks of the file to leave in place. `joins`: whether
+// chunks of several deaths are compressed together (docs/decisions/163).
 base::IdRuns stay_aside(const SegmentRecord& file, const base::IdRuns& chunks,
-                        const Leaving& leaving, ArrangeView& view) {
+                        const Leaving& leaving, bool joins, ArrangeView& view) {
   if (chunks.intersect(leaving.lost).size() != 0) return chunks;
   VersionNumber death{};
+  VersionNumber last{};
   base::IdRuns most;
+  base::IdRuns all;
   for (const auto& [version, dying] : leaving.deaths) {
     auto its = chunks.intersect(dying);
+    if (its.size() == 0) continue;
+    last = version;
+    all = all.unite(its);
     if (its.size() <= most.size()) continue;
     most = std::move(its);
     death = version;
   }
   const std::uint64_t dead = file.raw_bytes - file.live_bytes;
+  if (joins && most.size() != all.size() && dead * kJoinedDeadParts <= file.raw_bytes) {
+    if (all.size() == chunks.size()) view.settled.emplace(file.segment, last);
+    return all.unite(chunks.intersect(leaving.unused));
+  }
   if (dead * kVolumeDeadParts > file.raw_bytes) {
     // The next version may take more chunks back. After the window, the rest is copied once.
     if (death < leaving.window_start) return {};
@@ -254,7 +266,7 @@ Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series, Store
     }
     view.files_aside.push_back(segment);
     view.returned = view.returned.unite(used.subtract(excluded));
-    stay = stay.unite(stay_aside(segment, chunks, leaving, view));
+    stay = stay.unite(stay_aside(segment, chunks, leaving, settings.delta != 0, view));
   }
   VARVE_TRY_ASSIGN(const auto counters, catalog::find_counters(txn, store));
   view.state.next_container = counters.next_container;

@@ -67,7 +67,7 @@ struct ArrangeView {
   /// aside.
   std::map<VersionNumber, base::IdRuns> aside;
   base::IdRuns returned;  ///< Chunks in a file aside to which the newest version refers again.
-  /// Files aside with a single death for all chunks: they become the volume of that death.
+  /// Files aside without a chunk of the newest version: they become volumes of the highest death.
   std::map<SegmentNumber, VersionNumber> settled;
   base::IdRuns unused;  ///< Chunks in the active set to which no version refers.
   /// The chunks in each file, without `excluded` and `unused`.

@@ -2,6 +2,8 @@
 #include "layout/delta_coalescing.h"
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
@@ -18,38 +20,50 @@ namespace {
 
 using catalog::SegmentRecord;
 
-// How often deaths are joined.
-enum class Joined : std::uint8_t { kNot, kOnce, kTwice };
-
 struct Death {
   VersionNumber number{};
-  Joined joined = Joined::kNot;
+  std::uint64_t span = 0;  // Number of joined deaths, at most.
   std::vector<SegmentNumber> volumes;
 };
 
-// Returns the deaths older than the window. Deaths and the volumes of a death ascend.
-std::vector<Death> deaths_of(const std::vector<SegmentRecord>& segments,
-                             const std::vector<LiveVersion>& sealed, std::uint32_t window,
-                             std::size_t fan) {
+// Returns the deaths with volumes, ascending. The volumes of a death ascend.
+std::vector<Death> deaths_of(const std::vector<SegmentRecord>& segments) {
   std::map<VersionNumber, std::vector<SegmentNumber>> volumes;
-  const auto start = window_start(sealed, window);
   for (const auto& segment : segments) {
     if (segment.active() || segment.raw_bytes == 0) continue;
-    if (newest_at_most(sealed, segment.version) >= start) continue;
     volumes[segment.version].push_back(segment.segment);
   }
   std::vector<Death> deaths;
   std::uint64_t before = 0;
   for (auto& [number, files] : volumes) {
     const auto value = static_cast<std::uint32_t>(number);
-    const std::uint64_t span = value - before;
+    deaths.push_back({number, value - before, std::move(files)});
     before = value;
-    const auto joined = span < fan         ? Joined::kNot
-                        : span < fan * fan ? Joined::kOnce
-                                           : Joined::kTwice;
-    deaths.push_back({number, joined, std::move(files)});
   }
   return deaths;
+}
+
+DeltaJob job_of(std::span<Death> deaths) {
+  DeltaJob job;
+  for (auto& death : deaths) job.volumes.push_back(std::move(death.volumes));
+  job.death = deaths.back().number;
+  job.last_is_single = deaths.back().span == 1;
+  return job;
+}
+
+// Returns the part to join of successive deaths that span less than `fan` each; empty if none.
+std::span<Death> short_deaths_to_join(std::span<Death> deaths, std::size_t fan) {
+  std::uint64_t sum = 0;
+  for (std::size_t end = 0; end < deaths.size(); ++end) {
+    sum += deaths[end].span;
+    if (sum >= fan && end != 0) return deaths.first(end + 1);
+  }
+  // Each byte is written again for each doubling of the span.
+  for (std::size_t first = 0; first + 1 < deaths.size(); ++first) {
+    if (sum >= 2 * std::bit_floor(deaths[first].span)) return deaths.subspan(first);
+    sum -= deaths[first].span;
+  }
+  return {};
 }
 
 // Returns whether a frame in the file has a prefix. An unreadable header counts as one without.
@@ -98,20 +112,27 @@ void sketch_container(CategoryLayout& layout, ContainerNumber container,
 std::optional<DeltaJob> next_delta_job(const std::vector<SegmentRecord>& segments,
                                        const std::vector<LiveVersion>& versions,
                                        std::uint32_t window, std::size_t fan) {
+  auto deaths = deaths_of(segments);
+  for (std::size_t first = 0; first < deaths.size();) {
+    const auto rest = std::span(deaths).subspan(first);
+    const auto is_short = [&](const Death& death) { return death.span < fan; };
+    const auto count = static_cast<std::size_t>(
+        std::distance(rest.begin(), std::ranges::find_if_not(rest, is_short)));
+    const auto joined = short_deaths_to_join(rest.first(count), fan);
+    if (!joined.empty()) return job_of(joined);
+    first += count + 1;
+  }
   std::vector<LiveVersion> sealed;
   std::ranges::copy_if(versions, std::back_inserter(sealed), &LiveVersion::sealed);
-  const auto deaths = deaths_of(segments, sealed, window, fan);
-  for (const auto joined : {Joined::kNot, Joined::kOnce}) {
-    DeltaJob job;
-    for (const auto& death : deaths) {
-      if (death.joined != joined) {
-        job = {};
-        continue;
-      }
-      job.volumes.push_back(death.volumes);
-      job.death = death.number;
-      job.is_first = joined == Joined::kNot;
-      if (job.volumes.size() == fan) return job;
+  const auto start = window_start(sealed, window);
+  for (std::size_t first = 0, end = 0, long_deaths = 0; end < deaths.size(); ++end) {
+    const auto& death = deaths[end];
+    if (newest_at_most(sealed, death.number) >= start) break;
+    if (death.span >= fan * fan) {
+      first = end + 1;
+      long_deaths = 0;
+    } else if (death.span >= fan && ++long_deaths == fan) {
+      return job_of(std::span(deaths).subspan(first, end + 1 - first));
     }
   }
   // Later, since an interrupted job leaves volumes mostly dead.
@@ -119,7 +140,7 @@ std::optional<DeltaJob> next_delta_job(const std::vector<SegmentRecord>& segment
   for (const auto& volume : segments) {
     const bool is_mostly_dead = (volume.raw_bytes - volume.live_bytes) * 2 > volume.raw_bytes;
     if (volume.active() || !is_mostly_dead) continue;
-    if (job.volumes.empty()) job = {{{}}, volume.version, false};
+    if (job.volumes.empty()) job = {{{}}, volume.version};
     if (job.death == volume.version) job.volumes.front().push_back(volume.segment);
   }
   if (!job.volumes.empty()) return job;
@@ -137,7 +158,7 @@ Result<std::vector<base::IdRuns>> parts_of(CategoryLayout& layout, const meta::T
       if (file) bytes += file->live_bytes;
     }
     auto sources = volumes;
-    if (job.is_first) {
+    if (job.last_is_single && &volumes == &job.volumes.back()) {
       std::erase_if(sources, [&](SegmentNumber file) { return has_prefixes(layout, txn, file); });
     }
     VARVE_TRY_ASSIGN(const auto located, chunks_in_files(layout, txn, sources));
@@ -149,7 +170,7 @@ Result<std::vector<base::IdRuns>> parts_of(CategoryLayout& layout, const meta::T
   }
   // Chunks of one death alone gain nothing: the volumes of the others cannot be read.
   const auto with_chunks = std::ranges::count_if(ids, [](const auto& one) { return !one.empty(); });
-  if (job.is_first && with_chunks < 2) return std::vector<base::IdRuns>();
+  if (job.volumes.size() > 1 && with_chunks < 2) return std::vector<base::IdRuns>();
   const std::uint64_t count = std::max<std::uint64_t>((bytes + part_bytes - 1) / part_bytes, 1);
   std::vector<base::IdRuns> parts;
   for (std::uint64_t part = 0; part < count; ++part) {

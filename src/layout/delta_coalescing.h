@@ -22,18 +22,22 @@ namespace varve::layout {
 struct DeltaJob {
   std::vector<std::vector<SegmentNumber>> volumes;  ///< One list for each death, ascending.
   VersionNumber death{};                            ///< The highest death.
-  /// Whether to leave volumes with prefixes as they are: an interrupted job has written them.
-  bool is_first = false;
+  /// Whether the last death is not joined yet. The death's volumes with prefixes stay as they are
+  /// then: an interrupted job has written them.
+  bool last_is_single = false;
 };
 
 /// Returns the next job, or nullopt if none is left.
-/// - The volumes of `fan` successive deaths are joined, and the volumes of `fan` joined deaths are
-///   joined once more. So a chunk is written again twice at most. The distance of a death's number
-///   from the previous death's number tells how many deaths are joined.
+/// - The distance of a death's number from the previous death's number is the death's span: so many
+///   deaths are joined in the death's volumes, at most.
+/// - Successive deaths are joined if the span doubles for each joined death, until the span is
+///   `fan`. `fan` joined deaths older than the window are joined once more. So a chunk is written
+///   again log2(fan) + 1 times at most.
 /// - Volumes of a death with more than half of the bytes dead are written again.
 ///
-/// Leaves out the volumes of the window, which opening a version takes back. `versions` ascend;
-/// `window` is ArrangeSettings::window.
+/// Opening a version takes the volumes of the window back as files aside, joined ones too; the
+/// arranger makes them volumes again (Arranger::settle). `versions` ascend; `window` is
+/// ArrangeSettings::window.
 [[nodiscard]] std::optional<DeltaJob> next_delta_job(
     const std::vector<catalog::SegmentRecord>& segments, const std::vector<LiveVersion>& versions,
     std::uint32_t window, std::size_t fan);

@@ -32,6 +32,12 @@ class DeltaHistory : public testing::TestWithParam<std::uint64_t> {
     }
     ASSERT_EQ(delta_chunks(history), 0U);
   }
+  static std::size_t count_volumes(History& history) {
+    const auto txn = must(meta::ReadTxn::begin(history.catalog()));
+    const auto files = must(catalog::list_segments(txn, kStore));
+    return static_cast<std::size_t>(
+        std::ranges::count_if(files, [](const auto& file) { return !file.active(); }));
+  }
   static ArrangeSettings settings(std::uint32_t delta) {
     ArrangeSettings settings;
     settings.policy = ArrangePolicyKind::kOriginal;
@@ -102,6 +108,50 @@ TEST_P(DeltaHistory, LosesNothingWhereverJoiningBreaks) {
     EXPECT_GT(delta_chunks(history), 0U);
   }
   EXPECT_TRUE(is_whole) << "it never came to its end";
+}
+
+// Opening a version takes joined volumes of the window back. They become volumes again as they are.
+TEST_P(DeltaHistory, JoinedVolumesOfTheWindowSettleWithoutACopy) {
+  History history(GetParam(), kCompression);
+  history.coalescing.delta_fan = 8;
+  history.coalescing.delta_volume_bytes_max = 1U << 20;
+  auto with_window = settings(1);
+  with_window.window = 4;
+  history.set(with_window);
+  Content next = 0;
+  auto stream = new_contents(160, next);
+  const auto first = stream;
+  for (int version = 0; version < 8; ++version) {
+    history.open();
+    history.write(stream);
+    history.seal();
+    ASSERT_TRUE(must(history.arrange()));
+    history.check();
+    for (int i = 0; i < 16; ++i) stream[history.random() % stream.size()] = next++;
+  }
+  EXPECT_GT(delta_chunks(history), 25U);
+  const auto volumes = [&] { return count_volumes(history); };
+  const auto before = volumes();
+  EXPECT_LE(before, 3U) << "seven deaths are joined as four, two and one";
+  history.open();
+  EXPECT_LT(volumes(), before) << "the window takes no volume back";
+  history.abandon();
+  ASSERT_TRUE(must(history.arrange()));
+  EXPECT_EQ(history.moved.bytes_written, 0U);
+  EXPECT_EQ(volumes(), before);
+  history.check();
+  // Chunks of the window return out of the joined volumes.
+  auto mixed = stream;
+  for (std::size_t i = 0; i < mixed.size(); i += 2) mixed[i] = first[i];
+  for (const auto& content : {mixed, stream, mixed}) {
+    history.open();
+    history.write(content);
+    history.seal();
+    ASSERT_TRUE(must(history.arrange()));
+    history.check();
+  }
+  history.remove(history.sealed());
+  EXPECT_EQ(must(history.files.tree_bytes(kFolder)), 0U);
 }
 
 // A chunk that cannot be read stays in its place. The others are joined without it, and no

@@ -144,35 +144,85 @@ TEST(ChunkSketch, OfAnEditedChunkSharesValues) {
   EXPECT_GE(alike, 45);
 }
 
-TEST(DeltaJob, JoinsSuccessiveDeathsTwiceAtMost) {
+// Returns a volume for each of successive deaths.
+std::vector<catalog::SegmentRecord> volumes_of_spans(const std::vector<std::uint32_t>& spans) {
   std::vector<catalog::SegmentRecord> volumes;
-  for (std::uint32_t death = 1; death <= 3; ++death) volumes.push_back(volume(death, death));
-  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(90), 2, 4));
-  volumes.push_back(volume(4, 4));
-  volumes.push_back(volume(5, 4));
-  auto job = next_delta_job(volumes, versions_up_to(90), 2, 4);
-  ASSERT_TRUE(job);
-  EXPECT_EQ(job->death, VersionNumber{4});
-  EXPECT_EQ(job->volumes.size(), 4U);
-  EXPECT_EQ(job->volumes.back().size(), 2U);
-
-  volumes = {volume(1, 4), volume(2, 8), volume(3, 12)};
-  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(90), 2, 4));
-  volumes.push_back(volume(4, 16));
-  job = next_delta_job(volumes, versions_up_to(90), 2, 4);
-  ASSERT_TRUE(job);
-  EXPECT_EQ(job->death, VersionNumber{16});
-
-  volumes = {volume(1, 16), volume(2, 32), volume(3, 48), volume(4, 64)};
-  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(90), 2, 4));
+  std::uint32_t death = 0;
+  for (const auto span : spans) {
+    death += span;
+    volumes.push_back(volume(static_cast<std::uint32_t>(volumes.size()) + 1, death));
+  }
+  return volumes;
 }
 
-TEST(DeltaJob, LeavesTheWindowAndTakesMostlyDeadVolumesAlone) {
-  std::vector<catalog::SegmentRecord> volumes;
-  for (std::uint32_t death = 1; death <= 4; ++death) volumes.push_back(volume(death, death));
-  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(5), 2, 4)) << "4 and 5 are the window";
-  EXPECT_TRUE(next_delta_job(volumes, versions_up_to(6), 2, 4));
-  volumes[2].live_bytes = 400;
+// Returns the number of deaths that the next job joins, with a fan of eight.
+std::size_t joined(const std::vector<std::uint32_t>& spans) {
+  const auto job = next_delta_job(volumes_of_spans(spans), versions_up_to(1000), 4, 8);
+  return job ? job->volumes.size() : 0;
+}
+
+TEST(DeltaJob, JoinsDeathsIfTheSpanDoublesForEach) {
+  EXPECT_EQ(joined({1}), 0U);
+  EXPECT_EQ(joined({1, 1}), 2U);
+  EXPECT_EQ(joined({2, 1}), 0U);
+  EXPECT_EQ(joined({2, 1, 1}), 3U);
+  EXPECT_EQ(joined({4, 1, 1}), 2U);
+  EXPECT_EQ(joined({4, 2, 1}), 0U);
+  EXPECT_EQ(joined({4, 2, 1, 1}), 4U);
+  EXPECT_EQ(joined({8, 4, 2, 1, 1}), 4U) << "eight joined deaths are left";
+  EXPECT_EQ(joined({1, 3, 1, 5, 1}), 4U) << "after deletions, a span has any length";
+}
+
+TEST(DeltaJob, JoinsManyDeathsAtOnce) {
+  EXPECT_EQ(joined(std::vector<std::uint32_t>(100, 1)), 8U);
+  std::vector<std::uint32_t> spans(7, 8);
+  EXPECT_EQ(joined(spans), 0U);
+  spans.push_back(8);
+  EXPECT_EQ(joined(spans), 8U);
+  EXPECT_EQ(joined(std::vector<std::uint32_t>(10, 64)), 0U);
+}
+
+// Each chunk is written again once for each doubling, and once more.
+TEST(DeltaJob, WritesEachDeathAgainFourTimesAtMost) {
+  std::vector<std::uint32_t> spans;
+  std::vector<std::uint32_t> copies;  // Of the death with the most copies in each volume.
+  std::uint32_t most = 0;
+  for (int death = 0; death < 600; ++death) {
+    spans.push_back(1);
+    copies.push_back(0);
+    while (true) {
+      const auto job = next_delta_job(volumes_of_spans(spans), versions_up_to(700), 4, 8);
+      if (!job) break;
+      std::uint32_t number = 0;
+      std::size_t end = 0;
+      while (number != static_cast<std::uint32_t>(job->death)) number += spans[end++];
+      const auto first = end - job->volumes.size();
+      for (std::size_t i = first + 1; i < end; ++i) {
+        spans[first] += spans[i];
+        copies[first] = std::max(copies[first], copies[i]);
+      }
+      most = std::max(most, ++copies[first]);
+      spans.erase(spans.begin() + static_cast<std::ptrdiff_t>(first) + 1,
+                  spans.begin() + static_cast<std::ptrdiff_t>(end));
+      copies.erase(copies.begin() + static_cast<std::ptrdiff_t>(first) + 1,
+                   copies.begin() + static_cast<std::ptrdiff_t>(end));
+    }
+    EXPECT_LE(spans.size(), 600U / 64 + 8 + 3);
+  }
+  EXPECT_LE(most, 4U);
+}
+
+TEST(DeltaJob, TakesTheWindowOnlyIntoShortSpans) {
+  const auto volumes = volumes_of_spans(std::vector<std::uint32_t>(4, 4));
+  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(17), 2, 4)) << "16 and 17 are the window";
+  EXPECT_TRUE(next_delta_job(volumes, versions_up_to(18), 2, 4));
+  EXPECT_TRUE(next_delta_job(volumes_of_spans({1, 1}), versions_up_to(3), 4, 4));
+}
+
+TEST(DeltaJob, TakesMostlyDeadVolumesAlone) {
+  auto volumes = volumes_of_spans({2, 1});
+  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(5), 2, 4));
+  volumes[1].live_bytes = 400;
   const auto job = next_delta_job(volumes, versions_up_to(5), 2, 4);
   ASSERT_TRUE(job);
   EXPECT_EQ(job->volumes.size(), 1U);
