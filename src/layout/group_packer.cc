@@ -57,14 +57,8 @@ Result<void> GroupPacker::end_chunk() {
 
 Result<void> GroupPacker::write_group() {
   restore_order();
-  std::latch done(static_cast<std::ptrdiff_t>(group_.size()));
-  for (std::size_t i = 0; i < group_.size(); ++i) {
-    compressors_.run([this, &done, i] {
-      compress(i);
-      done.count_down();
-    });
-  }
-  done.wait();
+  compress_each([](std::size_t) { return true; }, &GroupPacker::compress);
+  compress_each([this](std::size_t i) { return is_plain_needed(i); }, &GroupPacker::compress_plain);
   choose_prefixes();
   std::vector<store::GroupFrame> made;
   std::vector<std::size_t> place(group_.size());  // Index of each frame in `made`.
@@ -101,12 +95,14 @@ void GroupPacker::choose_prefixes() {
       const std::size_t begin = root == 0 ? 0 : ends[root - 1];
       const std::size_t bytes = stored_bytes(frame.made.encoded, raw_bytes);
       const std::size_t extent = end + bytes - begin;
-      const bool is_smaller = bytes * 4 <= stored_bytes(frame.plain, raw_bytes) * 3;
+      const bool is_smaller =
+          !frame.has_plain || bytes * 4 <= stored_bytes(frame.plain, raw_bytes) * 3;
       const bool is_near =
           extent <= std::min(format::kFrameExtentBytesMax, 2 * (ends[root] - begin));
       if (is_smaller && is_near) roots[i] = root;
     }
     if (roots[i] == i) {
+      if (!frame.has_plain && !frame.made.chunks.empty()) compress_plain(i);
       frame.prefix.reset();
       frame.made.encoded = std::move(frame.plain);
     }
@@ -155,15 +151,54 @@ GroupPacker::Frame GroupPacker::sorted(Frame frame) {
   return out;
 }
 
+void GroupPacker::compress_each(const std::function<bool(std::size_t)>& chosen,
+                                void (GroupPacker::*compress_one)(std::size_t)) {
+  std::vector<std::size_t> numbers;
+  for (std::size_t i = 0; i < group_.size(); ++i) {
+    if (chosen(i)) numbers.push_back(i);
+  }
+  std::latch done(static_cast<std::ptrdiff_t>(numbers.size()));
+  for (const auto i : numbers) {
+    compressors_.run([this, &done, compress_one, i] {
+      (this->*compress_one)(i);
+      done.count_down();
+    });
+  }
+  done.wait();
+}
+
 void GroupPacker::compress(std::size_t number) {
   auto& frame = group_[number];
   if (frame.made.chunks.empty()) return;
-  const std::span<const std::byte> raw = frame.made.raw;
-  frame.plain = codec_.compress(raw);
   if (frame.prefix && group_[*frame.prefix].made.chunks.empty()) frame.prefix.reset();
-  if (!frame.prefix) return;
-  frame.made.encoded = codec_.compress(raw, group_[*frame.prefix].made.raw);
-  if (frame.made.encoded.codec == Codec::kNone) frame.prefix.reset();
+  if (!frame.prefix) {
+    compress_plain(number);
+    return;
+  }
+  frame.made.encoded = codec_.compress(frame.made.raw, group_[*frame.prefix].made.raw);
+  if (frame.made.encoded.codec != Codec::kNone) return;
+  frame.prefix.reset();
+  compress_plain(number);
+}
+
+void GroupPacker::compress_plain(std::size_t number) {
+  auto& frame = group_[number];
+  frame.plain = codec_.compress(frame.made.raw);
+  frame.has_plain = true;
+}
+
+// Returns whether the frame's stored bytes could be too many for a prefix. The chain's first frame
+// has chunks that are alike, so it tells about how many bytes the frame takes without a prefix.
+bool GroupPacker::is_plain_needed(std::size_t number) const {
+  const auto& frame = group_[number];
+  if (frame.has_plain || frame.made.chunks.empty()) return false;
+  std::size_t root = number;
+  while (group_[root].prefix) root = *group_[root].prefix;
+  const auto& first = group_[root];
+  const std::size_t raw_bytes = first.made.raw.size();
+  const double plain = static_cast<double>(stored_bytes(first.plain, raw_bytes)) /
+                       static_cast<double>(raw_bytes) * static_cast<double>(frame.made.raw.size());
+  return static_cast<double>(frame.made.encoded.stored.size()) * 2 > plain;
 }
 
 }  // namespace varve::layout

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -39,6 +40,7 @@ class GroupPacker {
     store::GroupFrame made;
     std::optional<std::size_t> prefix{};  // Index of the prefix in group_.
     format::EncodedFrame plain{};         // Compressed without a prefix.
+    bool has_plain = false;               // Whether `plain` is made.
   };
 
   void begin_frame();
@@ -47,7 +49,12 @@ class GroupPacker {
   void choose_prefixes();
   void restore_order();
   [[nodiscard]] static Frame sorted(Frame frame);
+  /// Compresses the chosen frames on the threads of `compressors_`.
+  void compress_each(const std::function<bool(std::size_t)>& chosen,
+                     void (GroupPacker::*compress_one)(std::size_t));
   void compress(std::size_t number);
+  void compress_plain(std::size_t number);
+  [[nodiscard]] bool is_plain_needed(std::size_t number) const;
 
   store::ContainerWriter& writer_;
   const format::FrameCodec& codec_;
