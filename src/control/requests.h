@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests that change a repository, and the results. Requests name versions and series,
-// because a daemon may carry out the request of a command.
+// The requests that change a repository, the results, and the messages to a daemon with these.
+// Requests name versions and series, because a daemon may carry out the request of a command.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,15 @@
 
 #include "base/unique_fd.h"
 #include "control/field.h"
+#include "control/identity.h"
+#include "varve/arrange.h"
 #include "varve/backup.h"
 #include "varve/check.h"
+#include "varve/metrics.h"
 #include "varve/options.h"
 #include "varve/pool_index.h"
+#include "varve/result.h"
+#include "varve/retention.h"
 #include "varve/types.h"
 #include "varve/upkeep.h"
 
@@ -203,6 +208,82 @@ struct SealReply {
   VersionInfo sealed;
   std::optional<VersionInfo> next;
   std::string warning;  ///< See SealOutcome::warning.
+};
+
+/// The operations of a daemon.
+enum class Operation {
+  kHello,
+  kSeal,
+  kOpen,
+  kClone,
+  kDelete,
+  kLock,
+  kArrange,
+  kArrangeSettings,
+  kSync,  ///< Make all open versions durable; the reply has no members of its own.
+  kOpenVersions,
+  kMetrics,
+  kSeriesSettings,
+  kPoolIndex,
+  kUpkeep,
+  kClaim,  ///< The reply has no members of its own, nor has that of kRename.
+  kRename,
+  kPoolStreams,
+  kStore,
+  kStoreStream,  ///< As kStore. The descriptor of the stream comes with the request's first byte.
+  kGoOn,         ///< The answer to a reply with `all_read`, within kStoreStream.
+  kKeys,         ///< The reply has no members of its own.
+  kKnownDamage
+};
+
+/// A message to a daemon.
+struct Request {
+  Operation operation = Operation::kHello;
+  std::uint32_t protocol = kProtocol;  ///< 1 if the request has no protocol number.
+  SealRequest seal;                    ///< Only for kSeal.
+  OpenRequest open;                    ///< Only for kOpen and kClone.
+  DeleteRequest removal{};
+  LockRequest lock{};
+  ClaimRequest claim{};
+  RenameRequest rename{};
+  StoreTask store{};
+  ArrangeRequest arrange{};
+  std::string series;  ///< Only for kOpenVersions: the name of the series.
+  /// Only for kArrangeSettings: settings to store first.
+  std::optional<ArrangeSettings> settings{};
+  SeriesSettingsRequest series_settings{};
+  PoolIndexRequest pool_index{};
+  UpkeepRequest upkeep{};
+  KeysRequest keys{};
+  DamageRequest damage{};
+};
+
+/// A daemon's answer: an error, or the result of the operation. The daemon may send interim replies
+/// before the last one: replies with only `working`, with only `progress` for kArrange, and with
+/// only `transfer` for kStore and kStoreStream. The last interim reply to kStoreStream has only
+/// `all_read`.
+struct Reply {
+  std::optional<Error> error;
+  bool working = false;                ///< The operation continues; another reply follows.
+  std::optional<Identity> identity{};  ///< Only for kHello.
+  std::optional<VersionInfo> version;  ///< Only for kSeal, kOpen and kClone.
+  std::optional<VersionInfo> next;     ///< Only for kSeal with `keep`.
+  std::string warning;                 ///< Only for kSeal; usually empty.
+  std::optional<std::vector<VersionInfo>> versions;    ///< Only for kOpenVersions.
+  std::optional<std::vector<MetricSample>> metrics{};  ///< Only for kMetrics.
+  std::optional<DeletionForecast> forecast;            ///< Only for kDelete.
+  std::optional<ArrangeProgress> progress;
+  std::optional<ArrangeReport> arranged;    ///< Only for the last reply to kArrange.
+  std::optional<ArrangeSettings> settings;  ///< Only for kArrangeSettings: the current settings.
+  std::optional<SeriesSettings> series_settings{};   ///< Only for kSeriesSettings.
+  std::optional<PoolIndexChoice> pool_index{};       ///< Only for kPoolIndex: the present choice.
+  std::optional<UpkeepSettings> upkeep{};            ///< Only for kUpkeep: the present settings.
+  std::optional<std::vector<PoolStream>> streams{};  ///< Only for kPoolStreams.
+  std::optional<TransferProgress> transfer{};
+  /// The daemon has stored the whole stream, and ends the version once the client sends kGoOn.
+  bool all_read = false;
+  std::optional<StoreTaskReply> stored{};  ///< Only for the last reply to these two.
+  std::optional<DamageReply> damage{};     ///< Only for kKnownDamage.
 };
 
 }  // namespace varve::control
