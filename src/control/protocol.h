@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The form of the messages between a command and the daemon that holds the repository. Each message
-// is one JSON object on a line. The command sends a request, the daemon sends a reply. Both name
-// their protocol.
+// is one JSON object on a line. The command sends a request, the daemon sends a reply. Request and
+// reply name the protocol.
 #pragma once
 
 #include <string>

@@ -16,7 +16,6 @@
 #include "repo/required_features.h"
 #include "repo/series_resources.h"
 #include "repo/settled_state.h"
-#include "series/series_factory.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
 #include "varve/version_name.h"
@@ -85,7 +84,7 @@ Result<series::Series*> SeriesTable::find(SeriesId id) {
   }
   resources_.lend_to(parts);
   parts.host = &host_;
-  return (series_[id] = series::make_series(parts)).get();
+  return (series_[id] = std::make_unique<series::Series>(parts)).get();
 }
 
 Result<std::shared_ptr<BesideFiles>> SeriesTable::beside(SeriesId series) {

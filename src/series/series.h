@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One series of versions: the seam between the repository and the placement of a series' data.
+// One series of versions: the seam between the repository and the data of a series.
 #pragma once
 
 #include <cstdint>
@@ -20,86 +20,111 @@
 #include "varve/types.h"
 #include "version/open_version_check.h"
 
+namespace varve::catalog {
+struct VersionRecord;
+}  // namespace varve::catalog
+
 namespace varve::series {
+
+struct SeriesParts;
 
 /// Whether arranging gives way to writers.
 enum class Pace : std::uint8_t { kAtOnce, kBackground };
 
-/// The versions of one series. Thread-safe. Functions named as functions of Repository are
-/// documented in varve/repository.h, and have the same errors. After the series was removed, all
-/// functions return kNotFound.
+/// The versions of one series, with an own chunk store (MFDedup, FAST'21 §3), or with the pool's.
+/// A version gets the placement in the series' record at the version's opening. Thread-safe.
+/// Functions named as functions of Repository are documented in varve/repository.h, and have the
+/// same errors. After the series was removed, all functions return kNotFound.
 class Series {
  public:
-  virtual ~Series() = default;
+  /// Reads and writes no file: the first use of a version's data opens the stored chunks.
+  /// Lifetime: the objects of `parts` outlive the series.
+  explicit Series(const SeriesParts& parts);
+  ~Series();
+  Series(const Series&) = delete;
+  Series& operator=(const Series&) = delete;
 
-  [[nodiscard]] virtual Result<std::vector<VersionInfo>> versions() = 0;
-  [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions(OpenSizes sizes) = 0;
-  [[nodiscard]] virtual Result<VersionInfo> find_version(std::string_view name) = 0;
-  [[nodiscard]] virtual Result<std::optional<VersionInfo>> version_to_end(std::string_view name,
-                                                                          VersionNumber source) = 0;
-  [[nodiscard]] virtual Result<VersionInfo> open_version(std::string_view name,
-                                                         const NewFile& root) = 0;
-  [[nodiscard]] virtual Result<std::shared_ptr<VersionWriter>> writer() = 0;
-  [[nodiscard]] virtual Result<std::shared_ptr<VersionReader>> reader(VersionNumber number) = 0;
-  [[nodiscard]] virtual Result<SealOutcome> seal(VersionNumber number, std::string_view new_name,
-                                                 SealMode mode, SealWriters writers) = 0;
-  [[nodiscard]] virtual Result<VersionInfo> clone_version(VersionNumber source,
-                                                          std::string_view name) = 0;
-  [[nodiscard]] virtual Result<void> rename_version(VersionNumber number,
-                                                    std::string_view new_name) = 0;
-  [[nodiscard]] virtual Result<void> abandon_version(VersionNumber number, bool force) = 0;
-  [[nodiscard]] virtual Result<DeletionForecast> forecast_deletion(
-      const std::vector<VersionNumber>& numbers, const DeletionOptions& options) = 0;
-  [[nodiscard]] virtual Result<DeletionForecast> delete_versions(
-      const std::vector<VersionNumber>& numbers, const DeletionOptions& options) = 0;
-  [[nodiscard]] virtual Result<void> check_deletion(VersionNumber number) = 0;
-  [[nodiscard]] virtual Result<void> lock_version(VersionNumber number, Timestamp until) = 0;
+  [[nodiscard]] Result<std::vector<VersionInfo>> versions();
+  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(OpenSizes sizes);
+  [[nodiscard]] Result<VersionInfo> find_version(std::string_view name);
+  [[nodiscard]] Result<std::optional<VersionInfo>> version_to_end(std::string_view name,
+                                                                  VersionNumber source);
+  [[nodiscard]] Result<VersionInfo> open_version(std::string_view name, const NewFile& root);
+  [[nodiscard]] Result<std::shared_ptr<VersionWriter>> writer();
+  [[nodiscard]] Result<std::shared_ptr<VersionReader>> reader(VersionNumber number);
+  [[nodiscard]] Result<SealOutcome> seal(VersionNumber number, std::string_view new_name,
+                                         SealMode mode, SealWriters writers);
+  [[nodiscard]] Result<VersionInfo> clone_version(VersionNumber source, std::string_view name);
+  [[nodiscard]] Result<void> rename_version(VersionNumber number, std::string_view new_name);
+  [[nodiscard]] Result<void> abandon_version(VersionNumber number, bool force);
+  [[nodiscard]] Result<DeletionForecast> forecast_deletion(
+      const std::vector<VersionNumber>& numbers, const DeletionOptions& options);
+  [[nodiscard]] Result<DeletionForecast> delete_versions(const std::vector<VersionNumber>& numbers,
+                                                         const DeletionOptions& options);
+  [[nodiscard]] Result<void> check_deletion(VersionNumber number);
+  [[nodiscard]] Result<void> lock_version(VersionNumber number, Timestamp until);
   /// Returns the sizes of every sealed version, or only of `only`.
-  [[nodiscard]] virtual Result<std::vector<VersionUsage>> version_usage(
-      std::optional<VersionNumber> only) = 0;
-  [[nodiscard]] virtual Result<PoolUsage> pool_usage(VersionNumber number) = 0;
-  [[nodiscard]] virtual Result<std::vector<VersionLock>> version_locks() = 0;
-  [[nodiscard]] virtual Result<std::vector<CategoryInfo>> categories() = 0;
-  [[nodiscard]] virtual Result<ArrangingDebt> arranging_debt() = 0;
+  [[nodiscard]] Result<std::vector<VersionUsage>> version_usage(std::optional<VersionNumber> only);
+  [[nodiscard]] Result<PoolUsage> pool_usage(VersionNumber number);
+  [[nodiscard]] Result<std::vector<VersionLock>> version_locks();
+  [[nodiscard]] Result<std::vector<CategoryInfo>> categories();
+  [[nodiscard]] Result<ArrangingDebt> arranging_debt();
 
   /// Arranges until the policy has no work left. Adds the work to `done`. Returns false if the
   /// caller or a deletion stopped arranging.
-  [[nodiscard]] virtual Result<bool> arrange(const ArrangeOptions& options, Pace pace,
-                                             ArrangeProgress& done) = 0;
+  [[nodiscard]] Result<bool> arrange(const ArrangeOptions& options, Pace pace,
+                                     ArrangeProgress& done);
   /// Makes missing parity of an arranged series and removes unused parity. Logs a full disk or
   /// damage. Returns false if the caller stopped the work.
-  [[nodiscard]] virtual Result<bool> protect(const ArrangeOptions& options,
-                                             ArrangeProgress& done) = 0;
+  [[nodiscard]] Result<bool> protect(const ArrangeOptions& options, ArrangeProgress& done);
 
   /// Verifies the index of the newest sealed version, whose number is `newest`.
   /// Errors: kNotFound without an index; kCorrupt. The next open version rebuilds a damaged index.
-  [[nodiscard]] virtual Result<void> verify_index(VersionNumber newest) = 0;
+  [[nodiscard]] Result<void> verify_index(VersionNumber newest);
   /// Reads everything in an open version's staging folder, in a repository opened read-only.
   /// Errors: as version::read_staged_state(); kNotFound if the version does not exist.
-  [[nodiscard]] virtual Result<version::StagedState> read_staged_state(VersionNumber number) = 0;
+  [[nodiscard]] Result<version::StagedState> read_staged_state(VersionNumber number);
   /// Returns Repository::lost_chunks_stamp().
-  [[nodiscard]] virtual Result<std::uint64_t> lost_chunks_stamp() = 0;
+  [[nodiscard]] Result<std::uint64_t> lost_chunks_stamp();
   /// Hides quarantined chunks of the series' own store from the open version: the version stores
   /// the chunks' content again.
-  virtual void hide(const base::IdRuns& lost) = 0;
+  void hide(const base::IdRuns& lost);
   /// Adds the sizes of the series in `txn`.
-  [[nodiscard]] virtual Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) = 0;
+  [[nodiscard]] Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats);
   /// Removes the series' record and files. Errors: kNotEmpty if the series has versions.
-  [[nodiscard]] virtual Result<void> remove() = 0;
+  [[nodiscard]] Result<void> remove();
   /// Brings manifests and labels, from which a lost catalog is rebuilt, up to date. Called after
   /// the repository was opened.
-  [[nodiscard]] virtual Result<void> complete_manifests() = 0;
+  [[nodiscard]] Result<void> complete_manifests();
   /// Writes the labels after a change to the catalog. Logs errors.
-  virtual void write_labels() = 0;
+  void write_labels();
 
   /// Makes the open version durable, if loaded.
   /// Errors: the failure's error, with the data that a crash would lose.
-  [[nodiscard]] virtual Result<void> sync() = 0;
+  [[nodiscard]] Result<void> sync();
   /// Stops the open version's background work.
-  virtual void stop() = 0;
+  void stop();
   /// Drops the open version from memory. The repository calls release() before ending the read
   /// service.
-  virtual void release() = 0;
+  void release();
+
+ private:
+  struct Loaded;
+  struct State;
+
+  /// Returns the parts that need the stored chunks. The first call opens the stored chunks; after a
+  /// failure, the next call tries again.
+  [[nodiscard]] Result<Loaded*> load();
+  /// Returns the parts if load() succeeded before, or null.
+  [[nodiscard]] Loaded* loaded();
+  /// Sets values missing in an open version's record. Another process may be writing the version.
+  /// Unreadable sizes stay 0.
+  [[nodiscard]] Result<void> measure_open(catalog::VersionRecord& record);
+  /// Seals the present open version, to allow the next version. The caller holds the mutex.
+  /// Errors: kBusy if the open version must not be sealed.
+  [[nodiscard]] Result<void> end_present_version(Loaded& parts);
+
+  const std::unique_ptr<State> state_;  ///< See series_state.h.
 };
 
 }  // namespace varve::series

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "series/lineage_series.h"
+#include "series/series.h"
 
 #include <sys/stat.h>
 
@@ -13,9 +13,9 @@
 #include "layout/series_layout.h"
 #include "meta/schema.h"
 #include "series/lineage_index.h"
-#include "series/lineage_loaded.h"
 #include "series/lineage_usage.h"
 #include "series/pool.h"
+#include "series/series_state.h"
 #include "series/usage.h"
 #include "store/repository_names.h"
 #include "varve/version_name.h"
@@ -24,42 +24,46 @@
 
 namespace varve::series {
 
-LineageSeries::LineageSeries(const SeriesParts& parts)
-    : parts_(parts), records_(*parts.catalog, parts.id), manifests_(parts_) {}
+Series::State::State(const SeriesParts& its_parts)
+    : parts(its_parts), records(*parts.catalog, parts.id), manifests(parts) {}
 
-LineageSeries::~LineageSeries() = default;
+Series::Series(const SeriesParts& parts) : state_(std::make_unique<State>(parts)) {}
 
-Result<LineageSeries::Loaded*> LineageSeries::load() {
-  const std::lock_guard lock(load_mutex_);
-  if (!loaded_) {
-    VARVE_TRY(records_.owner());  // Opening makes the folder: not after the series was removed.
-    VARVE_TRY_ASSIGN(auto store, LineageStore::open(parts_));
-    loaded_ = std::make_unique<Loaded>(parts_, manifests_, readers_, std::move(store));
+Series::~Series() = default;
+
+Result<Series::Loaded*> Series::load() {
+  const std::lock_guard lock(state_->load_mutex);
+  if (!state_->loaded) {
+    VARVE_TRY(
+        state_->records.owner());  // Opening makes the folder: not after the series was removed.
+    VARVE_TRY_ASSIGN(auto store, LineageStore::open(state_->parts));
+    state_->loaded = std::make_unique<Loaded>(state_->parts, state_->manifests, state_->readers,
+                                              std::move(store));
   }
-  return loaded_.get();
+  return state_->loaded.get();
 }
 
-LineageSeries::Loaded* LineageSeries::loaded() {
-  const std::lock_guard lock(load_mutex_);
-  return loaded_.get();
+Series::Loaded* Series::loaded() {
+  const std::lock_guard lock(state_->load_mutex);
+  return state_->loaded.get();
 }
 
-Result<std::vector<VersionInfo>> LineageSeries::versions() {
-  VARVE_TRY_ASSIGN(const auto owner, records_.owner());
-  VARVE_TRY_ASSIGN(const auto records, records_.all());
+Result<std::vector<VersionInfo>> Series::versions() {
+  VARVE_TRY_ASSIGN(const auto owner, state_->records.owner());
+  VARVE_TRY_ASSIGN(const auto records, state_->records.all());
   std::vector<VersionInfo> all;
   for (const auto& record : records) {
-    if (parts_.options->read_only && record.state == VersionState::kOpen) continue;
+    if (state_->parts.options->read_only && record.state == VersionState::kOpen) continue;
     if (record.unfinished) continue;
     all.push_back(version_info(record, owner.name));
   }
   return all;
 }
 
-Result<VersionInfo> LineageSeries::find_version(std::string_view name) {
+Result<VersionInfo> Series::find_version(std::string_view name) {
   if (name == kLatestName) {
-    VARVE_TRY_ASSIGN(const auto owner, records_.owner());
-    VARVE_TRY_ASSIGN(const auto newest, records_.newest_sealed());
+    VARVE_TRY_ASSIGN(const auto owner, state_->records.owner());
+    VARVE_TRY_ASSIGN(const auto newest, state_->records.newest_sealed());
     if (!newest) return no_version();
     if (!newest->name_fault.empty()) {
       return Error(ErrorCode::kCorrupt, "the newest version has no valid name (" +
@@ -68,24 +72,24 @@ Result<VersionInfo> LineageSeries::find_version(std::string_view name) {
     }
     return version_info(*newest, owner.name);
   }
-  VARVE_TRY_ASSIGN(const auto owner, records_.owner());
-  VARVE_TRY_ASSIGN(const auto record, records_.find_named(name));
+  VARVE_TRY_ASSIGN(const auto owner, state_->records.owner());
+  VARVE_TRY_ASSIGN(const auto record, state_->records.find_named(name));
   if (!record || record->unfinished) return no_version();
-  if (parts_.options->read_only && record->state == VersionState::kOpen) return no_version();
+  if (state_->parts.options->read_only && record->state == VersionState::kOpen) return no_version();
   return version_info(*record, owner.name);
 }
 
-Result<std::optional<VersionInfo>> LineageSeries::version_to_end(std::string_view name,
-                                                                 VersionNumber source) {
-  VARVE_TRY(parts_.check_writable());
+Result<std::optional<VersionInfo>> Series::version_to_end(std::string_view name,
+                                                          VersionNumber source) {
+  VARVE_TRY(state_->parts.check_writable());
   VARVE_TRY_ASSIGN(auto* const use, load());
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(state_->mutex);
   if (source != VersionNumber{}) {
     VARVE_TRY(use->clones.source(source, name));
   } else {
     VARVE_TRY(use->open.check_may_open(name));
   }
-  VARVE_TRY_ASSIGN(const auto records, records_.all());
+  VARVE_TRY_ASSIGN(const auto records, state_->records.all());
   for (const auto& record : records) {
     if (record.state != VersionState::kOpen || record.unfinished) continue;
     VARVE_TRY(use->open.check_may_end(record));
@@ -94,11 +98,11 @@ Result<std::optional<VersionInfo>> LineageSeries::version_to_end(std::string_vie
   return std::optional<VersionInfo>();
 }
 
-Result<std::vector<VersionInfo>> LineageSeries::open_versions(OpenSizes sizes) {
-  VARVE_TRY_ASSIGN(const auto owner, records_.owner());
-  VARVE_TRY_ASSIGN(auto records, records_.all());
+Result<std::vector<VersionInfo>> Series::open_versions(OpenSizes sizes) {
+  VARVE_TRY_ASSIGN(const auto owner, state_->records.owner());
+  VARVE_TRY_ASSIGN(auto records, state_->records.all());
   std::vector<VersionInfo> all;
-  if (!parts_.has_open_versions) records.clear();
+  if (!state_->parts.has_open_versions) records.clear();
   for (auto& record : records) {
     if (record.state != VersionState::kOpen || record.unfinished) continue;
     if (sizes == OpenSizes::kMeasured) VARVE_TRY(measure_open(record));
@@ -108,13 +112,13 @@ Result<std::vector<VersionInfo>> LineageSeries::open_versions(OpenSizes sizes) {
 }
 
 // Measures an open version for display. Another process may be writing it. Unreadable sizes stay 0.
-Result<void> LineageSeries::measure_open(catalog::VersionRecord& record) {
-  if (const auto measured = measure_version(parts_, record); !measured) {
+Result<void> Series::measure_open(catalog::VersionRecord& record) {
+  if (const auto measured = measure_version(state_->parts, record); !measured) {
     base::log(base::LogLevel::kDebug, measured.error().message());
   }
   VARVE_TRY_ASSIGN(auto* const use, load());
   // A seal or a deletion may hold the mutex for long. Only its holder may open the overlay.
-  const std::unique_lock lock(mutex_, std::try_to_lock);
+  const std::unique_lock lock(state_->mutex, std::try_to_lock);
   if (!lock.owns_lock()) return {};
   if (use->open.version() && use->open.version()->info().number == record.number) {
     record.entries = use->open.version()->entries();
@@ -124,13 +128,13 @@ Result<void> LineageSeries::measure_open(catalog::VersionRecord& record) {
   if (known) {
     record.entries = *known;
   } else if (record.base != VersionNumber{}) {
-    if (const auto base = records_.find(record.base)) record.entries = base->entries;
+    if (const auto base = state_->records.find(record.base)) record.entries = base->entries;
   }
   return {};
 }
 
-Result<void> LineageSeries::end_present_version(Loaded& use) {
-  VARVE_TRY_ASSIGN(const auto records, records_.all());
+Result<void> Series::end_present_version(Loaded& use) {
+  VARVE_TRY_ASSIGN(const auto records, state_->records.all());
   for (const auto& record : records) {
     if (record.state != VersionState::kOpen) continue;
     if (record.unfinished) {
@@ -149,30 +153,30 @@ Result<void> LineageSeries::end_present_version(Loaded& use) {
   return {};
 }
 
-Result<VersionInfo> LineageSeries::open_version(std::string_view name, const NewFile& root) {
-  VARVE_TRY(parts_.check_writable());
+Result<VersionInfo> Series::open_version(std::string_view name, const NewFile& root) {
+  VARVE_TRY(state_->parts.check_writable());
   VARVE_TRY_ASSIGN(auto* const use, load());
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(state_->mutex);
   VARVE_TRY(use->open.check_may_open(name));
   VARVE_TRY(end_present_version(*use));
   catalog::VersionRecord record;
-  record.series = parts_.id;
+  record.series = state_->parts.id;
   record.name = name;
   record.root.mode = (root.mode & 07777) | S_IFDIR;
   record.root.uid = root.uid;
   record.root.gid = root.gid;
-  record.root.mtime = parts_.clock->now();
+  record.root.mtime = state_->parts.clock->now();
   VARVE_TRY_ASSIGN(auto info, use->open.put_new(record));
   VARVE_TRY(use->open.resume(record));
   return info;
 }
 
-Result<std::shared_ptr<VersionWriter>> LineageSeries::writer() {
-  VARVE_TRY(parts_.check_writable());
+Result<std::shared_ptr<VersionWriter>> Series::writer() {
+  VARVE_TRY(state_->parts.check_writable());
   VARVE_TRY_ASSIGN(auto* const use, load());
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(state_->mutex);
   if (!use->open.version()) {
-    VARVE_TRY_ASSIGN(const auto records, records_.all());
+    VARVE_TRY_ASSIGN(const auto records, state_->records.all());
     for (const auto& record : records) {
       if (record.state != VersionState::kOpen || record.unfinished) continue;
       VARVE_TRY(use->open.resume(record));
@@ -182,36 +186,37 @@ Result<std::shared_ptr<VersionWriter>> LineageSeries::writer() {
   return std::shared_ptr<VersionWriter>(use->open.version());
 }
 
-Result<std::shared_ptr<VersionReader>> LineageSeries::reader(VersionNumber number) {
+Result<std::shared_ptr<VersionReader>> Series::reader(VersionNumber number) {
   VARVE_TRY_ASSIGN(auto* const use, load());
-  if (auto known = readers_.find(number)) return std::shared_ptr<VersionReader>(std::move(known));
-  VARVE_TRY_ASSIGN(const auto owner, records_.owner());
-  VARVE_TRY_ASSIGN(const auto record, records_.find(number));
+  if (auto known = state_->readers.find(number))
+    return std::shared_ptr<VersionReader>(std::move(known));
+  VARVE_TRY_ASSIGN(const auto owner, state_->records.owner());
+  VARVE_TRY_ASSIGN(const auto record, state_->records.find(number));
   if (record.state != VersionState::kSealed) {
     return Error(ErrorCode::kInvalid, record.name + " is not sealed yet");
   }
-  parts_.host->on_reader();
+  state_->parts.host->on_reader();
   version::SealedVersionParts parts;
   parts.objects = use->store->objects.get();
   parts.source = use->store->all.get();
-  parts.read_service = parts_.read_service;
-  parts.open_files = readers_.open_files(number);
+  parts.read_service = state_->parts.read_service;
+  parts.open_files = state_->readers.open_files(number);
   parts.on_open = [this](const format::Recipe& recipe) {
-    Pool* const pool = parts_.host->opened_pool();
-    if (pool != nullptr) pool->note_opened(parts_.id, recipe);
+    Pool* const pool = state_->parts.host->opened_pool();
+    if (pool != nullptr) pool->note_opened(state_->parts.id, recipe);
   };
-  parts.links = [this, number] { return records_.links(number); };
+  parts.links = [this, number] { return state_->records.links(number); };
   auto opened = std::make_shared<version::SealedVersion>(parts, version_info(record, owner.name),
                                                          record.root);
-  readers_.add(number, opened);
+  state_->readers.add(number, opened);
   return std::shared_ptr<VersionReader>(std::move(opened));
 }
 
-Result<void> LineageSeries::rename_version(VersionNumber number, std::string_view new_name) {
-  VARVE_TRY(parts_.check_writable());
+Result<void> Series::rename_version(VersionNumber number, std::string_view new_name) {
+  VARVE_TRY(state_->parts.check_writable());
   VARVE_TRY_ASSIGN(auto* const use, load());
-  const std::lock_guard lock(mutex_);
-  VARVE_TRY_ASSIGN(auto record, records_.find(number));
+  const std::lock_guard lock(state_->mutex);
+  VARVE_TRY_ASSIGN(auto record, state_->records.find(number));
   if (is_partial_name(new_name) &&
       (record.state == VersionState::kSealed || !is_partial_name(record.name))) {
     return Error(ErrorCode::kNotPermitted, "a version cannot become partial again");
@@ -221,28 +226,28 @@ Result<void> LineageSeries::rename_version(VersionNumber number, std::string_vie
     return Error(ErrorCode::kInvalid, "dropping .partial seals the version");
   }
   if (new_name == record.name) return {};
-  VARVE_TRY(records_.check_new_name(new_name));
+  VARVE_TRY(state_->records.check_new_name(new_name));
   record.name = new_name;
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*state_->parts.catalog));
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(txn.commit());
-  manifests_.labels().change({number});
+  state_->manifests.labels().change({number});
   if (use->open.version() && record.state == VersionState::kOpen)
     use->open.version()->rename_to(record.name);
-  readers_.forget(number);  // The next reader() gets the new name.
-  if (record.state == VersionState::kSealed) parts_.host->replicate_soon();
+  state_->readers.forget(number);  // The next reader() gets the new name.
+  if (record.state == VersionState::kSealed) state_->parts.host->replicate_soon();
   return {};
 }
 
-Result<SealOutcome> LineageSeries::seal(VersionNumber number, std::string_view new_name,
-                                        SealMode mode, SealWriters writers) {
-  VARVE_TRY(parts_.check_writable());
+Result<SealOutcome> Series::seal(VersionNumber number, std::string_view new_name, SealMode mode,
+                                 SealWriters writers) {
+  VARVE_TRY(state_->parts.check_writable());
   VARVE_TRY_ASSIGN(auto* const use, load());
-  parts_.host->before_seal(parts_.id);
+  state_->parts.host->before_seal(state_->parts.id);
   std::optional<Result<SealResult>> sealed;
   {
-    const std::lock_guard lock(mutex_);
-    VARVE_TRY_ASSIGN(auto record, records_.find(number));
+    const std::lock_guard lock(state_->mutex);
+    VARVE_TRY_ASSIGN(auto record, state_->records.find(number));
     if (record.state != VersionState::kOpen) {
       return Error(ErrorCode::kReadOnly, record.name + " is sealed already");
     }
@@ -264,19 +269,19 @@ Result<SealOutcome> LineageSeries::seal(VersionNumber number, std::string_view n
   return std::move(outcome);
 }
 
-Result<VersionInfo> LineageSeries::clone_version(VersionNumber source, std::string_view name) {
-  VARVE_TRY(parts_.check_writable());
+Result<VersionInfo> Series::clone_version(VersionNumber source, std::string_view name) {
+  VARVE_TRY(state_->parts.check_writable());
   VARVE_TRY_ASSIGN(auto* const use, load());
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(state_->mutex);
   VARVE_TRY_ASSIGN(const auto found, use->clones.source(source, name));
   const auto& [from, reopens, own_name] = found;
   VARVE_TRY(end_present_version(*use));
-  VARVE_TRY_ASSIGN(const auto newest, records_.newest_sealed());
+  VARVE_TRY_ASSIGN(const auto newest, state_->records.newest_sealed());
   if (newest && newest->number != source) {
     return use->clones.copy(from, own_name);
   }
   catalog::VersionRecord record;
-  record.series = parts_.id;
+  record.series = state_->parts.id;
   record.name = own_name;
   record.base = source;
   record.replaces = reopens;
@@ -289,34 +294,34 @@ Result<VersionInfo> LineageSeries::clone_version(VersionNumber source, std::stri
   return info;
 }
 
-Result<void> LineageSeries::lock_version(VersionNumber number, Timestamp until) {
-  VARVE_TRY(parts_.check_writable());
-  const std::lock_guard lock(mutex_);
-  VARVE_TRY_ASSIGN(const auto record, records_.find(number));
+Result<void> Series::lock_version(VersionNumber number, Timestamp until) {
+  VARVE_TRY(state_->parts.check_writable());
+  const std::lock_guard lock(state_->mutex);
+  VARVE_TRY_ASSIGN(const auto record, state_->records.find(number));
   if (record.state != VersionState::kSealed) {
     return Error(ErrorCode::kInvalid, record.name + " is not sealed yet");
   }
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
-  VARVE_TRY_ASSIGN(auto retention, catalog::find_retention(txn, parts_.id, number));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*state_->parts.catalog));
+  VARVE_TRY_ASSIGN(auto retention, catalog::find_retention(txn, state_->parts.id, number));
   if (until < retention.locked_until) {
     return Error(ErrorCode::kNotPermitted,
                  record.name + " is locked for longer; a lock cannot be made shorter");
   }
   retention.locked_until = until;
-  VARVE_TRY(catalog::put_retention(txn, parts_.id, number, retention));
-  VARVE_TRY(catalog::observe_clock(txn, parts_.clock->now()));
+  VARVE_TRY(catalog::put_retention(txn, state_->parts.id, number, retention));
+  VARVE_TRY(catalog::observe_clock(txn, state_->parts.clock->now()));
   VARVE_TRY(txn.commit());
-  manifests_.labels().change({number});
-  manifests_.rewrite(record);
-  parts_.host->replicate_soon();
+  state_->manifests.labels().change({number});
+  state_->manifests.rewrite(record);
+  state_->parts.host->replicate_soon();
   return {};
 }
 
-Result<void> LineageSeries::abandon_version(VersionNumber number, bool force) {
-  VARVE_TRY(parts_.check_writable());
+Result<void> Series::abandon_version(VersionNumber number, bool force) {
+  VARVE_TRY(state_->parts.check_writable());
   VARVE_TRY_ASSIGN(auto* const use, load());
-  const std::lock_guard lock(mutex_);
-  VARVE_TRY_ASSIGN(auto record, records_.find(number));
+  const std::lock_guard lock(state_->mutex);
+  VARVE_TRY_ASSIGN(auto record, state_->records.find(number));
   if (record.state != VersionState::kOpen) {
     return Error(ErrorCode::kReadOnly, record.name + " is sealed");
   }
@@ -328,114 +333,114 @@ Result<void> LineageSeries::abandon_version(VersionNumber number, bool force) {
   if (!empty && !force) return Error(ErrorCode::kNotEmpty, record.name + " is not empty");
   // The deleted contents need no more disk space.
   VARVE_TRY(use->open.version()->freeze_to_drop());
-  auto erased = parts_.with_reserve([&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
-    VARVE_TRY(catalog::erase_version(txn, parts_.id, number));
+  auto erased = state_->parts.with_reserve([&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*state_->parts.catalog));
+    VARVE_TRY(catalog::erase_version(txn, state_->parts.id, number));
     return txn.commit();
   });
   if (!erased) {
     use->open.version()->thaw();
     return erased;
   }
-  manifests_.labels().change({number});
+  state_->manifests.labels().change({number});
   use->open.end(record);
-  const auto freed = parts_.with_reserve([&] { return use->store->all->on_delete(number); });
+  const auto freed = state_->parts.with_reserve([&] { return use->store->all->on_delete(number); });
   use->open.end_in_pool(number);
-  parts_.space->keep_reserve();
+  state_->parts.space->keep_reserve();
   // The version is gone. The next version of the series frees the rest.
   if (!freed) base::log(base::LogLevel::kWarning, "discarding: " + freed.error().message());
-  parts_.host->replicate_soon();
+  state_->parts.host->replicate_soon();
   return {};
 }
 
-Result<DeletionForecast> LineageSeries::forecast_deletion(const std::vector<VersionNumber>& numbers,
-                                                          const DeletionOptions& options) {
+Result<DeletionForecast> Series::forecast_deletion(const std::vector<VersionNumber>& numbers,
+                                                   const DeletionOptions& options) {
   VARVE_TRY_ASSIGN(auto* const use, load());
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(state_->mutex);
   return use->deletion.forecast(numbers, options);
 }
 
-Result<DeletionForecast> LineageSeries::delete_versions(const std::vector<VersionNumber>& numbers,
-                                                        const DeletionOptions& options) {
-  VARVE_TRY(parts_.check_writable());
+Result<DeletionForecast> Series::delete_versions(const std::vector<VersionNumber>& numbers,
+                                                 const DeletionOptions& options) {
+  VARVE_TRY(state_->parts.check_writable());
   VARVE_TRY_ASSIGN(auto* const use, load());
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(state_->mutex);
   return use->deletion.run(numbers, options);
 }
 
-Result<void> LineageSeries::check_deletion(VersionNumber number) {
+Result<void> Series::check_deletion(VersionNumber number) {
   VARVE_TRY_ASSIGN(auto* const use, load());
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(state_->mutex);
   return use->deletion.check(number);
 }
 
-Result<std::vector<VersionUsage>> LineageSeries::version_usage(std::optional<VersionNumber> only) {
+Result<std::vector<VersionUsage>> Series::version_usage(std::optional<VersionNumber> only) {
   VARVE_TRY_ASSIGN(auto* const use, load());
   layout::OpenHold hold;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(state_->mutex);
     hold = use->open.hold(nullptr);
   }
-  return measure_usage(parts_, *use->store, hold, only);
+  return measure_usage(state_->parts, *use->store, hold, only);
 }
 
-Result<std::vector<VersionLock>> LineageSeries::version_locks() {
-  return series::version_locks(parts_);
+Result<std::vector<VersionLock>> Series::version_locks() {
+  return series::version_locks(state_->parts);
 }
 
-Result<PoolUsage> LineageSeries::pool_usage(VersionNumber number) {
-  return series::pool_usage(parts_, number);
+Result<PoolUsage> Series::pool_usage(VersionNumber number) {
+  return series::pool_usage(state_->parts, number);
 }
 
-Result<std::vector<CategoryInfo>> LineageSeries::categories() { return series::categories(parts_); }
+Result<std::vector<CategoryInfo>> Series::categories() { return series::categories(state_->parts); }
 
-Result<ArrangingDebt> LineageSeries::arranging_debt() { return series::arranging_debt(parts_); }
+Result<ArrangingDebt> Series::arranging_debt() { return series::arranging_debt(state_->parts); }
 
-Result<bool> LineageSeries::arrange(const ArrangeOptions& options, Pace pace,
-                                    ArrangeProgress& done) {
+Result<bool> Series::arrange(const ArrangeOptions& options, Pace pace, ArrangeProgress& done) {
   VARVE_TRY_ASSIGN(auto* const use, load());
   return use->arranging.arrange(options, pace, done);
 }
 
-Result<bool> LineageSeries::protect(const ArrangeOptions& options, ArrangeProgress& done) {
+Result<bool> Series::protect(const ArrangeOptions& options, ArrangeProgress& done) {
   VARVE_TRY_ASSIGN(auto* const use, load());
   return use->arranging.protect(options, done);
 }
 
-Result<void> LineageSeries::add_stats(const meta::Txn& txn, RepositoryStats& stats) {
-  return series::add_stats(parts_, txn, stats);
+Result<void> Series::add_stats(const meta::Txn& txn, RepositoryStats& stats) {
+  return series::add_stats(state_->parts, txn, stats);
 }
 
-Result<void> LineageSeries::remove() {
-  VARVE_TRY(parts_.check_writable());
-  const std::lock_guard lock(mutex_);
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
-  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
+Result<void> Series::remove() {
+  VARVE_TRY(state_->parts.check_writable());
+  const std::lock_guard lock(state_->mutex);
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*state_->parts.catalog));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, state_->parts.id));
   if (!records.empty()) return Error(ErrorCode::kNotEmpty, "the series still has versions");
-  VARVE_TRY(catalog::erase_series(txn, parts_.id));
+  VARVE_TRY(catalog::erase_series(txn, state_->parts.id));
   VARVE_TRY(txn.commit());
-  VARVE_TRY(LineageStore::remove_files(parts_));
-  return store::remove_folder(*parts_.files, parts_.directory(), store::FolderKind::kSeries);
+  VARVE_TRY(LineageStore::remove_files(state_->parts));
+  return store::remove_folder(*state_->parts.files, state_->parts.directory(),
+                              store::FolderKind::kSeries);
 }
 
-Result<void> LineageSeries::sync() {
+Result<void> Series::sync() {
   auto* const use = loaded();
   if (use == nullptr) return {};
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(state_->mutex);
   return use->open.sync();
 }
 
-void LineageSeries::stop() {
+void Series::stop() {
   auto* const use = loaded();
   if (use == nullptr) return;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(state_->mutex);
   if (use->open.version()) use->open.version()->stop();
 }
 
-void LineageSeries::release() {
+void Series::release() {
   auto* const use = loaded();
   if (use == nullptr) return;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(state_->mutex);
   use->open.release();
 }
 
