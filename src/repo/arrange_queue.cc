@@ -11,7 +11,9 @@
 
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "series/series.h"
 #include "series/series_parts.h"
+#include "series/usage.h"
 #include "series/version_records.h"
 
 namespace varve::repo {
@@ -254,7 +256,7 @@ bool ArrangeQueue::is_far_behind(SeriesId id) {
   const auto series = series_.find(id);
   const auto settings = settings_.arrange_settings();
   if (!series || !settings) return false;
-  const auto debt = (*series)->arranging_debt();
+  const auto debt = series::arranging_debt((*series)->parts());
   if (!debt) {
     base::log(base::LogLevel::kWarning,
               "cannot tell how far arranging is behind: " + debt.error().message());

@@ -7,6 +7,7 @@
 #include "maintain/scrub.h"
 #include "repo/derived_files.h"
 #include "repo/repository_impl.h"
+#include "series/index_files.h"
 #include "series/unstored_files.h"
 
 namespace varve::repo {
@@ -25,7 +26,7 @@ maintain::CheckHelpers RepositoryImpl::check_helpers() {
   helpers.verify_index = [this, has_index](SeriesId id, VersionNumber newest) -> Result<void> {
     if (!has_index) return {};
     VARVE_TRY_ASSIGN(auto* const one, series_.find(id));
-    return one->verify_index(newest);
+    return series::verify_index_files(one->parts(), newest);
   };
   if (has_index) {
     helpers.derived_faults = [this] {

@@ -191,7 +191,7 @@ Result<RepositoryStats> RepositoryImpl::stats() {
   stats.series = all.size();
   for (const auto& record : all) {
     VARVE_TRY_ASSIGN(auto* const one, series_.find(record.id));
-    VARVE_TRY(one->add_stats(txn, stats));
+    VARVE_TRY(series::add_stats(one->parts(), txn, stats));
     for (const char* name : {maintain::kManifestFolder, maintain::kLabelsName}) {
       VARVE_TRY_ASSIGN(const auto bytes,
                        bytes_if_present(folder_.paths.series(record.id) + "/" + name));

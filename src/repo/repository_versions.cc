@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "repo/repository_impl.h"
+#include "series/lineage_usage.h"
 #include "series/series.h"
+#include "series/usage.h"
 #include "series/version_records.h"
 #include "varve/backup.h"
 #include "varve/beside.h"
@@ -162,22 +164,22 @@ Result<VersionUsage> RepositoryImpl::version_usage(SeriesId series, VersionNumbe
 
 Result<PoolUsage> RepositoryImpl::pool_usage(SeriesId series, VersionNumber number) {
   VARVE_TRY_ASSIGN(auto* const found, series_.find(series));
-  return found->pool_usage(number);
+  return series::pool_usage(found->parts(), number);
 }
 
 Result<std::vector<VersionLock>> RepositoryImpl::version_locks(SeriesId series) {
   VARVE_TRY_ASSIGN(auto* const found, series_.find(series));
-  return found->version_locks();
+  return series::version_locks(found->parts());
 }
 
 Result<std::vector<CategoryInfo>> RepositoryImpl::categories(SeriesId series) {
   VARVE_TRY_ASSIGN(auto* const found, series_.find(series));
-  return found->categories();
+  return series::categories(found->parts());
 }
 
 Result<ArrangingDebt> RepositoryImpl::arranging_debt(SeriesId series) {
   VARVE_TRY_ASSIGN(auto* const found, series_.find(series));
-  return found->arranging_debt();
+  return series::arranging_debt(found->parts());
 }
 
 }  // namespace varve::repo

@@ -24,29 +24,11 @@
 
 namespace varve::series {
 
-Series::State::State(const SeriesParts& its_parts)
-    : parts(its_parts), records(*parts.catalog, parts.id), manifests(parts) {}
-
-Series::Series(const SeriesParts& parts) : state_(std::make_unique<State>(parts)) {}
+Series::Series(const SeriesParts& parts) : state_(std::make_unique<SeriesState>(parts)) {}
 
 Series::~Series() = default;
 
-Result<Series::Loaded*> Series::load() {
-  const std::lock_guard lock(state_->load_mutex);
-  if (!state_->loaded) {
-    VARVE_TRY(
-        state_->records.owner());  // Opening makes the folder: not after the series was removed.
-    VARVE_TRY_ASSIGN(auto store, LineageStore::open(state_->parts));
-    state_->loaded = std::make_unique<Loaded>(state_->parts, state_->manifests, state_->readers,
-                                              std::move(store));
-  }
-  return state_->loaded.get();
-}
-
-Series::Loaded* Series::loaded() {
-  const std::lock_guard lock(state_->load_mutex);
-  return state_->loaded.get();
-}
+const SeriesParts& Series::parts() const { return state_->parts; }
 
 Result<std::vector<VersionInfo>> Series::versions() {
   VARVE_TRY_ASSIGN(const auto owner, state_->records.owner());
@@ -82,7 +64,7 @@ Result<VersionInfo> Series::find_version(std::string_view name) {
 Result<std::optional<VersionInfo>> Series::version_to_end(std::string_view name,
                                                           VersionNumber source) {
   VARVE_TRY(state_->parts.check_writable());
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   const std::lock_guard lock(state_->mutex);
   if (source != VersionNumber{}) {
     VARVE_TRY(use->clones.source(source, name));
@@ -105,60 +87,18 @@ Result<std::vector<VersionInfo>> Series::open_versions(OpenSizes sizes) {
   if (!state_->parts.has_open_versions) records.clear();
   for (auto& record : records) {
     if (record.state != VersionState::kOpen || record.unfinished) continue;
-    if (sizes == OpenSizes::kMeasured) VARVE_TRY(measure_open(record));
+    if (sizes == OpenSizes::kMeasured) VARVE_TRY(state_->measure_open(record));
     all.push_back(version_info(record, owner.name));
   }
   return all;
 }
 
-// Measures an open version for display. Another process may be writing it. Unreadable sizes stay 0.
-Result<void> Series::measure_open(catalog::VersionRecord& record) {
-  if (const auto measured = measure_version(state_->parts, record); !measured) {
-    base::log(base::LogLevel::kDebug, measured.error().message());
-  }
-  VARVE_TRY_ASSIGN(auto* const use, load());
-  // A seal or a deletion may hold the mutex for long. Only its holder may open the overlay.
-  const std::unique_lock lock(state_->mutex, std::try_to_lock);
-  if (!lock.owns_lock()) return {};
-  if (use->open.version() && use->open.version()->info().number == record.number) {
-    record.entries = use->open.version()->entries();
-    return {};
-  }
-  const auto known = use->open.stored_entries(record);
-  if (known) {
-    record.entries = *known;
-  } else if (record.base != VersionNumber{}) {
-    if (const auto base = state_->records.find(record.base)) record.entries = base->entries;
-  }
-  return {};
-}
-
-Result<void> Series::end_present_version(Loaded& use) {
-  VARVE_TRY_ASSIGN(const auto records, state_->records.all());
-  for (const auto& record : records) {
-    if (record.state != VersionState::kOpen) continue;
-    if (record.unfinished) {
-      VARVE_TRY(use.open.drop_unfinished(record));
-      continue;
-    }
-    VARVE_TRY(use.open.check_may_end(record));
-    SealRequest request;
-    request.name = record.name;
-    auto sealed = use.seal.run(record, request);
-    if (!sealed) return std::move(sealed).error();
-    base::log(base::LogLevel::kInfo,
-              sealed->outcome.info.series_name + "/" + sealed->outcome.info.name +
-                  " was sealed, because another version of the series is opened");
-  }
-  return {};
-}
-
 Result<VersionInfo> Series::open_version(std::string_view name, const NewFile& root) {
   VARVE_TRY(state_->parts.check_writable());
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   const std::lock_guard lock(state_->mutex);
   VARVE_TRY(use->open.check_may_open(name));
-  VARVE_TRY(end_present_version(*use));
+  VARVE_TRY(state_->end_present_version(*use));
   catalog::VersionRecord record;
   record.series = state_->parts.id;
   record.name = name;
@@ -173,7 +113,7 @@ Result<VersionInfo> Series::open_version(std::string_view name, const NewFile& r
 
 Result<std::shared_ptr<VersionWriter>> Series::writer() {
   VARVE_TRY(state_->parts.check_writable());
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   const std::lock_guard lock(state_->mutex);
   if (!use->open.version()) {
     VARVE_TRY_ASSIGN(const auto records, state_->records.all());
@@ -187,7 +127,7 @@ Result<std::shared_ptr<VersionWriter>> Series::writer() {
 }
 
 Result<std::shared_ptr<VersionReader>> Series::reader(VersionNumber number) {
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   if (auto known = state_->readers.find(number))
     return std::shared_ptr<VersionReader>(std::move(known));
   VARVE_TRY_ASSIGN(const auto owner, state_->records.owner());
@@ -214,7 +154,7 @@ Result<std::shared_ptr<VersionReader>> Series::reader(VersionNumber number) {
 
 Result<void> Series::rename_version(VersionNumber number, std::string_view new_name) {
   VARVE_TRY(state_->parts.check_writable());
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   const std::lock_guard lock(state_->mutex);
   VARVE_TRY_ASSIGN(auto record, state_->records.find(number));
   if (is_partial_name(new_name) &&
@@ -242,7 +182,7 @@ Result<void> Series::rename_version(VersionNumber number, std::string_view new_n
 Result<SealOutcome> Series::seal(VersionNumber number, std::string_view new_name, SealMode mode,
                                  SealWriters writers) {
   VARVE_TRY(state_->parts.check_writable());
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   state_->parts.host->before_seal(state_->parts.id);
   std::optional<Result<SealResult>> sealed;
   {
@@ -271,11 +211,11 @@ Result<SealOutcome> Series::seal(VersionNumber number, std::string_view new_name
 
 Result<VersionInfo> Series::clone_version(VersionNumber source, std::string_view name) {
   VARVE_TRY(state_->parts.check_writable());
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   const std::lock_guard lock(state_->mutex);
   VARVE_TRY_ASSIGN(const auto found, use->clones.source(source, name));
   const auto& [from, reopens, own_name] = found;
-  VARVE_TRY(end_present_version(*use));
+  VARVE_TRY(state_->end_present_version(*use));
   VARVE_TRY_ASSIGN(const auto newest, state_->records.newest_sealed());
   if (newest && newest->number != source) {
     return use->clones.copy(from, own_name);
@@ -319,7 +259,7 @@ Result<void> Series::lock_version(VersionNumber number, Timestamp until) {
 
 Result<void> Series::abandon_version(VersionNumber number, bool force) {
   VARVE_TRY(state_->parts.check_writable());
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   const std::lock_guard lock(state_->mutex);
   VARVE_TRY_ASSIGN(auto record, state_->records.find(number));
   if (record.state != VersionState::kOpen) {
@@ -355,7 +295,7 @@ Result<void> Series::abandon_version(VersionNumber number, bool force) {
 
 Result<DeletionForecast> Series::forecast_deletion(const std::vector<VersionNumber>& numbers,
                                                    const DeletionOptions& options) {
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   const std::lock_guard lock(state_->mutex);
   return use->deletion.forecast(numbers, options);
 }
@@ -363,19 +303,19 @@ Result<DeletionForecast> Series::forecast_deletion(const std::vector<VersionNumb
 Result<DeletionForecast> Series::delete_versions(const std::vector<VersionNumber>& numbers,
                                                  const DeletionOptions& options) {
   VARVE_TRY(state_->parts.check_writable());
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   const std::lock_guard lock(state_->mutex);
   return use->deletion.run(numbers, options);
 }
 
 Result<void> Series::check_deletion(VersionNumber number) {
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   const std::lock_guard lock(state_->mutex);
   return use->deletion.check(number);
 }
 
 Result<std::vector<VersionUsage>> Series::version_usage(std::optional<VersionNumber> only) {
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   layout::OpenHold hold;
   {
     const std::lock_guard lock(state_->mutex);
@@ -384,30 +324,14 @@ Result<std::vector<VersionUsage>> Series::version_usage(std::optional<VersionNum
   return measure_usage(state_->parts, *use->store, hold, only);
 }
 
-Result<std::vector<VersionLock>> Series::version_locks() {
-  return series::version_locks(state_->parts);
-}
-
-Result<PoolUsage> Series::pool_usage(VersionNumber number) {
-  return series::pool_usage(state_->parts, number);
-}
-
-Result<std::vector<CategoryInfo>> Series::categories() { return series::categories(state_->parts); }
-
-Result<ArrangingDebt> Series::arranging_debt() { return series::arranging_debt(state_->parts); }
-
 Result<bool> Series::arrange(const ArrangeOptions& options, Pace pace, ArrangeProgress& done) {
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   return use->arranging.arrange(options, pace, done);
 }
 
 Result<bool> Series::protect(const ArrangeOptions& options, ArrangeProgress& done) {
-  VARVE_TRY_ASSIGN(auto* const use, load());
+  VARVE_TRY_ASSIGN(auto* const use, state_->load());
   return use->arranging.protect(options, done);
-}
-
-Result<void> Series::add_stats(const meta::Txn& txn, RepositoryStats& stats) {
-  return series::add_stats(state_->parts, txn, stats);
 }
 
 Result<void> Series::remove() {
@@ -424,21 +348,21 @@ Result<void> Series::remove() {
 }
 
 Result<void> Series::sync() {
-  auto* const use = loaded();
+  auto* const use = state_->loaded();
   if (use == nullptr) return {};
   const std::lock_guard lock(state_->mutex);
   return use->open.sync();
 }
 
 void Series::stop() {
-  auto* const use = loaded();
+  auto* const use = state_->loaded();
   if (use == nullptr) return;
   const std::lock_guard lock(state_->mutex);
   if (use->open.version()) use->open.version()->stop();
 }
 
 void Series::release() {
-  auto* const use = loaded();
+  auto* const use = state_->loaded();
   if (use == nullptr) return;
   const std::lock_guard lock(state_->mutex);
   use->open.release();

@@ -20,13 +20,10 @@
 #include "varve/types.h"
 #include "version/open_version_check.h"
 
-namespace varve::catalog {
-struct VersionRecord;
-}  // namespace varve::catalog
-
 namespace varve::series {
 
 struct SeriesParts;
+struct SeriesState;
 
 /// Whether arranging gives way to writers.
 enum class Pace : std::uint8_t { kAtOnce, kBackground };
@@ -43,6 +40,9 @@ class Series {
   ~Series();
   Series(const Series&) = delete;
   Series& operator=(const Series&) = delete;
+
+  /// Returns the parts, for the functions of usage.h and index_files.h.
+  [[nodiscard]] const SeriesParts& parts() const;
 
   [[nodiscard]] Result<std::vector<VersionInfo>> versions();
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(OpenSizes sizes);
@@ -65,10 +65,6 @@ class Series {
   [[nodiscard]] Result<void> lock_version(VersionNumber number, Timestamp until);
   /// Returns the sizes of every sealed version, or only of `only`.
   [[nodiscard]] Result<std::vector<VersionUsage>> version_usage(std::optional<VersionNumber> only);
-  [[nodiscard]] Result<PoolUsage> pool_usage(VersionNumber number);
-  [[nodiscard]] Result<std::vector<VersionLock>> version_locks();
-  [[nodiscard]] Result<std::vector<CategoryInfo>> categories();
-  [[nodiscard]] Result<ArrangingDebt> arranging_debt();
 
   /// Arranges until the policy has no work left. Adds the work to `done`. Returns false if the
   /// caller or a deletion stopped arranging.
@@ -78,9 +74,6 @@ class Series {
   /// damage. Returns false if the caller stopped the work.
   [[nodiscard]] Result<bool> protect(const ArrangeOptions& options, ArrangeProgress& done);
 
-  /// Verifies the index of the newest sealed version, whose number is `newest`.
-  /// Errors: kNotFound without an index; kCorrupt. The next open version rebuilds a damaged index.
-  [[nodiscard]] Result<void> verify_index(VersionNumber newest);
   /// Reads everything in an open version's staging folder, in a repository opened read-only.
   /// Errors: as version::read_staged_state(); kNotFound if the version does not exist.
   [[nodiscard]] Result<version::StagedState> read_staged_state(VersionNumber number);
@@ -89,8 +82,6 @@ class Series {
   /// Hides quarantined chunks of the series' own store from the open version: the version stores
   /// the chunks' content again.
   void hide(const base::IdRuns& lost);
-  /// Adds the sizes of the series in `txn`.
-  [[nodiscard]] Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats);
   /// Removes the series' record and files. Errors: kNotEmpty if the series has versions.
   [[nodiscard]] Result<void> remove();
   /// Brings manifests and labels, from which a lost catalog is rebuilt, up to date. Called after
@@ -109,22 +100,7 @@ class Series {
   void release();
 
  private:
-  struct Loaded;
-  struct State;
-
-  /// Returns the parts that need the stored chunks. The first call opens the stored chunks; after a
-  /// failure, the next call tries again.
-  [[nodiscard]] Result<Loaded*> load();
-  /// Returns the parts if load() succeeded before, or null.
-  [[nodiscard]] Loaded* loaded();
-  /// Sets values missing in an open version's record. Another process may be writing the version.
-  /// Unreadable sizes stay 0.
-  [[nodiscard]] Result<void> measure_open(catalog::VersionRecord& record);
-  /// Seals the present open version, to allow the next version. The caller holds the mutex.
-  /// Errors: kBusy if the open version must not be sealed.
-  [[nodiscard]] Result<void> end_present_version(Loaded& parts);
-
-  const std::unique_ptr<State> state_;  ///< See series_state.h.
+  const std::unique_ptr<SeriesState> state_;  ///< See series_state.h.
 };
 
 }  // namespace varve::series

@@ -22,10 +22,6 @@ Result<void> Series::complete_manifests() { return state_->manifests.complete();
 
 void Series::write_labels() { state_->manifests.labels().rewrite(); }
 
-Result<void> Series::verify_index(VersionNumber newest) {
-  return verify_index_files(state_->parts, newest);
-}
-
 Result<version::StagedState> Series::read_staged_state(VersionNumber number) {
   version::StagedVersion staged;
   {
@@ -58,7 +54,7 @@ Result<std::uint64_t> Series::lost_chunks_stamp() {
 
 // An unloaded version finds the quarantine in the catalog.
 void Series::hide(const base::IdRuns& lost) {
-  auto* const use = loaded();
+  auto* const use = state_->loaded();
   if (use == nullptr) return;
   const std::lock_guard lock(state_->mutex);
   if (use->open.version()) (void)use->open.index().retire(lost);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "catalog/series_catalog.h"
 #include "series/clones.h"
 #include "series/lineage_arranging.h"
 #include "series/lineage_deletion.h"
@@ -14,17 +15,17 @@
 #include "series/manifests.h"
 #include "series/readers.h"
 #include "series/seal.h"
-#include "series/series.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
+#include "varve/result.h"
 
 namespace varve::series {
 
 /// The parts that need the stored chunks. Lifetime: the arguments of the constructor outlive the
 /// object.
-struct Series::Loaded {
-  Loaded(const SeriesParts& parts, Manifests& manifests, Readers& readers,
-         std::unique_ptr<LineageStore> opened)
+struct SeriesLoaded {
+  SeriesLoaded(const SeriesParts& parts, Manifests& manifests, Readers& readers,
+               std::unique_ptr<LineageStore> opened)
       : store(std::move(opened)),
         open(parts, *store, manifests),
         seal(parts, *store, manifests, open, readers),
@@ -42,8 +43,20 @@ struct Series::Loaded {
 
 /// Lock order: `mutex`, then `load_mutex` and the mutexes of the parts, which are innermost.
 /// Lifetime: the objects of `parts` outlive the state.
-struct Series::State {
-  explicit State(const SeriesParts& its_parts);
+struct SeriesState {
+  explicit SeriesState(const SeriesParts& its_parts);
+
+  /// Returns the parts that need the stored chunks. The first call opens the stored chunks; after a
+  /// failure, the next call tries again.
+  [[nodiscard]] Result<SeriesLoaded*> load();
+  /// Returns the parts if load() succeeded before, or null.
+  [[nodiscard]] SeriesLoaded* loaded();
+  /// Sets values missing in an open version's record. Another process may be writing the version.
+  /// Unreadable sizes stay 0.
+  [[nodiscard]] Result<void> measure_open(catalog::VersionRecord& record);
+  /// Seals the present open version, to allow the next version. The caller holds `mutex`.
+  /// Errors: kBusy if the open version must not be sealed.
+  [[nodiscard]] Result<void> end_present_version(SeriesLoaded& use);
 
   const SeriesParts parts;
   const VersionRecords records;
@@ -51,7 +64,7 @@ struct Series::State {
   Readers readers;
   std::mutex mutex;  // Serialises opening, sealing, abandoning and deleting versions.
   std::mutex load_mutex;
-  std::unique_ptr<Loaded> loaded;
+  std::unique_ptr<SeriesLoaded> opened;
 };
 
 }  // namespace varve::series

@@ -35,7 +35,6 @@ NOT_YET = {
     "OpenInode": (30, 36),
     "OpenTree": (36, 20),
     "Repairer": (51, 32),
-    "Series": (33, 20),
     "SeriesParts": (30, 24),
     "TleCache": (37, 20),
 }
