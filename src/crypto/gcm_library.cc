@@ -40,6 +40,8 @@ struct GcmStream::State {
 namespace {
 
 constexpr std::size_t kTextBytesMax = std::size_t{1} << 30;
+/// The library of the header: a new soname is a new layout of its structures.
+constexpr const char* kSoname = IMB_VERSION_NUM < 0x20000 ? "libIPSec_MB.so.1" : "libIPSec_MB.so.2";
 
 const std::uint8_t* octets(const std::byte* bytes) {
   return reinterpret_cast<const std::uint8_t*>(bytes);
@@ -81,8 +83,7 @@ std::optional<Tag> transform(aes_gcm_enc_dec_t function, const gcm_key_data& key
 class Library {
  public:
   Library() {
-    // The name has been the same since version 1.0; version 2.0 has another name.
-    void* const library = ::dlopen("libIPSec_MB.so.1", RTLD_NOW | RTLD_LOCAL);
+    void* const library = ::dlopen(kSoname, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
     const auto version = find<decltype(&imb_get_version)>(library, "imb_get_version");
     const auto size = find<decltype(&imb_get_mb_mgr_size)>(library, "imb_get_mb_mgr_size");
