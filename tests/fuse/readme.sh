@@ -23,7 +23,7 @@ awk '/^```sh$/ { inside = 1; next } inside && /^```$/ { exit } inside && !/^apt-
 bash -euxo pipefail "$work/lines" >"$work/said" 2>&1 || fail "$(tail -n 5 "$work/said")"
 grep -q '^etc/monday' "$work/said" && grep -q '^etc/tuesday' "$work/said"
 cmp "$work/source/passwd" "$work/passwd.monday"
-diff -r "$work/source" "$work/restore"
+diff -r --no-dereference "$work/source" "$work/restore"
 ! grep -q " $work/mnt " /proc/self/mounts || fail "it is still mounted"
 ok "the first lines of README.md back up, find an old version, and restore"
 
