@@ -118,8 +118,8 @@ Timestamp seal_time(const std::vector<VersionRecord>& versions, std::int64_t mar
     if (version.sealed_at <= std::max(now, mark)) newest = version.sealed_at;
   }
   if (now > newest) return now;
-  constexpr std::uint32_t kNanosecondsMax = 999'999'999;
-  if (newest.nanoseconds < kNanosecondsMax) return {newest.seconds, newest.nanoseconds + 1};
+  constexpr std::uint32_t kLastNanosecond = 999'999'999;
+  if (newest.nanoseconds < kLastNanosecond) return {newest.seconds, newest.nanoseconds + 1};
   return {newest.seconds + 1, 0};
 }
 

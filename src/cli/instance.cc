@@ -80,10 +80,10 @@ std::string_view unquoted(std::string_view value) {
 }
 
 bool is_name(std::string_view name) {
-  constexpr std::string_view kLetters =
+  constexpr std::string_view kNameLetters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@:-";
   return !name.empty() && name.size() <= 200 && name.front() != '.' && name.front() != '-' &&
-         name.find_first_not_of(kLetters) == std::string_view::npos;
+         name.find_first_not_of(kNameLetters) == std::string_view::npos;
 }
 
 /// Checks that only root and the caller can change a file or folder, because the file decides about

@@ -29,7 +29,7 @@ Result<WebPlace> find_root(Repository& repository, web::Request request, const s
 }  // namespace
 
 Result<Json> web_changes(Repository& repository, const web::Request& request) {
-  constexpr std::array<const char*, 4> kKinds{"added", "removed", "changed", "metadata"};
+  constexpr std::array<const char*, 4> kKindNames{"added", "removed", "changed", "metadata"};
   VARVE_TRY_ASSIGN(const SeriesInfo series, web_series(repository, request));
   VARVE_TRY_ASSIGN(const WebPlace before, find_root(repository, request, "before"));
   VARVE_TRY_ASSIGN(const WebPlace after, find_root(repository, request, "after"));
@@ -46,7 +46,7 @@ Result<Json> web_changes(Repository& repository, const web::Request& request) {
   VARVE_TRY_ASSIGN(const ComparedTrees compared,
                    compare_trees(&left, &right, comparison, [&](const TreeChange& change) {
                      Json one = found_value(change.path, change.entry);
-                     one["change"] = kKinds.at(static_cast<std::size_t>(change.kind));
+                     one["change"] = kKindNames.at(static_cast<std::size_t>(change.kind));
                      list.push_back(std::move(one));
                      bytes += change.path.size();
                      return ++count < kChangesMax && bytes < kWebPathBytesMax;

@@ -47,8 +47,9 @@ class SecureHeap {
     lock_in_this_process();
     const std::size_t size_class = class_of(bytes);
     if (auto* const block = free_[size_class]) {
-      std::memcpy(&free_[size_class], block, sizeof block);
-      wipe({block, sizeof block});
+      auto*& first = free_[size_class];
+      std::memcpy(&first, block, sizeof first);
+      wipe({block, sizeof first});
       return block;
     }
     const std::size_t block_bytes = kSecureBytesMin << size_class;

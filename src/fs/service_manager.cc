@@ -32,9 +32,10 @@ void notify_ready() {
   if (path.front() == '@') address.sun_path[0] = '\0';
   const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
   const base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  constexpr std::string_view kReady = "READY=1";
-  if (!socket.valid() || ::sendto(socket.get(), kReady.data(), kReady.size(), MSG_NOSIGNAL,
-                                  reinterpret_cast<const sockaddr*>(&address), bytes) < 0) {
+  constexpr std::string_view kReadyMessage = "READY=1";
+  if (!socket.valid() ||
+      ::sendto(socket.get(), kReadyMessage.data(), kReadyMessage.size(), MSG_NOSIGNAL,
+               reinterpret_cast<const sockaddr*>(&address), bytes) < 0) {
     base::log(
         base::LogLevel::kWarning,
         base::system_error("the service manager does not hear of the mount", errno).message());

@@ -10,9 +10,9 @@ std::vector<IndexFault> ZeroFiles::find_faults(io::FileSystem& files,
                                                const std::string& directory) {
   std::vector<IndexFault> faults;
   // A writer may replace the files meanwhile, or be about to complete a batch.
-  constexpr int kLooksMax = 3;
+  constexpr int kFileLooksMax = 3;
   constexpr std::chrono::milliseconds kWait(20);
-  for (int looks = 1; looks <= kLooksMax; ++looks) {
+  for (int looks = 1; looks <= kFileLooksMax; ++looks) {
     faults.clear();
     for (const auto generation : generations(files, directory)) {
       ZeroFiles one(files, directory, 0);
@@ -23,7 +23,7 @@ std::vector<IndexFault> ZeroFiles::find_faults(io::FileSystem& files,
       if (looked && *looked) break;
     }
     if (faults.empty()) break;
-    if (looks < kLooksMax) std::this_thread::sleep_for(kWait);
+    if (looks < kFileLooksMax) std::this_thread::sleep_for(kWait);
   }
   return faults;
 }

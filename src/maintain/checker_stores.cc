@@ -155,8 +155,8 @@ Result<void> Checker::check_records(Store& store) {
 Result<void> Checker::check_data(Store& store) {
   // Each round checks the chunks of containers arranged or deleted during the round before, at the
   // chunks' new places.
-  constexpr int kRoundsMax = 16;
-  for (int round = 0; round < kRoundsMax; ++round) {
+  constexpr int kStoreRoundsMax = 16;
+  for (int round = 0; round < kStoreRoundsMax; ++round) {
     VARVE_TRY_ASSIGN(const bool again, check_containers(store));
     if (!again) break;
   }

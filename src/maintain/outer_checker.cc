@@ -101,10 +101,10 @@ Result<std::vector<OuterChecker::Place>> OuterChecker::list_files(
 
 Result<OuterChecker::Faults> OuterChecker::faults_of(const Place& place) {
   // A file grows during the append of a container, so the check waits until the size is constant.
-  constexpr int kRoundsMax = 64;
+  constexpr int kOuterRoundsMax = 64;
   auto& store = store_of(place.owner);
   Faults faults;
-  for (int round = 0; round < kRoundsMax; ++round) {
+  for (int round = 0; round < kOuterRoundsMax; ++round) {
     const auto file = store.open(place.segment, store::ReadMode::kCached);
     if (!file && file.error().code() == ErrorCode::kNotFound) return Faults();
     if (!file) return Faults{file.error().message()};

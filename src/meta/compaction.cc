@@ -28,7 +28,6 @@ constexpr const char* kCopyName = "/data.mdb.tmp";
 constexpr std::uint64_t kWorthBytes = 4U << 20;  // A smaller file is not worth a copy.
 constexpr std::uint64_t kSpareBytes = 1U << 20;  // Stays free on the disk beside the copy.
 constexpr std::uint64_t kBlockBytes = 512;       // Unit of st_blocks.
-constexpr MDB_dbi kNamesTable = 1;               // LMDB's own table of the named tables.
 
 Error failed(int rc, const std::string& what) {
   const auto message = "compacting the catalog: " + what + ": " + mdb_strerror(rc);

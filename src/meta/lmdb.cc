@@ -16,6 +16,7 @@
 #include "io/free_space.h"
 #include "io/posix_file_system.h"
 #include "meta/open_envs.h"
+#include "meta/page_format.h"
 #include "meta/stored_value.h"
 
 namespace varve::meta {
@@ -165,7 +166,6 @@ Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {
 // fails.
 Result<void> Env::open_seal(MDB_txn* txn, const EnvOptions& options) {
   if (options.without_keys) return {};
-  constexpr MDB_dbi kNamesTable = 1;  // LMDB's own table of the named tables.
   const auto& keys = options.keys;
   MDB_dbi table = 0;
   MDB_val key = to_val(kSaltKey);

@@ -35,6 +35,8 @@ inline constexpr std::size_t kKeyBytesMax = 511;
 enum PageFlag : std::uint16_t { kBranch = 1, kLeaf = 2, kLongValue = 4, kMeta = 8 };
 enum NodeFlag : std::uint16_t { kValueElsewhere = 1, kDatabase = 2 };
 inline constexpr std::uint16_t kIntegerKeys = 8;  ///< Flag of a database.
+/// LMDB's handle of the main tree: the names of all tables.
+inline constexpr unsigned kNamesTable = 1;
 
 /// The record of a tree in a meta page or a named entry.
 struct Database {

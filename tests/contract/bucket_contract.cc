@@ -316,16 +316,16 @@ TEST_P(BucketContract, APrefixOfAnObjectIsCopied) {
 TEST_P(BucketContract, ABatchCompletesEachReadOnce) {
   constexpr std::size_t kObjects = 10;
   constexpr std::size_t kReads = 100;
-  constexpr std::size_t kBytes = 10000;
+  constexpr std::size_t kObjectBytes = 10000;
   for (unsigned i = 0; i < kObjects; ++i) {
-    ASSERT_TRUE(put(*bucket_, std::to_string(i), bytes_of(kBytes, i)));
+    ASSERT_TRUE(put(*bucket_, std::to_string(i), bytes_of(kObjectBytes, i)));
   }
   std::vector<Bytes> out(kReads, Bytes(100));
   std::vector<ObjectRead> reads;
   for (std::size_t i = 0; i < kReads; ++i) {
     // Every tenth object is missing, and every tenth read crosses the end.
     const auto name = i % 10 == 9 ? "missing" : std::to_string(i % kObjects);
-    const auto offset = i % 10 == 8 ? kBytes - 50 : i * 7;
+    const auto offset = i % 10 == 8 ? kObjectBytes - 50 : i * 7;
     reads.push_back({.name = name, .offset = offset, .out = out[i]});
   }
   test::Completions completions(kReads);
@@ -341,7 +341,7 @@ TEST_P(BucketContract, ABatchCompletesEachReadOnce) {
     }
     ASSERT_TRUE(got) << got.error().message();
     ASSERT_EQ(*got, i % 10 == 8 ? 50 : 100) << i;
-    const auto body = bytes_of(kBytes, static_cast<unsigned>(i % kObjects));
+    const auto body = bytes_of(kObjectBytes, static_cast<unsigned>(i % kObjects));
     EXPECT_TRUE(std::equal(out[i].begin(), out[i].begin() + *got, body.begin() + reads[i].offset));
   }
   bucket_->read_many({}, [](std::size_t, Result<std::size_t>) { ADD_FAILURE(); });

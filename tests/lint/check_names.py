@@ -16,6 +16,7 @@ import tree
 SEPARATE = ("src/control",)
 TYPE = re.compile(r"(?:struct|class|enum class) (\w+)|using (\w+) =")
 CONSTANT = re.compile(r"(?:constexpr|const|thread_local|static) [^=({;]*?\b(\w+)(?:\[\w*\])? ?[={;]")
+LOCAL = re.compile(r" +constexpr [^=({;]*?\b(k[A-Z]\w*)(?:\[\w*\])? ?[={;]")
 LIST = re.compile(r"\[([^\[\]]*)\]")
 SOURCE = re.compile(r"'([^']+\.cc)'")
 FUNCTION = re.compile(r"(?:\w[\w:<>,*& ]*[ *&])(\w+\([^)]*\)?)")
@@ -40,15 +41,23 @@ def private_names(text):
                     break
 
 
+def local_constants(text):
+    """The constants in functions of a source."""
+    return {match.group(1) for line in text.splitlines() if (match := LOCAL.match(line))}
+
+
 def collisions(texts, room_of=os.path.dirname):
-    """Private names that another source or a header of the room declares. `texts`: path → text."""
+    """Private names that another source or a header of the room declares, and constants of functions that
+    hide a private name, of which clang warns. `texts`: path → text."""
     users = collections.defaultdict(set)
     shared = collections.defaultdict(set)
+    locals_of = {}
     for path, text in texts.items():
         room = room_of(path)
         if path.endswith(".cc") and room not in SEPARATE:
             for name in private_names(text):
                 users[(room, name)].add(path)
+            locals_of[path] = local_constants(text)
         elif path.endswith(".h"):
             for line in text.splitlines():
                 match = TYPE.match(line) or CONSTANT.match(line.removeprefix("inline "))
@@ -60,6 +69,11 @@ def collisions(texts, room_of=os.path.dirname):
     for (_, name), paths in users.items():
         if len(paths) > 1:
             yield f"{min(paths)}: {', '.join(sorted(paths - {min(paths)}))} declares {name} too"
+    for path, names in locals_of.items():
+        for name in sorted(names):
+            hidden = users.get((room_of(path), name)) or shared.get((room_of(path), name))
+            if hidden:
+                yield f"{path}: its local {name} hides that of {', '.join(sorted(hidden))}"
 
 
 def programs(folder, build_file):

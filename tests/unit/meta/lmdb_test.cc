@@ -94,9 +94,9 @@ TEST_P(LmdbTest, ReaderGoesOnWhenALaterWriterOfTheProcessCloses) {
 // As a read-only process finds a catalog that an earlier release made.
 TEST_P(LmdbTest, OptionalTableThatIsMissingIsEmpty) {
   put(open(), 1, "key", "value");
-  constexpr std::array<const char*, 3> kThreeTables = {"a", "b", "later"};
+  constexpr std::array<const char*, 3> kWantedTables = {"a", "b", "later"};
   auto reading = options(true);
-  reading.tables = kThreeTables;
+  reading.tables = kWantedTables;
   reading.optional_tables = 1;
   const auto env = must(Env::open(directory_.path(), reading));
   const auto txn = must(ReadTxn::begin(env));

@@ -52,7 +52,7 @@ TEST(Galois, InverseIsThatOfIsal) {
 TEST(Galois, SumsOfBlocksAreThoseOfIsal) {
   constexpr int kSources = 7;
   constexpr int kCount = 3;
-  constexpr std::size_t kBytes = 1000;
+  constexpr std::size_t kSourceBytes = 1000;
   std::mt19937 random(2);
   Bytes coefficients = random_bytes(random, kSources * kCount);
   Bytes ours(std::size_t{32} * kSources * kCount);
@@ -61,18 +61,19 @@ TEST(Galois, SumsOfBlocksAreThoseOfIsal) {
   ::ec_init_tables(kSources, kCount, coefficients.data(), theirs.data());
   std::vector<Bytes> blocks;
   std::vector<unsigned char*> sources;
-  for (int i = 0; i < kSources; ++i) blocks.push_back(random_bytes(random, kBytes));
+  for (int i = 0; i < kSources; ++i) blocks.push_back(random_bytes(random, kSourceBytes));
   for (auto& block : blocks) sources.push_back(block.data());
-  std::vector<Bytes> sums(2 * kCount, random_bytes(random, kBytes));
+  std::vector<Bytes> sums(2 * kCount, random_bytes(random, kSourceBytes));
   std::vector<unsigned char*> out;
   for (auto& sum : sums) out.push_back(sum.data());
-  portable::ec_encode_data(kBytes, kSources, kCount, ours.data(), sources.data(), out.data());
-  ::ec_encode_data(kBytes, kSources, kCount, theirs.data(), sources.data(), out.data() + kCount);
+  portable::ec_encode_data(kSourceBytes, kSources, kCount, ours.data(), sources.data(), out.data());
+  ::ec_encode_data(kSourceBytes, kSources, kCount, theirs.data(), sources.data(),
+                   out.data() + kCount);
   for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(sums[i], sums[kCount + i]);
   for (int i = 0; i < kSources; ++i) {
-    portable::ec_encode_data_update(kBytes, kSources, kCount, i, ours.data(), sources[5],
+    portable::ec_encode_data_update(kSourceBytes, kSources, kCount, i, ours.data(), sources[5],
                                     out.data());
-    ::ec_encode_data_update(kBytes, kSources, kCount, i, theirs.data(), sources[5],
+    ::ec_encode_data_update(kSourceBytes, kSources, kCount, i, theirs.data(), sources[5],
                             out.data() + kCount);
   }
   for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(sums[i], sums[kCount + i]);

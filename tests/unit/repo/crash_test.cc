@@ -71,15 +71,15 @@ TEST_F(CrashTest, SyncKeepsTailsOfFilesThatAreOpen) {
 
 TEST_F(CrashTest, SyncCoversFilesThatOtherFilesPushOut) {
   // Together the buffers exceed what may wait, so writing one file cuts others.
-  constexpr std::size_t kFiles = 70;
+  constexpr std::size_t kStoredFiles = 70;
   std::vector<std::unique_ptr<OpenFile>> files;
-  for (std::size_t i = 0; i < kFiles; ++i) {
+  for (std::size_t i = 0; i < kStoredFiles; ++i) {
     const auto entry = must(version_->create(kRootIno, "f" + std::to_string(i), regular_file()));
     files.push_back(must(version_->open(entry.ino, true)));
   }
   const auto part = noise(150000, 1);
   for (int round = 0; round < 5; ++round) {
-    for (std::size_t i = 0; i < kFiles; ++i) {
+    for (std::size_t i = 0; i < kStoredFiles; ++i) {
       must(files[i]->write(static_cast<std::uint64_t>(round) * part.size(), base::as_bytes(part)));
     }
   }
@@ -88,7 +88,7 @@ TEST_F(CrashTest, SyncCoversFilesThatOtherFilesPushOut) {
   for (int round = 0; round < 5; ++round) wanted += part;
   auto after = crash();
   const auto version = must(after->writer(series_));
-  for (std::size_t i = 0; i < kFiles; ++i) {
+  for (std::size_t i = 0; i < kStoredFiles; ++i) {
     ASSERT_TRUE(read_at_root(*version, "f" + std::to_string(i)) == wanted) << i;
   }
 }
