@@ -68,10 +68,10 @@ Result<void> add_missing_copies(bucket::Bucket& bucket, Uploads& uploads,
                                  return {};
                                }));
   }
-  for (const auto& [copy, object] : missing) {
+  for (const auto& [copy, original] : missing) {
     VARVE_TRY(uploads.begin(
-        object->bytes,
-        [&bucket, object = *object]() -> Result<void> {
+        original->bytes,
+        [&bucket, object = *original]() -> Result<void> {
           const auto text = object.read(bucket);
           if (text) return write_copy(bucket, object.name, base::as_bytes(*text));
           if (!is_loss(text.error())) return text.error();
