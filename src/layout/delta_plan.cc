@@ -167,9 +167,11 @@ DeltaPlan plan_delta(std::span<const SketchedChunk> chunks) {
   for (std::size_t first = 0; first < clusters.size();) {
     std::size_t end = first;
     std::uint64_t bytes = 0;
+    std::uint64_t bytes_max = format::kFrameRawBytesMax;  // Of chunks that are like no other.
     while (end < clusters.size() && end - first < kFrameChunksMax) {
       const auto head = chunks[clusters[end].front()].raw_bytes;
-      if (end != first && bytes + head > kFirstFrameBytes) break;
+      if (clusters[end].size() > 1) bytes_max = kFirstFrameBytes;
+      if (end != first && bytes + head > bytes_max) break;
       bytes += head;
       ++end;
     }
