@@ -59,6 +59,7 @@ mapfile -t needed < <(depends "$program"; depends "$library")
 inside apt-get install -y -qq --no-install-recommends "${needed[@]}" \
   fuse3 python3 zstd g++ pkg-config >"$work/apt.log" 2>&1 || { tail "$work/apt.log" && exit 1; }
 list() { (cd "$chroot" && find . -path ./proc -prune -o -path ./dev -prune -o -path ./sys -prune -o \
+  -path ./run -prune -o \
   -path ./tmp -prune -o -path ./var/lib/dpkg -prune -o -path ./var/log -prune -o \
   -path ./var/cache -prune -o -print | sort); }
 list >"$work/before.txt"
