@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -167,6 +168,40 @@ Result<std::set<ContainerNumber>> contested_containers(const meta::Txn& txn, Ser
   return containers;
 }
 
+// As fits_most_data(), for all of `mixed` together.
+Result<bool> fits_beside(const format::DataCodecs& codecs, const meta::Env& catalog,
+                         const std::vector<MixedFile>& mixed, const StoreOf& store_of) {
+  FirstMixed first;
+  for (const auto& file : mixed) {
+    const auto [its, is_new] = first.emplace(file.series, file.number);
+    if (!is_new) its->second = std::min(its->second, file.number);
+  }
+  std::uint64_t fitting = 0;
+  std::uint64_t others = 0;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  VARVE_TRY_ASSIGN(const auto owners, owners_in(txn));
+  for (const auto owner : owners) {
+    store::SegmentReader reader(store_of(owner), codecs.frames().keys());
+    const auto store = catalog::store_of(owner);
+    VARVE_TRY_ASSIGN(const auto containers, contested_containers(txn, owner, first));
+    for (const auto number : containers) {
+      VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, store, number));
+      if (!record) continue;
+      const auto header = reader.read_header(store, *record);
+      const bool is_other = !header && (header.error().code() == ErrorCode::kCorrupt ||
+                                        header.error().code() == ErrorCode::kNotFound);
+      if (!header && !is_other) return header.error();
+      (header ? fitting : others) += record->raw_bytes;
+    }
+    VARVE_TRY_ASSIGN(const auto difference, compare_store(txn, store_of(owner), store));
+    for (const auto segment : difference.unknown) {
+      VARVE_TRY_ASSIGN(const auto size, store_of(owner).size(segment));
+      others += size;
+    }
+  }
+  return fitting >= others;
+}
+
 }  // namespace
 
 Result<StoreDifference> compare_store(const meta::Txn& txn, store::SegmentStore& store,
@@ -211,35 +246,14 @@ Result<HistoryComparison> compare_with_files(io::FileSystem& files, const format
 
 Result<bool> fits_most_data(const format::DataCodecs& codecs, const meta::Env& catalog,
                             const std::vector<MixedFile>& mixed, const StoreOf& store_of) {
-  FirstMixed first;
-  for (const auto& file : mixed) {
-    const auto [its, is_new] = first.emplace(file.series, file.number);
-    if (!is_new) its->second = std::min(its->second, file.number);
+  // If the catalog stays, labels and manifests get other names.
+  std::vector<MixedFile> data;
+  std::ranges::copy_if(mixed, std::back_inserter(data), &MixedFile::is_data);
+  if (!data.empty() && data.size() != mixed.size()) {
+    VARVE_TRY_ASSIGN(const bool fits, fits_beside(codecs, catalog, data, store_of));
+    if (!fits) return false;
   }
-  std::uint64_t fitting = 0;
-  std::uint64_t others = 0;
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
-  VARVE_TRY_ASSIGN(const auto owners, owners_in(txn));
-  for (const auto owner : owners) {
-    store::SegmentReader reader(store_of(owner), codecs.frames().keys());
-    const auto store = catalog::store_of(owner);
-    VARVE_TRY_ASSIGN(const auto containers, contested_containers(txn, owner, first));
-    for (const auto number : containers) {
-      VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, store, number));
-      if (!record) continue;
-      const auto header = reader.read_header(store, *record);
-      const bool is_other = !header && (header.error().code() == ErrorCode::kCorrupt ||
-                                        header.error().code() == ErrorCode::kNotFound);
-      if (!header && !is_other) return header.error();
-      (header ? fitting : others) += record->raw_bytes;
-    }
-    VARVE_TRY_ASSIGN(const auto difference, compare_store(txn, store_of(owner), store));
-    for (const auto segment : difference.unknown) {
-      VARVE_TRY_ASSIGN(const auto size, store_of(owner).size(segment));
-      others += size;
-    }
-  }
-  return fitting >= others;
+  return fits_beside(codecs, catalog, mixed, store_of);
 }
 
 Result<std::vector<ListedVersion>> list_versions_of(const meta::Env& catalog) {

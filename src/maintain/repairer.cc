@@ -167,7 +167,9 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   std::optional<std::string> fault;
   if (!mixed_.empty()) {
     // All files that make the catalog look older are among the mixed files.
-    const auto fits = fits_beside_mixed(*env);
+    const auto fits =
+        fits_most_data(*codecs_, *env, mixed_,
+                       [&](SeriesId owner) -> store::SegmentStore& { return store_of(owner); });
     if (!fits) return fault_of(fits.error());
     if (!*fits) fault = "it belongs to another history than most of the data";
   } else {

@@ -82,9 +82,6 @@ class Repairer final : public Repair {
   /// Compares a readable catalog with labels and manifests.
   /// Errors: kInvalid if labels or manifests are of another history, and the caller did not choose.
   [[nodiscard]] Result<void> compare_histories(const meta::Env& catalog);
-  /// Returns whether a catalog fits most of the data that it and the mixed files claim. The next
-  /// repair returns the same if the catalog stays. Errors: as fits_most_data().
-  [[nodiscard]] Result<bool> fits_beside_mixed(const meta::Env& catalog);
   [[nodiscard]] bool is_mixed(const std::string& path) const;
   /// Finds the files left out by earlier repairs.
   [[nodiscard]] Result<void> scan_left_out();

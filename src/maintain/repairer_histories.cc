@@ -98,19 +98,6 @@ Result<void> Repairer::compare_histories(const meta::Env& catalog) {
   return mixed_histories(first.versions + " (" + first.path + ")", first.fault);
 }
 
-// If the catalog stays, labels and manifests get other names, and the next repair finds the data
-// files alone. So the catalog must fit the data files alone, too.
-Result<bool> Repairer::fits_beside_mixed(const meta::Env& catalog) {
-  const auto stores = [&](SeriesId owner) -> store::SegmentStore& { return store_of(owner); };
-  std::vector<MixedFile> data;
-  std::ranges::copy_if(mixed_, std::back_inserter(data), &MixedFile::is_data);
-  if (!data.empty() && data.size() != mixed_.size()) {
-    VARVE_TRY_ASSIGN(const bool fits, fits_most_data(*codecs_, catalog, data, stores));
-    if (!fits) return false;
-  }
-  return fits_most_data(*codecs_, catalog, mixed_, stores);
-}
-
 bool Repairer::is_mixed(const std::string& path) const {
   return std::ranges::any_of(mixed_, [&](const MixedFile& file) { return file.path == path; });
 }
