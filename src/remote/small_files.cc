@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "remote/catalog_reads.h"
 
@@ -20,6 +22,22 @@ Result<void> write_small(io::FileSystem& files, const std::string& root, const s
   const auto slash = path.rfind('/');
   return files.write_file_atomically(root + "/" + path.substr(0, slash), path.substr(slash + 1),
                                      base::as_bytes(text));
+}
+
+// Returns the bytes of a part of labels if the folder's file has these bytes: the other parts of
+// the file are the folder's from an earlier head.
+std::string part_here(io::FileSystem& files, const std::string& file, std::uint64_t offset,
+                      const Extent& part) {
+  if (part.lead.empty()) return {};
+  const auto opened = files.open(file, io::OpenMode::kRead);
+  if (!opened) return {};
+  std::string text = part.lead;
+  text.resize(part.object_bytes);
+  const auto rest = std::as_writable_bytes(std::span(text)).subspan(part.lead.size());
+  const auto got = (*opened)->read_at(offset, rest);
+  const bool is_same =
+      got && *got == rest.size() && base::checksum64(base::as_bytes(text)) == part.checksum;
+  return is_same ? text.substr(part.lead.size()) : std::string();
 }
 
 }  // namespace
@@ -46,20 +64,30 @@ Result<std::set<std::string>> download_small(bucket::Bucket& bucket, io::FileSys
   std::set<std::string> lost;
   for (std::size_t i = 0; i < wanted.size();) {
     std::vector<Extent> together;
+    std::vector<std::string> here;  // Of each extent, the bytes in the folder; empty if missing.
     std::uint64_t bytes = 0;
     const auto begin = i;
     for (; i < wanted.size() && (i == begin || bytes < kBytesAtOnce); ++i) {
+      std::uint64_t offset = 0;
       for (const auto& extent : wanted[i].second) {
+        here.push_back(part_here(files, root + "/" + wanted[i].first, offset, extent));
+        offset += extent.bytes;
+        if (!here.back().empty()) continue;
         together.push_back(extent);
         bytes += extent.bytes;
       }
     }
     auto texts = read_extents_or_copies(bucket, together);
     std::size_t next = 0;
+    auto known = here.begin();
     for (auto at = begin; at < i; ++at) {
       const auto& [path, extents] = wanted[at];
       std::string whole;
-      for (std::size_t part = 0; part < extents.size(); ++part) {
+      for (std::size_t part = 0; part < extents.size(); ++part, ++known) {
+        if (!known->empty()) {
+          whole += *known;
+          continue;
+        }
         auto& text = texts[next++];
         if (!text && !is_loss(text.error())) return std::move(text).error();
         if (!text) lost.insert(path);

@@ -157,7 +157,8 @@ TEST_P(HeadCostGate, ADailyVersionCostsTheSameInALargeRepository) {
   EXPECT_LE(large.reads, 3U + 12U);
   // The labels have a line for each version, and the head one for each head since its base.
   EXPECT_LE(large.local_bytes, small.local_bytes + (32U << 10));
-  EXPECT_LE(large.bytes, small.bytes + (16U << 10));
+  // A head may write all parts of the labels again, which are longer there (decisions/170).
+  EXPECT_LE(large.bytes, small.bytes + (20U << 10));
   EXPECT_LE(large.bytes_sent, small.bytes_sent + (32U << 10));
 }
 
