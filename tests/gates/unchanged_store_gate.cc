@@ -87,7 +87,8 @@ class UnchangedStoreGate : public testing::Test {
     }
   }
 
-  const test::TempDirectory place_;
+  // /tmp may be in memory, as on Debian 13, and files of a tmpfs are read each time.
+  const test::TempDirectory place_{"/var/tmp"};
   const std::string path_ = place_.path() + "/repo";
   const std::string source_ = place_.path() + "/source";
   const base::UniqueFd watch_{::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
