@@ -20,27 +20,60 @@ namespace {
 
 using catalog::SegmentRecord;
 
+// Most stored bytes of joined deaths, relative to single ones, for which joining pays: of deaths
+// that span less than the fan, and of those that span more.
+constexpr double kFewShare = 0.75;
+constexpr double kManyShare = 0.5;
+
 struct Death {
   VersionNumber number{};
   std::uint64_t span = 0;  // Number of joined deaths, at most.
+  std::uint64_t stored_bytes = 0;
+  std::uint64_t raw_bytes = 0;
   std::vector<SegmentNumber> volumes;
 };
 
 // Returns the deaths with volumes, ascending. The volumes of a death ascend.
 std::vector<Death> deaths_of(const std::vector<SegmentRecord>& segments) {
-  std::map<VersionNumber, std::vector<SegmentNumber>> volumes;
+  std::map<VersionNumber, Death> by_number;
   for (const auto& segment : segments) {
     if (segment.active() || segment.raw_bytes == 0) continue;
-    volumes[segment.version].push_back(segment.segment);
+    auto& death = by_number[segment.version];
+    death.volumes.push_back(segment.segment);
+    death.stored_bytes += segment.bytes;
+    death.raw_bytes += segment.raw_bytes;
   }
   std::vector<Death> deaths;
   std::uint64_t before = 0;
-  for (auto& [number, files] : volumes) {
+  for (auto& [number, death] : by_number) {
     const auto value = static_cast<std::uint32_t>(number);
-    deaths.push_back({number, value - before, std::move(files)});
+    death.number = number;
+    death.span = value - before;
     before = value;
+    deaths.push_back(std::move(death));
   }
   return deaths;
+}
+
+// Returns whether joining fewer than `fan` deaths is worth the time, by what earlier joinings have
+// saved. Data that gains little is joined once, with `fan` deaths.
+bool pays(std::span<const Death> deaths, std::size_t fan) {
+  struct Sum {
+    double stored_bytes = 0;
+    double raw_bytes = 0;
+  };
+  Sum single;
+  Sum few;
+  Sum many;
+  for (const auto& death : deaths) {
+    auto& sum = death.span == 1 ? single : death.span < fan ? few : many;
+    sum.stored_bytes += static_cast<double>(death.stored_bytes);
+    sum.raw_bytes += static_cast<double>(death.raw_bytes);
+  }
+  const auto saves = [&](const Sum& joined, double share) {
+    return joined.stored_bytes * single.raw_bytes <= share * joined.raw_bytes * single.stored_bytes;
+  };
+  return saves(few, kFewShare) && saves(many, kManyShare);
 }
 
 DeltaJob job_of(std::span<Death> deaths) {
@@ -52,12 +85,14 @@ DeltaJob job_of(std::span<Death> deaths) {
 }
 
 // Returns the part to join of successive deaths that span less than `fan` each; empty if none.
-std::span<Death> short_deaths_to_join(std::span<Death> deaths, std::size_t fan) {
+// `doubles`: whether parts that span less than `fan` are joined, too.
+std::span<Death> short_deaths_to_join(std::span<Death> deaths, std::size_t fan, bool doubles) {
   std::uint64_t sum = 0;
   for (std::size_t end = 0; end < deaths.size(); ++end) {
     sum += deaths[end].span;
     if (sum >= fan && end != 0) return deaths.first(end + 1);
   }
+  if (!doubles) return {};
   // Each byte is written again for each doubling of the span.
   for (std::size_t first = 0; first + 1 < deaths.size(); ++first) {
     if (sum >= 2 * std::bit_floor(deaths[first].span)) return deaths.subspan(first);
@@ -113,12 +148,13 @@ std::optional<DeltaJob> next_delta_job(const std::vector<SegmentRecord>& segment
                                        const std::vector<LiveVersion>& versions,
                                        std::uint32_t window, std::size_t fan) {
   auto deaths = deaths_of(segments);
+  const bool doubles = pays(deaths, fan);
   for (std::size_t first = 0; first < deaths.size();) {
     const auto rest = std::span(deaths).subspan(first);
     const auto is_short = [&](const Death& death) { return death.span < fan; };
     const auto count = static_cast<std::size_t>(
         std::distance(rest.begin(), std::ranges::find_if_not(rest, is_short)));
-    const auto joined = short_deaths_to_join(rest.first(count), fan);
+    const auto joined = short_deaths_to_join(rest.first(count), fan, doubles);
     if (!joined.empty()) return job_of(joined);
     first += count + 1;
   }

@@ -31,7 +31,8 @@ struct DeltaJob {
 /// - The distance of a death's number from the previous death's number is the death's span: so many
 ///   deaths are joined in the death's volumes, at most.
 /// - Successive deaths are joined if the span doubles for each joined death, until the span is
-///   `fan`. `fan` joined deaths older than the window are joined once more. So a chunk is written
+///   `fan`; if earlier joinings have saved little, only once `fan` deaths come together. `fan`
+///   joined deaths older than the window are joined once more. So a chunk is written
 ///   again log2(fan) + 1 times at most.
 /// - Volumes of a death with more than half of the bytes dead are written again.
 ///

@@ -144,13 +144,16 @@ TEST(ChunkSketch, OfAnEditedChunkSharesValues) {
   EXPECT_GE(alike, 45);
 }
 
-// Returns a volume for each of successive deaths.
-std::vector<catalog::SegmentRecord> volumes_of_spans(const std::vector<std::uint32_t>& spans) {
+// Returns a volume for each of successive deaths. `again`: stored bytes of each joined death but
+// the first one, of 1,000.
+std::vector<catalog::SegmentRecord> volumes_of_spans(const std::vector<std::uint32_t>& spans,
+                                                     std::uint32_t again = 200) {
   std::vector<catalog::SegmentRecord> volumes;
   std::uint32_t death = 0;
   for (const auto span : spans) {
     death += span;
-    volumes.push_back(volume(static_cast<std::uint32_t>(volumes.size()) + 1, death));
+    volumes.push_back(volume(static_cast<std::uint32_t>(volumes.size()) + 1, death, 1000 * span));
+    volumes.back().bytes = 1000 + again * (span - 1);
   }
   return volumes;
 }
@@ -171,6 +174,18 @@ TEST(DeltaJob, JoinsDeathsIfTheSpanDoublesForEach) {
   EXPECT_EQ(joined({4, 2, 1, 1}), 4U);
   EXPECT_EQ(joined({8, 4, 2, 1, 1}), 4U) << "eight joined deaths are left";
   EXPECT_EQ(joined({1, 3, 1, 5, 1}), 4U) << "after deletions, a span has any length";
+}
+
+TEST(DeltaJob, JoinsFewDeathsOnlyIfThatPays) {
+  const auto joins = [](const std::vector<std::uint32_t>& spans, std::uint32_t again) {
+    return next_delta_job(volumes_of_spans(spans, again), versions_up_to(1000), 4, 8).has_value();
+  };
+  EXPECT_TRUE(joins({1, 1}, 900)) << "nothing is known yet";
+  EXPECT_FALSE(joins({2, 1, 1}, 900));
+  EXPECT_TRUE(joins({2, 1, 1}, 400));
+  EXPECT_FALSE(joins({8, 1, 1}, 500));
+  EXPECT_TRUE(joins({8, 1, 1}, 300));
+  EXPECT_TRUE(joins({2, 1, 1, 1, 1, 1, 1}, 900)) << "eight deaths are joined in any case";
 }
 
 TEST(DeltaJob, JoinsManyDeathsAtOnce) {
