@@ -196,8 +196,11 @@ base::IdRuns stay_aside(const SegmentRecord& file, const base::IdRuns& chunks,
     death = version;
   }
   const std::uint64_t dead = file.raw_bytes - file.live_bytes;
-  if (joins && most.size() != all.size() && dead * kJoinedDeadParts <= file.raw_bytes) {
-    if (all.size() == chunks.size()) view.settled.emplace(file.segment, last);
+  // The files of a joined death stay together, also those without a chunk of the highest death.
+  const auto joined = std::max(last, file.version);
+  const bool is_joined = joins && all.size() != 0 && (most.size() != all.size() || joined != last);
+  if (is_joined && dead * kJoinedDeadParts <= file.raw_bytes) {
+    if (all.size() == chunks.size()) view.settled.emplace(file.segment, joined);
     return all.unite(chunks.intersect(leaving.unused));
   }
   if (dead * kVolumeDeadParts > file.raw_bytes) {

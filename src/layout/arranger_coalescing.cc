@@ -63,8 +63,7 @@ Result<void> Arranger::coalesce_with_prefixes() {
       VARVE_TRY_ASSIGN(auto segments, catalog::list_segments(txn, options.store));
       std::erase_if(segments,
                     [this](const auto& file) { return coalesced_.contains(file.segment); });
-      const auto job =
-          next_delta_job(segments, versions, settings_.window, parts_.coalescing.delta_fan);
+      const auto job = next_delta_job(segments, versions, settings_.window, parts_.coalescing);
       if (!job) break;
       std::set<SegmentNumber> files;
       for (const auto& volumes : job->volumes) files.insert(volumes.begin(), volumes.end());

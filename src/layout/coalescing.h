@@ -27,6 +27,10 @@ struct CoalescingLimits {
   /// Number of successive deaths whose volumes are compressed together, at least 2; see
   /// next_delta_job().
   std::size_t delta_fan = 8;
+  /// Most stored bytes of joined deaths, relative to as many raw bytes of single ones, for which
+  /// joining fewer deaths than the fan pays: of deaths that span less than the fan, and more.
+  double delta_few_share = 0.85;
+  double delta_many_share = 0.75;
   /// Raw bytes of the chunks that are compared with each other. A plan takes about 250 bytes of
   /// memory for each chunk.
   std::uint64_t delta_part_bytes = 512U << 20;

@@ -20,11 +20,6 @@ namespace {
 
 using catalog::SegmentRecord;
 
-// Most stored bytes of joined deaths, relative to single ones, for which joining pays: of deaths
-// that span less than the fan, and of those that span more.
-constexpr double kFewShare = 0.75;
-constexpr double kManyShare = 0.5;
-
 struct Death {
   VersionNumber number{};
   std::uint64_t span = 0;  // Number of joined deaths, at most.
@@ -55,9 +50,9 @@ std::vector<Death> deaths_of(const std::vector<SegmentRecord>& segments) {
   return deaths;
 }
 
-// Returns whether joining fewer than `fan` deaths is worth the time, by what earlier joinings have
-// saved. Data that gains little is joined once, with `fan` deaths.
-bool pays(std::span<const Death> deaths, std::size_t fan) {
+// Returns whether to join fewer deaths than the fan: whether joined volumes are much shorter than
+// single volumes. Chunks that gain little are written again once, with a fan of deaths.
+bool pays(std::span<const Death> deaths, const CoalescingLimits& limits) {
   struct Sum {
     double stored_bytes = 0;
     double raw_bytes = 0;
@@ -66,14 +61,14 @@ bool pays(std::span<const Death> deaths, std::size_t fan) {
   Sum few;
   Sum many;
   for (const auto& death : deaths) {
-    auto& sum = death.span == 1 ? single : death.span < fan ? few : many;
+    auto& sum = death.span == 1 ? single : death.span < limits.delta_fan ? few : many;
     sum.stored_bytes += static_cast<double>(death.stored_bytes);
     sum.raw_bytes += static_cast<double>(death.raw_bytes);
   }
   const auto saves = [&](const Sum& joined, double share) {
     return joined.stored_bytes * single.raw_bytes <= share * joined.raw_bytes * single.stored_bytes;
   };
-  return saves(few, kFewShare) && saves(many, kManyShare);
+  return saves(few, limits.delta_few_share) && saves(many, limits.delta_many_share);
 }
 
 DeltaJob job_of(std::span<Death> deaths) {
@@ -84,8 +79,8 @@ DeltaJob job_of(std::span<Death> deaths) {
   return job;
 }
 
-// Returns the part to join of successive deaths that span less than `fan` each; empty if none.
-// `doubles`: whether parts that span less than `fan` are joined, too.
+// Returns the deaths to join among successive deaths with a span below the fan; empty without any.
+// `doubles`: whether to join deaths with a sum of spans below the fan, too.
 std::span<Death> short_deaths_to_join(std::span<Death> deaths, std::size_t fan, bool doubles) {
   std::uint64_t sum = 0;
   for (std::size_t end = 0; end < deaths.size(); ++end) {
@@ -146,9 +141,10 @@ void sketch_container(CategoryLayout& layout, ContainerNumber container,
 
 std::optional<DeltaJob> next_delta_job(const std::vector<SegmentRecord>& segments,
                                        const std::vector<LiveVersion>& versions,
-                                       std::uint32_t window, std::size_t fan) {
+                                       std::uint32_t window, const CoalescingLimits& limits) {
+  const auto fan = limits.delta_fan;
   auto deaths = deaths_of(segments);
-  const bool doubles = pays(deaths, fan);
+  const bool doubles = pays(deaths, limits);
   for (std::size_t first = 0; first < deaths.size();) {
     const auto rest = std::span(deaths).subspan(first);
     const auto is_short = [&](const Death& death) { return death.span < fan; };

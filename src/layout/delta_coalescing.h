@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "catalog/layout_records.h"
 #include "layout/category_layout.h"
+#include "layout/coalescing.h"
 #include "layout/delta_plan.h"
 #include "layout/window.h"
 #include "varve/result.h"
@@ -30,9 +31,9 @@ struct DeltaJob {
 /// Returns the next job, or nullopt if none is left.
 /// - The distance of a death's number from the previous death's number is the death's span: so many
 ///   deaths are joined in the death's volumes, at most.
-/// - Successive deaths are joined if the span doubles for each joined death, until the span is
-///   `fan`; if earlier joinings have saved little, only once `fan` deaths come together. `fan`
-///   joined deaths older than the window are joined once more. So a chunk is written
+/// - Successive deaths are joined if the span doubles for each joined death, until the span is the
+///   fan; if earlier joinings have saved little, only once a fan of deaths comes together. A
+///   fan of joined deaths older than the window are joined once more. So a chunk is written
 ///   again log2(fan) + 1 times at most.
 /// - Volumes of a death with more than half of the bytes dead are written again.
 ///
@@ -41,7 +42,7 @@ struct DeltaJob {
 /// ArrangeSettings::window.
 [[nodiscard]] std::optional<DeltaJob> next_delta_job(
     const std::vector<catalog::SegmentRecord>& segments, const std::vector<LiveVersion>& versions,
-    std::uint32_t window, std::size_t fan);
+    std::uint32_t window, const CoalescingLimits& limits);
 
 /// Divides a job's chunks into parts of about `part_bytes` raw bytes: the same share of each death,
 /// in the order of the ids, so that a chunk and its replacement are probably in one part.

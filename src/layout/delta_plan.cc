@@ -11,12 +11,12 @@ namespace varve::layout {
 namespace {
 
 // Raw bytes of the chunks in a group's first frame. Similar chunks may be longer, and should still
-// fit one frame.
+// fit a frame.
 constexpr std::uint64_t kFirstFrameBytes = 96U << 10;
 constexpr std::uint32_t kFrameChunksMax = 4096;
 constexpr std::uint32_t kFramesMax = 255;  // Of a group: a distance has one byte.
 
-using Cluster = std::vector<std::uint32_t>;  // Indexes of chunks that are alike, ascending.
+using Cluster = std::vector<std::uint32_t>;  // Indexes of similar chunks, ascending.
 
 // Joins each chunk to the cluster of the last chunk with an equal value in the sketch. A chunk is
 // most similar to the chunk's replacement, so the last such chunk is the best.
@@ -105,7 +105,7 @@ class Planner {
     if (groups_.empty() || !groups_.back().chunks.empty()) groups_.emplace_back();
   }
 
-  // Adds the chunks of a rank as one frame, or as several frames. A row that is longer than a group
+  // Adds the chunks of a rank as a frame, or as several frames. A row longer than a group
   // continues in the next group. No further row is added to the next group: a later row may have
   // lower ids than the first chunk of the next group.
   void add_row(std::vector<std::uint32_t> row) {
@@ -167,7 +167,7 @@ DeltaPlan plan_delta(std::span<const SketchedChunk> chunks) {
   for (std::size_t first = 0; first < clusters.size();) {
     std::size_t end = first;
     std::uint64_t bytes = 0;
-    std::uint64_t bytes_max = format::kFrameRawBytesMax;  // Of chunks that are like no other.
+    std::uint64_t bytes_max = format::kFrameRawBytesMax;  // Of clusters of one chunk.
     while (end < clusters.size() && end - first < kFrameChunksMax) {
       const auto head = chunks[clusters[end].front()].raw_bytes;
       if (clusters[end].size() > 1) bytes_max = kFirstFrameBytes;

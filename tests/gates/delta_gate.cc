@@ -200,7 +200,7 @@ void check_kind(Source::Kind kind, const Limits& limits) {
 
 TEST(DeltaGate, Dump) { check_kind(Source::Kind::kDump, {0.59, 0.55, 2, 1.6}); }
 TEST(DeltaGate, Pages) { check_kind(Source::Kind::kPages, {0.65, 0.62, 2, 1.6}); }
-TEST(DeltaGate, Noise) { check_kind(Source::Kind::kNoise, {0.65, 0.61, 2, 1.6}); }
+TEST(DeltaGate, Noise) { check_kind(Source::Kind::kNoise, {0.69, 0.61, 2, 1.6}); }
 
 }  // namespace
 }  // namespace varve

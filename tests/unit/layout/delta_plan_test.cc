@@ -144,6 +144,12 @@ TEST(ChunkSketch, OfAnEditedChunkSharesValues) {
   EXPECT_GE(alike, 45);
 }
 
+CoalescingLimits fan(std::size_t deaths) {
+  CoalescingLimits limits;
+  limits.delta_fan = deaths;
+  return limits;
+}
+
 // Returns a volume for each of successive deaths. `again`: stored bytes of each joined death but
 // the first one, of 1,000.
 std::vector<catalog::SegmentRecord> volumes_of_spans(const std::vector<std::uint32_t>& spans,
@@ -160,7 +166,7 @@ std::vector<catalog::SegmentRecord> volumes_of_spans(const std::vector<std::uint
 
 // Returns the number of deaths that the next job joins, with a fan of eight.
 std::size_t joined(const std::vector<std::uint32_t>& spans) {
-  const auto job = next_delta_job(volumes_of_spans(spans), versions_up_to(1000), 4, 8);
+  const auto job = next_delta_job(volumes_of_spans(spans), versions_up_to(1000), 4, fan(8));
   return job ? job->volumes.size() : 0;
 }
 
@@ -178,12 +184,13 @@ TEST(DeltaJob, JoinsDeathsIfTheSpanDoublesForEach) {
 
 TEST(DeltaJob, JoinsFewDeathsOnlyIfThatPays) {
   const auto joins = [](const std::vector<std::uint32_t>& spans, std::uint32_t again) {
-    return next_delta_job(volumes_of_spans(spans, again), versions_up_to(1000), 4, 8).has_value();
+    return next_delta_job(volumes_of_spans(spans, again), versions_up_to(1000), 4, fan(8))
+        .has_value();
   };
   EXPECT_TRUE(joins({1, 1}, 900)) << "nothing is known yet";
   EXPECT_FALSE(joins({2, 1, 1}, 900));
   EXPECT_TRUE(joins({2, 1, 1}, 400));
-  EXPECT_FALSE(joins({8, 1, 1}, 500));
+  EXPECT_FALSE(joins({8, 1, 1}, 800));
   EXPECT_TRUE(joins({8, 1, 1}, 300));
   EXPECT_TRUE(joins({2, 1, 1, 1, 1, 1, 1}, 900)) << "eight deaths are joined in any case";
 }
@@ -206,7 +213,7 @@ TEST(DeltaJob, WritesEachDeathAgainFourTimesAtMost) {
     spans.push_back(1);
     copies.push_back(0);
     while (true) {
-      const auto job = next_delta_job(volumes_of_spans(spans), versions_up_to(700), 4, 8);
+      const auto job = next_delta_job(volumes_of_spans(spans), versions_up_to(700), 4, fan(8));
       if (!job) break;
       std::uint32_t number = 0;
       std::size_t end = 0;
@@ -229,16 +236,17 @@ TEST(DeltaJob, WritesEachDeathAgainFourTimesAtMost) {
 
 TEST(DeltaJob, TakesTheWindowOnlyIntoShortSpans) {
   const auto volumes = volumes_of_spans(std::vector<std::uint32_t>(4, 4));
-  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(17), 2, 4)) << "16 and 17 are the window";
-  EXPECT_TRUE(next_delta_job(volumes, versions_up_to(18), 2, 4));
-  EXPECT_TRUE(next_delta_job(volumes_of_spans({1, 1}), versions_up_to(3), 4, 4));
+  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(17), 2, fan(4)))
+      << "16 and 17 are the window";
+  EXPECT_TRUE(next_delta_job(volumes, versions_up_to(18), 2, fan(4)));
+  EXPECT_TRUE(next_delta_job(volumes_of_spans({1, 1}), versions_up_to(3), 4, fan(4)));
 }
 
 TEST(DeltaJob, TakesMostlyDeadVolumesAlone) {
   auto volumes = volumes_of_spans({2, 1});
-  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(5), 2, 4));
+  EXPECT_FALSE(next_delta_job(volumes, versions_up_to(5), 2, fan(4)));
   volumes[1].live_bytes = 400;
-  const auto job = next_delta_job(volumes, versions_up_to(5), 2, 4);
+  const auto job = next_delta_job(volumes, versions_up_to(5), 2, fan(4));
   ASSERT_TRUE(job);
   EXPECT_EQ(job->volumes.size(), 1U);
   EXPECT_EQ(job->death, VersionNumber{3});
