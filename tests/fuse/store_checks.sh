@@ -54,7 +54,8 @@ for placement in lineage pool; do
   at=$place/$placement
   rm -rf "$work/source" "$work/plain" "$work/evicted" "$work/attached"
   mkdir "$work/source"
-  for name in stays goes; do head -c 2M /dev/urandom >"$work/source/$name"; done
+  head -c 9M /dev/urandom >"$work/source/stays"  # In a smaller version, departing chunks would wait.
+  head -c 2M /dev/urandom >"$work/source/goes"
   seq 1 200000 >"$work/source/text"
   "$VARVE" -q init --cache-size=0 --parity=20 --placement=$placement "$at" --local="$work/evicted"
   stop_store
