@@ -34,7 +34,8 @@ done
 grep -q one "$work/list"
 ok "a takeover says that a head is lost, and changes nothing"
 
-# Another takeover may be interrupted. What it has uploaded is no loss.
+# Another takeover may be interrupted. What it has uploaded is no loss. The store tells the times of objects in seconds.
+next_second
 "$VARVE" -q --accept-older attach --write "$place" "$work/fresh"
 "$VARVE" -q --accept-older restore "$work/fresh" s/one "$work/out"
 diff -r "$work/one" "$work/out"
