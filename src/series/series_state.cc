@@ -28,7 +28,6 @@ SeriesLoaded* SeriesState::loaded() {
   return opened.get();
 }
 
-// Measures an open version for display. Another process may be writing it. Unreadable sizes stay 0.
 Result<void> SeriesState::measure_open(catalog::VersionRecord& record) {
   if (const auto measured = measure_version(parts, record); !measured) {
     base::log(base::LogLevel::kDebug, measured.error().message());
