@@ -8,6 +8,7 @@
 #include "base/coding.h"
 #include "crypto/authentic.h"
 #include "crypto/hmac.h"
+#include "maintain/manifest_file.h"
 
 namespace varve::remote {
 
@@ -86,6 +87,15 @@ Result<LabelPart> decode_lead(std::string_view front, const crypto::KeyRing* key
 
 bool is_labels_path(std::string_view path) {
   return path.starts_with("series/") && path.ends_with("/labels");
+}
+
+std::optional<SeriesId> series_of_labels(std::string_view path) {
+  constexpr std::string_view kSeries = "series/";
+  const auto end = path.rfind('/');
+  if (!path.starts_with(kSeries) || path.substr(end + 1) != maintain::kLabelsName) {
+    return std::nullopt;
+  }
+  return maintain::series_of_folder(path.substr(kSeries.size(), end - kSeries.size()));
 }
 
 std::size_t parts_to_keep(const std::vector<Extent>& parts, std::uint64_t bytes,

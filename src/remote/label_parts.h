@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,8 @@ inline constexpr std::size_t kLabelLeadBytes = 120;
 
 /// Returns whether a path in the repository is that of labels.
 [[nodiscard]] bool is_labels_path(std::string_view path);
+/// Returns the series whose labels have the path in the repository; nullopt for another file.
+[[nodiscard]] std::optional<SeriesId> series_of_labels(std::string_view path);
 
 /// Returns how many of the present parts stay if labels grow to `bytes` bytes. One new part holds
 /// the rest of the labels. A part that is no longer than the bytes behind it is written again, and

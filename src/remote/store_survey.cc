@@ -209,11 +209,6 @@ class SmallPlacer {
     return folder_.stored->write_file_atomically(folder_.root + "/" + path.substr(0, slash),
                                                  path.substr(slash + 1), base::as_bytes(text));
   }
-  static std::optional<SeriesId> series_of_labels(const std::string& path) {
-    const auto end = path.rfind('/');
-    if (path.substr(end + 1) != maintain::kLabelsName) return std::nullopt;
-    return maintain::series_of_folder(path.substr(path.find('/') + 1, end - path.find('/') - 1));
-  }
   // Returns whether labels that do not list a version show its deletion: manifests stay in the
   // store for a day. Labels note the deleted versions whose manifests other versions need.
   [[nodiscard]] bool is_deleted(const std::string& path) const {
