@@ -85,10 +85,6 @@ Result<LabelPart> decode_lead(std::string_view front, const crypto::KeyRing* key
   return part;
 }
 
-bool is_labels_path(std::string_view path) {
-  return path.starts_with("series/") && path.ends_with("/labels");
-}
-
 std::optional<SeriesId> series_of_labels(std::string_view path) {
   constexpr std::string_view kSeries = "series/";
   const auto end = path.rfind('/');

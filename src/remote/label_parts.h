@@ -42,8 +42,6 @@ inline constexpr std::size_t kLabelLeadBytes = 120;
 /// of a program without the keys; kUnsupported for a lead of a newer format.
 [[nodiscard]] Result<LabelPart> decode_lead(std::string_view front, const crypto::KeyRing* keys);
 
-/// Returns whether a path in the repository is that of labels.
-[[nodiscard]] bool is_labels_path(std::string_view path);
 /// Returns the series whose labels have the path in the repository; nullopt for another file.
 [[nodiscard]] std::optional<SeriesId> series_of_labels(std::string_view path);
 

@@ -77,8 +77,9 @@ Result<void> ObjectUploader::upload_files(Round& round) {
   const auto superblock = format::decode_superblock(round.superblock);
   const bool has_parts = superblock && superblock->needs_label_parts;
   for (const auto& file : round.files) {
-    if (has_parts && is_labels_path(file.path)) {
-      VARVE_TRY(upload_labels(round, file));
+    const auto series = has_parts ? series_of_labels(file.path) : std::nullopt;
+    if (series) {
+      VARVE_TRY(upload_labels(round, file, *series));
       continue;
     }
     auto& extents = round.objects[file.path];

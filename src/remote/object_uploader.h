@@ -59,7 +59,7 @@ class ObjectUploader {
   [[nodiscard]] Result<void> cut_objects(Round& round, const std::string& path);
   [[nodiscard]] Result<bool> upload_file(Round& round, const ReplicaFile& file);
   /// Uploads what a file of labels has behind the parts that stay. docs/decisions/170.
-  [[nodiscard]] Result<void> upload_labels(Round& round, const ReplicaFile& file);
+  [[nodiscard]] Result<void> upload_labels(Round& round, const ReplicaFile& file, SeriesId series);
   /// Begins the upload of an object with a part of a file, behind the lead.
   [[nodiscard]] Result<Extent> put_extent(Round& round, const ReplicaFile& which,
                                           std::uint64_t offset,

@@ -11,7 +11,6 @@
 #include "base/aligned_buffer.h"
 #include "base/checksum.h"
 #include "base/coding.h"
-#include "maintain/manifest_file.h"
 #include "remote/label_parts.h"
 #include "remote/object_uploader.h"
 #include "remote/replicator_round.h"
@@ -19,8 +18,6 @@
 namespace varve::remote {
 
 namespace {
-
-constexpr std::size_t kSeriesStart = std::string_view("series/").size();
 
 // Returns the parts whose objects have the front of the labels, byte for byte.
 std::vector<Extent> equal_parts(const std::vector<Extent>& parts, std::string_view labels) {
@@ -41,11 +38,8 @@ std::vector<Extent> equal_parts(const std::vector<Extent>& parts, std::string_vi
 }  // namespace
 
 // A file of labels grows at its end, until a new file replaces the file: then no part stays.
-Result<void> ObjectUploader::upload_labels(Round& round, const ReplicaFile& file) {
+Result<void> ObjectUploader::upload_labels(Round& round, const ReplicaFile& file, SeriesId series) {
   auto& extents = round.objects[file.path];
-  const auto name = std::string_view(file.path).substr(kSeriesStart);
-  const auto series = maintain::series_of_folder(name.substr(0, name.find('/')));
-  if (!series) return Error(ErrorCode::kCorrupt, file.path + " has no series");
   auto opened = parts_.files->open(parts_.root + "/" + file.path, io::OpenMode::kRead);
   if (!opened && opened.error().code() == ErrorCode::kNotFound) return changed_meanwhile(file.path);
   if (!opened) return std::move(opened).error();
@@ -64,7 +58,7 @@ Result<void> ObjectUploader::upload_labels(Round& round, const ReplicaFile& file
     const auto bytes = std::min(file.bytes - at, parts_.extent_bytes_max);
     const auto text = std::string_view(labels).substr(at, bytes);
     LabelPart part;
-    part.series = *series;
+    part.series = series;
     part.head = round.head;
     part.offset = at;
     part.bytes = bytes;
