@@ -55,7 +55,7 @@ Result<void> Checker::check_owners(const std::vector<catalog::SeriesRecord>& all
       const auto record = catalog::find_version(txn, SeriesId{series}, version);
       if (!known.contains(series)) {
         damage(path_ + "/catalog", fmt::format("series {} has versions, but no record", series));
-        at = cursor.seek(base::be32(series + 1));
+        at = cursor.seek_behind(base::be32(series));
         continue;
       }
       if (record && !*record) {

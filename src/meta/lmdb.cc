@@ -423,6 +423,14 @@ Result<std::optional<KeyValue>> Cursor::seek(std::string_view key) {
   return key.empty() ? get(MDB_FIRST, key) : get(MDB_SET_RANGE, key);
 }
 
+Result<std::optional<KeyValue>> Cursor::seek_behind(std::string_view prefix) {
+  // A last byte of 255 has no successor: the byte before it is raised.
+  std::string next(prefix.substr(0, prefix.find_last_not_of('\xff') + 1));
+  if (next.empty()) return std::optional<KeyValue>();
+  next.back() = static_cast<char>(static_cast<unsigned char>(next.back()) + 1);
+  return seek(next);
+}
+
 Result<std::optional<KeyValue>> Cursor::seek_at_or_before(std::string_view key) {
   VARVE_TRY_ASSIGN(const auto at, move(MDB_SET_RANGE, key));
   if (at && at->key == key) return opened(at);

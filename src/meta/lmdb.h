@@ -238,6 +238,8 @@ class Cursor {
 
   /// Returns the first entry whose key is >= `key`; nullopt past the end.
   [[nodiscard]] Result<std::optional<KeyValue>> seek(std::string_view key);
+  /// Returns the first entry behind all keys that begin with `prefix`; nullopt past the end.
+  [[nodiscard]] Result<std::optional<KeyValue>> seek_behind(std::string_view prefix);
   /// Returns the last entry whose key is <= `key`; nullopt if there is none.
   [[nodiscard]] Result<std::optional<KeyValue>> seek_at_or_before(std::string_view key);
   [[nodiscard]] Result<std::optional<KeyValue>> next();

@@ -31,10 +31,9 @@ Result<void> collect_births(const meta::Txn& txn, meta::TableIndex table, Series
   const auto prefix = meta::series_key(series);
   VARVE_TRY_ASSIGN(auto at, cursor.seek(prefix));
   while (at && at->key.starts_with(prefix) && at->key.size() == 12) {
-    const auto birth = base::load_be32(at->key.substr(4));
-    births.insert(static_cast<VersionNumber>(birth));
-    if (birth == 0xffffffffU) break;
-    VARVE_TRY_ASSIGN(at, cursor.seek(meta::object_key(series, (std::uint64_t{birth} + 1) << 32)));
+    const auto of_birth = std::string(at->key.substr(0, 8));
+    births.insert(static_cast<VersionNumber>(base::load_be32(of_birth.substr(4))));
+    VARVE_TRY_ASSIGN(at, cursor.seek_behind(of_birth));
   }
   return {};
 }

@@ -116,7 +116,7 @@ Result<void> Sealer::find_changes() {
     while (name && name->key < end) {
       const Ino directory = base::load_be64(name->key);
       changed_.push_back(static_cast<std::uint32_t>(CloneBase::rank_of(directory)));
-      VARVE_TRY_ASSIGN(name, names.seek(meta::ino_key(directory + 1)));
+      VARVE_TRY_ASSIGN(name, names.seek_behind(meta::ino_key(directory)));
     }
   }
   std::sort(changed_.begin(), changed_.end());

@@ -170,6 +170,29 @@ TEST_P(LmdbTest, CursorFindsNeighbours) {
   EXPECT_EQ(key_of(must(cursor.seek_at_or_before("a"))), "none");
 }
 
+TEST_P(LmdbTest, CursorGoesBehindAPrefix) {
+  const auto env = open();
+  for (const char* key : {"a", "b", "b\xff", "bb", "c\xff\xff", "d", "\xff\xff",
+                          "\xff\xff"
+                          "a"}) {
+    put(env, 0, key, key);
+  }
+  const auto txn = must(ReadTxn::begin(env));
+  auto cursor = must(Cursor::open(txn, 0));
+  const auto behind = [&](std::string_view prefix) {
+    const auto entry = must(cursor.seek_behind(prefix));
+    return entry ? std::string(entry->key) : "none";
+  };
+  EXPECT_EQ(behind("a"), "b");
+  EXPECT_EQ(behind("b"), "c\xff\xff");
+  EXPECT_EQ(behind("b\xff"), "c\xff\xff");
+  EXPECT_EQ(behind("c\xff"), "d");
+  EXPECT_EQ(behind("d"), "\xff\xff");
+  EXPECT_EQ(behind("\xff\xff"), "none");
+  EXPECT_EQ(behind("\xff"), "none");
+  EXPECT_EQ(behind(""), "none");
+}
+
 TEST_P(LmdbTest, PrefixWalkStaysInsideAndStopsWhenTold) {
   const auto env = open();
   for (const char* key : {"a", "pa", "pb", "pc", "q"}) put(env, 0, key, "v");

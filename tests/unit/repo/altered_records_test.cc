@@ -2,16 +2,20 @@
 // Records of an encrypted catalog that its storage erases, or replaces by older ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
+#include "support/closed_catalog.h"
 #include "support/file_content.h"
 #include "support/temp_repository.h"
+#include "support/test_encryption.h"
 #include "varve/check.h"
 
 namespace varve::test {
@@ -127,6 +131,22 @@ TEST_F(AlteredRecords, ErasedRecordsAreDamage) {
     EXPECT_FALSE(damages().empty()) << of;
     store(of, key, before);
   }
+}
+
+// No number follows the series' number, so a walk from series to series could begin again.
+TEST_F(AlteredRecords, AVersionOfTheLastSeriesNumberIsDamage) {
+  {
+    const auto catalog = open_catalog(path_ + "/catalog", keys_of(path_));
+    auto txn = must(meta::WriteTxn::begin(catalog));
+    auto record = *must(catalog::find_version(txn, SeriesId{1}, VersionNumber{1}));
+    record.series = SeriesId{UINT32_MAX};
+    must(catalog::put_version(txn, record));
+    must(txn.commit());
+  }
+  const auto found = damages();
+  EXPECT_TRUE(std::ranges::any_of(found, [](const Damage& damage) {
+    return damage.what == "series 4294967295 has versions, but no record";
+  }));
 }
 
 TEST_F(AlteredRecords, EachValueThatDoesNotOpenIsDamage) {
