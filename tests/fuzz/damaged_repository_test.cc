@@ -340,6 +340,7 @@ class DamagedRepository : public testing::TestWithParam<Kind> {
       const rlimit no_core{0, 0};
       ::setrlimit(RLIMIT_CORE, &no_core);
       if (std::freopen(log.c_str(), "w", stderr) == nullptr) ::_exit(1);
+      std::setvbuf(stderr, nullptr, _IOLBF, 0);  // A signal must not lose the log.
       ::alarm(kSecondsMax);
       Random random(number);
       const char* word = std::getenv("VARVE_TEST_DAMAGED");
