@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/coding.h"
 #include "base/log.h"
+#include "format/superblock.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "remote/begun_takeover.h"
@@ -27,6 +28,7 @@
 #include "remote/small_files.h"
 #include "remote/uploads.h"
 #include "store/repository_paths.h"
+#include "store/superblock_text.h"
 
 namespace varve::remote {
 
@@ -161,7 +163,23 @@ Error another_history(const bucket::Bucket& bucket, const std::string& root, con
                       bucket.describe(), head.number, known.number, root, root)};
 }
 
+// Refuses the superblock of a newer format, whose catalog may decode and mean something else.
+Result<format::Superblock> superblock_of(const Head& head) {
+  VARVE_TRY_ASSIGN(auto superblock, format::decode_superblock(head.superblock));
+  if (superblock.repository_id != head.repository_id) {
+    return Error(ErrorCode::kCorrupt, "a head has the superblock of another repository");
+  }
+  return superblock;
+}
+
 }  // namespace
+
+Result<void> adopt_superblock(io::FileSystem& files, const std::string& root, const Head& head) {
+  VARVE_TRY_ASSIGN(const bool exists, files.exists(store::RepositoryPaths(root).superblock()));
+  if (!exists) return {};
+  VARVE_TRY_ASSIGN(const auto superblock, superblock_of(head));
+  return store::adopt_superblock(files, root, head.superblock, superblock.encryption.has_value());
+}
 
 // O49: first the new objects, then the catalog with references to the objects, then the small
 // files. The old objects leave the map last.
@@ -170,8 +188,12 @@ Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
   VARVE_TRY(
       undo_takeover(bucket, *folder.files, folder.root, *folder.state, *folder.catalog));  // O68
   VARVE_TRY_ASSIGN(const auto head, decode_head(text));
+  VARVE_TRY(superblock_of(head));
   VARVE_TRY_ASSIGN(const auto known_text, folder.state->head());
-  if (known_text && *known_text == text) return false;
+  if (known_text && *known_text == text) {
+    VARVE_TRY(adopt_superblock(*folder.files, folder.root, head));
+    return false;
+  }
   Head known;
   if (known_text) {
     VARVE_TRY_ASSIGN(known, decode_head(*known_text));
@@ -208,6 +230,7 @@ Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
   VARVE_TRY(note_lost_files(bucket, *folder.state, lost));
   VARVE_TRY(folder.state->commit(text, parts, replaces, {}, base::SystemClock().now().seconds,
                                  head.number));
+  VARVE_TRY(adopt_superblock(*folder.files, folder.root, head));
   return true;
 }
 
@@ -216,7 +239,11 @@ Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files, const std
   VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files, root, false));
   VARVE_TRY_ASSIGN(const auto known, state.head());
   VARVE_TRY_ASSIGN(const bool begun, has_begun_takeover(state));
-  if (known && *known == text && !begun) return false;
+  if (known && *known == text && !begun) {
+    VARVE_TRY_ASSIGN(const auto head, decode_head(text));
+    VARVE_TRY(adopt_superblock(files, root, head));
+    return false;
+  }
   VARVE_TRY(files.make_durable_directory(root + "/catalog"));
   meta::EnvOptions options;
   options.tables = meta::catalog::kTables;

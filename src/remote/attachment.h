@@ -11,6 +11,7 @@
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "remote/commit_log.h"
+#include "remote/head.h"
 #include "remote/replica_state.h"
 #include "varve/result.h"
 
@@ -28,6 +29,13 @@ struct AttachedFolder {
   /// True to log the loss of a catalog object of the new head, and to keep the known head.
   bool stays_on_loss = false;
 };
+/// Writes the superblock of the head that the folder has, unless it is there: a process may have
+/// been killed after the advance to the head. Does nothing in a folder that is being attached,
+/// which has no superblock. Errors: kUnsupported for a superblock of a newer format; kCorrupt;
+/// errors of the disk.
+[[nodiscard]] Result<void> adopt_superblock(io::FileSystem& files, const std::string& root,
+                                            const Head& head);
+
 /// Advances a folder that this process has open for reading, as advance_to() does.
 [[nodiscard]] Result<bool> advance(bucket::Bucket& bucket, const AttachedFolder& folder,
                                    const std::string& head);
@@ -39,7 +47,9 @@ struct AttachedFolder {
 /// repository's lock.
 /// Returns false if the folder already has the head, or keeps an older head because the store has
 /// lost a catalog object of the new head; the loss is logged.
-/// Errors: errors of the bucket and the disk; kCorrupt and kNotFound for objects that do not fit
+/// Writes the head's superblock last, as adopt_superblock() does.
+/// Errors: kUnsupported for a head of a newer format, and nothing is changed; errors of the bucket
+/// and the disk; kCorrupt and kNotFound for objects that do not fit
 /// the head, if the folder has no head yet.
 [[nodiscard]] Result<bool> advance_to(bucket::Bucket& bucket, io::FileSystem& files,
                                       const std::string& root, const std::string& head);

@@ -32,17 +32,16 @@ Result<Followed> follow_newest(bucket::Bucket& bucket, io::FileSystem& files,
   CommitLog log(bucket, head.repository_id);
   const auto found = readable_head(log, *known);
   if (!found) return is_loss(found.error()) ? Result(Followed::kNewest) : found.error();
-  if (found->text == *known) return Followed::kNewest;
+  if (found->text == *known) {
+    VARVE_TRY(adopt_superblock(files, folder, head));
+    return Followed::kNewest;
+  }
   VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(files, folder));
   VARVE_TRY_ASSIGN(const auto superblock, format::decode_superblock(text));
   VARVE_TRY_ASSIGN(const auto keys, format::unlock_superblock(superblock, text, options.key,
                                                               options.encrypted_only));
   VARVE_TRY(authenticate_head(found->text, keys.get()));
-  VARVE_TRY_ASSIGN(const auto newest, decode_head(found->text));
-  VARVE_TRY_ASSIGN(const bool advanced, advance_to(bucket, files, folder, found->text));
-  if (advanced) {
-    VARVE_TRY(store::adopt_superblock(files, folder, newest.superblock, keys != nullptr));
-  }
+  VARVE_TRY(advance_to(bucket, files, folder, found->text));
   return Followed::kNewest;
 }
 

@@ -16,7 +16,6 @@
 #include "remote/lease.h"
 #include "remote/readable_head.h"
 #include "store/repository_paths.h"
-#include "store/superblock_text.h"
 
 namespace varve::remote {
 
@@ -102,8 +101,6 @@ Result<bool> HeadFollower::look(bool lists) {
   VARVE_TRY_ASSIGN(const auto head, decode_head(newest));
   base::log(base::LogLevel::kInfo,
             fmt::format("{} shows head {} of {}", folder_.root, head.number, config->place));
-  VARVE_TRY(store::adopt_superblock(*folder_.files, folder_.root, head.superblock,
-                                    folder_.keys != nullptr));
   return true;
 }
 

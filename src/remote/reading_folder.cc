@@ -70,14 +70,11 @@ Result<void> ReadingFolder::refresh(const crypto::KeyRing* keys,
   if (!found) return explain_lack(bucket(), path(), found.error(), superblock.repository_id);
   const auto& newest = *found;
   VARVE_TRY(authenticate_head(newest, keys));
-  VARVE_TRY_ASSIGN(const auto head, decode_head(newest));
   VARVE_TRY_ASSIGN(const bool advanced, advance_to(bucket(), files(), path(), newest));
   if (!advanced) return {};
-  {
-    VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files(), path(), false));
-    static_cast<void>(keep_lease(bucket(), superblock.repository_id, state));
-  }
-  return store::adopt_superblock(files(), path(), head.superblock, keys != nullptr);
+  VARVE_TRY_ASSIGN(auto state, ReplicaState::open(files(), path(), false));
+  static_cast<void>(keep_lease(bucket(), superblock.repository_id, state));
+  return {};
 }
 
 store::StoreOpener ReadingFolder::opener() {

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // An attached folder that is open follows the heads, and counts its requests.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
+#include "base/checksum.h"
+#include "remote/head.h"
+#include "support/file_content.h"
+#include "support/test_encryption.h"
+#include "varve/arrange.h"
 #include "varve/remote_folder.h"
 #include "varve/replication.h"
 #include "world.h"
@@ -19,6 +26,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kInterval{5};
 constexpr std::chrono::seconds kPatience{60};
+
+std::string file_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return rest_of(in);
+}
 
 class ReplicaFollower : public testing::TestWithParam<bool> {
  protected:
@@ -106,6 +118,53 @@ TEST_P(ReplicaFollower, RequestsOutliveTheProcess) {
   }
   EXPECT_GT(gets(), attached);
   EXPECT_GT(must(RemoteFolder(reader_).usage())->bytes, 0U);
+}
+
+// Such as after a kill between the two writes.
+TEST_P(ReplicaFollower, AnOlderSuperblockIsReplacedByTheHeads) {
+  const auto name = reader_ + "/varve.repo";
+  const auto before = file_text(name);
+  must(world_.with([](Repository& repository) {
+    auto settings = must(repository.arrange_settings());
+    settings.delta = 1;
+    must(repository.set_arrange_settings(settings));
+  }));
+  const auto look = [&] {
+    const auto repository = must(repo::RepositoryImpl::open(reader_, world_.options(true), hooks_));
+    EXPECT_EQ(World::read_all_versions(*repository), world_.local());
+  };
+  look();
+  const auto after = file_text(name);
+  ASSERT_NE(after, before);
+  std::ofstream(name, std::ios::trunc | std::ios::binary) << before;
+  look();
+  EXPECT_EQ(file_text(name), after);
+}
+
+// The objects of a newer format may decode, and mean something else.
+TEST_P(ReplicaFollower, AHeadOfANewerFormatIsNotApplied) {
+  const auto name = reader_ + "/varve.repo";
+  const auto before = file_text(name);
+  auto& objects = world_.objects().objects;
+  const auto newest = objects.at(*world_.heads().rbegin());
+  const auto text = std::string(base::as_text(newest.bytes));
+  auto head = must(remote::decode_head(text));
+  const std::string list = "features_required = ";
+  auto lines = head.superblock.substr(0, head.superblock.rfind("checksum = "));
+  lines.insert(lines.find(list) + list.size(), "tides ");
+  head.superblock =
+      lines + fmt::format("checksum = {:016x}\n", base::checksum64(base::as_bytes(lines)));
+  head.previous = remote::digest_of(text);
+  ++head.number;
+  const auto keys = keys_of(reader_);
+  const auto next = remote::encode_head(head, keys.get());
+  auto object = newest;
+  object.bytes.assign(base::as_bytes(next).begin(), base::as_bytes(next).end());
+  objects["p/" + remote::head_name(head.repository_id, head.number)] = object;
+
+  const auto opened = repo::RepositoryImpl::open(reader_, world_.options(true), hooks_);
+  EXPECT_EQ(code_of(opened), ErrorCode::kUnsupported);
+  EXPECT_EQ(file_text(name), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Plain, ReplicaFollower, testing::Values(false));
