@@ -137,7 +137,7 @@ class SmallPlacer {
     for (const auto series : chains_.series()) {
       VARVE_TRY(chains_.visit_newest(series, [&](LabelChain chain) -> Result<bool> {
         VARVE_TRY_ASSIGN(const bool whole,
-                         choose_labels(series, labels_path(series), chain.labels));
+                         choose_labels(series, labels_path(series), chain.labels, true));
         if (whole) newest[series] = std::move(chain);
         return whole;
       }));
@@ -177,8 +177,8 @@ class SmallPlacer {
         ++placed.deleted;
         return {};
       }
-      VARVE_TRY_ASSIGN(const bool whole,
-                       series ? choose_labels(*series, *path, *text) : place_file(*path, *text));
+      VARVE_TRY_ASSIGN(const bool whole, series ? choose_labels(*series, *path, *text, false)
+                                                : place_file(*path, *text));
       if (whole) return {};
       fault = "is damaged";
     }
@@ -238,14 +238,17 @@ class SmallPlacer {
   }
   // Labels are written often, and a time of the store has whole seconds. So of the labels of one
   // catalog, those of the later transaction count. Returns whether the labels are whole.
-  Result<bool> choose_labels(SeriesId series, const std::string& path, const std::string& text) {
+  // `is_of_parts`: each program that writes whole labels refuses a store with parts of labels, so
+  // labels of parts are later than whole labels, also if a takeover has given the catalog a new id.
+  Result<bool> choose_labels(SeriesId series, const std::string& path, const std::string& text,
+                             bool is_of_parts) {
     const auto present = folder_.stored->read_file(folder_.root + "/" + path, kSmallFileBytesMax);
     VARVE_TRY(write(path, text));
     const auto labels = maintain::read_labels(*folder_.readable, codecs_.frames(),
                                               folder_.root + "/" + series_folder(series), series);
     const auto known = labels_.find(series);
     bool is_later = labels.has_value();
-    if (labels && known != labels_.end()) {
+    if (labels && known != labels_.end() && !is_of_parts) {
       const auto& other = known->second.labels;
       is_later = labels->catalog_id == other.catalog_id
                      ? labels->header.stamp > other.header.stamp

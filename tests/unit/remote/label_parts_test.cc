@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <string>
@@ -218,6 +219,35 @@ TEST_P(StoredLabels, ComeBackWithoutHeads) {
   const auto rebuilt = must(rebuild());
   for (const auto& problem : rebuilt.problems) ADD_FAILURE() << problem;
   EXPECT_TRUE(versions() == world_.local());
+}
+
+// An earlier release has left labels as one object, and another machine has taken over since. So
+// the parts have labels of another catalog.
+TEST_P(StoredLabels, AreNewerThanWholeLabels) {
+  auto& objects = world_.objects().objects;
+  const auto [part, name] = parts().front();
+  auto whole = objects.at(name);
+  std::ifstream file(world_.path() + "/series/00000001/labels", std::ios::binary);
+  const auto labels = rest_of(file);
+  whole.bytes.assign(base::as_bytes(labels).begin(), base::as_bytes(labels).end());
+  objects[name.substr(0, name.rfind('/') + 1) + "0123456789abcdef-01234567"] = whole;
+  const auto second = world_.path() + "-second";
+  must(repo::attach_to_store({.place = "s3://memory/p"}, second, world_.options(), world_.hooks(),
+                             AttachRole::kWrites));
+  {
+    const auto repository =
+        must(repo::RepositoryImpl::open(second, world_.options(), world_.hooks()));
+    const auto id = must(repository->find_series("s")).id;
+    const auto number = must(repository->find_version(id, "last change")).number;
+    must(repository->rename_version(id, number, "of the second machine"));
+    must(repository->close());
+  }
+  lose("/head/");
+  lose("/cat/");
+  must(rebuild());
+  auto wanted = world_.local();
+  wanted["of the second machine"] = wanted.extract("last change").mapped();
+  EXPECT_TRUE(versions() == wanted);
 }
 
 // The heads are lost, and one part of labels. Its changes are there, or the loss has a line.
