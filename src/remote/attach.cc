@@ -57,7 +57,8 @@ std::set<std::string> left_by_takeover(const std::string& folder, const OpenOpti
 // A lost head that no list shows is a loss, too. docs/decisions/161.
 Result<void> require_no_lost_head(bucket::Bucket& bucket, CommitLog& log, const Head& head,
                                   const OpenOptions& options, Takeover& takeover) {
-  VARVE_TRY_ASSIGN(const auto lost, find_lost_head(bucket, log, head, takeover.left_objects));
+  VARVE_TRY_ASSIGN(const auto lost,
+                   find_lost_head(bucket, log, head, {.own = takeover.left_objects}));
   if (!lost) return {};
   takeover.heads_passed += kLostHeadsMax;
   if (options.accept_older) {
@@ -70,6 +71,21 @@ Result<void> require_no_lost_head(bucket::Bucket& bucket, CommitLog& log, const 
                   "attach --write` goes on from head {}: versions that only the lost head had are "
                   "lost",
                   head.number));
+}
+
+// A reading folder may be all that is left, so the user must hear that it lacks versions.
+Result<void> warn_of_lost_head(bucket::Bucket& bucket, CommitLog& log, const Head& head,
+                               const base::Clock& clock) {
+  constexpr std::int64_t kUploadSeconds = 3600;  // Between catalog objects and their head, at most.
+  NoEvidence none;
+  none.uploaded_after = clock.now().seconds + bucket.clock_ahead().value_or(0) - kUploadSeconds;
+  VARVE_TRY_ASSIGN(const auto lost, find_lost_head(bucket, log, head, none));
+  if (!lost) return {};
+  base::log(base::LogLevel::kWarning,
+            lost->message() +
+                ". The folder shows the older state. `varve repair` in the folder "
+                "that writes, or in one that has the lost head, puts a lost head back");
+  return {};
 }
 
 // A writer goes on from an older state only if the user accepts the loss.
@@ -187,6 +203,7 @@ Result<void> attach_to_store(const StorePlace& place, const std::string& folder,
     takeover.keys = keys;
     VARVE_TRY(take_over_writing(*bucket, *files, takeover, options, hooks));
   }
+  if (!writes && !found.fault) VARVE_TRY(warn_of_lost_head(*bucket, log, head, clock));
   const auto bytes = base::as_bytes(head.superblock);
   if (keys) VARVE_TRY(files->write_file_atomically(folder, "varve.keys", bytes));
   // Last: a folder without varve.repo is not a repository.

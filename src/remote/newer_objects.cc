@@ -98,11 +98,12 @@ std::string example(const Unnamed& unnamed) {
 }  // namespace
 
 Result<std::optional<Error>> find_lost_head(bucket::Bucket& bucket, CommitLog& log,
-                                            const Head& newest, const std::set<std::string>& own) {
-  std::set<std::string> named = own;
+                                            const Head& newest, const NoEvidence& none) {
+  std::set<std::string> named = none.own;
   for (const auto& object : newest.catalog) named.insert(object.name);
   VARVE_TRY_ASSIGN(const auto seconds, time_of(bucket, newest));
   VARVE_TRY_ASSIGN(auto unnamed, list_from(bucket, newest, "cat", seconds, named));
+  std::erase_if(unnamed, [&](const auto& one) { return one.second.seconds > none.uploaded_after; });
   if (!unnamed.empty()) VARVE_TRY(drop_named(log, newest.number, unnamed));
   if (unnamed.empty()) return std::optional<Error>();
   return std::optional(Error(

@@ -2,6 +2,8 @@
 // Objects in the store as evidence of a lost head. docs/decisions/161.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,14 +17,21 @@
 
 namespace varve::remote {
 
+/// Objects that are no evidence of a lost head.
+struct NoEvidence {
+  std::set<std::string> own{};  ///< Objects of interrupted takeovers by the same folder.
+  /// Objects uploaded later, in seconds since 1970 by the store's clock: a writer may be about to
+  /// create their head.
+  std::int64_t uploaded_after = std::numeric_limits<std::int64_t>::max();
+};
+
 /// Searches for catalog objects without a listed head, not older than the newest listed head: the
 /// last uploads before a head that is lost, or that was never created. If the list shows objects
-/// without the newest head, reads up to 64 older heads. `own`: objects of interrupted takeovers by
-/// the same folder, which count as no evidence. Returns the finding as an error; nullopt without a
-/// finding. Errors: errors of the bucket.
+/// without the newest head, reads up to 64 older heads. Returns the finding as an error; nullopt
+/// without a finding. Errors: errors of the bucket.
 [[nodiscard]] Result<std::optional<Error>> find_lost_head(bucket::Bucket& bucket, CommitLog& log,
                                                           const Head& newest,
-                                                          const std::set<std::string>& own);
+                                                          const NoEvidence& none);
 
 /// Logs a warning about files' objects in the store newer than the head, and missing in the head's
 /// map. Interrupted uploads leave objects without a head. Errors: errors of the bucket.

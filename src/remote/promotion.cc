@@ -144,7 +144,7 @@ Result<void> search_lost_head(const LockedReader& reader, bucket::Bucket& bucket
   takeover.left_objects = noted_garbage(reader.files(), reader.folder());
   if (state.fault) return {};
   VARVE_TRY_ASSIGN(const auto head, decode_head(state.text));
-  VARVE_TRY_ASSIGN(state.fault, find_lost_head(bucket, log, head, takeover.left_objects));
+  VARVE_TRY_ASSIGN(state.fault, find_lost_head(bucket, log, head, {.own = takeover.left_objects}));
   if (state.fault) state.passed += kLostHeadsMax;
   VARVE_TRY_ASSIGN(const auto replica, find_state(reader.files(), reader.folder()));
   if (!replica) return {};

@@ -177,6 +177,24 @@ TEST_P(SmallCopies, AFolderThatKnowsTheLostHeadDoesNotGoBack) {
   EXPECT_EQ(code_of(open()), ErrorCode::kCorrupt);
 }
 
+// No list shows that the head existed: only its catalog objects do.
+TEST_P(SmallCopies, AFreshReaderIsToldOfALostHead) {
+  fill();
+  const auto attach_and_listen = [&] {
+    testing::internal::CaptureStderr();
+    must(attach(world_.path() + "-reader", AttachRole::kReads, false));
+    return testing::internal::GetCapturedStderr();
+  };
+  world_.clock().seconds += 2 * 3600;
+  EXPECT_EQ(attach_and_listen(), "");
+  const auto name = "p/" + remote::head_name(newest_head(world_).repository_id, 3);
+  harm(name, Loss::kRemoved);
+  harm(name + ".copy", Loss::kRemoved);
+  EXPECT_NE(attach_and_listen().find("no head names"), std::string::npos);
+  world_.clock().seconds -= 2 * 3600;  // A writer may be about to create the head.
+  EXPECT_EQ(attach_and_listen(), "");
+}
+
 // An object under a number that no writer has created stops no reader.
 TEST_P(SmallCopies, AForeignObjectUnderTheNextNumberStopsNoReader) {
   fill();
