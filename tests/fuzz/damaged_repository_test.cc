@@ -2,8 +2,8 @@
 // Damages a whole repository at random, then opens, lists, reads, checks, uses and repairs it.
 // Every process must end by itself and in time. Reads of a sealed version must give correct bytes
 // or an error. VARVE_TEST_DAMAGES sets the number of damages, VARVE_TEST_DAMAGE the first. With
-// VARVE_TEST_DAMAGED=WORD, all are raw damages of files with that word in their path. With
-// VARVE_TEST_ENCRYPTED, the repository is encrypted.
+// VARVE_TEST_DAMAGED=WORD, all are raw damages of files with that word in their path; with
+// VARVE_TEST_FORGED, all are forged values. With VARVE_TEST_ENCRYPTED, the repository is encrypted.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,6 +16,8 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "base/log.h"
 #include "meta/lmdb.h"
@@ -110,8 +112,15 @@ void forge_a_value(const std::string& folder, std::span<const char* const> table
     }
     auto one = of_table[random.below(of_table.size())];
     std::fprintf(stderr, "forged in %s, %s\n", folder.c_str(), tables[one.table]);
+    const auto hex = [](std::string_view bytes) {
+      std::string digits;
+      for (const char byte : bytes) {
+        digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+      }
+      return digits;
+    };
     const auto& other = of_table[random.below(of_table.size())];
-    switch (random.below(5)) {
+    switch (random.below(9)) {
       case 0:
         must(txn.erase(one.table, one.key));
         continue;
@@ -122,10 +131,19 @@ void forge_a_value(const std::string& folder, std::span<const char* const> table
         damage(one.key, random);
         one.key.resize(std::min<std::size_t>(one.key.size(), 200));
         break;
+      case 3:
+      case 4:
+        put_extreme_key(one.key, random);
+        break;
+      case 5:
+      case 6:
+        put_extreme_number(one.value, random);
+        break;
       default:
         damage(one.value, random);
         break;
     }
+    std::fprintf(stderr, "now %s -> %s\n", hex(one.key).c_str(), hex(one.value).c_str());
     must(txn.put(one.table, one.key, one.value));
   }
   must(txn.commit());
@@ -344,7 +362,8 @@ class DamagedRepository : public testing::TestWithParam<Kind> {
       ::alarm(kSecondsMax);
       Random random(number);
       const char* word = std::getenv("VARVE_TEST_DAMAGED");
-      const auto how = word != nullptr ? 0 : number % 4;
+      const bool only_forged = std::getenv("VARVE_TEST_FORGED") != nullptr;
+      const auto how = word != nullptr ? 0 : only_forged ? 3 : number % 4;
       if (how < 2) {
         damage_a_file(path, word, random);
       } else if (how == 2) {
