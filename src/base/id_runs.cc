@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/ids.h"
 
 namespace varve::base {
 
@@ -137,9 +138,8 @@ Result<IdRuns> IdRuns::decode(std::string_view bytes) {
     const std::uint64_t gap = r.varint();
     const std::uint64_t count = r.varint();
     const std::uint64_t first = at + gap;
-    // `at` is 0 after a run ending at the very last id: no run may follow.
-    if (!r.ok() || first < at || (i != 0 && at == 0) || count == 0 || count > 0xffffffffU ||
-        (first & 0xffffffffU) + count > 0x100000000U) {
+    if (!r.ok() || first < at || count == 0 || count > 0xffffffffU ||
+        !are_chunk_ids(ChunkId{first}, count)) {
       return damaged;
     }
     // A writer joins touching runs inside one birth.

@@ -57,15 +57,34 @@ inline constexpr std::uint32_t kVolumeBit = 1U << 31;
   return static_cast<SegmentNumber>(static_cast<std::uint32_t>(segment) & ~kVolumeBit);
 }
 
-/// Return the next number of the same sequence.
-[[nodiscard]] constexpr ContainerNumber number_after(ContainerNumber number) {
-  return static_cast<ContainerNumber>(static_cast<std::uint32_t>(number) + 1);
+/// Returns whether chunks may have `count` ids from `first` on. The ids have one birth. No chunk
+/// has the last birth, so no sum of an id and a count wraps.
+[[nodiscard]] constexpr bool are_chunk_ids(ChunkId first, std::uint64_t count) {
+  return static_cast<std::uint32_t>(first.birth()) != UINT32_MAX &&
+         count <= (std::uint64_t{1} << 32) - first.ordinal();
 }
-[[nodiscard]] constexpr SegmentNumber number_after(SegmentNumber segment) {
-  return static_cast<SegmentNumber>(static_cast<std::uint32_t>(segment) + 1);
+
+/// Returns whether the number is the last number of its sequence. No container or file gets the
+/// last number, so numbers never go on from one sequence to the other one, nor begin again at 0.
+[[nodiscard]] constexpr bool is_last(ContainerNumber number) {
+  return (static_cast<std::uint32_t>(number) | kPoolBit) == UINT32_MAX;
 }
-[[nodiscard]] constexpr GroupNumber number_after(GroupNumber number) {
-  return static_cast<GroupNumber>(static_cast<std::uint32_t>(number) + 1);
+[[nodiscard]] constexpr bool is_last(SegmentNumber segment) {
+  return (static_cast<std::uint32_t>(segment) | kVolumeBit) == UINT32_MAX;
+}
+[[nodiscard]] constexpr bool is_last(GroupNumber number) {
+  return static_cast<std::uint32_t>(number) == UINT32_MAX;
+}
+
+/// Returns the next number of the same sequence. Returns the last number for the last number.
+template <typename Number>
+[[nodiscard]] constexpr Number number_after(Number number) {
+  return is_last(number) ? number : static_cast<Number>(static_cast<std::uint32_t>(number) + 1);
+}
+/// Returns the next number of a version, or the last number for the last number.
+[[nodiscard]] constexpr std::uint32_t number_after(VersionNumber number) {
+  const auto value = static_cast<std::uint32_t>(number);
+  return value == UINT32_MAX ? value : value + 1;
 }
 
 /// Return the number as fmt prints it.

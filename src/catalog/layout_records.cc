@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/coding.h"
+#include "base/ids.h"
 #include "base/time_coding.h"
 #include "catalog/series_sequences.h"
 #include "meta/schema.h"
@@ -120,9 +121,9 @@ CounterRecord least_counters(const meta::Txn& txn, StoreId store_id) {
   const auto segment = last(meta::catalog::kSegments, kVolumeBit - 1);
   const auto volume = last(meta::catalog::kSegments, 0xffffffffU) & ~kVolumeBit;
   CounterRecord least;
-  if (container != 0) least.next_container = static_cast<ContainerNumber>(container + 1);
+  if (container != 0) least.next_container = number_after(static_cast<ContainerNumber>(container));
   const auto file = std::max(segment, volume);
-  if (file != 0) least.next_segment = static_cast<SegmentNumber>(file + 1);
+  if (file != 0) least.next_segment = number_after(static_cast<SegmentNumber>(file));
   return least;
 }
 

@@ -2,6 +2,7 @@
 #include "catalog/location_table.h"
 
 #include "base/coding.h"
+#include "base/ids.h"
 #include "meta/schema.h"
 
 namespace varve::catalog {
@@ -32,7 +33,7 @@ Result<LocationRecord> LocationRecord::decode(ChunkId first, std::string_view by
   // Bounds each value first, so that no sum overflows.
   constexpr std::uint64_t kChunksMax = 1ULL << 17;  // No container holds more.
   if (!r.done() || count == 0 || count > kChunksMax || index > kChunksMax - count ||
-      first.ordinal() + count > 0x100000000ULL || raw > (1ULL << 40) || container > 0xffffffffU) {
+      !are_chunk_ids(first, count) || raw > (1ULL << 40) || container > 0xffffffffU) {
     return damaged_table("a location");
   }
   return LocationRecord{first, static_cast<std::uint32_t>(count), raw,

@@ -14,7 +14,9 @@ namespace varve::catalog {
 Result<std::uint64_t> decode_sequence(std::string_view bytes) {
   base::ByteReader r(bytes);
   const auto sequence = r.u64();
-  if (!r.done()) return Error(ErrorCode::kCorrupt, "the catalog's sequence number is malformed");
+  // No count reaches the last number, behind which the next one would be 0.
+  if (!r.done() || sequence == UINT64_MAX)
+    return Error(ErrorCode::kCorrupt, "the catalog's sequence number is malformed");
   return sequence;
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/coding.h"
+#include "base/ids.h"
 #include "base/time_coding.h"
 #include "catalog/chunk_references.h"
 #include "catalog/deletion_record.h"
@@ -223,7 +224,9 @@ Result<std::uint32_t> last_version_number(const meta::Txn& txn, SeriesId series)
 
 Result<VersionNumber> take_version_number(const meta::Txn& txn, SeriesRecord& owner) {
   VARVE_TRY_ASSIGN(const auto last, last_version_number(txn, owner.id));
-  const auto number = std::max(owner.next_number, last + 1);
+  const auto number = std::max(owner.next_number, number_after(static_cast<VersionNumber>(last)));
+  // Births from kPoolBit on are births of the pool.
+  if (number >= kPoolBit) return Error(ErrorCode::kTooLarge, "no number is left for a version");
   owner.next_number = number + 1;
   return static_cast<VersionNumber>(number);
 }

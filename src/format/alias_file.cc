@@ -14,7 +14,6 @@ namespace {
 constexpr std::uint32_t kAliasMagic = 0x4c415656;  // "VVAL"
 constexpr std::uint32_t kFormatWithoutBirths = 1;
 constexpr std::uint32_t kFormatWithBirths = 2;
-constexpr std::uint64_t kOrdinalsOfBirth = std::uint64_t{1} << 32;
 
 Error bad_alias_file(const char* what) {
   return {ErrorCode::kCorrupt, std::string("file of aliases: ") + what};
@@ -23,11 +22,8 @@ Error bad_alias_file(const char* what) {
 }  // namespace
 
 bool is_alias_run(const AliasRun& run) {
-  constexpr std::uint64_t kLast = UINT64_MAX - UINT32_MAX;  // No birth is the last number.
   return run.count != 0 && is_pool(run.first) && is_pool(run.target) && run.first != run.target &&
-         run.first.value < kLast && run.target.value < kLast &&
-         std::uint64_t{run.first.ordinal()} + run.count <= kOrdinalsOfBirth &&
-         std::uint64_t{run.target.ordinal()} + run.count <= kOrdinalsOfBirth;
+         are_chunk_ids(run.first, run.count) && are_chunk_ids(run.target, run.count);
 }
 
 std::uint64_t alias_tag(const Fingerprint& fingerprint) {

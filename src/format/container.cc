@@ -111,7 +111,7 @@ Result<std::vector<IdRun>> decode_id_runs(ByteReader& r, const FixedHeader& fixe
   for (auto& run : runs) {
     run.first.value = r.u64();
     run.count = r.u32();
-    if (!r.ok() || run.count == 0 || run.first.ordinal() + std::uint64_t{run.count} > 1ULL << 32) {
+    if (!r.ok() || run.count == 0 || !are_chunk_ids(run.first, run.count)) {
       return damaged_header("a run of chunk ids is impossible");
     }
     const bool goes_on = ids != 0 && run.first.value == next && run.first.ordinal() != 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/ids.h"
 #include "format/container.h"
 #include "format/recipe_decoder.h"
 
@@ -28,7 +29,7 @@ bool is_possible_run(const RecipeRun& run) {
   if (run.bytes == 0 || run.bytes > kFileBytesMax) return false;
   if (run.is_hole()) return true;
   return run.bytes >= run.count && run.bytes <= std::uint64_t{run.count} * kFrameRawBytesMax &&
-         run.first.ordinal() + std::uint64_t{run.count} <= 1ULL << 32;
+         are_chunk_ids(run.first, run.count);
 }
 
 // Returns whether a writer would have joined the two runs.

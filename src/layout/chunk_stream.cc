@@ -58,7 +58,10 @@ Result<void> ChunkStream::begin(VersionNumber birth, SeriesId series, VersionNum
       ChunkId::make(static_cast<VersionNumber>(static_cast<std::uint32_t>(birth) + 1), 0);
   VARVE_TRY_ASSIGN(const auto last,
                    catalog::find_last_location_before(txn, parts_.chunks.id(), after));
-  if (last && last->first.birth() == birth) next = last->first.ordinal() + last->count;
+  if (last && last->first.birth() == birth) {
+    const auto end = std::uint64_t{last->first.ordinal()} + last->count;
+    next = static_cast<std::uint32_t>(std::min<std::uint64_t>(end, UINT32_MAX));
+  }
   VARVE_TRY_ASSIGN(auto record, find_birth(txn, birth));
   // A birth begun by an earlier Varve stays without a mark: all containers of a birth have the same
   // mark.

@@ -107,12 +107,11 @@ Result<void> remove_leftovers(const meta::Env& catalog, StoreId id, store::Segme
         fmt::format("{}: files that the catalog names are missing, too short or other ones; bytes "
                     "that it does not name are kept; run `varve check`",
                     store.describe()));
-    auto next = static_cast<std::uint32_t>(numbers.next_segment());
+    auto next = numbers.next_segment();
     for (const auto& one : present) {
-      const auto number = static_cast<std::uint32_t>(std::get<SegmentNumber>(one.file));
-      next = std::max(next, (number & ~kVolumeBit) + 1);
+      next = std::max(next, number_after(without_kind(std::get<SegmentNumber>(one.file))));
     }
-    numbers.set_next(SegmentNumber{next});
+    numbers.set_next(next);
     return {};
   }
   for (const auto& [file, bytes] : present) {

@@ -207,7 +207,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   VARVE_TRY(choose_versions(series));
   // A lost version may have left chunks, so no other version gets its number.
   for (const auto& [birth, of_birth] : runs) {
-    owner_->next_number = std::max(owner_->next_number, static_cast<std::uint32_t>(birth) + 1);
+    owner_->next_number = std::max(owner_->next_number, number_after(birth));
   }
   tell_replaced_name(*owner_);
   while (!series_names_.insert(owner_->name).second) {
@@ -359,7 +359,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
 Result<void> CatalogRebuilder::choose_versions(SeriesId series) {
   for (auto it = versions_.begin(); it != versions_.end();) {
     auto& [number, version] = *it;
-    const auto next = static_cast<std::uint32_t>(number) + 1;
+    const auto next = number_after(number);
     const bool newer = next > owner_->next_number;
     owner_->next_number = std::max(owner_->next_number, next);
     const bool listed = version.labelled || labels_found_ == LabelsFound::kNone || version.is_kept;

@@ -62,7 +62,7 @@ Result<void> CatalogRebuilder::drop_other_history(SeriesId series, const Scanned
     }
     VARVE_TRY(txn.commit());
     report_lost_lock(number, version);
-    owner_->next_number = std::max(owner_->next_number, static_cast<std::uint32_t>(number) + 1);
+    owner_->next_number = std::max(owner_->next_number, number_after(number));
     it = versions_.erase(it);
   }
   return {};

@@ -360,7 +360,6 @@ void Checker::check_index(const catalog::SeriesRecord& series,
   }
   if (newest == nullptr || !helpers_.verify_index) return;
   const auto directory = folder_of(series.id);
-  const auto next = static_cast<VersionNumber>(static_cast<std::uint32_t>(newest->number) + 1);
   const auto verified = helpers_.verify_index(series.id, newest->number);
   if (verified) return;
   auto where = directory + "/" + store::snapshot_name(newest->number);
@@ -370,7 +369,7 @@ void Checker::check_index(const catalog::SeriesRecord& series,
         " (derived data: `varve repair` removes it, and the next backup builds it again)");
   }
   // After the deletion of newer versions, the index is missing until the next seal.
-  const bool was_newest = series.next_number == static_cast<std::uint32_t>(next);
+  const bool was_newest = series.next_number == number_after(newest->number);
   if (!was_newest) return;
   report_.notes.push_back(
       {std::move(where), verified.error().message() +

@@ -202,6 +202,9 @@ class ParityUpkeep {
     index.percent = options_.percent;
     index.members = members;
     VARVE_TRY(check_space(members));
+    if (is_last(next_number_)) {
+      return Error(ErrorCode::kTooLarge, "no number is left for another file of parity");
+    }
     VARVE_TRY_ASSIGN(const auto known, known_sums(members));
     VARVE_TRY_ASSIGN(auto outcome,
                      write_group(store_, next_number_, index, known, [this](std::uint64_t bytes) {

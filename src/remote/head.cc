@@ -27,6 +27,8 @@ constexpr std::size_t kNameMax = 1024;
 constexpr std::size_t kMacBytes = 32;
 constexpr std::size_t kHeadSumBytes = 8;
 constexpr std::string_view kCopyEnding = ".copy";
+// A name of a head has ten digits.
+constexpr std::uint64_t kHeadNumberMax = 9'999'999'999;
 
 bool is_hex(std::string_view text) {
   return std::ranges::all_of(
@@ -120,7 +122,8 @@ Result<Head> decode_head(std::string_view text) {
     object.digest = read_digest(reader);
     head.catalog.push_back(std::move(object));
   }
-  if (!reader.done() || !is_hex(head.repository_id) || !is_hex(head.holder) || head.number == 0) {
+  if (!reader.done() || !is_hex(head.repository_id) || !is_hex(head.holder) || head.number == 0 ||
+      head.number > kHeadNumberMax) {
     return head_damaged("its fields");
   }
   return head;

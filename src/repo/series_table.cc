@@ -114,6 +114,9 @@ Result<SeriesInfo> SeriesTable::create(std::string_view name, const SeriesOption
   if (known) return Error(ErrorCode::kExists, "the series exists already");
   VARVE_TRY_ASSIGN(const auto last, catalog::last_series(txn));
   catalog::SeriesRecord record;
+  if (static_cast<std::uint32_t>(last) >= UINT32_MAX - 1) {
+    return Error(ErrorCode::kTooLarge, "no number is left for a series; run `varve check`");
+  }
   auto id = static_cast<std::uint32_t>(last) + 1;
   {
     const std::lock_guard lock(mutex_);

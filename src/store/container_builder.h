@@ -52,11 +52,12 @@ class ContainerBuilder {
   /// Adds a frame. The container has room for it.
   void pack(const PackedFrame& frame);
   /// Makes the container's bytes final, unless they are: no frame is sealed twice. `take_number`
-  /// returns the container's number. Errors: as FrameCodec::finish_container().
+  /// returns the container's number. Errors: the errors of `take_number`, and as
+  /// FrameCodec::finish_container().
   template <typename TakeNumber>
   [[nodiscard]] Result<void> finish(const TakeNumber& take_number) {
     if (is_final_) return {};
-    header_.number = take_number();
+    VARVE_TRY_ASSIGN(header_.number, take_number());
     return finish();
   }
   /// Return the parts of the final container.

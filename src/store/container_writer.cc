@@ -333,7 +333,7 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
   if (file_) return {};
   segment_offset_ = 0;
   while (!file_) {
-    segment_ = options_.numbers->take_segment();
+    VARVE_TRY_ASSIGN(segment_, options_.numbers->take_segment());
     if (options_.volume) segment_ = as_volume(segment_);
     auto created = store_.create(segment_);  // Empties a file named by no record.
     // A folder with the segment's name is not Varve's, so the file takes the next number.

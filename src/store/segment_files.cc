@@ -21,6 +21,11 @@ constexpr std::size_t kPieceBytes = kBlockBytes;
 constexpr std::size_t kDistantPieceBytes = 128U << 10;
 }  // namespace
 
+Error NumberSource::no_number_left(std::string_view what) {
+  return {ErrorCode::kTooLarge,
+          fmt::format("no number is left for another {}; run `varve check`", what)};
+}
+
 std::uint64_t SegmentStore::segment_bytes(std::uint64_t run_bytes) const {
   return segment_bytes_for(run_bytes);
 }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,15 +48,15 @@ inline constexpr std::uint64_t kArrangedSegmentBytesMin = 1ULL << 20;
 [[nodiscard]] std::uint64_t arranged_segment_bytes_for(std::uint64_t active_bytes);
 
 /// Issues unique numbers. After a crash the source may repeat numbers that no commit has named.
-/// Thread-safe.
+/// Errors: kTooLarge if no number is left. Thread-safe.
 class NumberSource {
  public:
-  [[nodiscard]] ContainerNumber take_container() {
-    return static_cast<ContainerNumber>(next_container_.fetch_add(1));
+  [[nodiscard]] Result<ContainerNumber> take_container() {
+    return take<ContainerNumber>(next_container_, "container");
   }
   /// Returns a number without kVolumeBit.
-  [[nodiscard]] SegmentNumber take_segment() {
-    return static_cast<SegmentNumber>(next_segment_.fetch_add(1));
+  [[nodiscard]] Result<SegmentNumber> take_segment() {
+    return take<SegmentNumber>(next_segment_, "file");
   }
 
   /// Return the next number.
@@ -70,6 +71,18 @@ class NumberSource {
   void set_next(SegmentNumber number) { next_segment_ = static_cast<std::uint32_t>(number); }
 
  private:
+  [[nodiscard]] static Error no_number_left(std::string_view what);
+  template <typename Number>
+  static Result<Number> take(std::atomic<std::uint32_t>& next, std::string_view what) {
+    auto number = next.load();
+    do {
+      if (is_last(static_cast<Number>(number))) {
+        return no_number_left(what);
+      }
+    } while (!next.compare_exchange_weak(number, number + 1));
+    return static_cast<Number>(number);
+  }
+
   std::atomic<std::uint32_t> next_container_{0};
   std::atomic<std::uint32_t> next_segment_{0};  // Without kVolumeBit.
 };

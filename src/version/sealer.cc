@@ -114,6 +114,7 @@ Result<void> Sealer::find_changes() {
     VARVE_TRY_ASSIGN(auto names, meta::Cursor::open(txn, meta::overlay::kDirents));
     VARVE_TRY_ASSIGN(auto name, names.seek(""));
     while (name && name->key < end) {
+      if (name->key.size() < sizeof(Ino)) return damaged_overlay("a name without its directory");
       const Ino directory = base::load_be64(name->key);
       changed_.push_back(static_cast<std::uint32_t>(CloneBase::rank_of(directory)));
       VARVE_TRY_ASSIGN(name, names.seek_behind(meta::ino_key(directory)));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/coding.h"
+#include "base/ids.h"
 
 namespace varve::base {
 namespace {
@@ -154,6 +155,31 @@ TEST(IdRuns, RunPastItsBirthReturnsCorrupt) {
   w.varint(id(1, 0xffffffff).value);
   w.varint(2);
   EXPECT_FALSE(IdRuns::decode(bytes).has_value());
+}
+
+// The sum of such an id and a count would be 0, behind which a walk begins again.
+TEST(IdRuns, RunOfTheLastBirthReturnsCorrupt) {
+  const auto decode = [](ChunkId first, std::uint32_t count) {
+    std::string bytes;
+    ByteWriter w(bytes);
+    for (const std::uint64_t v : {std::uint64_t{1}, first.value, std::uint64_t{count}}) w.varint(v);
+    return IdRuns::decode(bytes).has_value();
+  };
+  EXPECT_TRUE(decode(id(0xfffffffe, 0xffffffff), 1));
+  EXPECT_FALSE(decode(id(0xffffffff, 0), 1));
+  EXPECT_FALSE(decode(id(0xffffffff, 1), 0xffffffff));
+  EXPECT_FALSE(decode(id(0xffffffff, 0xffffffff), 1));
+}
+
+TEST(Numbers, TheLastNumberHasNoSuccessor) {
+  EXPECT_EQ(number_after(ContainerNumber{7}), ContainerNumber{8});
+  EXPECT_EQ(number_after(ContainerNumber{0x7fffffff}), ContainerNumber{0x7fffffff});
+  EXPECT_EQ(number_after(ContainerNumber{0xffffffff}), ContainerNumber{0xffffffff});
+  EXPECT_EQ(number_after(SegmentNumber{0x7fffffff}), SegmentNumber{0x7fffffff});
+  EXPECT_EQ(number_after(GroupNumber{0x7fffffff}), GroupNumber{0x80000000});
+  EXPECT_EQ(number_after(GroupNumber{0xffffffff}), GroupNumber{0xffffffff});
+  EXPECT_EQ(number_after(VersionNumber{0xfffffffe}), 0xffffffffU);
+  EXPECT_EQ(number_after(VersionNumber{0xffffffff}), 0xffffffffU);
 }
 
 TEST(IdRuns, CountBeyondTheBytesReturnsCorrupt) {

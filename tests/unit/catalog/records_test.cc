@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/time_coding.h"
+#include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
 #include "catalog/series_settings.h"
@@ -308,6 +309,43 @@ TEST_F(RecordsTest, LocationIsFoundByAnyOfItsChunks) {
   EXPECT_EQ(seen, (std::vector<ChunkId>{at(1, 10), at(2, 7)}));
 }
 
+TEST_F(RecordsTest, VersionsGetNoNumberOfThePool) {
+  SeriesRecord owner{kRecordSeries, "s", {}, 0x7fffffff, {}, {}, {}};
+  {
+    const auto txn = must(meta::ReadTxn::begin(catalog_));
+    EXPECT_EQ(must(take_version_number(txn, owner)), VersionNumber{0x7fffffff});
+    EXPECT_EQ(code_of(take_version_number(txn, owner)), ErrorCode::kTooLarge);
+  }
+  owner.next_number = 1;
+  VersionRecord record;
+  record.series = kRecordSeries;
+  record.number = VersionNumber{0xffffffff};
+  record.name = "last";
+  record.root.mode = S_IFDIR | 0755;
+  commit([&](meta::WriteTxn& txn) { return put_version(txn, record); });
+  const auto txn = must(meta::ReadTxn::begin(catalog_));
+  EXPECT_EQ(code_of(take_version_number(txn, owner)), ErrorCode::kTooLarge);
+}
+
+// A number that begins again would replace the record of an older container.
+TEST_F(RecordsTest, NumbersOfContainersEndWithTheLastOne) {
+  commit([&](meta::WriteTxn& txn) -> Result<void> {
+    format::ContainerRecord record;
+    record.header_bytes = 4096;
+    record.data_bytes = 100;
+    record.chunks = 1;
+    record.number = ContainerNumber{0xffffffff};
+    VARVE_TRY(put_container(txn, kStore, record));
+    SegmentRecord file;
+    file.segment = SegmentNumber{0x7fffffff};
+    return put_segment(txn, kStore, file);
+  });
+  const auto txn = must(meta::ReadTxn::begin(catalog_));
+  const auto least = least_counters(txn, kStore);
+  EXPECT_EQ(least.next_container, ContainerNumber{0xffffffff});
+  EXPECT_EQ(least.next_segment, SegmentNumber{0x7fffffff});
+}
+
 TEST_F(RecordsTest, ImpossibleLocationIsCorrupt) {
   const ChunkId id = ChunkId::make(VersionNumber{1}, 0xfffffff0);
   const LocationRecord good{id, 16, 5, ContainerNumber{6}, 7};
@@ -325,6 +363,8 @@ TEST_F(RecordsTest, ImpossibleLocationIsCorrupt) {
   bad.raw_bytes = ~0ULL;
   EXPECT_EQ(code_of(LocationRecord::decode(id, bad.encode())), ErrorCode::kCorrupt);
   EXPECT_EQ(code_of(LocationRecord::decode(id, good.encode() + "x")), ErrorCode::kCorrupt);
+  const auto last = ChunkId::make(VersionNumber{0xffffffff}, 0);
+  EXPECT_EQ(code_of(LocationRecord::decode(last, good.encode())), ErrorCode::kCorrupt);
 }
 
 TEST_F(RecordsTest, ContainersAreFoundAndVisitedInOrder) {

@@ -139,6 +139,7 @@ TEST(Recipe, ImpossibleRunsFail) {
   EXPECT_FALSE(decoded(varints({1, 1, 0, 131073})).has_value()) << "a chunk over a frame";
   EXPECT_FALSE(decoded(varints({1, 1ULL << 32, 0, 1ULL << 33})).has_value()) << "too many";
   EXPECT_FALSE(decoded(varints({1, 2, 2 * 0xffffffffULL, 100})).has_value()) << "over its birth";
+  EXPECT_FALSE(decoded(varints({1, 1, (1ULL << 33) - 1, 100})).has_value()) << "the last birth";
   EXPECT_FALSE(decoded(varints({1, 0, 0})).has_value()) << "a hole without bytes";
   EXPECT_FALSE(decoded(varints({1, 0, 1ULL << 63})).has_value()) << "a hole over any file";
 }

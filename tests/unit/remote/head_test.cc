@@ -49,6 +49,18 @@ TEST(Head, EveryChangedByteReturnsCorrupt) {
   }
 }
 
+// No name of a head has such a number, and none follows the last one.
+TEST(Head, NumberWithoutANameReturnsCorrupt) {
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{10'000'000'000}, UINT64_MAX}) {
+    auto head = sample();
+    head.number = number;
+    EXPECT_EQ(code_of(decode_head(encode_head(head, nullptr))), ErrorCode::kCorrupt) << number;
+  }
+  auto head = sample();
+  head.number = 9'999'999'999;
+  EXPECT_EQ(must(decode_head(encode_head(head, nullptr))), head);
+}
+
 TEST(Head, EveryShorterTextReturnsCorrupt) {
   const auto text = encode_head(sample(), nullptr);
   for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {

@@ -204,6 +204,25 @@ TEST_F(ContainerWriterTest, ContainerKeepsItsNumberAndItsPlaceIfAWriteFails) {
   }
 }
 
+// A number that begins again would be that of another container, or of a file that exists.
+TEST_F(ContainerWriterTest, WithoutANumberNothingIsWritten) {
+  for (const auto last : {0x7fffffffU, 0xffffffffU}) {
+    numbers_.set_next(ContainerNumber{last - 1});
+    start();
+    append_all(0, 1);
+    test::must(writer_->flush());
+    append_all(1, 2);
+    EXPECT_EQ(writer_->flush().error().code(), ErrorCode::kTooLarge);
+    EXPECT_EQ(numbers_.next_container(), ContainerNumber{last});
+    writer_.reset();
+  }
+  numbers_.set_next(ContainerNumber{1});
+  numbers_.set_next(SegmentNumber{0x7fffffff});
+  start();
+  append_all(0, 1);
+  EXPECT_EQ(writer_->flush().error().code(), ErrorCode::kTooLarge);
+}
+
 TEST_F(ContainerWriterTest, DestructionOnAFullDiskEnds) {
   for (int round = 0; round < 3; ++round) {
     start();
