@@ -71,7 +71,8 @@ class SeriesComparison {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto known, catalog::find_series(txn, series_));
     VARVE_TRY_ASSIGN(const auto last, catalog::last_version_number(txn, series_));
-    const auto next = std::max(known ? known->next_number : 1, last + 1);
+    const auto next =
+        std::max(known ? known->next_number : 1, number_after(static_cast<VersionNumber>(last)));
     next_ = static_cast<VersionNumber>(next);
     const auto labels = read_labels(files_, codec_, directory_, series_);
     VARVE_TRY(refuse_unsupported(labels));
@@ -191,7 +192,8 @@ Result<bool> fits_beside(const format::DataCodecs& codecs, const meta::Env& cata
       const bool is_other = !header && (header.error().code() == ErrorCode::kCorrupt ||
                                         header.error().code() == ErrorCode::kNotFound);
       if (!header && !is_other) return header.error();
-      (header ? fitting : others) += record->raw_bytes;
+      // Bytes on the disk, like the sizes of the unknown files below.
+      (header ? fitting : others) += record->end() - record->offset;
     }
     VARVE_TRY_ASSIGN(const auto difference, compare_store(txn, store_of(owner), store));
     for (const auto segment : difference.unknown) {

@@ -61,9 +61,9 @@ struct StoreDifference {
 using StoreOf = std::function<store::SegmentStore&(SeriesId owner)>;
 /// Returns whether the catalog fits at least half of the data from the first differing version of
 /// each series on. The data consists of the containers listed by the catalog, and of the files not
-/// listed by the catalog. The catalog must fit the data files of `mixed` alone, too: the next
-/// repair of a kept catalog finds no other mixed files, and must return the same. Errors: the
-/// errors of the catalog and of the disk.
+/// listed by the catalog; both count with their bytes on the disk. The catalog must fit the data
+/// files of `mixed` alone, too: the next repair of a kept catalog finds no other mixed files, and
+/// must return the same. Errors: the errors of the catalog and of the disk.
 [[nodiscard]] Result<bool> fits_most_data(const format::DataCodecs& codecs,
                                           const meta::Env& catalog,
                                           const std::vector<MixedFile>& mixed,

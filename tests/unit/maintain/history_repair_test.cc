@@ -46,6 +46,29 @@ TEST_P(HistoryRepairTest, CatalogOfAnotherHistoryThanTheDataIsReplaced) {
               noise(1500, 2));
 }
 
+// Both sides count with their bytes on the disk: compression must not make the data of one side
+// look smaller than that of the other one.
+TEST_P(HistoryRepairTest, CompressedDataOfTheOtherHistoryCountsAsMuchAsOwnData) {
+  const auto add_text = [&](const std::string& path, const std::string& name, int lines) {
+    const auto repository = reopen(path);
+    const auto number = must(repository->open_version(series_, name, folder())).number;
+    std::string text;
+    for (int line = 0; line < lines; ++line) {
+      text += name + ": line " + std::to_string(line * 7919 % lines) + " of a text\n";
+    }
+    write_file(*must(repository->writer(series_)), kRootIno, "text", text);
+    must(repository->seal(series_, number, ""));
+  };
+  const auto other = fork();
+  add_text(path_, "v5", 4000);
+  add_small(other, "v5", 2);
+  for (const auto* const name : {"v6", "v7", "v8", "v9"}) add_text(other, name, 4000);
+  for (const auto* const name : {"labels", "manifests"}) take(other, name);
+  for (const auto* const name : {"active", "volumes"}) take_missing(other, name);
+  const auto report = must(must(plan(true))->execute({}));
+  EXPECT_EQ(report.old_catalog, path_ + "/catalog.mixed-1");
+}
+
 // A crash between a deletion and the update of the labels leaves the same files as a newer catalog.
 TEST_P(HistoryRepairTest, VersionsThatOnlyOlderLabelsListAreNamed) {
   const auto other = fork();
