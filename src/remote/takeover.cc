@@ -83,10 +83,12 @@ Result<void> begin_catalog(io::FileSystem& files, const Takeover& takeover,
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
   for (const auto& series : all) {
-    VARVE_TRY_ASSIGN(const auto labels,
-                     maintain::encode_labels(txn, codecs.frames(), series.id, superblock));
-    VARVE_TRY(maintain::write_labels(
-        files, store::RepositoryPaths(takeover.folder).series(series.id), labels));
+    const auto series_folder = store::RepositoryPaths(takeover.folder).series(series.id);
+    VARVE_TRY_ASSIGN(const auto removed,
+                     maintain::removed_versions(txn, files, series_folder, series.id));
+    VARVE_TRY_ASSIGN(const auto labels, maintain::encode_labels(txn, codecs.frames(), series.id,
+                                                                superblock, {.removed = &removed}));
+    VARVE_TRY(maintain::write_labels(files, series_folder, labels));
   }
   return {};
 }

@@ -10,6 +10,14 @@
 #include <string>
 #include <tuple>
 
+#include "format/data_codecs.h"
+#include "format/superblock.h"
+#include "maintain/manifest_file.h"
+#include "store/repository_paths.h"
+#include "store/sealed_places.h"
+#include "store/superblock_text.h"
+#include "support/file_content.h"
+#include "support/test_encryption.h"
 #include "world.h"
 
 namespace varve::test {
@@ -209,6 +217,33 @@ TEST_P(ReplicaTakeover, AnOpenVersionStaysBehind) {
   const auto repository = open(other_);
   const auto report = must(repository->check({}, {}));
   for (const auto& damage : report.damages) ADD_FAILURE() << damage.where << ": " << damage.what;
+}
+
+// Without the notes, a rebuild of a lost catalog would take a deleted version, whose manifest stays
+// for later versions, for one that the labels have lost (docs/decisions/155).
+TEST_P(ReplicaTakeover, LabelsNoteDeletedVersions) {
+  const auto notes_of = [&](const std::string& folder_path) {
+    std::ifstream in(folder_path + "/varve.repo", std::ios::binary);
+    const auto superblock = must(format::decode_superblock(rest_of(in)));
+    const auto keys = std::get<0>(GetParam()) ? keys_of(folder_path) : nullptr;
+    const auto files =
+        store::seal_files(must(store::open_folder(folder_path, true)), keys, folder_path);
+    const format::DataCodecs codecs(superblock.parameters, keys);
+    const SeriesId series{1};
+    const auto labels = must(maintain::read_labels(
+        *files, codecs.frames(), store::RepositoryPaths(folder_path).series(series), series));
+    return std::pair(labels.notes_removed, labels.removed);
+  };
+  {
+    const auto repository = open(world_.path());
+    const auto id = must(repository->find_series("s")).id;
+    must(repository->delete_versions(id, {must(repository->find_version(id, "v1")).number}));
+    must(repository->close());
+  }
+  const auto before = notes_of(world_.path());
+  EXPECT_TRUE(before.first);
+  must(take_over(other_));
+  EXPECT_EQ(notes_of(other_), before);
 }
 
 // At each request of a takeover the store fails, or its answer is lost. Another attempt completes
