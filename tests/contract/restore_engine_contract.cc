@@ -196,6 +196,32 @@ TEST_P(RestoreEngineInMemory, ContainersThatMoveMeanwhileAreFoundAgain) {
   expect_stream(*bench->engine, stored.stream, [] { return kMiB; });
 }
 
+// The catalog may locate chunks in a container that it does not have, or each place may be gone
+// when it is read. Each area is read a few times only.
+TEST_P(RestoreEngineInMemory, ContainersThatVanishEndInBadAreasAfterFewReads) {
+  for (const bool moves : {false, true}) {
+    StoredWorld stored(31, GetParam().placed);
+    World& world = stored.world;
+    auto& file = world.add_file();
+    world.append_new(file, kMiB);
+    stored.finish();
+    std::uint64_t reads = 0;
+    world.source.before_read = [&](std::uint32_t container) {
+      ++reads;
+      if (world.source.is_gone(container)) return;
+      moves ? world.source.move_container(container) : world.source.lose_container(container);
+    };
+    const auto bench = make_bench(stored, {24 * kMiB, 4 * kMiB});
+    const auto area = bench->engine->assemble(2 * kMiB);
+    ASSERT_TRUE(area.has_value() && *area);
+    EXPECT_EQ((*area)->good_bytes(0), 0U);
+    // The engine tries at most five times. A request has a frame at least.
+    EXPECT_GT(reads, 1U);
+    EXPECT_LE(reads, 5 * (kMiB / format::kFrameRawBytesMax + 1));
+    EXPECT_LE(world.source.stale_answers, 5 * (world.chunks().size() + 1));
+  }
+}
+
 TEST_P(RestoreEngineLimits, CyclesAreReportedWithSizesThatFitTheMemory) {
   struct Observer final : EngineObserver {
     void on_cycle(const EngineCycle& cycle) override {

@@ -88,7 +88,10 @@ class FakeSource final : public layout::ChunkSource {
     const auto container = static_cast<std::uint32_t>(number);
     if (damaged_headers_.contains(container))
       return Error(ErrorCode::kCorrupt, "header is damaged");
-    if (gone_.contains(container)) return Error(ErrorCode::kStale, "the container is gone");
+    if (gone_.contains(container)) {
+      ++stale_answers;
+      return Error(ErrorCode::kStale, "the container is gone");
+    }
     return headers_.at(container);
   }
   Result<void> read_data(ContainerNumber number, std::uint32_t offset,
@@ -159,6 +162,10 @@ class FakeSource final : public layout::ChunkSource {
     datas_.push_back(datas_.at(container));
     gone_.insert(container);
   }
+  /// Forgets a container, although chunks are still located there.
+  void lose_container(std::uint32_t container) { gone_.insert(container); }
+  /// Number of headers of removed containers that were asked for.
+  std::uint64_t stale_answers = 0;
   [[nodiscard]] bool is_gone(std::uint32_t container) const { return gone_.contains(container); }
   /// Called at the start of every read_data().
   std::function<void(std::uint32_t container)> before_read;
