@@ -15,6 +15,7 @@
 #include "control/mounted_path.h"
 #include "control/place_folder.h"
 #include "varve/remote_folder.h"
+#include "varve/restore.h"
 
 namespace varve::cli {
 namespace {
@@ -101,6 +102,12 @@ int run_attach(AttachArguments options, const Context& context) {
   const auto role = options.writes ? AttachRole::kWrites : AttachRole::kReads;
   const auto present = RemoteFolder(options.folder, is_trusted(options.folder)).info();
   const bool is_known = present && *present;
+  if (!is_known) {
+    const auto outside =
+        check_outside_repositories(options.folder, PlaceKind::kRepository, own_folders(""),
+                                   "attach the store to a folder outside it");
+    if (!outside) return fail(outside.error());
+  }
   const bool is_promoted =
       options.writes && !options.rebuilds && is_known && (*present)->reads_only;
   if (is_promoted) {

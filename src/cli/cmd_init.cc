@@ -21,6 +21,7 @@
 #include "varve/placement.h"
 #include "varve/pool_index.h"
 #include "varve/repository.h"
+#include "varve/restore.h"
 
 namespace varve::cli {
 namespace {
@@ -139,6 +140,10 @@ int run_init(InitArguments options, const Context& context) {
   const auto lock =
       options.object_lock.empty() ? Result(ObjectLock()) : parse_object_lock(options.object_lock);
   if (!lock) return fail(lock.error());
+  const auto outside =
+      check_outside_repositories(options.repository, PlaceKind::kRepository, own_folders(""),
+                                 "create the repository in a folder outside it");
+  if (!outside) return fail(outside.error());
   CreateOptions how;
   how.settings = settings;
   how.trust_owner = is_trusted(options.repository);

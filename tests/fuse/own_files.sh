@@ -117,6 +117,12 @@ for target in "$repo/new" "$repo/series" "$second/new" "$work/link/series/new" "
   message_says 'is in '
 done
 expect_status 1 "$VARVE" copy "$repo" "$work/link"
+for target in "$repo/new" "$repo/staging" "$second/series/x" "$work/link/staging" "$home/again/new" "$memory/x"; do
+  expect_status 1 "$VARVE" init "$target"
+  message_says 'is in '
+  expect_status 1 "$VARVE" attach s3://bucket/prefix "$target"
+  message_says 'is in '
+done
 unchanged
 ok "a target in a repository is refused, also behind links and mounts"
 
