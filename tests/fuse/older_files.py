@@ -37,6 +37,14 @@ REDUNDANT = re.compile(r"(varve\.repo|varve\.keys)$|.*/labels$|.*\.man$|.*\.als$
 MIXED = "--mixed=skip"
 
 
+def status_of(done):
+    """The exit code of `varve status` without the concern that the machine's disk is nearly full."""
+    concerns = re.findall(r"^(WARNING|CRITICAL) - (.*)$", done.stdout, re.MULTILINE)
+    if done.returncode not in (1, 2) or not concerns:
+        return done.returncode
+    return max((2 if state == "CRITICAL" else 1 for state, text in concerns if "of the disk are free" not in text), default=0)
+
+
 class Judge:
     """Looks at a folder: what its versions have, and what commands say about it."""
 
@@ -95,7 +103,7 @@ class Judge:
         statuses = {}
         for words in ("check", "--read-data"), ("status",):
             done = varve(*words, repository)
-            statuses[words[0]] = done.returncode
+            statuses[words[0]] = status_of(done) if words == ("status",) else done.returncode
             self.said.append(done.stdout + done.stderr)
         return statuses
 
