@@ -38,6 +38,21 @@ struct ArrangingDebt {
   std::uint64_t volume_bytes = 0;     ///< In the archived categories.
 };
 
+/// The stored bytes that the setting ArrangeSettings::delta saves in one series. All sizes are of
+/// the files that were created as volumes. A frame has a prefix if the frame was compressed
+/// together with chunks like its own chunks.
+struct DeltaSavings {
+  std::uint64_t volume_bytes = 0;        ///< Stored bytes of all volumes, headers included.
+  std::uint64_t raw_bytes = 0;           ///< Raw bytes of all volumes.
+  std::uint64_t frames = 0;              ///< Frames with a prefix.
+  std::uint64_t frame_raw_bytes = 0;     ///< Raw bytes of the frames with a prefix.
+  std::uint64_t frame_stored_bytes = 0;  ///< Stored bytes of the frames with a prefix.
+  /// Estimated stored bytes of the same frames without a prefix: each frame compressed as well as
+  /// the first frame of its chain, which has no prefix, and chunks like those of the frame.
+  std::uint64_t frame_plain_bytes = 0;
+  std::uint64_t containers_left_out = 0;  ///< Containers with an unreadable header.
+};
+
 /// Decides when the arranger moves departing chunks, and when the arranger rewrites the active set.
 enum class ArrangePolicyKind : std::uint8_t {
   kOriginal = 1,  ///< Rewrites the whole active set after each seal (MFDedup, FAST'21).

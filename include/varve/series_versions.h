@@ -143,6 +143,10 @@ class SeriesVersions {
   /// Returns the categories by file, then by birth; categories of the active set come last.
   /// Errors: the common errors.
   [[nodiscard]] virtual Result<std::vector<CategoryInfo>> categories(SeriesId series) = 0;
+  /// Returns what the setting ArrangeSettings::delta saves. Reads the headers of all volumes: about
+  /// 50 bytes for each chunk.
+  /// Errors: the common errors.
+  [[nodiscard]] virtual Result<DeltaSavings> delta_savings(SeriesId series) = 0;
   /// Returns the work left for the arranger.
   /// Errors: the common errors.
   [[nodiscard]] virtual Result<ArrangingDebt> arranging_debt(SeriesId series) = 0;

@@ -34,6 +34,7 @@ struct StatsArguments {
   bool json = false;
   bool exact = false;
   bool categories = false;
+  bool delta = false;
   bool prometheus = false;
   bool live = false;
   bool streams = false;
@@ -99,6 +100,7 @@ void print_as_json(const Figures& figures) {
   totals["departing_bytes"] = figures.debt.departing_bytes;
   totals["runs"] = figures.debt.runs;
   totals["volume_bytes"] = figures.debt.volume_bytes;
+  totals["delta"] = figures.settings.delta != 0;
   totals["policy"] = name_of(figures.settings.policy);
   totals["dedup_ratio"] = dedup_ratio(t);
   if (t.sequence != 0) totals["sequence"] = t.sequence;
@@ -149,6 +151,7 @@ void print_as_text(const Figures& figures, bool exact) {
       {"active set", fmt::format("{} in {} runs, {} of it dead", size(figures.debt.active_bytes),
                                  figures.debt.runs, size(figures.debt.dead_bytes))},
       {"volumes", size(figures.debt.volume_bytes)},
+      {"delta", figures.settings.delta != 0 ? "on (--delta shows the savings)" : "off"},
       {"pool", fmt::format("{}, and {} in {} aliases; {} not compared yet", size(t.pool_bytes),
                            size(t.pool_alias_bytes), t.pool_aliases, size(t.pool_new_bytes))},
       {"to be arranged", fmt::format("{} (policy {})", size(figures.debt.departing_bytes),
@@ -194,6 +197,52 @@ Result<void> print_categories(Repository& repository, const StatsArguments& opti
     }
   }
   if (!options.json) print(table(rows, "lrrrrrll"));
+  return {};
+}
+
+std::uint64_t saved_bytes(const DeltaSavings& savings) {
+  return savings.frame_plain_bytes -
+         std::min(savings.frame_plain_bytes, savings.frame_stored_bytes);
+}
+
+void print_delta_json(const DeltaSavings& savings, const SeriesInfo& series) {
+  Json object{{"volume_bytes", savings.volume_bytes},
+              {"raw_bytes", savings.raw_bytes},
+              {"frames", savings.frames},
+              {"frame_raw_bytes", savings.frame_raw_bytes},
+              {"frame_stored_bytes", savings.frame_stored_bytes},
+              {"frame_plain_bytes_estimate", savings.frame_plain_bytes},
+              {"saved_bytes_estimate", saved_bytes(savings)},
+              {"containers_left_out", savings.containers_left_out}};
+  put_name(object, "series", series.name);
+  print_json("delta", std::move(object));
+}
+
+Result<void> print_delta(Repository& repository, const StatsArguments& options) {
+  VARVE_TRY_ASSIGN(const auto all_series, repository.series());
+  std::vector<std::vector<std::string>> rows{
+      {"SERIES", "VOLUMES", "WITH PREFIX", "STORED", "WITHOUT, ABOUT", "SAVED, ABOUT", "SHARE"}};
+  std::uint64_t left_out = 0;
+  for (const SeriesInfo& series : all_series) {
+    VARVE_TRY_ASSIGN(const auto savings, repository.delta_savings(series.id));
+    left_out += savings.containers_left_out;
+    if (options.json) {
+      print_delta_json(savings, series);
+      continue;
+    }
+    const auto size = [&](std::uint64_t bytes) { return size_text(bytes, options.exact); };
+    const auto saved = saved_bytes(savings);
+    const auto without = static_cast<double>(savings.volume_bytes + saved);
+    rows.push_back(
+        {name_text(series.name), size(savings.volume_bytes),
+         fmt::format("{} in {} frames", size(savings.frame_raw_bytes), savings.frames),
+         size(savings.frame_stored_bytes), size(savings.frame_plain_bytes), size(saved),
+         saved == 0 ? "-" : fmt::format("{:.0f} %", static_cast<double>(saved) / without * 100)});
+  }
+  if (!options.json) print(table(rows, "lrrrrrr"));
+  if (left_out != 0) {
+    report_problems({fmt::format("{} containers could not be read, and are left out", left_out)});
+  }
   return {};
 }
 
@@ -284,9 +333,10 @@ Result<void> print_for_prometheus(Repository& repository, const Figures& figures
 }
 
 Result<void> print_version(const StatsArguments& options, const VersionPath& place) {
-  if (options.live || options.categories || options.prometheus || options.streams) {
+  if (options.live || options.categories || options.delta || options.prometheus ||
+      options.streams) {
     return usage_error(
-        "--live, --streams, --categories and --prometheus are about the whole repository; "
+        "--live, --streams, --categories, --delta and --prometheus are about the whole repository; "
         "leave out the version");
   }
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
@@ -320,6 +370,7 @@ Result<void> print_stats(const StatsArguments& options) {
   VARVE_TRY_ASSIGN(auto store, RemoteFolder(folder, is_trusted(folder)).usage());
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
   if (options.categories) return print_categories(*repository, options);
+  if (options.delta) return print_delta(*repository, options);
   VARVE_TRY_ASSIGN(Figures figures, collect(*repository));
   figures.store = std::move(store);
   figures.prices = std::move(prices);
@@ -365,19 +416,24 @@ void add_stats_command(CommandLine& line, const Context& context) {
   auto categories = command.add_flag(
       "--categories", options->categories,
       "What is stored, by the first and the last version that refers to it, instead");
+  auto delta = command.add_flag(
+      "--delta", options->delta,
+      "Instead: for each series, what the setting `delta` saves; reads the headers of all volumes");
+  delta.excludes(categories);
   auto prometheus = command.add_flag(
       "--prometheus", options->prometheus,
       "Instead: for Prometheus' textfile collector, also with the metrics of the daemon");
-  prometheus.excludes(json).excludes(categories);
+  prometheus.excludes(json).excludes(categories).excludes(delta);
   auto live =
       command.add_flag("--live", options->live,
                        "Instead: the metrics of the daemon that has the repository mounted");
-  live.excludes(prometheus).excludes(categories);
+  live.excludes(prometheus).excludes(categories).excludes(delta);
   command
       .add_flag("--streams", options->streams,
                 "Instead: what the daemon's index `stream` knows of each series")
       .excludes(prometheus)
       .excludes(categories)
+      .excludes(delta)
       .excludes(live);
   command.add_bytes_flag(options->exact);
   command

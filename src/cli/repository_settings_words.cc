@@ -24,12 +24,11 @@ struct NumberSetting {
   std::uint32_t least;
   std::uint32_t most;
 };
-constexpr std::array<NumberSetting, 5> kNumbers = {
+constexpr std::array<NumberSetting, 4> kNumbers = {
     {{"batch", &ArrangeSettings::batch, 1, 1'000'000},
      {"fan", &ArrangeSettings::fan, 2, 1'000'000},
      {"window", &ArrangeSettings::window, 1, 1'000'000},
-     {"parity", &ArrangeSettings::parity_percent, 0, kParityPercentMax},
-     {"delta", &ArrangeSettings::delta, 0, 1}}};
+     {"parity", &ArrangeSettings::parity_percent, 0, kParityPercentMax}}};
 
 constexpr std::uint64_t kSecondsOfHour = 3600;
 constexpr std::uint64_t kSecondsOfDay = 24 * kSecondsOfHour;
@@ -58,6 +57,12 @@ Result<std::uint32_t> parse_dead(std::string_view value) {
   }
   return usage_error(
       fmt::format("dead={}: give a percentage from 1 to 100, with at most one decimal", value));
+}
+
+Result<std::uint32_t> parse_delta(std::string_view value) {
+  if (value == "on" || value == "1") return 1U;
+  if (value == "off" || value == "0") return 0U;
+  return usage_error(fmt::format("delta={}: choose on or off", value));
 }
 
 /// Returns the duration in a form for parse_duration(): in days, or in hours for a part of a day.
@@ -168,6 +173,11 @@ Result<bool> parse_repository_setting(std::string_view key, std::string_view val
     return add(changes, &RepositoryChanges::arrange,
                [permille](auto& all) { all.arrange.dead_permille = permille; });
   }
+  if (key == "delta") {
+    VARVE_TRY_ASSIGN(const auto delta, parse_delta(value));
+    return add(changes, &RepositoryChanges::arrange,
+               [delta](auto& all) { all.arrange.delta = delta; });
+  }
   for (const NumberSetting& setting : kNumbers) {
     if (key != setting.name) continue;
     VARVE_TRY_ASSIGN(const auto number, parse_number(key, value, setting.least, setting.most));
@@ -190,6 +200,7 @@ std::vector<std::pair<std::string, std::string>> repository_setting_texts(
   for (const NumberSetting& setting : kNumbers) {
     texts.emplace_back(setting.name, std::to_string(arrange.*setting.number));
   }
+  texts.emplace_back("delta", arrange.delta != 0 ? "on" : "off");
   texts.emplace_back("arrange-rate", rate_text(settings.upkeep.arrange_bytes_per_second));
   for (const auto& rule : kCountRules) {
     texts.emplace_back(setting_of(rule), std::to_string(keep.*rule.count));

@@ -114,8 +114,8 @@ Result<void> ChunkMover::copy_all() {
       [this](store::WrittenContainer one) { written_.push_back(std::move(one)); });
   if (step_.reads_ahead) announce_whole();
   if (!step_.frames.empty()) {
-    packer_ =
-        std::make_unique<GroupPacker>(writer, store_.codec, *store_.compressors, step_.frames);
+    packer_ = std::make_unique<GroupPacker>(writer, store_.codec, *store_.compressors, step_.frames,
+                                            store_.metrics);
   }
   auto copied = copy_batches(writer);
   packer_.reset();

@@ -17,8 +17,13 @@ std::size_t stored_bytes(const format::EncodedFrame& frame, std::size_t raw_byte
 }  // namespace
 
 GroupPacker::GroupPacker(store::ContainerWriter& writer, const format::FrameCodec& codec,
-                         base::ThreadPool& compressors, std::span<const PlannedFrame> frames)
-    : writer_(writer), codec_(codec), compressors_(compressors), frames_(frames) {}
+                         base::ThreadPool& compressors, std::span<const PlannedFrame> frames,
+                         const LayoutMetrics* metrics)
+    : writer_(writer),
+      codec_(codec),
+      compressors_(compressors),
+      metrics_(metrics),
+      frames_(frames) {}
 
 Result<void> GroupPacker::add(ChunkId id, const Fingerprint& fingerprint,
                               std::span<const std::byte> raw) {
@@ -101,7 +106,9 @@ void GroupPacker::choose_prefixes() {
           extent <= std::min(format::kFrameExtentBytesMax, 2 * (ends[root] - begin));
       if (is_smaller && is_near) roots[i] = root;
     }
-    if (roots[i] == i) {
+    if (roots[i] != i) {
+      count_prefix(i, roots[i]);
+    } else {
       if (!frame.has_plain && !frame.made.chunks.empty()) compress_plain(i);
       frame.prefix.reset();
       frame.made.encoded = std::move(frame.plain);
@@ -109,6 +116,17 @@ void GroupPacker::choose_prefixes() {
     end += stored_bytes(frame.made.encoded, raw_bytes);
     ends[i] = end;
   }
+}
+
+// `root`: the chain's first frame, whose prefix is chosen.
+void GroupPacker::count_prefix(std::size_t number, std::size_t root) const {
+  if (metrics_ == nullptr) return;
+  const auto& frame = group_[number];
+  metrics_->delta_bytes.add(frame.made.encoded.stored.size());
+  metrics_->delta_plain_bytes.add(
+      frame.has_plain ? stored_bytes(frame.plain, frame.made.raw.size())
+                      : static_cast<std::uint64_t>(plain_estimate(number, group_[root].made.encoded,
+                                                                  group_[root].made.raw.size())));
 }
 
 // The group's first chunk has the lowest id by the plan, unless chunks are left out.
@@ -194,11 +212,15 @@ bool GroupPacker::is_plain_needed(std::size_t number) const {
   if (frame.has_plain || frame.made.chunks.empty()) return false;
   std::size_t root = number;
   while (group_[root].prefix) root = *group_[root].prefix;
-  const auto& first = group_[root];
-  const std::size_t raw_bytes = first.made.raw.size();
-  const double plain = static_cast<double>(stored_bytes(first.plain, raw_bytes)) /
-                       static_cast<double>(raw_bytes) * static_cast<double>(frame.made.raw.size());
+  const double plain = plain_estimate(number, group_[root].plain, group_[root].made.raw.size());
   return static_cast<double>(frame.made.encoded.stored.size()) * 2 > plain;
+}
+
+// Returns about how many bytes the frame takes if compressed as well as the chain's first frame.
+double GroupPacker::plain_estimate(std::size_t number, const format::EncodedFrame& first,
+                                   std::size_t first_raw_bytes) const {
+  return static_cast<double>(stored_bytes(first, first_raw_bytes)) /
+         static_cast<double>(first_raw_bytes) * static_cast<double>(group_[number].made.raw.size());
 }
 
 }  // namespace varve::layout

@@ -26,6 +26,12 @@ struct LayoutMetrics {
   base::Counter& coalesced_bytes =
       metrics.counter("varve_arrange_coalesced_bytes_total",
                       "Stored bytes of the volumes that arranging made of smaller ones.");
+  base::Counter& delta_bytes =
+      metrics.counter("varve_arrange_delta_bytes_total",
+                      "Stored bytes of the frames that arranging compressed with a prefix.");
+  base::Counter& delta_plain_bytes = metrics.counter(
+      "varve_arrange_delta_plain_bytes_total",
+      "Stored bytes of the same frames without a prefix, where not tried, by an estimate.");
   base::Counter& freed_bytes = metrics.counter("varve_arrange_freed_bytes_total",
                                                "Stored bytes of the files that arranging removed.");
   base::Counter& aliases = metrics.counter("varve_post_pass_aliases_total",

@@ -174,6 +174,7 @@ class RepositoryImpl final : public Repository, private series::SeriesHost {
   [[nodiscard]] Result<PoolUsage> pool_usage(SeriesId series, VersionNumber number) override;
   [[nodiscard]] Result<std::vector<VersionLock>> version_locks(SeriesId series) override;
   [[nodiscard]] Result<std::vector<CategoryInfo>> categories(SeriesId series) override;
+  [[nodiscard]] Result<DeltaSavings> delta_savings(SeriesId series) override;
   [[nodiscard]] Result<ArrangingDebt> arranging_debt(SeriesId series) override;
   [[nodiscard]] Result<std::uint64_t> lost_chunks_stamp(SeriesId series) override;
 

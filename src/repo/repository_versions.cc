@@ -177,6 +177,11 @@ Result<std::vector<CategoryInfo>> RepositoryImpl::categories(SeriesId series) {
   return series::categories(found->parts());
 }
 
+Result<DeltaSavings> RepositoryImpl::delta_savings(SeriesId series) {
+  VARVE_TRY_ASSIGN(auto* const found, series_.find(series));
+  return series::delta_savings(found->parts());
+}
+
 Result<ArrangingDebt> RepositoryImpl::arranging_debt(SeriesId series) {
   VARVE_TRY_ASSIGN(auto* const found, series_.find(series));
   return series::arranging_debt(found->parts());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures versions, categories and the remaining work of arranging. Reads the catalog only.
+// Measures versions, categories and the remaining work of arranging. Reads the catalog only, apart
+// from delta_savings().
 #include "series/usage.h"
 #include "series/index_files.h"
 
@@ -93,6 +94,57 @@ Result<std::vector<CategoryInfo>> categories(const SeriesParts& parts) {
   for (auto& entry : archived) all.push_back(std::move(entry.second));
   for (auto& entry : by_birth) all.push_back(std::move(entry.second));
   return all;
+}
+
+namespace {
+
+// Adds the frames of a container that have a prefix.
+void add_delta_frames(const format::ContainerHeader& header, DeltaSavings& savings) {
+  std::vector<std::size_t> roots(header.frames.size());  // First frame of the chain of each frame.
+  for (std::size_t i = 0; i < header.frames.size(); ++i) {
+    const auto& frame = header.frames[i];
+    roots[i] = frame.prefix == 0 ? i : roots[i - frame.prefix];
+    if (frame.prefix == 0) continue;
+    const auto& root = header.frames[roots[i]];
+    ++savings.frames;
+    savings.frame_raw_bytes += frame.raw_bytes;
+    savings.frame_stored_bytes += frame.stored_bytes;
+    savings.frame_plain_bytes +=
+        std::uint64_t{frame.raw_bytes} * root.stored_bytes / std::max(root.raw_bytes, 1U);
+  }
+}
+
+}  // namespace
+
+Result<DeltaSavings> delta_savings(const SeriesParts& parts) {
+  VARVE_TRY(VersionRecords(*parts.catalog, parts.id).owner());
+  DeltaSavings savings;
+  std::vector<format::ContainerRecord> containers;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
+    VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, parts.store));
+    for (const auto& file : segments) {
+      if (!is_volume(file.segment)) continue;
+      savings.volume_bytes += file.bytes;
+      savings.raw_bytes += file.raw_bytes;
+    }
+    VARVE_TRY(catalog::for_each_container(
+        txn, parts.store, [&](const format::ContainerRecord& record) -> Result<bool> {
+          if (is_volume(record.segment)) containers.push_back(record);
+          return true;
+        }));
+  }
+  const auto segments = store::open_store(parts.open_store, *parts.files, parts.directory());
+  store::SegmentReader reader(*segments, parts.codecs->frames().keys());
+  for (const auto& record : containers) {
+    const auto header = reader.read_header(parts.store, record);
+    if (header) {
+      add_delta_frames(*header, savings);
+    } else {
+      ++savings.containers_left_out;
+    }
+  }
+  return savings;
 }
 
 Result<ArrangingDebt> arranging_debt(const SeriesParts& parts) {

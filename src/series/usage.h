@@ -22,6 +22,10 @@ namespace varve::series {
 /// Errors: kNotFound if the series was removed.
 [[nodiscard]] Result<std::vector<CategoryInfo>> categories(const SeriesParts& parts);
 
+/// Measures the frames with a prefix. Reads the headers of all volumes; leaves out a header that
+/// cannot be read, or that was freed meanwhile. Errors: kNotFound if the series was removed.
+[[nodiscard]] Result<DeltaSavings> delta_savings(const SeriesParts& parts);
+
 /// Errors: kNotFound if the series was removed.
 [[nodiscard]] Result<ArrangingDebt> arranging_debt(const SeriesParts& parts);
 

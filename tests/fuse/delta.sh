@@ -27,12 +27,23 @@ for kind in lineage encrypted; do
   repo=$work/$kind
   "$VARVE" -q init "${arguments[@]}" --compression zstd:3 "$repo"
   ! grep -q '^features_required.*delta' "$repo/varve.repo" || fail "the feature is named before it is needed"
-  "$VARVE" -q config "$repo" delta=1 parity=20
+  "$VARVE" -q config "$repo" delta=on parity=20
   grep -q '^features_required.*delta' "$repo/varve.repo" || fail "the superblock does not name the feature"
   [ "$("$VARVE" config --json "$repo" | python3 -c 'import json, sys; print(json.load(sys.stdin)["delta"])')" = 1 ] ||
     fail "config does not tell the setting"
   store_all
   on=$(volume_bytes "$repo")
+  "$VARVE" stats --delta --json "$repo" | python3 -c '
+import json, sys
+told = json.load(sys.stdin)
+off, on = map(int, sys.argv[1:])
+assert told["message_type"] == "delta" and told["volume_bytes"] == on and told["frames"] > 0, told
+assert told["containers_left_out"] == 0, told
+# The estimate, against the volumes of the repository without the setting.
+assert abs(told["saved_bytes_estimate"] - (off - on)) <= 0.2 * (off - on), (told, off, on)
+' "$off" "$on"
+  "$VARVE" stats --delta "$repo" | grep -q "SAVED, ABOUT" || fail "no table of what delta saves"
+  ok "$kind: stats --delta tells what the setting saves"
   [ $((on * 100)) -le $((off * 62)) ] || fail "$kind: the volumes have $on bytes, $off without the setting"
   [ "$(active_bytes "$repo")" = "$off_active" ] || fail "$kind: the newest version is stored in another way"
   "$VARVE" -q check --read-data "$repo"
@@ -124,7 +135,7 @@ done
 "$VARVE" -q arrange "$repo"
 "$VARVE" -q check --read-data "$repo"
 restored_is_stored "${names[@]}"
-"$VARVE" -q config "$repo" delta=0
+"$VARVE" -q config "$repo" delta=off
 "$VARVE" -q arrange "$repo"
 restored_is_stored 00 11
 ok "kills leave each version whole, and what is there stays readable without the setting"

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,8 @@ class Source {
 
 class Stored {
  public:
-  Stored(Source::Kind kind, std::uint32_t delta) {
+  /// `files`: number of files that hold the source, each a part.
+  Stored(Source::Kind kind, std::uint32_t delta, std::size_t files = 1) : files_(files) {
     must(Repository::create(path_, test::small_chunks(Codec::kZstd)));
     repository_ = test::reopen(path_);
     series_ = must(repository_->create_series("s")).id;
@@ -85,12 +87,16 @@ class Stored {
                             .number;
     {
       const auto writer = must(repository_->writer(series_));
-      test::write_file(*writer, kRootIno, "file", text);
+      for (std::size_t i = 0; i < files_; ++i) {
+        test::write_file(*writer, kRootIno, name(i), part(text, i));
+      }
     }
     must(repository_->seal(series_, number, ""));
     must(repository_->arrange(series_, {}));
     texts_[number] = text;
   }
+
+  [[nodiscard]] DeltaSavings savings() { return must(repository_->delta_savings(series_)); }
 
   /// Returns the bytes that a restore of each version reads, oldest first. Checks the restored
   /// bytes, and those that a reader of the file gets.
@@ -131,6 +137,9 @@ class Stored {
   [[nodiscard]] std::uint64_t written() const {
     return test::metric(*repository_, "varve_arrange_written_bytes_total");
   }
+  [[nodiscard]] std::uint64_t written_with_prefixes() const {
+    return test::metric(*repository_, "varve_arrange_delta_bytes_total");
+  }
   void remove(const std::vector<std::size_t>& places) {
     std::vector<VersionNumber> gone;
     for (const auto place : places) {
@@ -150,6 +159,15 @@ class Stored {
   }
 
  private:
+  [[nodiscard]] std::string name(std::size_t file) const {
+    return files_ == 1 ? "file" : "f" + std::to_string(file);
+  }
+  [[nodiscard]] std::string part(const std::string& text, std::size_t file) const {
+    const std::size_t begin = text.size() * file / files_;
+    return text.substr(begin, text.size() * (file + 1) / files_ - begin);
+  }
+
+  const std::size_t files_;
   const test::PreferMemory in_memory_;
   const test::TempDirectory directory_;
   const std::string path_ = directory_.path() + "/repo";
@@ -196,6 +214,29 @@ void check_kind(Source::Kind kind, const Limits& limits) {
   on.remove({17, 16, 15});
   on.arrange();
   on.expect_whole();
+}
+
+// What `stats --delta` says, against the volumes of a repository without the setting.
+TEST(DeltaGate, SavingsAreWhatTheVolumesLack) {
+  for (const auto kind : {Source::Kind::kDump, Source::Kind::kPages}) {
+    Stored off(kind, 0);
+    Stored on(kind, 1);
+    const auto none = off.savings();
+    EXPECT_EQ(none.volume_bytes, off.bytes_in("volumes"));
+    EXPECT_EQ(none.frames, 0U);
+    EXPECT_EQ(none.frame_plain_bytes, 0U);
+    const auto savings = on.savings();
+    EXPECT_EQ(savings.volume_bytes, on.bytes_in("volumes"));
+    EXPECT_EQ(savings.containers_left_out, 0U);
+    EXPECT_GT(savings.frames, 10U);
+    EXPECT_LT(savings.frame_stored_bytes, savings.volume_bytes);
+    const auto saved = savings.frame_plain_bytes - savings.frame_stored_bytes;
+    const auto lacking = none.volume_bytes - savings.volume_bytes;
+    EXPECT_NEAR(ratio(saved, lacking), 1, 0.1);
+    // What the arranger counted, over all joinings.
+    EXPECT_GE(on.written_with_prefixes(), savings.frame_stored_bytes);
+    EXPECT_EQ(off.written_with_prefixes(), 0U);
+  }
 }
 
 TEST(DeltaGate, Dump) { check_kind(Source::Kind::kDump, {0.59, 0.55, 2, 1.6}); }

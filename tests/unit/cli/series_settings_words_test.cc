@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/temp_repository.h"
@@ -78,6 +80,23 @@ TEST(SeriesSettingsWords, SettingsOfTheRepositoryAreParsedAndShown) {
   must(parse_setting_words(printed)).repository.apply(again);
   EXPECT_EQ(again.upkeep, settings.upkeep);
   EXPECT_EQ(repository_setting_texts(again), repository_setting_texts(settings));
+}
+
+TEST(SeriesSettingsWords, DeltaIsOnOrOff) {
+  for (const auto& [word, delta] :
+       {std::pair{"on", 1U}, std::pair{"1", 1U}, std::pair{"off", 0U}, std::pair{"0", 0U}}) {
+    const auto changes = must(parse_setting_words({std::string("delta=") + word}));
+    ASSERT_EQ(changes.repository.changes.size(), 1U);
+    RepositorySettings all;
+    all.arrange.delta = 1 - delta;
+    changes.repository.changes.front()(all);
+    EXPECT_EQ(all.arrange.delta, delta) << word;
+    const auto texts = repository_setting_texts(all);
+    const auto shown = std::ranges::find(texts, "delta", [](const auto& one) { return one.first; });
+    ASSERT_NE(shown, texts.end());
+    EXPECT_EQ(shown->second, delta == 1 ? "on" : "off");
+  }
+  EXPECT_EQ(code_of(parse_setting_words({"delta=2"})), ErrorCode::kUsage);
 }
 
 TEST(SeriesSettingsWords, SettingsOfTheRepositoryCanBeReset) {
