@@ -14,6 +14,9 @@ struct ReadMetrics {
       metrics.counter("varve_restore_requests_total", "Requests for stored data.");
   base::Counter& read_bytes =
       metrics.counter("varve_restore_read_bytes_total", "Stored bytes that were read.");
+  base::Counter& decoded_bytes =
+      metrics.counter("varve_restore_decoded_bytes_total",
+                      "Raw bytes of the frames that were decoded for readers, also of prefixes.");
   base::Counter& delivered_bytes =
       metrics.counter("varve_restore_delivered_bytes_total", "File data given to readers.");
   base::Counter& sessions =

@@ -97,12 +97,12 @@ void SliceReader::read_many(layout::ChunkSource& source, const std::vector<Read>
 Result<void> SliceReader::decode(layout::ChunkSource& source, const format::ContainerHeader& header,
                                  Slice slice, std::uint32_t frame, const SliceBytes& stored,
                                  std::span<std::byte> out) {
-  auto decoded = decode_slice_frame(source.codec(), header, slice, frame, stored, out);
+  auto decoded = decode_once(source.codec(), header, slice, frame, stored, out);
   if (decoded || !drop(source, header)) return decoded;
   const Slice alone{frame, frame};
   std::vector<std::byte> room(slice_bytes(header, alone));
   VARVE_TRY_ASSIGN(const auto read, this->read(source, header, alone, room));
-  decoded = decode_slice_frame(source.codec(), header, alone, frame, read, out);
+  decoded = decode_once(source.codec(), header, alone, frame, read, out);
   if (!decoded) static_cast<void>(drop(source, header));
   return decoded;
 }
@@ -117,10 +117,10 @@ std::span<const std::byte> find_raw_frame(const format::ContainerHeader& header,
   return format::verify_plain_frame(entry, bytes) ? bytes : std::span<const std::byte>();
 }
 
-Result<void> decode_slice_frame(const format::FrameCodec& codec,
-                                const format::ContainerHeader& header, Slice slice,
-                                std::uint32_t frame, const SliceBytes& stored,
-                                std::span<std::byte> out) {
+Result<void> SliceReader::decode_once(const format::FrameCodec& codec,
+                                      const format::ContainerHeader& header, Slice slice,
+                                      std::uint32_t frame, const SliceBytes& stored,
+                                      std::span<std::byte> out) {
   const format::FrameEntry& entry = header.frames[frame];
   const std::size_t at = format::extent_begin(entry) - slice_begin(header, slice);
   const std::size_t bytes = format::extent_bytes(entry);
@@ -128,9 +128,11 @@ Result<void> decode_slice_frame(const format::FrameCodec& codec,
   if (const Error* const error = stored.unread.find(at, at + bytes)) {
     return explain(*error, header, alone);
   }
-  auto result = format::decode_frame(codec, header, frame, stored.bytes.subspan(at, bytes), out);
-  if (result) return {};
-  return explain(std::move(result).error(), header, alone);
+  const auto decoded =
+      format::decode_frame(codec, header, frame, stored.bytes.subspan(at, bytes), out, prefixes_);
+  if (!decoded) return explain(decoded.error(), header, alone);
+  metrics_.decoded_bytes.add(*decoded);
+  return {};
 }
 
 }  // namespace varve::restore

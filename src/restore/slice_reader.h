@@ -10,6 +10,7 @@
 
 #include "format/container.h"
 #include "format/frame_codec.h"
+#include "format/prefix_cache.h"
 #include "layout/layout.h"
 #include "restore/read_costs.h"
 #include "restore/read_metrics.h"
@@ -48,7 +49,13 @@ class SliceReader {
     windows_.forget(header);
     return source.drop(header.number);
   }
-  /// Decodes a frame as decode_slice_frame(). After damage, drops the container, and asks a distant
+  /// Verifies and decodes one frame from the stored bytes of a slice. Takes the frame's prefixes
+  /// from a cache if they were decoded lately. Error messages name the container and the frame.
+  [[nodiscard]] Result<void> decode_once(const format::FrameCodec& codec,
+                                         const format::ContainerHeader& header, Slice slice,
+                                         std::uint32_t frame, const SliceBytes& stored,
+                                         std::span<std::byte> out);
+  /// Decodes a frame as decode_once(). After damage, drops the container, and asks a distant
   /// store once more: the bytes may have been damaged on their way.
   [[nodiscard]] Result<void> decode(layout::ChunkSource& source,
                                     const format::ContainerHeader& header, Slice slice,
@@ -85,7 +92,11 @@ class SliceReader {
                                                const format::ContainerHeader& header, Slice slice,
                                                std::span<std::byte> out, Error error);
 
+  // 4 MiB: the prefixes of all groups of a container, for some readers at the same time.
+  static constexpr std::size_t kPrefixesMax = 32;
+
   const ReadMetrics& metrics_;
+  format::PrefixCache prefixes_{kPrefixesMax};
   SealedWindows windows_;
   std::atomic<std::uint32_t> gap_bytes_max_ = ReadCosts{}.gap_bytes_max;
   std::atomic<std::uint32_t> request_bytes_max_ = ReadCosts{}.request_bytes_max;
@@ -96,12 +107,5 @@ class SliceReader {
 [[nodiscard]] std::span<const std::byte> find_raw_frame(const format::ContainerHeader& header,
                                                         Slice slice, std::uint32_t frame,
                                                         const SliceBytes& stored);
-
-/// Verifies and decodes one frame from the stored bytes of a slice. Error messages name the
-/// container and the frame.
-[[nodiscard]] Result<void> decode_slice_frame(const format::FrameCodec& codec,
-                                              const format::ContainerHeader& header, Slice slice,
-                                              std::uint32_t frame, const SliceBytes& stored,
-                                              std::span<std::byte> out);
 
 }  // namespace varve::restore

@@ -21,8 +21,8 @@ bool WindowEngine::place_slice(const Job& job, const SliceBytes& stored, ReadLan
     if (raw.empty() && entry.raw_bytes <= lane.frame.size()) {
       raw = lane.frame.first(entry.raw_bytes);
     }
-    if (!raw.empty() &&
-        decode_slice_frame(context_.source->codec(), header, job.slice, frame, stored, raw)) {
+    if (!raw.empty() && context_.reader->decode_once(context_.source->codec(), header, job.slice,
+                                                     frame, stored, raw)) {
       place_frame(header, frame, raw);
       continue;
     }

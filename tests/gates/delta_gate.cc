@@ -96,6 +96,30 @@ class Stored {
     texts_[number] = text;
   }
 
+  struct Cost {
+    std::uint64_t read = 0;     ///< Stored bytes.
+    std::uint64_t decoded = 0;  ///< Raw bytes, those of prefixes included.
+  };
+  /// Returns the costs of reading one file of each version in order, oldest first, as a mount does.
+  std::vector<Cost> file_costs(std::size_t number) {
+    constexpr std::size_t kRequestBytes = 128U << 10;
+    std::vector<Cost> all;
+    for (const auto& [version, text] : texts_) {
+      repository_.reset();
+      repository_ = test::reopen(path_);
+      const auto reader = must(repository_->reader(series_, version));
+      const auto file = must(reader->open(test::find(*reader, name(number))));
+      std::string read(part(text, number).size(), '\0');
+      for (std::size_t at = 0; at < read.size(); at += kRequestBytes) {
+        const auto room = std::as_writable_bytes(std::span(read)).subspan(at);
+        must(file->read(at, room.first(std::min(room.size(), kRequestBytes))));
+      }
+      EXPECT_TRUE(read == part(text, number));
+      all.push_back({test::metric(*repository_, "varve_restore_read_bytes_total"),
+                     test::metric(*repository_, "varve_restore_decoded_bytes_total")});
+    }
+    return all;
+  }
   [[nodiscard]] DeltaSavings savings() { return must(repository_->delta_savings(series_)); }
 
   /// Returns the bytes that a restore of each version reads, oldest first. Checks the restored
@@ -216,6 +240,27 @@ void check_kind(Source::Kind kind, const Limits& limits) {
   on.expect_whole();
 }
 
+// A file of a version in joined volumes, read alone: the last file, so that no other file is read
+// in advance.
+void check_file(Source::Kind kind) {
+  Stored off(kind, 0, 8);
+  Stored on(kind, 1, 8);
+  const auto costs_off = off.file_costs(7);
+  const auto costs_on = on.file_costs(7);
+  double most_read = 0;
+  double most_decoded = 0;
+  for (std::size_t i = 0; i < costs_on.size(); ++i) {
+    const double read = ratio(costs_on[i].read, costs_off[i].read);
+    const double decoded = ratio(costs_on[i].decoded, costs_off[i].decoded);
+    EXPECT_LE(read, 3) << "version " << i;
+    EXPECT_LE(decoded, 3) << "version " << i;
+    most_read = std::max(most_read, read);
+    most_decoded = std::max(most_decoded, decoded);
+  }
+  testing::Test::RecordProperty("read", std::to_string(most_read));
+  testing::Test::RecordProperty("decoded", std::to_string(most_decoded));
+}
+
 // What `stats --delta` says, against the volumes of a repository without the setting.
 TEST(DeltaGate, SavingsAreWhatTheVolumesLack) {
   for (const auto kind : {Source::Kind::kDump, Source::Kind::kPages}) {
@@ -238,6 +283,9 @@ TEST(DeltaGate, SavingsAreWhatTheVolumesLack) {
     EXPECT_EQ(off.written_with_prefixes(), 0U);
   }
 }
+
+TEST(DeltaGate, OneDumpOfEight) { check_file(Source::Kind::kDump); }
+TEST(DeltaGate, OneFileOfPagesOfEight) { check_file(Source::Kind::kPages); }
 
 TEST(DeltaGate, Dump) { check_kind(Source::Kind::kDump, {0.59, 0.55, 2, 1.6}); }
 TEST(DeltaGate, Pages) { check_kind(Source::Kind::kPages, {0.65, 0.62, 2, 1.6}); }

@@ -13,6 +13,7 @@
 #include "base/coding.h"
 #include "format/container.h"
 #include "format/frame_codec.h"
+#include "format/prefix_cache.h"
 #include "support/noise.h"
 #include "support/test_keys.h"
 
@@ -105,6 +106,65 @@ TEST_P(DeltaFrame, IsReadThroughItsBases) {
   }
   EXPECT_EQ(extent_begin(read.frames[3]), 0U);
   EXPECT_EQ(extent_begin(read.frames[6]), 0U);
+}
+
+// Successive frames of one chain: each is decoded once.
+TEST_P(DeltaFrame, IsDecodedOnceWithACache) {
+  std::vector<std::string> raw;
+  for (std::size_t i = 0; i < 6; ++i) raw.push_back(alike(i));
+  const auto made = make(*codec, raw, {0, 1, 1, 1, 4, 1});
+  const auto decode = [&](PrefixCache& cache, std::uint32_t frame) {
+    const auto& entry = made.header.frames[frame];
+    Bytes out(entry.raw_bytes);
+    const auto decoded = test::must(decode_frame(
+        *codec, made.header, frame,
+        std::span(made.data).subspan(extent_begin(entry), extent_bytes(entry)), out, cache));
+    EXPECT_EQ(base::as_text(out), raw[frame]) << frame;
+    return decoded / entry.raw_bytes;
+  };
+  PrefixCache cache(8);
+  EXPECT_EQ(decode(cache, 3), 4U);
+  EXPECT_EQ(decode(cache, 2), 0U);
+  EXPECT_EQ(decode(cache, 4), 1U);
+  EXPECT_EQ(decode(cache, 5), 1U);
+  EXPECT_EQ(decode(cache, 3), 1U) << "no frame needs it, so it is not kept";
+  EXPECT_EQ(decode(cache, 0), 0U);
+  // A cache that is too small decodes more, and gives the same bytes.
+  PrefixCache small(1);
+  std::uint64_t sum = 0;
+  for (const std::uint32_t frame : {3U, 5U, 2U, 4U, 0U}) sum += decode(small, frame);
+  EXPECT_GT(sum, 6U);
+}
+
+// A frame of another container, or of another time, is not taken for the same frame.
+TEST_P(DeltaFrame, IsFoundByItsPlaceAndItsChecksum) {
+  const auto made = make(*codec, {alike(1), alike(2)}, {0, 1});
+  PrefixCache cache(4);
+  cache.insert(made.header, 0, std::make_shared<const Bytes>(bytes_of(made.raw[0])));
+  EXPECT_NE(cache.find(made.header, 0), nullptr);
+  EXPECT_EQ(cache.find(made.header, 1), nullptr);
+  for (int change = 0; change < 4; ++change) {
+    auto other = made.header;
+    if (change == 0) other.store = StoreId{4};
+    if (change == 1) other.number = ContainerNumber{18};
+    if (change == 2) other.frames[0].checksum ^= 1;
+    if (change == 3) other.frames[0].tag_end ^= 1;
+    EXPECT_EQ(cache.find(other, 0), nullptr) << change;
+  }
+}
+
+// The error of a damaged prefix is that of the frame, and nothing wrong is kept.
+TEST_P(DeltaFrame, OfADamagedPrefixFailsWithACache) {
+  auto made = make(*codec, {alike(1), alike(2)}, {0, 1});
+  made.data[100] ^= std::byte{1};
+  PrefixCache cache(4);
+  const auto& entry = made.header.frames[1];
+  Bytes out(entry.raw_bytes);
+  const auto decoded = decode_frame(
+      *codec, made.header, 1,
+      std::span(made.data).subspan(extent_begin(entry), extent_bytes(entry)), out, cache);
+  EXPECT_EQ(test::code_of(decoded), ErrorCode::kCorrupt);
+  EXPECT_EQ(cache.find(made.header, 0), nullptr);
 }
 
 TEST_P(DeltaFrame, ReachesTheFirstByteOfTheLongestBase) {
