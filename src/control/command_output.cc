@@ -18,8 +18,7 @@
 namespace varve::control {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kLookEvery{20};
+constexpr std::chrono::milliseconds kPollEvery{20};
 
 Error too_long(const std::string& name, std::size_t bytes) {
   return {ErrorCode::kInvalid, fmt::format("{}: a key has less than {} bytes", name, bytes)};
@@ -29,11 +28,11 @@ Error too_long(const std::string& name, std::size_t bytes) {
 class Limit {
  public:
   Limit(std::string name, std::optional<std::chrono::milliseconds> limit)
-      : name_(std::move(name)), limit_(limit), begun_(Clock::now()) {}
+      : name_(std::move(name)), limit_(limit), begun_(std::chrono::steady_clock::now()) {}
 
   /// Errors: kUnavailable after the limit.
   [[nodiscard]] Result<void> check() const {
-    if (!limit_ || Clock::now() - begun_ < *limit_) return {};
+    if (!limit_ || std::chrono::steady_clock::now() - begun_ < *limit_) return {};
     return Error(ErrorCode::kUnavailable,
                  fmt::format("{} did not end within {} s", name_,
                              std::chrono::duration<double>(*limit_).count()));
@@ -42,7 +41,7 @@ class Limit {
  private:
   const std::string name_;
   const std::optional<std::chrono::milliseconds> limit_;
-  const Clock::time_point begun_;
+  const std::chrono::steady_clock::time_point begun_;
 };
 
 /// Reads the output of the child, until the child closes the pipe or ends. A background process of
@@ -52,7 +51,7 @@ Result<std::size_t> read_while_runs(int fd, ChildProcess& child, const std::stri
   std::size_t have = 0;
   for (bool ended = false; have < out.size();) {
     pollfd wait{.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&wait, 1, ended ? 0 : static_cast<int>(kLookEvery.count()));
+    const int ready = ::poll(&wait, 1, ended ? 0 : static_cast<int>(kPollEvery.count()));
     if (ready < 0 && errno != EINTR) return base::system_error(name, errno);
     if (ready <= 0) {
       if (ended) return have;
@@ -104,7 +103,7 @@ Result<Secret> output_of_command(const std::string& command, const std::string& 
   if (!secret) return secret;  // A command with more output than a key blocks on the pipe.
   while (!child.has_ended() && limit) {
     VARVE_TRY(time.check());
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kPollEvery);
   }
   const int code = child.wait();
   if (code != 0) {

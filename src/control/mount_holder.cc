@@ -4,29 +4,20 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <system_error>
 
 #include "control/mount_table.h"
+#include "control/text_of_file.h"
 
 namespace varve::control {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the text of a file; "" if the file cannot be read.
-std::string text_of(const fs::path& path) {
-  const std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return std::move(text).str();
-}
-
 /// Returns the mount point of the file system in the mount table of a process; "" without one.
 std::string mount_point_in(const fs::path& process, const MountEntry& mount) {
-  const auto table = parse_mount_table(text_of(process / "mountinfo"));
+  const auto table = parse_mount_table(text_of_file(process / "mountinfo"));
   const auto entry = std::ranges::find_if(
       table, [&](const MountEntry& one) { return is_same_file_system(one, mount); });
   return entry == table.end() ? std::string() : entry->mount_point;
@@ -56,7 +47,7 @@ std::optional<MountHolder> find_mount_holder(const MountEntry& mount, std::int64
     if (hidden || !seen.insert(space).second) continue;
     auto there = mount_point_in(at->path(), mount);
     if (there.empty()) continue;
-    auto name = text_of(at->path() / "comm");
+    auto name = text_of_file(at->path() / "comm");
     if (name.ends_with('\n')) name.pop_back();
     return MountHolder{process, std::move(name), std::move(there)};
   }

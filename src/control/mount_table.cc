@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <sstream>
 #include <utility>
+
+#include "control/text_of_file.h"
 
 namespace varve::control {
 namespace {
@@ -108,10 +108,7 @@ std::vector<MountEntry> parse_mount_table(std::string_view text) {
 }
 
 std::vector<MountEntry> read_mount_table() {
-  std::ifstream file("/proc/self/mountinfo");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return parse_mount_table(text.str());
+  return parse_mount_table(text_of_file("/proc/self/mountinfo"));
 }
 
 const MountEntry* find_by_path(const std::vector<MountEntry>& table, std::string_view path) {

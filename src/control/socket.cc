@@ -22,7 +22,7 @@
 namespace varve::control {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
 constexpr int kBacklog = 64;
 
@@ -66,21 +66,21 @@ Result<void> listen_on(int socket, const Address& address) {
 }
 
 /// Returns the milliseconds until `deadline` for poll(2), -1 for no deadline.
-int poll_time(const std::optional<Clock::time_point>& deadline) {
+int poll_time(const Deadline& deadline) {
   if (!deadline) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
+  const auto now = std::chrono::steady_clock::now();
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - now);
   return static_cast<int>(std::clamp<std::chrono::milliseconds::rep>(left.count(), 0, 3'600'000));
 }
 
-std::optional<Clock::time_point> deadline_after(std::chrono::milliseconds patience) {
+Deadline deadline_after(std::chrono::milliseconds patience) {
   if (patience.count() < 0) return std::nullopt;
-  return Clock::now() + patience;
+  return std::chrono::steady_clock::now() + patience;
 }
 
 /// Returns true once `socket` is ready, false after `deadline`; kInterrupted once `wake` is
 /// readable.
-Result<bool> wait_for(int socket, short events, const std::optional<Clock::time_point>& deadline,
-                      int wake) {
+Result<bool> wait_for(int socket, short events, const Deadline& deadline, int wake) {
   for (;;) {
     pollfd waits[2] = {{.fd = socket, .events = events, .revents = 0},
                        {.fd = wake, .events = POLLIN, .revents = 0}};

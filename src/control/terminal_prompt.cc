@@ -19,7 +19,7 @@
 namespace varve::control {
 namespace {
 
-constexpr std::size_t kLineBytesMax = 1024;
+constexpr std::size_t kTypedBytesMax = 1024;
 
 // Signals whose default action ends the process.
 constexpr std::array kEndings{SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,   SIGBUS,
@@ -202,7 +202,7 @@ Result<Secret> ask_terminal(const base::UniqueFd& terminal, const std::string& p
   if (!hidden.works()) return base::system_error("the terminal", errno);
   print(prompt);
   auto secret = Secret::fill_with(
-      kLineBytesMax, [&](std::span<std::byte> out) { return read_line(terminal.get(), out); });
+      kTypedBytesMax, [&](std::span<std::byte> out) { return read_line(terminal.get(), out); });
   print("\n");
   return secret;
 }

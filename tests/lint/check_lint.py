@@ -130,7 +130,6 @@ PRIVATE = [
     ({"src/a/x.cc": "constexpr int kA = 1;", "src/a/y.cc": "constexpr int kA = 2;"}, True),
     ({"src/a/x.cc": "struct S {", "src/b/y.cc": "struct S {"}, False),
     ({"src/a/x.cc": "constexpr int kA = 1;", "src/a/y.h": "inline constexpr int kA = 2;"}, True),
-    ({"src/control/x.cc": "struct S {", "src/control/y.cc": "struct S {"}, False),
     ({"src/a/x.cc": "constexpr int kA = 1;", "src/a/y.cc": "  constexpr int kA = 2;"}, True),
     ({"src/a/x.cc": "constexpr int kA = 1;", "src/a/y.cc": "  static constexpr int kA = 2;"}, False),
     ({"src/a/x.cc": "constexpr int kA = 1;", "src/b/y.cc": "  constexpr int kA = 2;"}, False),

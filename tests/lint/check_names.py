@@ -12,8 +12,6 @@ import re
 
 import tree
 
-# Compiled source by source, because each system call has an error of its own there.
-SEPARATE = ("src/control",)
 TYPE = re.compile(r"(?:struct|class|enum class) (\w+)|using (\w+) =")
 CONSTANT = re.compile(r"(?:constexpr|const|thread_local|static) [^=({;]*?\b(\w+)(?:\[\w*\])? ?[={;]")
 LOCAL = re.compile(r" +constexpr [^=({;]*?\b(k[A-Z]\w*)(?:\[\w*\])? ?[={;]")
@@ -54,7 +52,7 @@ def collisions(texts, room_of=os.path.dirname):
     locals_of = {}
     for path, text in texts.items():
         room = room_of(path)
-        if path.endswith(".cc") and room not in SEPARATE:
+        if path.endswith(".cc"):
             for name in private_names(text):
                 users[(room, name)].add(path)
             locals_of[path] = local_constants(text)
