@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes files of an encrypted repository as its storage could, then checks it, reads everything
-// and works on. Each change must be seen by a check, unless nothing reads it or it is one of those
-// that may_be_unseen() names. No byte may be wrong, no process may crash, hang or take much memory.
+// Changes files of an encrypted repository as a hostile storage could, then checks the repository,
+// reads everything and works on. A check must see each change, unless nothing reads the bytes or
+// may_be_unseen() names the change. No byte may be wrong, no process may crash, hang or take much
+// memory.
 // VARVE_TEST_TAMPERINGS sets the number of changes, VARVE_TEST_SEED the first, and
 // VARVE_TEST_TAMPERING the kind. With VARVE_TEST_DELTA, volumes have frames with prefixes.
 #include <gtest/gtest.h>
@@ -40,24 +41,24 @@ bool may_be_unseen(std::string_view kind, const Tampering& done, int outcome) {
     return std::ranges::find(kinds, kind) != kinds.end();
   };
   if (outcome == kUnreported) return false;
-  // They only save work, or tell of earlier checks.
+  // The files only save work, or tell of earlier checks.
   if (is_of({"settled", "scrub", "checked"})) return true;
   if (is({"an older catalog with its labels", "an older value"})) return true;
   if (is_of({"catalog", "overlay"}) && is({"an older page or block"})) return true;
   if (is_of({"beside", "overlay", "staged file"}) && is({"an older file"})) return true;
   if (is_of({"beside"}) && is({"a removed file"})) return true;
-  // A name in a directory of the base of an open version, which no other record counts.
+  // A name in a directory of the base of an open version: no second record counts the name.
   if (is_of({"overlay"}) && is({"an erased value"})) return true;
   if (outcome == kOtherNames) return false;
-  // Nothing reads it: free pages of LMDB, and files that no record names.
+  // Nothing reads free pages of LMDB, and files without a record.
   if (is_of({"catalog", "overlay"}) &&
       is({"a flipped bit", "a page of zeros", "two ranges swapped", "more bytes", "a cut"})) {
     return true;
   }
   if (is({"a removed file put back"})) return true;
-  // Bytes behind the log of a staged file, and behind a segment that an open version may still
-  // write to, as a crash leaves them (docs/FORMAT.md, 1 and 14.3). Behind other segments, a check
-  // has a note, which has a test of its own.
+  // A crash leaves bytes behind the log of a staged file, and behind a segment to which an open
+  // version may still write (docs/FORMAT.md, 1 and 14.3). Behind the remaining segments, a check
+  // has a note, with a separate test.
   if (is_of({"staged file", "segment"}) && is({"more bytes"})) return true;
   // Bytes behind the text of a sealed block: each append begins a block.
   if (is_of({"labels"}) && is({"a flipped bit", "a page of zeros", "two ranges swapped"})) {
@@ -67,8 +68,8 @@ bool may_be_unseen(std::string_view kind, const Tampering& done, int outcome) {
   if (is_of({"index snapshot", "index run"}) && is({"a removed file"})) return true;
   // Derived or optional records.
   if (is({"an erased value"})) return true;
-  // Only a repair reads parity, and it verifies what it restores. A writer that cannot open the
-  // pool's index builds it again.
+  // Only a repair reads parity, and the repair verifies the restored bytes. A writer builds an
+  // unreadable index of the pool again.
   if (is_of({"zero-chunk index"})) return true;
   return is_of({"parity"}) && is({"a file of another repository", "a file of one with another key",
                                   "an older file", "two files swapped", "a removed file"});

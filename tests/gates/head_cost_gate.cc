@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of a head in the object store follows the changes since the one before: in a
+// The cost of a head in the object store follows the changes since the last head: in a
 // repository with eight times the versions, series and files, a daily version visits as many
 // records, reads as many bytes and sends as many requests. Uploads hold a bounded part of the data
 // in memory.
@@ -35,7 +35,7 @@ struct Cost {
   std::uint64_t reads = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t full = 0;
-  std::uint64_t locks = 0;  // Objects whose locks were looked at.
+  std::uint64_t locks = 0;  // Objects with checked locks.
 };
 
 std::uint64_t requests_of(const World& world, std::uint64_t& bytes_sent) {
@@ -97,7 +97,7 @@ class HeadCostGate : public testing::TestWithParam<bool> {
       most.reads = std::max(most.reads, reads_of(world) - reads_before);
       most.bytes_sent = std::max(most.bytes_sent, sent - sent_before);
     }
-    // The locks of all objects are due, and then those of few.
+    // The locks of all objects are due, and then the locks of few objects.
     world.hooks().replicated = nullptr;
     world.clock().seconds += std::int64_t{20} * 24 * 60 * 60;
     world.store("later", tree_of(2000));
@@ -110,7 +110,7 @@ class HeadCostGate : public testing::TestWithParam<bool> {
   }
 
  private:
-  // Other series, with many files each.
+  // Further series, with many files each.
   static void fill(World& world, std::uint64_t times) {
     must(world.with([&](Repository& repository) {
       for (std::uint64_t one = 0; one < 2 * times; ++one) {
@@ -143,8 +143,8 @@ TEST_P(HeadCostGate, ADailyVersionCostsTheSameInALargeRepository) {
   EXPECT_EQ(small.full, 0U);
   EXPECT_EQ(large.full, 0U);
   EXPECT_LE(large.records, small.records + 10);
-  // The labels, the new manifest and the one before, and new parity; the labels, which are two
-  // files, again if the repository commits in the meantime.
+  // The labels, the last two manifests, and new parity; the labels, in two files, again if the
+  // repository commits in the meantime.
   EXPECT_LE(small.files_read, 8U);
   EXPECT_LE(large.files_read, 8U);
   EXPECT_EQ(large.objects, small.objects);
@@ -155,14 +155,14 @@ TEST_P(HeadCostGate, ADailyVersionCostsTheSameInALargeRepository) {
   // 12 catalog objects, on average one (decisions/162).
   EXPECT_LE(small.reads, 3U + 12U);
   EXPECT_LE(large.reads, 3U + 12U);
-  // The labels have a line for each version, and the head one for each head since its base.
+  // The labels have a line for each version, and the head has a line for each head since the base.
   EXPECT_LE(large.local_bytes, small.local_bytes + (32U << 10));
-  // A head may write all parts of the labels again, which are longer there (decisions/170).
+  // A head may write all parts of the labels again, and has longer labels (decisions/170).
   EXPECT_LE(large.bytes, small.bytes + (20U << 10));
   EXPECT_LE(large.bytes_sent, small.bytes_sent + (32U << 10));
 }
 
-/// Counts the bytes of the objects that are being written, which are in memory until then.
+/// Counts the bytes of the objects in flight: the writer holds the bytes in memory.
 class HeldBytes final : public LentBucket {
  public:
   struct Counts {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volumes whose chunks are compressed with chunks like them, through crashes and damage.
+// Volumes of chunks that are compressed with similar chunks, through crashes and damage.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 class DeltaHistory : public testing::TestWithParam<std::uint64_t> {
  protected:
-  /// Stores versions of which a tenth changes each time, and arranges them without prefixes.
+  /// Stores versions with a tenth of new chunks each, and arranges the versions without prefixes.
   static void store(History& history, int versions, int chunks = 160, int changes = 16) {
     history.coalescing.stored_bytes_max = 0;
     history.coalescing.delta_fan = 3;
@@ -69,7 +69,7 @@ TEST_P(DeltaHistory, JoinsOnceAndThenRests) {
   EXPECT_EQ(must(history.files.tree_bytes(kFolder)), 0U);
 }
 
-// Otherwise a joining that takes longer than a process runs would begin again and again.
+// Otherwise a joining longer than the life of a process would begin again and again.
 TEST_P(DeltaHistory, AnInterruptedJoiningGoesOn) {
   std::uint64_t at_once = 0;
   for (const std::uint64_t steps : {1000, 1}) {
@@ -114,7 +114,8 @@ TEST_P(DeltaHistory, LosesNothingWhereverJoiningBreaks) {
   EXPECT_TRUE(is_whole) << "it never came to its end";
 }
 
-// Opening a version takes joined volumes of the window back. They become volumes again as they are.
+// Opening a version takes joined volumes of the window back. The files become volumes again
+// unchanged.
 TEST_P(DeltaHistory, JoinedVolumesOfTheWindowSettleWithoutACopy) {
   History history(GetParam(), kCompression);
   history.coalescing.delta_fan = 8;
@@ -135,8 +136,8 @@ TEST_P(DeltaHistory, JoinedVolumesOfTheWindowSettleWithoutACopy) {
     for (int i = 0; i < 16; ++i) stream[history.random() % stream.size()] = next++;
   }
   EXPECT_GT(delta_chunks(history), 12U);
-  // Seven deaths are joined as four, two and one. Let the volumes of the two be of a joined death
-  // whose other volume has the chunks of the highest death.
+  // Seven deaths are joined as four, two and one. Give the volumes of the two a joined death, with
+  // a second volume for the chunks of the highest death.
   {
     auto txn = must(meta::WriteTxn::begin(history.catalog()));
     for (auto& file : must(catalog::list_segments(txn, kStore))) {
@@ -171,8 +172,8 @@ TEST_P(DeltaHistory, JoinedVolumesOfTheWindowSettleWithoutACopy) {
   EXPECT_EQ(must(history.files.tree_bytes(kFolder)), 0U);
 }
 
-// A chunk that cannot be read stays in its place. The others are joined without it, and no
-// container gets a chunk that is older than the first one.
+// An unreadable chunk stays in place. All readable chunks are joined, and no container gets a chunk
+// older than the container's first chunk.
 TEST_P(DeltaHistory, ChunksThatCannotBeReadAreLeftOut) {
   for (const int share : {2, 3, 5}) {
     History history(GetParam(), kCompression);
@@ -209,7 +210,7 @@ TEST_P(DeltaHistory, ChunksThatCannotBeReadAreLeftOut) {
       return !must(catalog::find_container(txn, kStore, record.number));
     });
     ASSERT_FALSE(containers.empty());
-    // Only the damaged containers are left of those flipped, so that each is flipped back.
+    // Of the flipped containers, only the damaged containers are left: each is flipped back.
     for (const auto& record : containers) {
       auto file = must(history.files.open(kFolder + "/" + store::segment_path(record.segment),
                                           io::OpenMode::kReadWrite));

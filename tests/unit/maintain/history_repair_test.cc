@@ -85,7 +85,7 @@ TEST_P(HistoryRepairTest, VersionsThatOnlyOlderLabelsListAreNamed) {
   }));
 }
 
-// The labels have a lower stamp than the catalog, and a version that the catalog never had.
+// The labels have a lower stamp than the catalog, and a version unknown to the catalog.
 TEST_P(HistoryRepairTest, OlderLabelsWithMoreVersionsStopARepair) {
   const auto other = fork();
   add_small(other, "v5", 2);
@@ -189,7 +189,7 @@ TEST_P(HistoryRepairTest, ManifestsOfALaterStateWithoutItsDataStopARepair) {
   EXPECT_EQ(bytes(), before);
 }
 
-// The labels need no file that is missing, so they may be right.
+// The labels need no missing file, so the labels may be right.
 TEST_P(HistoryRepairTest, WholeVersionOfTheCatalogStaysWhereLaterLabelsDoNotListIt) {
   const auto other = fork();
   must(reopen(other)->delete_versions(series_, {VersionNumber{2}}));
@@ -238,7 +238,7 @@ TEST_P(HistoryRepairTest, LostManifestWithoutACatalogIsNamedByEachRepairAndRebui
   }
   EXPECT_EQ(bytes(), before);
 
-  // The manifest has it all.
+  // The manifest has all pages.
   fs::remove(manifest);
   fs::rename(directory_.path() + "/kept", manifest);
   {
@@ -263,8 +263,8 @@ TEST_P(HistoryRepairTest, DeletionOfAVersionEndsItsLostParts) {
   EXPECT_TRUE(planned->steps().empty() && planned->lost_parts().empty());
 }
 
-// A catalog that lacks a manifest's pages has lost them. The containers of the other history, which
-// an earlier repair left out, do not matter then.
+// A catalog without a manifest's pages has lost the pages. The containers left out by an earlier
+// repair, of the second history, do not matter then.
 TEST_P(HistoryRepairTest, LostPartsAfterAMixtureStopNoRepair) {
   const auto other = fork();
   add_small(path_, "v5", 1);
@@ -317,7 +317,7 @@ TEST_P(HistoryRepairTest, StoppedRebuildLeavesTheFolderAsItWas) {
   EXPECT_EQ(bytes(), before);
 }
 
-// The labels of another state have deleted the version, without a note, because that state has no
+// The labels of another state have deleted the version without a note, because the state has no
 // manifest of the version.
 TEST_P(HistoryRepairTest, RebuildKeepsWholeVersionsThatLabelsDoNotKnow) {
   const auto other = fork();

@@ -97,7 +97,7 @@ TEST(LabelChains, JoinPartsInTheirOrder) {
   add(chains, labels, 3, 100, 700);  // Merged.
   add(chains, labels, 2, 100, 300);
   add(chains, labels, 1, 0, 100);
-  add(chains, noise(1000, 2), 9, 400, 1000);  // Follows other labels.
+  add(chains, noise(1000, 2), 9, 400, 1000);  // Follows foreign labels.
   chains.join();
   const auto chain = newest(chains);
   ASSERT_TRUE(chain);
@@ -118,7 +118,7 @@ TEST(LabelChains, FollowWholeLabelsOfAnEarlierRelease) {
   EXPECT_EQ(chains.newest_lost(kSeries, &*chain), std::nullopt);
 }
 
-// Labels that were replaced by others leave parts behind, which are removed in any order.
+// Replaced labels leave parts behind. The parts are removed in any order.
 TEST(LabelChains, PartsOfReplacedLabelsAreNoLoss) {
   const std::string old = noise(1000, 1);
   const std::string labels = noise(800, 2);
@@ -133,7 +133,7 @@ TEST(LabelChains, PartsOfReplacedLabelsAreNoLoss) {
   EXPECT_EQ(chains.newest_lost(kSeries, nullptr), "part 600 1000");
 }
 
-// Parts of random states, some of which are lost: either the newest labels are found, or a loss is.
+// Random states with lost parts: the search finds the newest labels or reports a loss.
 TEST(LabelChains, AnyLossOfAMiddlePartIsFound) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random(seed);
@@ -153,7 +153,7 @@ TEST(LabelChains, AnyLossOfAMiddlePartIsFound) {
     for (auto lost = random() % 4; lost > 0; --lost) parts.pop_back();
     const bool has_last = std::ranges::any_of(
         parts, [&](const auto& part) { return part.first.end() == labels.size(); });
-    if (!has_last) continue;  // Only a catalog object can show this loss.
+    if (!has_last) continue;  // Only a catalog object can show the loss.
     LabelChains chains;
     for (const auto& [part, text] : parts) chains.add(part, text, "part");
     chains.join();
@@ -250,7 +250,7 @@ TEST_P(StoredLabels, AreNewerThanWholeLabels) {
   EXPECT_TRUE(versions() == wanted);
 }
 
-// The heads are lost, and one part of labels. Its changes are there, or the loss has a line.
+// The heads and a part of labels are lost. The part's changes are restored, or the loss has a line.
 TEST_P(StoredLabels, ALostPartIsNamed) {
   lose("/head/");
   std::size_t named = 0;
@@ -270,7 +270,7 @@ TEST_P(StoredLabels, ALostPartIsNamed) {
   EXPECT_GE(named, 2U);  // Also the last part.
 }
 
-// One flipped bit of a part or of its copy costs nothing.
+// A flipped bit of a part or of the part's copy costs nothing.
 TEST_P(StoredLabels, ACopyIsEnough) {
   lose("/head/");
   bool takes_copy = false;

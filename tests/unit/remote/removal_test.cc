@@ -57,7 +57,7 @@ TEST_P(ReplicaRemoval, OldHeadsAreRemovedBelowAGuardHead) {
     world_.expect_versions();
   }
   const auto heads = world_.heads();
-  // The newest of the heads that are old enough stays, and each one after it.
+  // The newest head of sufficient age stays, and so does each later head.
   EXPECT_EQ(heads.size(), 5U) << *heads.begin();
   EXPECT_EQ(newest(), 11U);
 }
@@ -67,9 +67,9 @@ TEST_P(ReplicaRemoval, HeadsOfTheLastMonthStay) {
   EXPECT_EQ(world_.heads().size(), 11U);
 }
 
-// A writer stalls before each of its requests, for months in which another one writes and removes
-// old heads. So the number that the first one creates is free again. Of the two, only one goes on,
-// and each version that either of them has acknowledged is in the store.
+// The first writer stalls before each request, for months. Meanwhile a second writer writes and
+// removes old heads, so the number created by the first writer is free again. Only one of the two
+// writers goes on, and each version acknowledged by a writer is in the store.
 TEST_P(ReplicaRemoval, StalledWriterNeverCommitsBesideAnother) {
   bool found_free_number = false;
   bool stalled_one_won = false;
@@ -149,7 +149,7 @@ TEST_P(ReplicaRemoval, ObjectsOfAKilledProcessAreRemovedLater) {
   world_.expect_versions();
 }
 
-// The key of a machine may be one that removes nothing.
+// The key of a machine may have no right to remove.
 TEST_P(ReplicaRemoval, KeyThatMayNotRemoveLosesNothing) {
   bool may_remove = false;
   class Keeper final : public LentBucket {
@@ -184,7 +184,8 @@ TEST_P(ReplicaRemoval, KeyThatMayNotRemoveLosesNothing) {
   EXPECT_EQ(world_.attached().size(), 10U);
 }
 
-// A keeper removes what the writer's key may not, while a writer stalls in an upload.
+// A keeper removes objects that the writer's key may not remove, while a writer stalls in an
+// upload.
 TEST_P(ReplicaRemoval, KeeperRemovesOnlyWhatNoWriterCanName) {
   const auto keeper = world_.path() + "-keeper";
   must(repo::attach_to_store({.place = "s3://memory/p"}, keeper, world_.options(true),
@@ -204,7 +205,7 @@ TEST_P(ReplicaRemoval, KeeperRemovesOnlyWhatNoWriterCanName) {
     hooks.open = [&](const remote::BucketConfig&) -> Result<std::unique_ptr<bucket::Bucket>> {
       auto bucket = std::make_unique<MemoryBucket>(world_.shared_objects(), "p/", &world_.clock());
       bucket->set_faults([&](std::uint64_t, bucket::RequestKind kind, const std::string&) {
-        if (kind == bucket::RequestKind::kRemove) return Fault::kBefore;  // Such a key.
+        if (kind == bucket::RequestKind::kRemove) return Fault::kBefore;  // The key has no right.
         if (requests++ != at) return Fault::kNone;
         stalled = true;
         for (int month = 0; month < 3; ++month) {
@@ -220,7 +221,7 @@ TEST_P(ReplicaRemoval, KeeperRemovesOnlyWhatNoWriterCanName) {
     EXPECT_EQ(world_.attached().size(), at + 2);
   }
   EXPECT_GT(noted, 1U);  // Uploads in progress, too.
-  // Two trials of a writer whose key removes nothing.
+  // Two trials of a writer with a key that removes nothing.
   for (const auto* const trial : {"p/probe/old", "p/probe/young"}) {
     auto& object = world_.objects().objects[trial];
     object.modified = {world_.clock().seconds - (trial[8] == 'o' ? 2 : 0) * kDay, 0};
@@ -285,7 +286,7 @@ TEST(ReplicaCut, FollowsTheRule) {
 struct CutResult {
   std::uint64_t copies = 0;
   std::uint64_t sent_bytes = 0;
-  std::uint64_t dead_bytes = 0;  // In objects that the newest head names.
+  std::uint64_t dead_bytes = 0;  // In objects named by the newest head.
 };
 CutResult delete_and_cut(World& world) {
   world.hooks().extent_bytes_max = 64U << 20;
@@ -320,7 +321,7 @@ TEST(ReplicaCut, CopiesTheLiveFrontInsideTheStore) {
   EXPECT_EQ(result.copies, 1U);
   EXPECT_EQ(result.dead_bytes, 0U);
   EXPECT_LT(result.sent_bytes, 100'000U);
-  // Nobody knows a checksum of what the store made.
+  // The store made the object, so there is no checksum.
   const auto check =
       must(remote::check_objects(world.path(), world.options(true), world.hooks(), true));
   for (const auto& damage : check.damages) ADD_FAILURE() << damage.object << " " << damage.what;
