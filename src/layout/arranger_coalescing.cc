@@ -12,6 +12,13 @@
 #include "layout/version_walk.h"
 
 namespace varve::layout {
+namespace {
+
+// Batches of other moves in a batch of a volume whose frames have prefixes. The chunks of a group
+// come from volumes of many deaths: with shorter batches, most frames are read and decoded twice.
+constexpr std::uint64_t kDeltaBatches = 4;
+
+}  // namespace
 
 // Coalescing does not change the active set, so the caller need not compute a new view.
 Result<void> Arranger::coalesce() {
@@ -95,6 +102,7 @@ Result<bool> Arranger::move(const DeltaPlan& plan, MoveStep kind) {
   for (std::size_t frame = 0; frame < plan.frames.size();) {
     if (stopped()) return false;
     prepare(kind);
+    kind.batch_bytes_max *= kDeltaBatches;
     kind.chunks.clear();
     kind.frames.clear();
     std::uint64_t bytes = 0;

@@ -267,8 +267,9 @@ Result<void> ChunkMover::read_frames(const format::ContainerRecord& record,
         const auto at = format::extent_begin(frame) - from;
         const auto bytes = format::extent_bytes(frame);
         if (const Error* const error = unread->find(at, at + bytes)) return *error;
-        return format::decode_frame(store_.codec, header, *it, std::span(stored).subspan(at, bytes),
-                                    raw);
+        VARVE_TRY(format::decode_frame(store_.codec, header, *it,
+                                       std::span(stored).subspan(at, bytes), raw, prefixes_));
+        return {};
       }();
       if (!decoded) base::log(base::LogLevel::kError, "arranging: " + decoded.error().message());
       for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {

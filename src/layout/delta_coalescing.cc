@@ -13,12 +13,15 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "catalog/location_table.h"
+#include "format/prefix_cache.h"
 #include "layout/file_chunks.h"
 
 namespace varve::layout {
 namespace {
 
 using catalog::SegmentRecord;
+
+constexpr std::size_t kPrefixesMax = 8;  // 1 MiB of decoded frames.
 
 struct Death {
   VersionNumber number{};
@@ -112,26 +115,75 @@ bool has_prefixes(CategoryLayout& layout, const meta::Txn& txn, SegmentNumber nu
   return walked && found;
 }
 
+// The stored bytes of a container's frames. Reads the frames together if that reads few other
+// bytes, and each frame by itself after damage.
+class StoredFrames {
+ public:
+  StoredFrames(CategoryLayout& layout, const format::ContainerHeader& header,
+               const std::set<std::uint32_t>& frames, std::uint64_t& bytes_read)
+      : layout_(layout), header_(header), bytes_read_(bytes_read) {
+    std::uint64_t wanted = 0;
+    std::uint32_t end = 0;
+    from_ = header.data_bytes;
+    for (const auto number : frames) {
+      const auto& frame = header.frames[number];
+      from_ = std::min(from_, format::extent_begin(frame));
+      end = std::max(end, frame.offset + frame.stored_bytes);
+      wanted += frame.stored_bytes;
+    }
+    if (wanted * 2 < end - from_) return;
+    together_.resize(end - from_);
+    if (!read(from_, together_)) together_.clear();
+  }
+  /// Returns the bytes that decoding the frame needs. They are valid until the next call.
+  Result<std::span<const std::byte>> of(std::uint32_t number) {
+    const auto& frame = header_.frames[number];
+    const auto begin = format::extent_begin(frame);
+    const auto bytes = format::extent_bytes(frame);
+    if (!together_.empty()) {
+      return std::span<const std::byte>(together_).subspan(begin - from_, bytes);
+    }
+    alone_.resize(bytes);
+    VARVE_TRY(read(begin, alone_));
+    return std::span<const std::byte>(alone_);
+  }
+
+ private:
+  Result<void> read(std::uint32_t offset, std::span<std::byte> out) {
+    bytes_read_ += out.size();
+    return layout_.read_data(header_.number, offset, out);
+  }
+  CategoryLayout& layout_;
+  const format::ContainerHeader& header_;
+  std::uint64_t& bytes_read_;
+  std::uint32_t from_ = 0;  // Offset of together_ in the container's data.
+  std::vector<std::byte> together_;
+  std::vector<std::byte> alone_;
+};
+
 // Adds the sketches of a container's chunks. `wanted`: indexes of the chunks.
-void sketch_container(CategoryLayout& layout, ContainerNumber container,
-                      const std::set<std::uint32_t>& wanted, const format::ContainerHeader& header,
+void sketch_container(CategoryLayout& layout, const std::set<std::uint32_t>& wanted,
+                      const format::ContainerHeader& header, format::PrefixCache& prefixes,
                       std::vector<SketchedChunk>& sketched, std::uint64_t& bytes_read) {
-  std::vector<std::byte> stored;
+  std::set<std::uint32_t> frames;
+  for (const auto index : wanted) frames.insert(header.chunks[index].frame);
+  StoredFrames stored(layout, header, frames, bytes_read);
   std::vector<std::byte> raw;
   for (auto it = wanted.begin(); it != wanted.end();) {
     const std::uint32_t number = header.chunks[*it].frame;
-    const auto& frame = header.frames[number];
-    stored.resize(format::extent_bytes(frame));
-    raw.resize(frame.raw_bytes);
-    auto read = layout.read_data(container, format::extent_begin(frame), stored);
-    bytes_read += stored.size();
-    if (read) read = format::decode_frame(layout.codec(), header, number, stored, raw);
+    raw.resize(header.frames[number].raw_bytes);
+    const auto decoded = [&]() -> Result<void> {
+      VARVE_TRY_ASSIGN(const auto bytes, stored.of(number));
+      VARVE_TRY(format::decode_frame(layout.codec(), header, number, bytes, raw, prefixes));
+      return {};
+    }();
     for (; it != wanted.end() && header.chunks[*it].frame == number; ++it) {
       const auto& entry = header.chunks[*it];
       SketchedChunk chunk{entry.id, entry.raw_bytes, {}};
       // The mover reports the damage. No chunk is like the bytes of an id.
-      chunk.sketch = read ? sketch_of(std::span(raw).subspan(entry.frame_offset, entry.raw_bytes))
-                          : sketch_of(std::as_bytes(std::span(&entry.id.value, 1)));
+      chunk.sketch = decoded
+                         ? sketch_of(std::span(raw).subspan(entry.frame_offset, entry.raw_bytes))
+                         : sketch_of(std::as_bytes(std::span(&entry.id.value, 1)));
       sketched.push_back(chunk);
     }
   }
@@ -233,6 +285,7 @@ Result<DeltaPlan> plan_delta_of(CategoryLayout& layout, const base::IdRuns& chun
                                             }));
   }
   std::vector<SketchedChunk> sketched;
+  format::PrefixCache prefixes(kPrefixesMax);
   for (const auto& [container, indexes] : wanted) {
     if (layout.answers_later()) layout.will_read_all(container);
     VARVE_TRY_ASSIGN(const auto header, layout.header(container));
@@ -240,7 +293,7 @@ Result<DeltaPlan> plan_delta_of(CategoryLayout& layout, const base::IdRuns& chun
       return Error(ErrorCode::kCorrupt,
                    "a location does not fit " + layout.describe(container) + "; run `varve check`");
     }
-    sketch_container(layout, container, indexes, *header, sketched, bytes_read);
+    sketch_container(layout, indexes, *header, prefixes, sketched, bytes_read);
   }
   std::ranges::sort(sketched, {}, &SketchedChunk::id);
   return plan_delta(sketched);

@@ -10,6 +10,9 @@
 namespace varve::layout {
 namespace {
 
+// Most stored bytes of a frame with a prefix, relative to those without.
+constexpr double kPrefixShareMax = 0.75;
+
 std::size_t stored_bytes(const format::EncodedFrame& frame, std::size_t raw_bytes) {
   return frame.codec == Codec::kNone ? raw_bytes : frame.stored.size();
 }
@@ -101,7 +104,9 @@ void GroupPacker::choose_prefixes() {
       const std::size_t bytes = stored_bytes(frame.made.encoded, raw_bytes);
       const std::size_t extent = end + bytes - begin;
       const bool is_smaller =
-          !frame.has_plain || bytes * 4 <= stored_bytes(frame.plain, raw_bytes) * 3;
+          !frame.has_plain ||
+          static_cast<double>(bytes) <=
+              kPrefixShareMax * static_cast<double>(stored_bytes(frame.plain, raw_bytes));
       const bool is_near =
           extent <= std::min(format::kFrameExtentBytesMax, 2 * (ends[root] - begin));
       if (is_smaller && is_near) roots[i] = root;
@@ -213,7 +218,7 @@ bool GroupPacker::is_plain_needed(std::size_t number) const {
   std::size_t root = number;
   while (group_[root].prefix) root = *group_[root].prefix;
   const double plain = plain_estimate(number, group_[root].plain, group_[root].made.raw.size());
-  return static_cast<double>(frame.made.encoded.stored.size()) * 2 > plain;
+  return static_cast<double>(frame.made.encoded.stored.size()) > kPrefixShareMax * plain;
 }
 
 // Returns about how many bytes the frame takes if compressed as well as the chain's first frame.
