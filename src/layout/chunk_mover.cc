@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "catalog/birth_table.h"
 #include "catalog/layout_records.h"
+#include "format/prefix_cache.h"
 #include "layout/group_packer.h"
 #include "layout/window.h"
 
@@ -20,12 +21,16 @@ namespace varve::layout {
 
 namespace {
 constexpr std::size_t kReadBytesMax = 1U << 20;
+// 1 MiB. Frames are read in order, and the chains of a group have few frames that others need.
+constexpr std::size_t kMoverPrefixesMax = 8;
 constexpr std::uint64_t kGapBytesMax = 64U << 10;
 constexpr std::size_t kWaitingBytesMax = 4U << 20;
 }  // namespace
 
 ChunkMover::ChunkMover(const StoreParts& store, MoveStep step)
-    : store_(store), step_(std::move(step)) {
+    : store_(store),
+      step_(std::move(step)),
+      prefixes_(std::make_unique<format::PrefixCache>(kMoverPrefixesMax)) {
   for (const auto& run : step_.chunks) {
     for (std::uint32_t i = 0; i < run.count; ++i) ids_.push_back(run.first.plus(i));
   }
@@ -268,7 +273,7 @@ Result<void> ChunkMover::read_frames(const format::ContainerRecord& record,
         const auto bytes = format::extent_bytes(frame);
         if (const Error* const error = unread->find(at, at + bytes)) return *error;
         VARVE_TRY(format::decode_frame(store_.codec, header, *it,
-                                       std::span(stored).subspan(at, bytes), raw, prefixes_));
+                                       std::span(stored).subspan(at, bytes), raw, *prefixes_));
         return {};
       }();
       if (!decoded) base::log(base::LogLevel::kError, "arranging: " + decoded.error().message());

@@ -13,12 +13,15 @@
 #include "base/aligned_buffer.h"
 #include "base/id_runs.h"
 #include "base/ids.h"
-#include "format/prefix_cache.h"
 #include "layout/chunk_stream.h"
 #include "layout/planned_frame.h"
 #include "store/container_writer.h"
 #include "varve/result.h"
 #include "varve/types.h"
+
+namespace varve::format {
+class PrefixCache;
+}  // namespace varve::format
 
 namespace varve::layout {
 
@@ -87,8 +90,6 @@ class ChunkMover {
     std::size_t position = 0;  // Position of the first chunk in the step.
   };
   using Pieces = std::span<const Piece>;
-  // 1 MiB. Frames are read in order, and the chains of a group have few frames that others need.
-  static constexpr std::size_t kPrefixesMax = 8;
   struct Chunk {
     Fingerprint fingerprint{};
     std::size_t offset = 0;  // Offset in bytes_.
@@ -146,7 +147,7 @@ class ChunkMover {
   std::optional<base::AlignedBuffer> bytes_;  // Mapped separately: given back after the step.
   std::size_t bytes_used_ = 0;
   std::map<ContainerNumber, format::ContainerHeader> headers_;  // Headers from read_ahead().
-  format::PrefixCache prefixes_{kPrefixesMax};
+  const std::unique_ptr<format::PrefixCache> prefixes_;
   std::map<VersionNumber, std::uint64_t> birth_bytes_;  // Raw bytes of each birth, estimated.
   std::unique_ptr<GroupPacker> packer_;                 // If the step has frames.
   std::optional<VersionNumber> birth_;                  // Birth of the last written chunk.
