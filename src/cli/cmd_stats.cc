@@ -211,8 +211,8 @@ void print_delta_json(const DeltaSavings& savings, const SeriesInfo& series) {
               {"frames", savings.frames},
               {"frame_raw_bytes", savings.frame_raw_bytes},
               {"frame_stored_bytes", savings.frame_stored_bytes},
-              {"frame_plain_bytes_estimate", savings.frame_plain_bytes},
-              {"saved_bytes_estimate", saved_bytes(savings)},
+              {"estimated_plain_bytes", savings.frame_plain_bytes},
+              {"estimated_saved_bytes", saved_bytes(savings)},
               {"containers_left_out", savings.containers_left_out}};
   put_name(object, "series", series.name);
   print_json("delta", std::move(object));

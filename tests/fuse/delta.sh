@@ -40,7 +40,7 @@ off, on = map(int, sys.argv[1:])
 assert told["message_type"] == "delta" and told["volume_bytes"] == on and told["frames"] > 0, told
 assert told["containers_left_out"] == 0, told
 # The estimate, against the volumes of the repository without the setting.
-assert abs(told["saved_bytes_estimate"] - (off - on)) <= 0.2 * (off - on), (told, off, on)
+assert abs(told["estimated_saved_bytes"] - (off - on)) <= 0.2 * (off - on), (told, off, on)
 ' "$off" "$on"
   "$VARVE" stats --delta "$repo" | grep -q "SAVED, ABOUT" || fail "no table of what delta saves"
   ok "$kind: stats --delta tells what the setting saves"

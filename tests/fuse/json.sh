@@ -39,6 +39,7 @@ json open repo s/three.partial
 json status repo
 json stats repo
 json stats --categories repo
+json stats --delta repo
 json stats repo s/two
 json seal --keep repo s/three.partial three
 allowed=3 json prune --keep-last 1 -n repo

@@ -261,7 +261,7 @@ void check_file(Source::Kind kind) {
   testing::Test::RecordProperty("decoded", std::to_string(most_decoded));
 }
 
-// What `stats --delta` says, against the volumes of a repository without the setting.
+// Compares the figures of `stats --delta` with the volumes of a repository without the setting.
 TEST(DeltaGate, SavingsAreWhatTheVolumesLack) {
   for (const auto kind : {Source::Kind::kDump, Source::Kind::kPages}) {
     Stored off(kind, 0);
@@ -278,7 +278,7 @@ TEST(DeltaGate, SavingsAreWhatTheVolumesLack) {
     const auto saved = savings.frame_plain_bytes - savings.frame_stored_bytes;
     const auto lacking = none.volume_bytes - savings.volume_bytes;
     EXPECT_NEAR(ratio(saved, lacking), 1, 0.1);
-    // What the arranger counted, over all joinings.
+    // The arranger counts all joinings, also those of volumes joined again later.
     EXPECT_GE(on.written_with_prefixes(), savings.frame_stored_bytes);
     EXPECT_EQ(off.written_with_prefixes(), 0U);
   }
