@@ -3,22 +3,19 @@
 // locality: TLE-LRU (Wu et al., TPDS'18 §5.2).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <vector>
 
+#include "index/estimation_interval.h"
+#include "index/stream_entries.h"
 #include "index/stream_estimates.h"
 #include "index/tag_table.h"
 #include "index/unseen.h"
 
 namespace varve::index {
-
-/// Place of a stream in the cache.
-using StreamSlot = std::uint32_t;
 
 struct TleOptions {
   std::size_t entries = std::size_t{1} << 20;  ///< Shared by all streams. At least 16.
@@ -65,8 +62,7 @@ struct TleStreamState {
 /// docs/decisions/065.) New entries are not admitted for a stream with a much lower TLI than
 /// another stream.
 ///
-/// An *estimation interval* is a number of arrivals: the entries of the cache times 1 - d, at least
-/// 0.1 and at most 0.9, where d is the share of found arrivals. Not thread-safe.
+/// EstimationInterval decides when the streams are estimated again. Not thread-safe.
 class TleCache {
  public:
   explicit TleCache(const TleOptions& options);
@@ -91,13 +87,13 @@ class TleCache {
   /// Sets the id of the tag, and makes the entry the most recently used. Adds an entry only if the
   /// stream is admitted.
   void use(StreamSlot slot, const Entry& entry);
-  void erase(const Tag& tag);
+  void erase(const Tag& tag) { entries_.erase(tag); }
   /// Drops the entries with ids accepted by `test`.
-  void erase_if(const std::function<bool(ChunkId)>& test);
+  void erase_if(const std::function<bool(ChunkId)>& test) { entries_.erase_if(test); }
 
   /// Returns whether an interval has ended, the share of hits has dropped, or a stream came or
   /// went.
-  [[nodiscard]] bool wants_estimates() const;
+  [[nodiscard]] bool wants_estimates() const { return interval_.has_ended(); }
   /// Begins a new interval, and returns the samples of the last interval. Sets wants_estimates()
   /// false.
   [[nodiscard]] std::vector<StreamSample> take_samples();
@@ -109,8 +105,8 @@ class TleCache {
   void update();
 
   [[nodiscard]] TleStreamState state(StreamSlot slot) const;
-  [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] std::uint64_t interval() const { return interval_; }
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
+  [[nodiscard]] std::uint64_t interval() const { return interval_.length(); }
   [[nodiscard]] std::uint64_t evictions() const { return evictions_; }
   [[nodiscard]] std::size_t memory_bytes() const;
   /// Memory of an entry with its part of the table, in bytes, if the number of entries is a power
@@ -118,24 +114,11 @@ class TleCache {
   static constexpr std::size_t kBytesPerEntry = 48;
 
  private:
-  using Place = std::uint32_t;  // Number of a node, plus 1. 0: none.
-  struct Node {
-    Entry entry;
-    Place newer = 0;
-    Place older = 0;
-    std::uint16_t stream = 0;
-  };
-  static_assert(sizeof(Node) == 40);
-  static constexpr Place kBlockNodes = 1024;
-  using Block = std::array<Node, kBlockNodes>;
   struct Stream {
     bool is_used = false;
     std::uint64_t number = 0;
     std::uint32_t open = 0;     // Number of users.
     std::uint64_t quit_at = 0;  // Order of quitting.
-    Place newest = 0;
-    Place oldest = 0;
-    std::size_t entries = 0;
     Reservoir reservoir;
     std::uint64_t interval_hits = 0;
     std::uint64_t arrivals = 0;
@@ -145,50 +128,23 @@ class TleCache {
     bool is_admitted = true;
   };
 
-  [[nodiscard]] Node& node(Place place) {
-    return (*blocks_[(place - 1) / kBlockNodes])[(place - 1) % kBlockNodes];
-  }
-  [[nodiscard]] const Node& node(Place place) const {
-    return (*blocks_[(place - 1) / kBlockNodes])[(place - 1) % kBlockNodes];
-  }
-  [[nodiscard]] Place new_node();
-  [[nodiscard]] std::size_t home(Place place) const;
-  [[nodiscard]] std::size_t place_in_table(const Tag& tag) const;
-  void grow_table();
-  void link(Place place, StreamSlot slot);
-  void unlink(Place place);
-  void remove(Place place);
   void evict();
   [[nodiscard]] StreamSlot draw_stream();
-  void put_entries_aside(StreamSlot slot);
-  [[nodiscard]] double weight_of(const Stream& stream) const;
+  [[nodiscard]] double weight_of(StreamSlot slot) const;
   void admit();
   [[nodiscard]] std::size_t sample_size(const Stream& stream, std::uint64_t last_arrivals,
                                         std::uint64_t all_arrivals) const;
   [[nodiscard]] std::size_t open_streams() const;
-  void note_ratio();
 
   const TleOptions options_;
   SeededRandom random_;
-  std::vector<std::unique_ptr<Block>> blocks_;
-  Place places_ = 0;  // Highest place ever used.
-  Place free_ = 0;    // Linked by `older`.
-  std::vector<Place> table_;
-  std::size_t size_ = 0;
+  StreamEntries entries_;
   std::vector<Stream> streams_;
   std::uint64_t joins_ = 0;
   std::uint64_t quits_ = 0;
   std::uint64_t evictions_ = 0;
   double mean_locality_ = 0;  // Mean of streams with an estimate; stands for streams without.
-
-  std::uint64_t interval_;
-  std::uint64_t arrivals_ = 0;  // Arrivals in this interval.
-  std::uint64_t hits_ = 0;
-  std::uint64_t part_arrivals_ = 0;  // Arrivals in this eighth of an interval.
-  std::uint64_t part_hits_ = 0;
-  double mean_ratio_ = 0;  // Share of hits, exponentially weighted.
-  bool has_ratio_ = false;
-  bool has_event_ = false;
+  EstimationInterval interval_;
 };
 
 }  // namespace varve::index

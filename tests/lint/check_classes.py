@@ -36,7 +36,6 @@ NOT_YET = {
     "OpenTree": (36, 20),
     "Repairer": (51, 32),
     "SeriesParts": (30, 24),
-    "TleCache": (37, 20),
 }
 
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
