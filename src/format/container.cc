@@ -61,10 +61,6 @@ bool resolve_prefix(std::span<FrameEntry> frames) {
   return extent_bytes(frame) <= kFrameExtentBytesMax;
 }
 
-bool has_delta(const std::vector<FrameEntry>& frames) {
-  return std::ranges::any_of(frames, [](const FrameEntry& frame) { return frame.prefix != 0; });
-}
-
 Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& fixed) {
   std::vector<FrameEntry> frames(fixed.frames);
   std::uint64_t chunks = 0;
@@ -98,7 +94,7 @@ Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& 
   if (chunks != fixed.chunks || stored != fixed.data_bytes || raw != fixed.raw_bytes) {
     return damaged_header("the sum of the frames differs from the fixed header");
   }
-  if (has_delta(frames) != fixed.delta) {
+  if (has_prefixes(frames) != fixed.delta) {
     return damaged_header("its flags do not say whether a frame has a prefix");
   }
   return frames;
@@ -208,7 +204,7 @@ FixedHeader fixed_header_of(const ContainerHeader& header) {
   FixedHeader fixed;
   fixed.form = header.form();
   fixed.marked = !header.marks.empty();
-  fixed.delta = has_delta(header.frames);
+  fixed.delta = has_prefixes(header.frames);
   fixed.store = header.store;
   fixed.number = header.number;
   fixed.seal = header.seal;
@@ -221,6 +217,10 @@ FixedHeader fixed_header_of(const ContainerHeader& header) {
 }
 
 }  // namespace
+
+bool has_prefixes(const std::vector<FrameEntry>& frames) {
+  return std::ranges::any_of(frames, [](const FrameEntry& frame) { return frame.prefix != 0; });
+}
 
 void FrameEntry::set_tag(const crypto::Tag& tag) {
   checksum = base::load_le<std::uint64_t>(tag.data());

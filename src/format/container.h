@@ -92,6 +92,8 @@ struct FrameEntry {
 [[nodiscard]] constexpr std::uint32_t extent_bytes(const FrameEntry& frame) {
   return frame.lead_bytes + frame.stored_bytes;
 }
+/// Returns whether a frame has a prefix.
+[[nodiscard]] bool has_prefixes(const std::vector<FrameEntry>& frames);
 
 /// A chunk. The order of the chunks determines its frame and its offset in the frame's raw bytes.
 struct ChunkEntry {

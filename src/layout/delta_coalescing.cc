@@ -104,14 +104,13 @@ bool has_prefixes(CategoryLayout& layout, const meta::Txn& txn, SegmentNumber nu
   const auto file = catalog::find_segment(txn, layout.options().store, number);
   if (!file || !*file) return false;
   bool found = false;
-  const auto walked = for_each_container_in(
-      txn, layout.options().store, **file,
-      [&](const format::ContainerRecord& record) -> Result<bool> {
-        const auto header = layout.header(record.number);
-        found = header && std::ranges::any_of((*header)->frames,
-                                              [](const auto& frame) { return frame.prefix != 0; });
-        return !found;
-      });
+  const auto walked =
+      for_each_container_in(txn, layout.options().store, **file,
+                            [&](const format::ContainerRecord& record) -> Result<bool> {
+                              const auto header = layout.header(record.number);
+                              found = header && format::has_prefixes((*header)->frames);
+                              return !found;
+                            });
   return walked && found;
 }
 
