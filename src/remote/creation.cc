@@ -18,9 +18,9 @@
 #include "remote/bucket_config.h"
 #include "remote/head.h"
 #include "remote/object_lock_setting.h"
+#include "remote/present_folder.h"
 #include "remote/replica_state.h"
 #include "remote/store_probe.h"
-#include "store/repository_paths.h"
 #include "store/superblock_text.h"
 #include "varve/copy_name.h"
 
@@ -54,17 +54,13 @@ Result<void> check_unused(const bucket::Bucket& bucket, const bucket::ListPage& 
 
 // Returns whether the folder is a repository left unconnected by an interrupted creation.
 Result<bool> is_unconnected(const std::string& folder, bool trust_owner) {
-  const auto files = store::open_folder(folder, trust_owner);
-  if (!files && files.error().code() == ErrorCode::kNoRepository) return false;
-  if (!files) return files.error();
-  VARVE_TRY_ASSIGN(const bool exists,
-                   (*files)->exists(store::RepositoryPaths(folder).superblock()));
-  if (!exists) return false;
-  VARVE_TRY_ASSIGN(const bool connecting, is_connecting(**files, folder));
+  VARVE_TRY_ASSIGN(const auto files, open_present(folder, trust_owner));
+  if (!files) return false;
+  VARVE_TRY_ASSIGN(const bool connecting, is_connecting(*files, folder));
   if (connecting) return true;
-  VARVE_TRY_ASSIGN(const auto config, read_config(**files, folder));
+  VARVE_TRY_ASSIGN(const auto config, read_config(*files, folder));
   if (config) return Error(ErrorCode::kExists, folder + " is a repository in " + config->place);
-  VARVE_TRY_ASSIGN(const bool used, (*files)->exists(folder + "/series/00000001"));
+  VARVE_TRY_ASSIGN(const bool used, files->exists(folder + "/series/00000001"));
   if (used) return Error(ErrorCode::kExists, folder + " is a Varve repository already");
   return true;
 }

@@ -6,22 +6,13 @@
 #include <span>
 #include <utility>
 
-#include "base/checksum.h"
 #include "base/coding.h"
 #include "remote/block_cache.h"
 #include "remote/catalog_reads.h"
 #include "remote/head_objects.h"
+#include "remote/local_object.h"
 
 namespace varve::remote {
-
-namespace {
-
-bool is_whole(const Extent& extent, const std::string& text) {
-  return text.size() == extent.object_bytes &&
-         base::checksum64(base::as_bytes(text)) == extent.checksum;
-}
-
-}  // namespace
 
 ObjectSources::ObjectSources(bucket::Bucket& bucket, io::FileSystem& files, std::string root,
                              const BucketConfig& config, const Head& head, const ObjectMap& map)
@@ -58,18 +49,6 @@ Result<ObjectSources::Text> ObjectSources::from_store(const std::string& name,
   return std::move(text).error();
 }
 
-ObjectSources::Text ObjectSources::from_file(const Place& place) {
-  const auto file = files_.open(root_ + "/" + place.path, io::OpenMode::kRead);
-  if (!file) return std::nullopt;
-  const auto& lead = place.extent.lead;
-  std::string text = lead;
-  text.resize(place.extent.object_bytes);
-  const auto rest = std::as_writable_bytes(std::span(text)).subspan(lead.size());
-  const auto got = (*file)->read_at(place.offset, rest);
-  if (!got || *got != rest.size() || !is_whole(place.extent, text)) return std::nullopt;
-  return text;
-}
-
 ObjectSources::Text ObjectSources::from_cache(const Place& place) {
   BlockCache cache(files_, root_ + "/cache", cached_block_bytes_of(config_));
   std::string text(place.extent.object_bytes, '\0');
@@ -82,7 +61,7 @@ ObjectSources::Text ObjectSources::from_cache(const Place& place) {
     const auto number = at / kCacheBlockBytes;
     if (cache.read(place.extent.object, number, all, block) != all) return std::nullopt;
   }
-  if (!is_whole(place.extent, text)) return std::nullopt;
+  if (!is_content_of(place.extent, text)) return std::nullopt;
   return text;
 }
 
@@ -92,7 +71,8 @@ Result<ObjectSources::Text> ObjectSources::find(const std::string& name) {
   const auto place = places_.find(object);
   if (place == places_.end() && !catalog_.contains(object)) return Text();
   if (place != places_.end()) {
-    if (auto text = from_file(place->second)) return text;
+    const auto& [path, offset, extent] = place->second;
+    if (auto text = object_in_file(files_, root_ + "/" + path, offset, extent)) return text;
     if (auto text = from_cache(place->second)) return text;
   }
   if (original) return from_store(object, object);

@@ -39,7 +39,6 @@ class ObjectSources {
   };
   /// Reads an object of the head under another name: the object's own name, or the copy's.
   [[nodiscard]] Result<Text> from_store(const std::string& name, const std::string& read_as);
-  [[nodiscard]] Text from_file(const Place& place);
   [[nodiscard]] Text from_cache(const Place& place);
 
   bucket::Bucket& bucket_;

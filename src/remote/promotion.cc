@@ -22,6 +22,7 @@
 #include "remote/head.h"
 #include "remote/local_notes.h"
 #include "remote/newer_objects.h"
+#include "remote/present_folder.h"
 #include "remote/readable_head.h"
 #include "remote/replica_state.h"
 #include "remote/small_files.h"
@@ -207,13 +208,9 @@ Result<void> take_over(const LockedReader& reader, bucket::LockingBucket& bucket
 }  // namespace
 
 Result<bool> is_reader_folder(const std::string& folder, bool trust_owner) {
-  const auto files = store::open_folder(folder, trust_owner);
-  if (!files && files.error().code() == ErrorCode::kNoRepository) return false;
-  if (!files) return files.error();
-  VARVE_TRY_ASSIGN(const bool exists,
-                   (*files)->exists(store::RepositoryPaths(folder).superblock()));
-  if (!exists) return false;
-  VARVE_TRY_ASSIGN(const auto config, read_config(**files, folder));
+  VARVE_TRY_ASSIGN(const auto files, open_present(folder, trust_owner));
+  if (!files) return false;
+  VARVE_TRY_ASSIGN(const auto config, read_config(*files, folder));
   return config && config->reads_only;
 }
 

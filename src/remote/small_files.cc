@@ -3,11 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
-#include "base/checksum.h"
 #include "base/coding.h"
 #include "remote/catalog_reads.h"
+#include "remote/local_object.h"
 
 namespace varve::remote {
 
@@ -29,15 +28,8 @@ Result<void> write_small(io::FileSystem& files, const std::string& root, const s
 std::string part_here(io::FileSystem& files, const std::string& file, std::uint64_t offset,
                       const Extent& part) {
   if (part.lead.empty()) return {};
-  const auto opened = files.open(file, io::OpenMode::kRead);
-  if (!opened) return {};
-  std::string text = part.lead;
-  text.resize(part.object_bytes);
-  const auto rest = std::as_writable_bytes(std::span(text)).subspan(part.lead.size());
-  const auto got = (*opened)->read_at(offset, rest);
-  const bool is_same =
-      got && *got == rest.size() && base::checksum64(base::as_bytes(text)) == part.checksum;
-  return is_same ? text.substr(part.lead.size()) : std::string();
+  const auto object = object_in_file(files, file, offset, part);
+  return object ? object->substr(part.lead.size()) : std::string();
 }
 
 }  // namespace
