@@ -36,17 +36,8 @@ class Machine {
   Cost store(const Tree& tree) {
     const auto before = spent();
     must(world_.with([&](Repository& repository) {
-      auto series = repository.find_series("s");
-      if (!series) series = repository.create_series("s");
-      const auto id = must(std::move(series)).id;
-      const auto name = "v" + std::to_string(++versions_);
-      const auto number = must(repository.open_version(id, name, folder())).number;
-      {
-        const auto writer = must(repository.writer(id));
-        for (const auto& [file, bytes] : tree) write_file(*writer, kRootIno, file, bytes);
-      }
-      must(repository.seal(id, number, ""));
-      must(repository.arrange(id, {}));
+      store_tree(repository, "v" + std::to_string(++versions_), tree);
+      must(repository.arrange(series_s(repository), {}));
     }));
     const auto after = spent();
     return {after.requests - before.requests, after.bytes - before.bytes};

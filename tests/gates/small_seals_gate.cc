@@ -92,17 +92,8 @@ class SmallTree {
       file->second = noise(kFileBytes, ++seed_);
     }
     must(world_.with([&](Repository& repository) {
-      auto series = repository.find_series("s");
-      if (!series) series = repository.create_series("s");
-      const auto id = must(std::move(series)).id;
-      const auto name = "v" + std::to_string(++versions_);
-      const auto number = must(repository.open_version(id, name, folder())).number;
-      {
-        const auto writer = must(repository.writer(id));
-        for (const auto& [file, bytes] : tree_) write_file(*writer, kRootIno, file, bytes);
-      }
-      must(repository.seal(id, number, ""));
-      if (arranges_) must(repository.arrange(id, {}));
+      store_tree(repository, "v" + std::to_string(++versions_), tree_);
+      if (arranges_) must(repository.arrange(series_s(repository), {}));
     }));
     world_.clock().seconds += 60;
   }

@@ -49,6 +49,24 @@ enum class Mishap : std::uint8_t {
   kKilledAfter,
 };
 
+/// Returns the series "s". Creates the series if needed.
+inline SeriesId series_s(Repository& repository) {
+  auto series = repository.find_series("s");
+  if (!series) series = repository.create_series("s");
+  return must(std::move(series)).id;
+}
+
+/// Stores the files of a tree as a sealed version of the series "s".
+inline void store_tree(Repository& repository, const std::string& name, const Tree& tree) {
+  const auto id = series_s(repository);
+  const auto number = must(repository.open_version(id, name, folder())).number;
+  {
+    const auto writer = must(repository.writer(id));
+    for (const auto& [file, bytes] : tree) write_file(*writer, kRootIno, file, bytes);
+  }
+  must(repository.seal(id, number, ""));
+}
+
 /// One machine's folder, its object store, and what must be in both.
 class World {
  public:
@@ -115,9 +133,7 @@ class World {
   void store(const std::string& name, const Tree& tree) {
     run([&] {
       return with([&](Repository& repository) {
-        auto series = repository.find_series("s");
-        if (!series) series = repository.create_series("s");
-        const auto id = must(std::move(series)).id;
+        const auto id = series_s(repository);
         const auto present = repository.find_version(id, name);
         if (present && present->state == VersionState::kSealed) return;
         // A kill may have left the version open.
