@@ -45,26 +45,39 @@ enum class ErrorCode : std::uint8_t {
 };
 
 /// An error. The message tells the user the failure and the remedy.
+///
+/// The library has the functions that allocate and free: inline, the functions were a tenth of the
+/// program, because most functions of Varve return errors. A moved-from error keeps its code, and
+/// has an unspecified message.
 class Error {
  public:
-  Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Error(ErrorCode code, std::string message);
+  Error(const Error& other);
+  Error(Error&& other) noexcept
+      : code_(other.code_),
+        errno_(other.errno_),
+        message_(std::exchange(other.message_, nullptr)) {}
+  Error& operator=(const Error& other);
+  Error& operator=(Error&& other) noexcept {
+    code_ = other.code_;
+    errno_ = other.errno_;
+    std::swap(message_, other.message_);
+    return *this;
+  }
+  ~Error() {
+    if (message_ != nullptr) drop();
+  }
 
   [[nodiscard]] ErrorCode code() const { return code_; }
   /// Returns the errno of the failed system call, or 0. The code tells the caller the remedy; the
   /// errno is for messages and for passing on to the kernel.
   [[nodiscard]] int errno_value() const { return errno_; }
-  [[nodiscard]] const std::string& message() const { return message_; }
+  [[nodiscard]] const std::string& message() const;
 
   /// Returns the error with `where` in front of its message.
-  [[nodiscard]] Error with_context(const std::string& where) && {
-    message_ = where + ": " + message_;
-    return std::move(*this);
-  }
+  [[nodiscard]] Error with_context(const std::string& where) &&;
   /// Returns the error with `text` behind its message.
-  [[nodiscard]] Error with_more(const std::string& text) && {
-    message_ += text;
-    return std::move(*this);
-  }
+  [[nodiscard]] Error with_more(const std::string& text) &&;
   /// Returns the error with the errno of the failed system call.
   [[nodiscard]] Error with_errno(int errno_value) && {
     errno_ = errno_value;
@@ -72,9 +85,11 @@ class Error {
   }
 
  private:
+  void drop() noexcept;
+
   ErrorCode code_;
   int errno_ = 0;
-  std::string message_;
+  std::string* message_;  // Owned. Null after a move.
 };
 
 /// A value or an Error. The names follow std::expected, which GCC 12 lacks in C++20.
