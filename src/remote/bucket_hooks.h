@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "remote/bucket_config.h"
-#include "remote/garbage.h"
+#include "remote/head_retention.h"
 #include "remote/object_locks.h"
 #include "remote/uploads.h"
 #include "varve/object_store.h"

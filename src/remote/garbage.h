@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "bucket/bucket.h"
+#include "remote/head_retention.h"
 #include "remote/replica_state.h"
 #include "remote/uploads.h"
 #include "varve/result.h"
@@ -60,12 +61,6 @@ using IsNamed = std::function<bool(const std::string& object)>;
 [[nodiscard]] Result<std::uint64_t> remove_garbage(const GarbagePlace& place, std::uint64_t head,
                                                    const IsNamed& is_named);
 
-/// Retention of heads: the guard head is this much older than the newest head, and all heads above
-/// the guard head stay.
-struct HeadRetention {
-  std::uint64_t heads = 1000;
-  std::int64_t seconds = std::int64_t{30} * 24 * 60 * 60;
-};
 /// Removes the heads below a guard head: a head older than the newest head by all limits of
 /// `retention`, by the store's clock. Returns the number of removed heads. Errors: as
 /// remove_garbage().

@@ -13,6 +13,7 @@
 #include "format/superblock.h"
 #include "remote/catalog_merge.h"
 #include "remote/catalog_reads.h"
+#include "remote/garbage.h"
 #include "remote/head_objects.h"
 #include "remote/lease.h"
 #include "remote/replicator_round.h"

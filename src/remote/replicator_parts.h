@@ -15,7 +15,7 @@
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "remote/changes.h"
-#include "remote/garbage.h"
+#include "remote/head_retention.h"
 #include "remote/kept_snapshot.h"
 #include "remote/local_notes.h"
 #include "remote/uploads.h"
