@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/version_directory.h"
 
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <ctime>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -16,8 +16,16 @@
 namespace varve::fs {
 namespace {
 
+// A time without a year, as a forged catalog may have, is shown in seconds.
 std::string utc(const Timestamp& time) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(time.seconds)));
+  const auto seconds = static_cast<std::time_t>(time.seconds);
+  std::tm parts{};
+  char text[64];
+  if (::gmtime_r(&seconds, &parts) == nullptr ||
+      std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+    return std::to_string(time.seconds);
+  }
+  return text;
 }
 
 std::optional<std::string> own_version_xattr(const VersionInfo& info, std::string_view name) {

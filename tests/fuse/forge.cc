@@ -2,6 +2,7 @@
 // Forges records of a repository, with right checksums, as the owner of its folder could:
 //
 //   forge REPO name NUMBER NAME     the name of a version of series 1 (NAME may hold anything)
+//   forge REPO time SECONDS         the times of version 2, in seconds since 1970
 //   forge REPO series NAME          the name of series 1
 //   forge REPO dag LEVELS           version 2 is a tree of shared directories with wrong counts
 //   forge REPO deep LEVELS          the same, with right counts
@@ -11,6 +12,7 @@
 //   forge REPO page                 the root of version 2 is such a directory page
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -62,6 +64,12 @@ void rename_version(meta::WriteTxn& txn, VersionNumber number, const std::string
   if (!record) std::exit(1);
   record->name = name;
   must(catalog::put_version(txn, *record));
+}
+
+void set_times(meta::WriteTxn& txn, std::int64_t seconds) {
+  auto record = version_two(txn);
+  record.opened_at = record.sealed_at = {seconds, 0};
+  must(catalog::put_version(txn, record));
 }
 
 void rename_series(meta::WriteTxn& txn, const std::string& name) {
@@ -206,6 +214,8 @@ int forge(const std::string& repository, std::string_view what, const std::strin
   auto txn = must(meta::WriteTxn::begin(env));
   if (what == "name") {
     rename_version(txn, static_cast<VersionNumber>(std::stoul(first)), second);
+  } else if (what == "time") {
+    set_times(txn, std::stoll(first));
   } else if (what == "series") {
     rename_series(txn, first);
   } else if (what == "dag" || what == "deep") {

@@ -71,6 +71,24 @@ ok "in a mount, latest of a forged name answers EIO, and all versions can be rea
 diff -r "$work/two" "$work/repaired"
 ok "repair gives a version a name that is allowed"
 
+# No calendar has a year for such times.
+for seconds in 9223372036854775807 -9223372036854775808 99999999999999999; do
+  forge time "$seconds"
+  for command in "ls -l $repo s" "ls --json $repo s" "stat $repo s/v2" "stats $repo" "history $repo s/d/more" \
+    "prune -n --keep-daily=7 $repo" "status $repo" "rm -n $repo s/v2" "check --quick $repo"; do
+    # shellcheck disable=SC2086
+    [ "$(code_of "$VARVE" $command)" -le 3 ] || fail "$command with the time $seconds: $(cat "$work/out")"
+  done
+  first_is_readable
+  mount_repo -o ro
+  ls -l "$mnt/s" >"$work/out"
+  getfattr --only-values -n user.varve.sealed_at "$mnt/s/v2" >"$work/out" 2>&1 ||
+    fail "the daemon does not tell the time $seconds: $(cat "$work/out")"
+  diff -r "$work/two" "$mnt/s/v2"
+  unmount_repo
+done
+ok "times without a year are shown in some way, and end no process"
+
 forge series '../s'
 [ "$(code_of "$VARVE" check --quick "$repo")" = 1 ] || fail "check does not see the series' name"
 grep -q "series 1" "$work/out" || fail "check does not say which series"

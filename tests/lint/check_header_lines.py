@@ -26,7 +26,6 @@ EXCEPTIONS = {
     "src/crypto/aead.cc": "OpenSSL's ciphers",
     "src/crypto/hmac.cc": "OpenSSL's codes",
     "src/format/fingerprinter.cc": "OpenSSL's digests",
-    "src/fs/version_directory.cc": "formats times with fmt",
     "src/remote/object_uploader.cc": "a hash of 128 bits with a seed, which base has not",
     "src/transfer/archive_input.cc": "libarchive and OpenSSL's digests",
     "src/web/request.cc": "the one source with Boost.Beast",
