@@ -17,6 +17,7 @@
 #include "base/checksum.h"
 #include "base/coding.h"
 #include "remote/label_chains.h"
+#include "support/file_content.h"
 #include "world.h"
 
 namespace varve::test {
