@@ -23,6 +23,7 @@
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
+#include "varve/browse.h"
 #include "varve/choices.h"
 #include "varve/restore.h"
 
@@ -126,6 +127,48 @@ void announce(Repository& repository, const VersionPath& version) {
   (*reader)->will_read_all();
 }
 
+// Returns whether a version has an entry at a path. Unreadable folders count as having one.
+bool has_entry(VersionReader& reader, const std::filesystem::path& path) {
+  Rank at = 0;
+  for (const auto& name : path) {
+    const auto found = reader.lookup(at, name.string());
+    if (!found) return found.error().code() != ErrorCode::kNotFound;
+    at = found->rank;
+  }
+  return true;
+}
+
+// Refuses to remove or to overwrite the key that opens the repository: nothing else does. Compares
+// folders by identity, so links and bind mounts hide nothing.
+Result<void> keep_keys(VersionReader& reader, const Request& request,
+                       const RestoreArguments& options) {
+  namespace fs = std::filesystem;
+  for (const char* const variable : {"VARVE_KEY_FILE", "VARVE_PASSPHRASE_FILE"}) {
+    const char* const named = std::getenv(variable);
+    if (named == nullptr) continue;
+    std::error_code error;
+    const auto key = fs::canonical(named, error);
+    if (error || !fs::is_regular_file(key, error)) continue;
+    const Error refused(ErrorCode::kInvalid,
+                        fmt::format("the restore would replace or remove {}, the key of the "
+                                    "repository; move the key elsewhere, or choose another place",
+                                    printable(key.string())));
+    if (!options.tar.empty()) {
+      if (fs::equivalent(options.tar, key, error)) return refused;
+      continue;
+    }
+    for (auto folder = key.parent_path();; folder = folder.parent_path()) {
+      const bool is_target = fs::equivalent(folder, request.directory, error);
+      if (is_target &&
+          (options.restore.delete_others || has_entry(reader, key.lexically_relative(folder)))) {
+        return refused;
+      }
+      if (folder == folder.parent_path()) break;
+    }
+  }
+  return {};
+}
+
 // Sets `begun` once the repository is open.
 Result<TransferReport> restore(const Request& request, const RestoreArguments& options,
                                const Context& context, bool& begun) {
@@ -151,6 +194,7 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   const auto own = own_folders(repository->present_path());
   VARVE_TRY_ASSIGN(const VersionInfo info, find_version(*repository, request.version));
   VARVE_TRY_ASSIGN(const auto reader, repository->reader(info.series, info.number));
+  VARVE_TRY(keep_keys(*reader, request, options));
   if (!options.tar.empty()) {
     VARVE_TRY_ASSIGN(auto archive, ArchiveFile::open(options.tar, options.force, own));
     VARVE_TRY_ASSIGN(TransferReport report,

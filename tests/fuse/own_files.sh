@@ -149,6 +149,29 @@ find "$second" -path '*other/repo/varve.repo' | grep -q . || fail "repair remove
 umount "$second/catalog.damaged-1"
 ok "a repository in a version is restored; import and repair leave others alone"
 
+# The key of the repository, beside it or elsewhere in the target.
+mkdir "$work/keyed" "$work/keyed/tree" "$work/aside"
+(umask 077 && head -c 32 /dev/urandom >"$work/keyed/key")
+echo old >"$work/keyed/tree/file"
+export VARVE_KEY_FILE=$work/keyed/key
+"$VARVE" -q init --encrypt "$work/keyed/repo"
+"$VARVE" -q store "$work/keyed/repo" s/tree "$work/keyed/tree"
+cp "$work/keyed/key" "$work/aside/key"
+"$VARVE" -q store "$work/keyed/repo" s/key "$work/aside"
+mkdir "$work/bound_keyed" && mount --bind "$work/keyed" "$work/bound_keyed"
+for target in "$work/keyed" "$work/bound_keyed"; do
+  expect_status 1 "$VARVE" restore --delete "$work/keyed/repo" s/tree "$target"
+  message_says 'the key of the repository; move the key'
+  expect_status 1 "$VARVE" restore "$work/keyed/repo" s/key "$target"
+done
+expect_status 1 "$VARVE" restore --to-tar "$work/keyed/key" --force "$work/keyed/repo" s/tree
+umount "$work/bound_keyed"
+"$VARVE" -q restore "$work/keyed/repo" s/tree "$work/keyed"
+[ "$(cat "$work/keyed/file")" = old ]
+"$VARVE" -q check "$work/keyed/repo"
+unset VARVE_KEY_FILE
+ok "a restore neither removes nor overwrites the key that opens the repository"
+
 # A plain user.
 as_user() { setpriv --reuid=65534 --regid=65534 --clear-groups env XDG_STATE_HOME="$work/user/state" "$@"; }
 if setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$VARVE"; then
