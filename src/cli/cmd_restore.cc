@@ -23,6 +23,7 @@
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
+#include "control/key_source.h"
 #include "varve/browse.h"
 #include "varve/choices.h"
 #include "varve/restore.h"
@@ -143,9 +144,8 @@ bool has_entry(VersionReader& reader, const std::filesystem::path& path) {
 Result<void> keep_keys(VersionReader& reader, const Request& request,
                        const RestoreArguments& options) {
   namespace fs = std::filesystem;
-  for (const char* const variable : {"VARVE_KEY_FILE", "VARVE_PASSPHRASE_FILE"}) {
-    const char* const named = std::getenv(variable);
-    if (named == nullptr) continue;
+  const auto place = control::key_place_of_environment();
+  for (const auto& named : {place.key_file, place.passphrase_file}) {
     std::error_code error;
     const auto key = fs::canonical(named, error);
     if (error || !fs::is_regular_file(key, error)) continue;
