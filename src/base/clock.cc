@@ -3,6 +3,8 @@
 
 #include <ctime>
 
+#include "base/calendar_text.h"
+
 namespace varve::base {
 
 Timestamp SystemClock::now() const {
@@ -12,14 +14,8 @@ Timestamp SystemClock::now() const {
 }
 
 std::string local_time_text(const Timestamp& time) {
-  const auto seconds = static_cast<std::time_t>(time.seconds);
-  std::tm parts{};
-  char text[64];
-  if (::localtime_r(&seconds, &parts) == nullptr ||
-      std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) == 0) {
-    return std::to_string(time.seconds);
-  }
-  return text;
+  return calendar_text(time, ::localtime_r, "%Y-%m-%d %H:%M:%S")
+      .value_or(std::to_string(time.seconds));
 }
 
 }  // namespace varve::base

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/calendar_text.h"
 #include "base/clock.h"
 #include "base/system_error.h"
 
@@ -146,14 +147,8 @@ std::string exact_size_text(std::uint64_t bytes, bool exact) {
 std::string time_text(const Timestamp& time) { return base::local_time_text(time); }
 
 std::string iso_time(const Timestamp& time) {
-  const auto seconds = static_cast<std::time_t>(time.seconds);
-  std::tm parts{};
-  char text[64];
-  if (::gmtime_r(&seconds, &parts) == nullptr ||
-      std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts) == 0) {
-    return std::to_string(time.seconds);
-  }
-  return fmt::format("{}.{:09}Z", text, time.nanoseconds);
+  const auto text = base::calendar_text(time, ::gmtime_r, "%Y-%m-%dT%H:%M:%S");
+  return text ? fmt::format("{}.{:09}Z", *text, time.nanoseconds) : std::to_string(time.seconds);
 }
 
 std::string mode_text(std::uint32_t mode) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/calendar_text.h"
 #include "base/log.h"
 #include "fs/node_id.h"
 #include "fs/timeouts.h"
@@ -16,16 +17,9 @@
 namespace varve::fs {
 namespace {
 
-// A time without a year, as a forged catalog may have, is shown in seconds.
 std::string utc(const Timestamp& time) {
-  const auto seconds = static_cast<std::time_t>(time.seconds);
-  std::tm parts{};
-  char text[64];
-  if (::gmtime_r(&seconds, &parts) == nullptr ||
-      std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
-    return std::to_string(time.seconds);
-  }
-  return text;
+  return base::calendar_text(time, ::gmtime_r, "%Y-%m-%dT%H:%M:%SZ")
+      .value_or(std::to_string(time.seconds));
 }
 
 std::optional<std::string> own_version_xattr(const VersionInfo& info, std::string_view name) {
