@@ -41,6 +41,14 @@ std::size_t first_ending_after(const std::vector<IdRun>& runs, std::size_t from,
 }
 }  // namespace
 
+void append_run(std::vector<IdRun>& order, const IdRun& next) {
+  if (!order.empty() && continues(order.back(), next)) {
+    order.back().count += next.count;
+  } else {
+    order.push_back(next);
+  }
+}
+
 void IdRuns::index() {
   before_.resize(runs_.size());
   total_ = 0;

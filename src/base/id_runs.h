@@ -22,6 +22,15 @@ struct IdRun {
   bool operator==(const IdRun&) const = default;
 };
 
+/// Returns whether `next` begins where `run` ends, so that one run can hold both.
+[[nodiscard]] constexpr bool continues(const IdRun& run, const IdRun& next) {
+  return run.first.birth() == next.first.birth() &&
+         run.first.value + run.count == next.first.value && next.count <= UINT32_MAX - run.count;
+}
+/// Appends ids in an order of their own, which need not ascend. Joins `next` to the last run if
+/// `next` continues the last run.
+void append_run(std::vector<IdRun>& order, const IdRun& next);
+
 /// An immutable set of chunk ids, as ascending, disjoint, merged runs. Several threads may read a
 /// set.
 class IdRuns {

@@ -27,15 +27,7 @@ static_assert(sizeof(Fingerprint) == 32);
 
 std::vector<IdRun> runs_of(const std::vector<ChunkEntry>& chunks) {
   std::vector<IdRun> runs;
-  for (const auto& chunk : chunks) {
-    const bool follows = !runs.empty() && runs.back().first.plus(runs.back().count) == chunk.id &&
-                         runs.back().first.birth() == chunk.id.birth();
-    if (follows) {
-      ++runs.back().count;
-    } else {
-      runs.push_back({chunk.id, 1});
-    }
-  }
+  for (const auto& chunk : chunks) base::append_run(runs, {chunk.id, 1});
   return runs;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/id_runs.h"
 #include "base/ids.h"
 #include "format/container.h"
 #include "format/recipe_decoder.h"
@@ -35,8 +36,7 @@ bool is_possible_run(const RecipeRun& run) {
 // Returns whether a writer would have joined the two runs.
 bool joins(const RecipeRun& last, const RecipeRun& next) {
   if (last.is_hole() || next.is_hole()) return last.is_hole() && next.is_hole();
-  return last.first.plus(last.count) == next.first && last.first.birth() == next.first.birth() &&
-         next.count <= std::numeric_limits<std::uint32_t>::max() - last.count;
+  return base::continues({last.first, last.count}, {next.first, next.count});
 }
 
 // Reads the run after `last`, and adds the run's bytes to `sum`, which stays within `bytes_max`.
@@ -77,15 +77,10 @@ void Recipe::append_run(const RecipeRun& run) {
     append_hole(run.bytes);
     return;
   }
-  if (!runs.empty()) {
-    auto& last = runs.back();
-    if (!last.is_hole() && last.first.plus(last.count) == run.first &&
-        last.first.birth() == run.first.birth() &&
-        run.count <= std::numeric_limits<std::uint32_t>::max() - last.count) {
-      last.count += run.count;
-      last.bytes += run.bytes;
-      return;
-    }
+  if (!runs.empty() && joins(runs.back(), run)) {
+    runs.back().count += run.count;
+    runs.back().bytes += run.bytes;
+    return;
   }
   runs.push_back(run);
 }

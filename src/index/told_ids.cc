@@ -6,13 +6,7 @@
 namespace varve::index {
 
 void ToldIds::add(const base::IdRun& run) {
-  const bool follows = !runs_.empty() && runs_.back().first.birth() == run.first.birth() &&
-                       runs_.back().first.plus(runs_.back().count) == run.first;
-  if (follows) {
-    runs_.back().count += run.count;
-  } else {
-    runs_.push_back(run);
-  }
+  base::append_run(runs_, run);
   if (runs_.size() < join_at_) return;
   runs_ = base::IdRuns::from(std::move(runs_)).runs();
   join_at_ = std::max(kJoinAt, 2 * runs_.size());

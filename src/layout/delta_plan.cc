@@ -83,17 +83,7 @@ class Planner {
     std::ranges::sort(groups_, {}, [](const Group& group) { return group.chunks.front(); });
     DeltaPlan plan;
     for (auto& group : groups_) {
-      for (const auto index : group.chunks) {
-        const ChunkId id = chunks_[index].id;
-        auto& order = plan.order;
-        const bool joins = !order.empty() && order.back().first.birth() == id.birth() &&
-                           order.back().first.plus(order.back().count) == id;
-        if (joins) {
-          ++order.back().count;
-        } else {
-          order.push_back({id, 1});
-        }
-      }
+      for (const auto index : group.chunks) base::append_run(plan.order, {chunks_[index].id, 1});
       group.frames.back().ends_group = true;
       plan.frames.insert(plan.frames.end(), group.frames.begin(), group.frames.end());
     }

@@ -41,15 +41,7 @@ Result<base::IdRuns> chunks_in_files(CategoryLayout& layout, const meta::Txn& tx
       base::log(base::LogLevel::kError, "arranging: " + header.error().message());
       continue;
     }
-    for (const auto& chunk : (*header)->chunks) {
-      const bool joins = !stored.empty() && stored.back().first.birth() == chunk.id.birth() &&
-                         stored.back().first.plus(stored.back().count) == chunk.id;
-      if (joins) {
-        ++stored.back().count;
-      } else {
-        stored.push_back({chunk.id, 1});
-      }
-    }
+    for (const auto& chunk : (*header)->chunks) base::append_run(stored, {chunk.id, 1});
   }
   std::vector<base::IdRun> located;
   VARVE_TRY(catalog::for_each_location_of(txn, store, base::IdRuns::from(std::move(stored)),

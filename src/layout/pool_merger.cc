@@ -139,14 +139,7 @@ std::vector<base::IdRun> PoolMerger::in_order_of_use(const ContainerUse& use) {
     return key(a) < key(b);
   });
   std::vector<base::IdRun> runs;
-  for (const auto rank : order) {
-    const auto id = use.live.select(rank);
-    if (!runs.empty() && runs.back().first.plus(runs.back().count) == id) {
-      ++runs.back().count;
-    } else {
-      runs.push_back({id, 1});
-    }
-  }
+  for (const auto rank : order) base::append_run(runs, {use.live.select(rank), 1});
   return runs;
 }
 

@@ -43,13 +43,7 @@ std::vector<base::IdRun> in_stream_order(const base::IdRuns& chunks, const Strea
       if (taken[rank + i]) continue;
       taken[rank + i] = true;
       --left;
-      const ChunkId id{first + i};
-      if (!order.empty() && order.back().first.plus(order.back().count) == id &&
-          order.back().first.birth() == id.birth()) {
-        ++order.back().count;
-      } else {
-        order.push_back({id, 1});
-      }
+      base::append_run(order, {ChunkId{first + i}, 1});
     }
   };
   std::uint64_t visited = 0;

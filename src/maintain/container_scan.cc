@@ -22,9 +22,7 @@ void put_runs(const format::ContainerHeader& header, FoundContainer& found) {
   auto& runs = found.runs;
   for (std::uint32_t i = 0; i < header.chunks.size(); ++i) {
     const auto& chunk = header.chunks[i];
-    const bool joins = !runs.empty() && runs.back().first.birth() == chunk.id.birth() &&
-                       runs.back().first.plus(runs.back().count) == chunk.id;
-    if (!joins) {
+    if (runs.empty() || !base::continues({runs.back().first, runs.back().count}, {chunk.id, 1})) {
       runs.push_back({chunk.id, 0, 0, header.number, i});
       found.digests.push_back(0);
     }

@@ -30,6 +30,30 @@ Model model_of(const IdRuns& set) {
   return model;
 }
 
+TEST(IdRuns, IdsInAnOrderOfTheirOwnJoinOnlyWithTheRunBefore) {
+  std::vector<IdRun> order;
+  for (const auto& next : {IdRun{id(1, 5), 1}, IdRun{id(1, 6), 3}, IdRun{id(1, 4), 1},
+                           IdRun{id(1, 5), 1}, IdRun{id(1, 7), 1}}) {
+    append_run(order, next);
+  }
+  EXPECT_EQ(order, (std::vector<IdRun>{{id(1, 5), 4}, {id(1, 4), 2}, {id(1, 7), 1}}));
+}
+
+// The first id of a birth has the number after the last id of the birth before.
+TEST(IdRuns, RunsOfTwoBirthsDoNotJoin) {
+  const IdRun last{id(1, UINT32_MAX), 1};
+  const IdRun first{id(2, 0), 1};
+  ASSERT_EQ(last.first.value + 1, first.first.value);
+  EXPECT_FALSE(continues(last, first));
+  EXPECT_TRUE(continues({id(1, UINT32_MAX - 1), 1}, last));
+}
+
+TEST(IdRuns, RunWhoseCountWouldWrapBeginsAnew) {
+  const IdRun most{id(1, 0), UINT32_MAX};
+  EXPECT_FALSE(continues(most, {id(1, UINT32_MAX), 1}));
+  EXPECT_TRUE(continues({id(1, 0), UINT32_MAX - 1}, {id(1, UINT32_MAX - 1), 1}));
+}
+
 // Returns runs over two births, dense enough to overlap and touch.
 std::vector<IdRun> random_runs(std::mt19937& random) {
   std::vector<IdRun> runs(random() % 12);
