@@ -14,6 +14,7 @@
 #include <system_error>
 #include <tuple>
 
+#include "base/calendar_text.h"
 #include "base/system_error.h"
 #include "varve/version_name.h"
 
@@ -37,11 +38,8 @@ std::string_view incomplete(std::string_view name) {
 }
 
 std::string utc_name(const Timestamp& time) {
-  const auto seconds = static_cast<std::time_t>(time.seconds);
-  std::tm parts{};
-  if (::gmtime_r(&seconds, &parts) == nullptr) return std::to_string(time.seconds);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}{:02}{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+  return base::calendar_text(time, ::gmtime_r, "%04Y-%m-%dT%H%M%SZ")
+      .value_or(std::to_string(time.seconds));
 }
 
 }  // namespace

@@ -2,23 +2,19 @@
 #include "varve/retention.h"
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 #include <map>
 #include <set>
 #include <string_view>
+
+#include "base/calendar_text.h"
 
 namespace varve {
 
 namespace {
 
 std::string period_of(const Timestamp& time, const char* format) {
-  const auto seconds = static_cast<std::time_t>(time.seconds);
-  std::tm parts{};
-  std::array<char, 64> text{};
-  if (::localtime_r(&seconds, &parts) == nullptr) return std::to_string(time.seconds);
-  const std::size_t length = std::strftime(text.data(), text.size(), format, &parts);
-  return {text.data(), length};
+  return base::calendar_text(time, ::localtime_r, format).value_or(std::to_string(time.seconds));
 }
 
 }  // namespace
