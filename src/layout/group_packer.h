@@ -15,6 +15,7 @@
 #include "layout/layout_metrics.h"
 #include "layout/planned_frame.h"
 #include "store/container_writer.h"
+#include "store/unwritten_frames.h"
 #include "varve/result.h"
 #include "varve/types.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "store/container_writer_options.h"
+
 #include <algorithm>
 
 #include "format/container.h"
-#include "store/container_writer.h"
 #include "store/segment_files.h"
 
 namespace varve::store {

@@ -9,6 +9,7 @@
 
 #include "base/coding.h"
 #include "container_writer_fixture.h"
+#include "store/unwritten_frames.h"
 #include "support/noise.h"
 
 namespace varve::store {
