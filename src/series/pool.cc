@@ -11,6 +11,8 @@
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "index/pool_indexes.h"
+#include "layout/pool_merger.h"
+#include "layout/post_pass.h"
 #include "maintain/owners.h"
 #include "meta/schema.h"
 #include "series/index_files.h"
@@ -53,6 +55,8 @@ Result<bool> pool_has_containers(const meta::Env& catalog) {
                                         }));
   return found;
 }
+
+Pool::Pool(const PoolHost& host) : host_(host) {}
 
 Pool::~Pool() = default;
 

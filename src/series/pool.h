@@ -19,9 +19,7 @@
 #include "index/stream_metrics.h"
 #include "io/file_system.h"
 #include "layout/layout_metrics.h"
-#include "layout/pool_merger.h"
 #include "layout/pool_store.h"
-#include "layout/post_pass.h"
 #include "maintain/parity_upkeep.h"
 #include "meta/lmdb.h"
 #include "series/container_fingerprints.h"
@@ -32,6 +30,12 @@
 #include "store/space_guard.h"
 #include "varve/arrange.h"
 #include "varve/result.h"
+
+namespace varve::layout {
+class PostPass;
+struct PoolMergerParts;
+struct PostPassHooks;
+}  // namespace varve::layout
 
 namespace varve::series {
 
@@ -121,7 +125,7 @@ class Pool {
   void save_index();
 
  private:
-  explicit Pool(const PoolHost& host) : host_(host) {}
+  explicit Pool(const PoolHost& host);
   [[nodiscard]] Result<std::unique_ptr<layout::PostPass>> begin_post_pass(
       const PostPassOptions& options);
   [[nodiscard]] Result<void> end_post_pass(const layout::PostPass& pass);

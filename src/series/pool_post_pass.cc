@@ -11,6 +11,7 @@
 #include "catalog/location_table.h"
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
+#include "layout/post_pass.h"
 #include "series/pool.h"
 
 namespace varve::series {
