@@ -78,13 +78,13 @@ Result<void> Checkpointer::recover_root(const NewFile& root) {
   if (top) return {};
   auto inode = std::make_unique<OpenInode>();
   inode->ino = kRootIno;
-  inode->parent = kRootIno;
+  inode->directory.parent = kRootIno;
   inode->mode = (root.mode & 07777) | S_IFDIR;
   inode->uid = root.uid;
   inode->gid = root.gid;
   inode->xattrs = root.xattrs;
   inode->mtime = inode->ctime = inode->atime = state_.info.opened_at;
-  inode->recipe = std::make_shared<const format::Recipe>();
+  inode->content.clear_recipe();
   auto* const added = inode.get();
   state_.tree.add_clean(std::move(inode));
   if (state_.overlay || !added->xattrs.empty()) state_.tree.touch(*added);
@@ -126,17 +126,17 @@ Result<OpenTree::Changes::Record> Checkpointer::encode(OpenInode& inode, Extent 
   OpenTree::Changes::Record record;
   record.ino = inode.ino;
   streams_.absorb(inode);
-  if (inode.stream) {
-    VARVE_TRY_ASSIGN(auto content, state_.pipeline.snapshot(inode.stream));
-    if (extent == Extent::kAll && content.bytes() != inode.size) {
-      VARVE_TRY_ASSIGN(content, state_.pipeline.settle(inode.stream));
+  if (inode.content.stream) {
+    VARVE_TRY_ASSIGN(auto content, state_.pipeline.snapshot(inode.content.stream));
+    if (extent == Extent::kAll && content.bytes() != inode.content.size) {
+      VARVE_TRY_ASSIGN(content, state_.pipeline.settle(inode.content.stream));
     }
     record.bytes = encode_open_inode(inode, content.recipe);
     record.tail = std::move(content.tail);
   } else {
     record.bytes = encode_open_inode(inode);
   }
-  if (inode.staging != 0) staging_.sync_later(inode.ino);
+  if (inode.staging.is_staged()) staging_.sync_later(inode.ino);
   return record;
 }
 
@@ -153,7 +153,7 @@ Result<Checkpointer::Taken> Checkpointer::take_changes(Extent extent) {
   // A stream with chunks in flight must be recorded again once the chunks have a place.
   for (const auto& record : taken.tree.records) {
     auto inode = record.bytes ? state_.tree.get(record.ino) : Result<OpenInode*>(nullptr);
-    if (inode && *inode != nullptr && (*inode)->stream) state_.tree.touch(**inode);
+    if (inode && *inode != nullptr && (*inode)->content.stream) state_.tree.touch(**inode);
   }
   taken.staging = staging_.take_changes();
   return taken;
@@ -325,7 +325,7 @@ void Checkpointer::stop() {
 Result<void> Checkpointer::end_writing() {
   return state_.tree.for_each_in_memory([&](OpenInode& inode) -> Result<void> {
     if (inode.writers == 0) return {};
-    if (inode.staging != 0 && inode.nlink != 0) staging_.queue(inode.ino);
+    if (inode.staging.is_staged() && inode.nlink != 0) staging_.queue(inode.ino);
     return streams_.finish(inode);
   });
 }

@@ -23,23 +23,23 @@ Result<std::unique_ptr<OpenInode>> CloneBase::make(const catalog::TreeEntry& fou
   inode->ctime = record_.sealed_at;
   inode->xattrs = entry.xattrs;
   inode->symlink_target = entry.symlink_target;
-  inode->recipe = std::make_shared<const format::Recipe>();
+  inode->content.clear_recipe();
   if (inode->is_directory()) {
-    inode->parent = found.parent + 1;
-    inode->base_page = entry.child;
-    inode->subdirectories = entry.subdirectories;
-    VARVE_TRY_ASSIGN(inode->children, catalog::count_names(objects_, entry.child));
+    inode->directory.parent = found.parent + 1;
+    inode->directory.base_page = entry.child;
+    inode->directory.subdirectories = entry.subdirectories;
+    VARVE_TRY_ASSIGN(inode->directory.children, catalog::count_names(objects_, entry.child));
     return inode;
   }
   inode->nlink = entry.nlink;
   if (!inode->is_regular()) return inode;
-  inode->size = entry.size;
-  inode->hole_bytes = entry.size - entry.data_bytes;
+  inode->content.size = entry.size;
+  inode->content.hole_bytes = entry.size - entry.data_bytes;
   if (entry.recipe) {
-    inode->recipe = std::make_shared<const format::Recipe>(*entry.recipe);
+    inode->content.recipe = std::make_shared<const format::Recipe>(*entry.recipe);
   } else {
-    inode->recipe.reset();
-    inode->recipe_id = entry.recipe_id;
+    inode->content.recipe.reset();
+    inode->content.recipe_id = entry.recipe_id;
   }
   return inode;
 }
@@ -62,8 +62,9 @@ Result<bool> CloneBase::had_name(Ino directory, std::string_view name) const {
 }
 
 Result<void> CloneBase::load_recipe(OpenInode& inode) const {
-  if (inode.recipe) return {};
-  VARVE_TRY_ASSIGN(inode.recipe, objects_.recipe(inode.recipe_id, inode.size));
+  if (inode.content.recipe) return {};
+  VARVE_TRY_ASSIGN(inode.content.recipe,
+                   objects_.recipe(inode.content.recipe_id, inode.content.size));
   return {};
 }
 

@@ -40,13 +40,13 @@ Result<std::shared_ptr<OpenRecipe>> CloneSources::sealed(
 
 Result<std::shared_ptr<OpenRecipe>> CloneSources::at_rest(Ino ino) {
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
-  if (inode->staging != 0 || (inode->stream && inode->writers != 0)) {
+  if (inode->staging.is_staged() || (inode->content.stream && inode->writers != 0)) {
     return Error(ErrorCode::kUnsupported, "the file is being written");
   }
   VARVE_TRY(streams_.come_to_rest(*inode));
-  if (last_source_ != inode->recipe) {
-    last_ = std::make_shared<OpenRecipe>(inode->recipe);
-    last_source_ = inode->recipe;
+  if (last_source_ != inode->content.recipe) {
+    last_ = std::make_shared<OpenRecipe>(inode->content.recipe);
+    last_source_ = inode->content.recipe;
   }
   return last_;
 }

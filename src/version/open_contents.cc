@@ -18,7 +18,7 @@ constexpr std::size_t kRunsToKeep = 1024;
 // check_writable() has already made the overlay, so the loop checks for a freeze only.
 Result<OpenInode*> OpenContents::wait_until_uncut(std::unique_lock<std::mutex>& lock, Ino ino) {
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
-  while (inode->consolidating) {
+  while (inode->staging.consolidating) {
     state_.consolidated.wait(lock);
     VARVE_TRY(state_.check_not_frozen());
     VARVE_TRY_ASSIGN(inode, state_.tree.get(ino));
@@ -32,27 +32,27 @@ Result<void> OpenContents::write(OpenInode& inode, std::uint64_t offset,
   if (offset > kFileBytesMax || data.size() > kFileBytesMax - offset) {
     return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB");
   }
-  const bool staged = inode.staging != 0 || offset < inode.size;
+  const bool staged = inode.staging.is_staged() || offset < inode.content.size;
   const std::uint64_t needed = staged ? data.size() + staging_.bytes_for(data.size()) : data.size();
   VARVE_TRY(state_.admit(needed));
-  if (inode.staging == 0 && staged) VARVE_TRY(stage(inode));
-  if (inode.staging != 0) {
+  if (!inode.staging.is_staged() && staged) VARVE_TRY(stage(inode));
+  if (inode.staging.is_staged()) {
     VARVE_TRY(staging_.write(inode, offset, data));
   } else {
     VARVE_TRY(streams_.append(inode, offset, data));
   }
-  inode.size = std::max(inode.size, offset + data.size());
+  inode.content.size = std::max(inode.content.size, offset + data.size());
   inode.mtime = inode.ctime = state_.parts.clock->now();
   state_.tree.touch(inode);
   return {};
 }
 
 Result<void> OpenContents::truncate(OpenInode& inode, std::uint64_t bytes) {
-  if (bytes == inode.size) return {};
+  if (bytes == inode.content.size) return {};
   auto done = resize(inode, bytes);
   if (inode.writers != 0) return done;
   // No handle will close the file: bring the file to rest now, also after a failure half-way.
-  if (inode.staging != 0) staging_.queue(inode.ino);
+  if (inode.staging.is_staged()) staging_.queue(inode.ino);
   auto finished = streams_.finish(inode);
   return done ? finished : done;
 }
@@ -61,15 +61,15 @@ Result<void> OpenContents::resize(OpenInode& inode, std::uint64_t bytes) {
   if (bytes > kFileBytesMax) return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB");
   if (bytes == 0) {
     drop(inode);
-  } else if (inode.staging != 0) {
-    inode.staged->resize(bytes);
-    ++inode.staging_writes;
-  } else if (bytes > inode.size) {
+  } else if (inode.staging.is_staged()) {
+    inode.staging.ranges->resize(bytes);
+    ++inode.staging.writes;
+  } else if (bytes > inode.content.size) {
     VARVE_TRY(streams_.grow(inode, bytes));
   } else {
     VARVE_TRY(streams_.shrink(inode, bytes));
   }
-  inode.size = bytes;
+  inode.content.size = bytes;
   state_.tree.touch(inode);
   return {};
 }
@@ -77,7 +77,7 @@ Result<void> OpenContents::resize(OpenInode& inode, std::uint64_t bytes) {
 // Starts staging: from now on, writes in any order go to a file of the staging folder. The content
 // already cut stays in the recipe.
 Result<void> OpenContents::stage(OpenInode& inode) {
-  if (inode.staging != 0) return staging_.open_file(inode);
+  if (inode.staging.is_staged()) return staging_.open_file(inode);
   VARVE_TRY_ASSIGN(const auto content, streams_.settle(inode));
   VARVE_TRY_ASSIGN(auto staged, staging_.create(inode, content));
   drop(inode);
@@ -89,18 +89,18 @@ Result<void> OpenContents::stage(OpenInode& inode) {
 // frozen version takes no more staged files. Without a descriptor for a staging file, each read
 // waits until the content has a place.
 Result<void> OpenContents::stage_for_reading(OpenInode& inode) {
-  if (!inode.stream || inode.writers == 0 || state_.frozen) return {};
+  if (!inode.content.stream || inode.writers == 0 || state_.frozen) return {};
   auto staged = stage(inode);
   if (!staged && !base::lacks_resources(staged.error())) return staged;
   return {};
 }
 
 Result<void> OpenContents::punch(OpenInode& inode, std::uint64_t begin, std::uint64_t end) {
-  end = std::min(end, inode.size);
+  end = std::min(end, inode.content.size);
   if (begin >= end) return {};
   VARVE_TRY(stage(inode));
-  inode.staged->punch(begin, end);
-  ++inode.staging_writes;
+  inode.staging.ranges->punch(begin, end);
+  ++inode.staging.writes;
   state_.tree.touch(inode);
   return {};
 }
@@ -115,15 +115,16 @@ Result<std::uint64_t> OpenContents::clone_range(OpenInode& inode,
   if (offset > kFileBytesMax || bytes > kFileBytesMax - offset) {
     return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB");
   }
-  if (offset == 0 && inode.size <= bytes && range.source_offset == 0 && bytes == source->bytes()) {
+  if (offset == 0 && inode.content.size <= bytes && range.source_offset == 0 &&
+      bytes == source->bytes()) {
     drop(inode);  // The whole file: shares the recipe of the source.
-    inode.size = bytes;
+    inode.content.size = bytes;
     streams_.rest(inode, source->recipe());
   } else {
     VARVE_TRY(stage(inode));
-    inode.staged->clone(offset, offset + bytes, std::move(source), range.source_offset);
-    inode.size = inode.staged->size();
-    ++inode.staging_writes;
+    inode.staging.ranges->clone(offset, offset + bytes, std::move(source), range.source_offset);
+    inode.content.size = inode.staging.ranges->size();
+    ++inode.staging.writes;
   }
   inode.mtime = inode.ctime = state_.parts.clock->now();
   state_.tree.touch(inode);
@@ -133,8 +134,8 @@ Result<std::uint64_t> OpenContents::clone_range(OpenInode& inode,
 void OpenContents::drop(OpenInode& inode) {
   streams_.discard(inode);
   staging_.drop(inode);
-  inode.recipe = std::make_shared<const format::Recipe>();
-  inode.hole_bytes = 0;
+  inode.content.clear_recipe();
+  inode.content.hole_bytes = 0;
 }
 
 void OpenContents::drop_unused(OpenInode& inode) {
@@ -181,8 +182,8 @@ void OpenContents::release(Ino ino, bool writer) {
   if (auto finished = streams_.finish(inode); !finished) {
     base::log(base::LogLevel::kError, "closing a file: " + finished.error().message());
   }
-  if (inode.staging != 0) {
-    inode.staging_file.reset();
+  if (inode.staging.is_staged()) {
+    inode.staging.file.reset();
     staging_.queue(ino);
     state_.wake_background();
   }
@@ -237,20 +238,20 @@ Result<std::size_t> OpenContents::read(Ino ino, std::uint64_t offset, std::span<
   for (int attempt = 1;; ++attempt) {
     std::unique_lock lock(state_.mutex);
     VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
-    if (offset >= inode->size) return std::size_t{0};
-    const auto part = out.first(std::min<std::uint64_t>(out.size(), inode->size - offset));
+    if (offset >= inode->content.size) return std::size_t{0};
+    const auto part = out.first(std::min<std::uint64_t>(out.size(), inode->content.size - offset));
     streams_.absorb(*inode);
     VARVE_TRY(stage_for_reading(*inode));
-    if (inode->stream && !inode->stream_finished) {
-      VARVE_TRY_ASSIGN(const auto content, state_.pipeline.snapshot(inode->stream));
-      if (content.bytes() == inode->size) {
+    if (inode->content.has_growing_stream()) {
+      VARVE_TRY_ASSIGN(const auto content, state_.pipeline.snapshot(inode->content.stream));
+      if (content.bytes() == inode->content.size) {
         lock.unlock();
         return read_content(content, offset, part);
       }
     }
-    if (inode->staging == 0) {
+    if (!inode->staging.is_staged()) {
       VARVE_TRY(streams_.come_to_rest(*inode));
-      const auto recipe = inode->recipe;
+      const auto recipe = inode->content.recipe;
       // A recipe of many runs is expensive to open.
       const auto open = recipe->runs.size() > kRunsToKeep ? at_rest(*inode) : nullptr;
       lock.unlock();
@@ -258,31 +259,31 @@ Result<std::size_t> OpenContents::read(Ino ino, std::uint64_t offset, std::span<
                   : state_.reader.read(recipe, offset, part);
     }
     VARVE_TRY(staging_.open_file(*inode));
-    const std::shared_ptr<StagingFile> file = inode->staging_file;
+    const std::shared_ptr<StagingFile> file = inode->staging.file;
     std::vector<StagedContent::Range> ranges;
     for (std::uint64_t at = offset; at < offset + part.size(); at = ranges.back().end) {
-      ranges.push_back(inode->staged->at(at));
+      ranges.push_back(inode->staging.ranges->at(at));
     }
     if (attempt == kReadAttempts) return read_staged(ranges, file.get(), part);
-    const std::uint64_t generation = inode->staging;
-    const std::uint64_t writes = inode->staging_writes;
+    const std::uint64_t generation = inode->staging.generation;
+    const std::uint64_t writes = inode->staging.writes;
     lock.unlock();
     auto got = read_staged(ranges, file.get(), part);
     lock.lock();
     VARVE_TRY_ASSIGN(inode, state_.tree.get(ino));
-    if (inode->staging == generation && inode->staging_writes == writes) return got;
+    if (inode->staging.generation == generation && inode->staging.writes == writes) return got;
   }
 }
 
 Result<std::uint64_t> OpenContents::seek(Ino ino, std::uint64_t offset, SeekFor wanted) {
   const std::lock_guard lock(state_.mutex);
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
-  if (offset >= inode->size) {
+  if (offset >= inode->content.size) {
     return Error(ErrorCode::kPastEnd, "past the end of the file");
   }
   streams_.absorb(*inode);
   VARVE_TRY(stage_for_reading(*inode));
-  if (inode->staging != 0) return inode->staged->seek(offset, wanted);
+  if (inode->staging.is_staged()) return inode->staging.ranges->seek(offset, wanted);
   VARVE_TRY(streams_.come_to_rest(*inode));
   return at_rest(*inode)->seek_blocks(offset, wanted);
 }
@@ -290,8 +291,8 @@ Result<std::uint64_t> OpenContents::seek(Ino ino, std::uint64_t offset, SeekFor 
 /// Returns the recipe of a file at rest. Caches the last recipe, because programs go on in the same
 /// file.
 std::shared_ptr<OpenRecipe> OpenContents::at_rest(const OpenInode& inode) {
-  if (!at_rest_ || at_rest_->shared() != inode.recipe) {
-    at_rest_ = std::make_shared<OpenRecipe>(inode.recipe);
+  if (!at_rest_ || at_rest_->shared() != inode.content.recipe) {
+    at_rest_ = std::make_shared<OpenRecipe>(inode.content.recipe);
   }
   return at_rest_;
 }

@@ -29,12 +29,13 @@ Attributes OpenInode::attributes() const {
   a.mtime = mtime;
   a.ctime = ctime;
   a.atime = atime;
-  a.nlink = is_directory() && nlink != 0 ? 2 + subdirectories : nlink;
+  a.nlink = is_directory() && nlink != 0 ? 2 + directory.subdirectories : nlink;
   if (is_regular()) {
-    a.size = size;
-    a.data_bytes = staged ? staged->data_bytes_max() : size - hole_bytes;
+    a.size = content.size;
+    a.data_bytes =
+        staging.is_staged() ? staging.ranges->data_bytes_max() : content.size - content.hole_bytes;
   } else if (is_directory()) {
-    a.size = children;
+    a.size = directory.children;
   } else {
     a.size = symlink_target.size();
   }
@@ -57,23 +58,23 @@ std::string encode(const OpenInode& inode, const format::Recipe* recipe) {
   put_time(w, inode.atime);
   format::put_xattrs(inode.xattrs, w);
   w.sized_text(inode.symlink_target);
-  w.varint(inode.parent);
-  w.varint(inode.children);
-  w.varint(inode.subdirectories);
-  w.varint(inode.staging);
-  if (inode.staged) {
-    inode.staged->encode(out);
+  w.varint(inode.directory.parent);
+  w.varint(inode.directory.children);
+  w.varint(inode.directory.subdirectories);
+  w.varint(inode.staging.generation);
+  if (inode.staging.is_staged()) {
+    inode.staging.ranges->encode(out);
     return out;
   }
   ChunkId id_base;
   format::encode_recipe(recipe != nullptr ? *recipe : format::Recipe(), id_base, out);
-  if (recipe != nullptr && inode.base_page == format::NodeId{}) return out;
+  if (recipe != nullptr && inode.directory.base_page == format::NodeId{}) return out;
   // Fields of a file of the base.
-  w.varint(inode.base_page.value);
-  w.varint(recipe == nullptr ? inode.recipe_id.value : 0);
+  w.varint(inode.directory.base_page.value);
+  w.varint(recipe == nullptr ? inode.content.recipe_id.value : 0);
   if (recipe != nullptr) return out;
-  w.varint(inode.size);
-  w.varint(inode.hole_bytes);
+  w.varint(inode.content.size);
+  w.varint(inode.content.hole_bytes);
   return out;
 }
 
@@ -84,8 +85,10 @@ namespace {
 // Checks that only files have content, and only directories have pages.
 bool has_content_of_type(const OpenInode& inode) {
   if (!format::is_entry_mode(inode.mode)) return false;
-  if (inode.recipe_id != format::NodeId{} || inode.staged) return inode.is_regular();
-  return inode.base_page == format::NodeId{} || inode.is_directory();
+  if (inode.content.recipe_id != format::NodeId{} || inode.staging.is_staged()) {
+    return inode.is_regular();
+  }
+  return inode.directory.base_page == format::NodeId{} || inode.is_directory();
 }
 
 }  // namespace
@@ -98,7 +101,9 @@ std::string encode_open_inode(const OpenInode& inode, const format::Recipe& reci
   return encode(inode, &recipe);
 }
 
-std::string encode_open_inode(const OpenInode& inode) { return encode(inode, inode.recipe.get()); }
+std::string encode_open_inode(const OpenInode& inode) {
+  return encode(inode, inode.content.recipe.get());
+}
 
 Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view bytes,
                                                      Ino base_end) {
@@ -116,42 +121,42 @@ Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view b
   inode->xattrs = format::get_xattrs(r);
   const bool is_link = (inode->mode & S_IFMT) == S_IFLNK;
   inode->symlink_target = is_link ? format::get_symlink_target(r) : r.sized_text(0);
-  inode->parent = r.varint();
-  inode->children = r.varint();
-  inode->subdirectories = get_u32(r);
-  inode->staging = r.varint();
+  inode->directory.parent = r.varint();
+  inode->directory.children = r.varint();
+  inode->directory.subdirectories = get_u32(r);
+  const std::uint64_t generation = r.varint();
   format::Recipe recipe;
   std::uint64_t base_bytes = 0;
   std::uint64_t base_holes = 0;
-  if (inode->staging != 0) {
-    inode->staged = std::make_unique<StagedContent>(StagedContent::decode(r));
+  if (generation != 0) {
+    inode->staging.begin(generation, std::make_unique<StagedContent>(StagedContent::decode(r)), {});
   } else {
     ChunkId id_base;
     recipe = format::decode_recipe(r, id_base);
     if (r.ok() && r.left() != 0) {
-      inode->base_page = format::NodeId{r.varint()};
-      inode->recipe_id = format::NodeId{r.varint()};
-      if (inode->recipe_id != format::NodeId{}) {
+      inode->directory.base_page = format::NodeId{r.varint()};
+      inode->content.recipe_id = format::NodeId{r.varint()};
+      if (inode->content.recipe_id != format::NodeId{}) {
         base_bytes = r.varint();
         base_holes = r.varint();
         if (base_holes > base_bytes) r.fail();
       }
     }
   }
-  const bool refers_to_base =
-      inode->base_page != format::NodeId{} || inode->recipe_id != format::NodeId{};
+  const bool refers_to_base = inode->directory.base_page != format::NodeId{} ||
+                              inode->content.recipe_id != format::NodeId{};
   if (!r.done() || !has_content_of_type(*inode) || (refers_to_base && ino >= base_end)) {
     return Error(ErrorCode::kCorrupt, "an open version's inode record is damaged");
   }
-  if (inode->recipe_id != format::NodeId{}) {
-    inode->size = base_bytes;
-    inode->hole_bytes = base_holes;
+  if (inode->content.recipe_id != format::NodeId{}) {
+    inode->content.size = base_bytes;
+    inode->content.hole_bytes = base_holes;
     return inode;
   }
-  inode->size = inode->staged ? inode->staged->size() : recipe.bytes();
-  inode->staged_counted = inode->staged ? inode->staged->file_bytes() : 0;
-  inode->hole_bytes = recipe.bytes() - recipe.data_bytes();
-  inode->recipe = std::make_shared<const format::Recipe>(std::move(recipe));
+  auto& staging = inode->staging;
+  inode->content.size = staging.is_staged() ? staging.ranges->size() : recipe.bytes();
+  staging.counted = staging.is_staged() ? staging.ranges->file_bytes() : 0;
+  inode->content.set_recipe(std::move(recipe));
   return inode;
 }
 

@@ -12,21 +12,23 @@
 
 #include "format/dir_node.h"
 #include "format/recipe.h"
-#include "ingest/ingest_pipeline.h"
 #include "varve/backup.h"
 #include "varve/result.h"
 #include "varve/types.h"
-#include "version/staged_content.h"
-#include "version/staging_file.h"
+#include "version/inode_content.h"
+#include "version/inode_staging.h"
 
 namespace varve::version {
 
+/// The part of an inode that only a directory of an open version uses.
+struct InodeDirectory {
+  Ino parent = 0;
+  std::uint64_t children = 0;  ///< Number of names in the directory.
+  std::uint32_t subdirectories = 0;
+  format::NodeId base_page{};  ///< Top page, for a directory of the base.
+};
+
 /// One file of an open version. Guarded by OpenState::mutex.
-///
-/// The content of a regular file is in one of three states (OpenContents changes them):
-/// - at rest: `recipe` holds all content;
-/// - streaming: `stream` holds the content, and took over the recipe;
-/// - staged: `staged` holds ranges of recipes and of a file in the staging folder.
 struct OpenInode {
   Ino ino = 0;
   std::uint32_t mode = 0;
@@ -39,33 +41,11 @@ struct OpenInode {
   Timestamp atime;
   Xattrs xattrs;
   std::string symlink_target;
-  Ino parent = 0;              ///< Parent, for a directory.
-  std::uint64_t children = 0;  ///< Number of names in a directory.
-  std::uint32_t subdirectories = 0;
-  std::uint64_t size = 0;        ///< Size, for a regular file.
-  std::uint64_t hole_bytes = 0;  ///< Bytes in holes, for a regular file not staged.
-  /// Recipe of the content. Null only in a file of the base whose long recipe is not loaded yet;
-  /// ContentStreams::load_recipe() then loads the recipe by `recipe_id`.
-  std::shared_ptr<const format::Recipe> recipe;
-  format::NodeId recipe_id{};
-  format::NodeId base_page{};             ///< Top page, for a directory of the base.
-  std::uint64_t staging = 0;              ///< Generation of the staging file; 0 if not staged.
-  std::unique_ptr<StagedContent> staged;  ///< Content; set if and only if staged.
+  InodeDirectory directory;  ///< Used by a directory.
+  InodeContent content;      ///< Used by a regular file.
+  InodeStaging staging;      ///< Used by a regular file.
 
   // Members kept only in memory.
-  ingest::IngestPipeline::StreamPtr stream;
-  bool stream_finished = false;
-  bool ends_in_hole = false;                  ///< True if the stream's last input is a hole.
-  std::shared_ptr<StagingFile> staging_file;  ///< Opened when first needed.
-  /// True if the disk failed to keep data of the staging file; a later sync would not report the
-  /// failure again.
-  bool staging_lost = false;
-  std::uint64_t staged_counted = 0;  ///< Part of the inode in StagingArea::bytes().
-  std::uint64_t staging_writes = 0;  ///< Number of changes to `staged`, to detect a change.
-  /// True while a thread cuts the open file: the content must not change.
-  bool consolidating = false;
-  /// Threshold of staged bytes for cutting the open file; 0 for the usual threshold.
-  std::uint64_t consolidate_at = 0;
   std::uint32_t handles = 0;
   std::uint32_t writers = 0;  ///< Number of handles open for writing.
   bool dirty = false;         ///< True if the next checkpoint must record the inode.

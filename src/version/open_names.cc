@@ -36,7 +36,7 @@ std::size_t bytes_of(const Xattrs& xattrs) {
 std::unique_ptr<OpenInode> clone_of(format::DirEntry entry,
                                     std::shared_ptr<const format::Recipe> recipe) {
   auto inode = std::make_unique<OpenInode>();
-  inode->recipe = std::move(recipe);
+  inode->content.recipe = std::move(recipe);
   inode->mode = entry.mode;
   inode->uid = entry.uid;
   inode->gid = entry.gid;
@@ -44,8 +44,8 @@ std::unique_ptr<OpenInode> clone_of(format::DirEntry entry,
   inode->mtime = inode->atime = entry.mtime;
   inode->xattrs = std::move(entry.xattrs);
   inode->symlink_target = std::move(entry.symlink_target);
-  inode->size = inode->recipe->bytes();
-  inode->hole_bytes = inode->size - inode->recipe->data_bytes();
+  inode->content.size = inode->content.recipe->bytes();
+  inode->content.hole_bytes = inode->content.size - inode->content.recipe->data_bytes();
   return inode;
 }
 
@@ -66,9 +66,11 @@ Result<OpenInode*> OpenNames::child(Ino parent_ino, std::string_view name) {
   if (!ino) return Error(ErrorCode::kNotFound, "no such file");
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(*ino));
   // So a directory is never its own child, nor has two names. Removing directories relies on both.
-  const bool placed = inode->parent == parent_ino && *ino != kRootIno && *ino != parent_ino;
-  if (inode->is_directory() && !placed)
+  const bool placed =
+      inode->directory.parent == parent_ino && *ino != kRootIno && *ino != parent_ino;
+  if (inode->is_directory() && !placed) {
     return damaged_overlay("the record of a directory names another parent");
+  }
   return inode;
 }
 
@@ -89,7 +91,7 @@ Result<OpenEntry> OpenNames::lookup(Ino parent_ino, std::string_view name) {
 Result<Ino> OpenNames::parent(Ino ino) {
   const std::lock_guard lock(state_.mutex);
   VARVE_TRY_ASSIGN(const auto* inode, directory(ino));
-  return inode->parent;
+  return inode->directory.parent;
 }
 
 Result<void> OpenNames::list(Ino ino, std::string_view after, const VersionWriter::Visitor& visit) {
@@ -102,10 +104,11 @@ Result<void> OpenNames::list(Ino ino, std::string_view after, const VersionWrite
 }
 
 void OpenNames::touch_directory(OpenInode& dir, std::int64_t children, int subdirectories) {
-  dir.children = static_cast<std::uint64_t>(static_cast<std::int64_t>(dir.children) + children);
+  dir.directory.children =
+      static_cast<std::uint64_t>(static_cast<std::int64_t>(dir.directory.children) + children);
   state_.tree.count_entries(children);
-  dir.subdirectories =
-      static_cast<std::uint32_t>(static_cast<int>(dir.subdirectories) + subdirectories);
+  dir.directory.subdirectories =
+      static_cast<std::uint32_t>(static_cast<int>(dir.directory.subdirectories) + subdirectories);
   dir.mtime = dir.ctime = state_.parts.clock->now();
   state_.tree.touch(dir);
 }
@@ -131,8 +134,8 @@ Result<OpenEntry> OpenNames::create(Ino parent_ino, std::string_view name, const
     inode->symlink_target = file.symlink_target;
     inode->xattrs = file.xattrs;
     inode->mtime = inode->ctime = inode->atime = state_.parts.clock->now();
-    inode->recipe = std::make_shared<const format::Recipe>();
-    if (inode->is_directory()) inode->parent = parent_ino;
+    inode->content.clear_recipe();
+    if (inode->is_directory()) inode->directory.parent = parent_ino;
     if ((dir->mode & S_ISGID) != 0) {
       // As on every Unix file system: the group comes from the directory (inode(7)).
       inode->gid = dir->gid;
@@ -261,7 +264,7 @@ Result<void> OpenNames::remove_directory(Ino parent_ino, std::string_view name) 
     if (!inode->is_directory()) {
       return Error(ErrorCode::kNotDirectory, "not a directory");
     }
-    if (inode->children != 0) {
+    if (inode->directory.children != 0) {
       return Error(ErrorCode::kNotEmpty, "the directory is not empty");
     }
     VARVE_TRY(drop_name({*dir, name}, *inode));
@@ -281,7 +284,7 @@ Result<void> OpenNames::check_ancestry(Ino moved, Ino into) {
       return Error(ErrorCode::kInvalid, "a directory cannot be moved below itself");
     }
     VARVE_TRY_ASSIGN(const auto* inode, state_.tree.get(at));
-    at = inode->parent;
+    at = inode->directory.parent;
   }
   return {};
 }
@@ -296,8 +299,8 @@ Result<void> OpenNames::exchange(const Place& from, OpenInode& a, const Place& t
   const int moved = (a.is_directory() ? 1 : 0) - (b.is_directory() ? 1 : 0);
   touch_directory(from.directory, 0, -moved);
   touch_directory(to.directory, 0, moved);
-  if (a.is_directory()) a.parent = to_ino;
-  if (b.is_directory()) b.parent = from_ino;
+  if (a.is_directory()) a.directory.parent = to_ino;
+  if (b.is_directory()) b.directory.parent = from_ino;
   a.ctime = b.ctime = state_.parts.clock->now();
   state_.tree.touch(a);
   state_.tree.touch(b);
@@ -312,7 +315,7 @@ Result<void> OpenNames::check_replaceable(const OpenInode& moved, const OpenInod
   if (!moved.is_directory() && target.is_directory()) {
     return Error(ErrorCode::kIsDirectory, "a directory");
   }
-  if (target.children != 0 || target.ino == from.ino) {
+  if (target.directory.children != 0 || target.ino == from.ino) {
     return Error(ErrorCode::kNotEmpty, "the directory is not empty");
   }
   return {};
@@ -351,7 +354,7 @@ Result<void> OpenNames::rename(Ino from_ino, std::string_view from_name, Ino to_
     state_.tree.set_name(to_ino, to_name, moved->ino);
     touch_directory(*from, -1, -subdirectory);
     touch_directory(*to, 1, subdirectory);
-    if (moved->is_directory()) moved->parent = to_ino;
+    if (moved->is_directory()) moved->directory.parent = to_ino;
     moved->ctime = state_.parts.clock->now();
     state_.tree.touch(*moved);
   }

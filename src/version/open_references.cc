@@ -25,10 +25,10 @@ void add_references(const format::Recipe& recipe, std::vector<base::IdRun>& runs
 }
 
 void add_references(const OpenInode& inode, std::vector<base::IdRun>& runs) {
-  if (inode.recipe) add_references(*inode.recipe, runs);
-  if (!inode.staged) return;
-  for (std::uint64_t at = 0; at < inode.staged->size();) {
-    const auto range = inode.staged->at(at);
+  if (inode.content.recipe) add_references(*inode.content.recipe, runs);
+  if (!inode.staging.is_staged()) return;
+  for (std::uint64_t at = 0; at < inode.staging.ranges->size();) {
+    const auto range = inode.staging.ranges->at(at);
     // The whole recipe counts: cutting may look at the chunks before and after the range.
     if (range.source == StagedContent::Source::kRecipe) {
       add_references(range.recipe->recipe(), runs);
@@ -90,8 +90,8 @@ Result<base::IdRuns> collect_references(OpenState& state, CloneSources& clones,
     clones.forget();
     VARVE_TRY(state.tree.for_each_in_memory([&](OpenInode& inode) -> Result<void> {
       add_references(inode, runs);
-      if (!inode.stream) return {};
-      VARVE_TRY_ASSIGN(const auto content, state.pipeline.snapshot(inode.stream));
+      if (!inode.content.stream) return {};
+      VARVE_TRY_ASSIGN(const auto content, state.pipeline.snapshot(inode.content.stream));
       add_references(content.recipe, runs);
       return {};
     }));

@@ -142,8 +142,8 @@ Result<std::optional<Ino>> OpenTree::find(Ino directory, std::string_view name) 
 
 Result<std::optional<Ino>> OpenTree::find_in_base(Ino directory, std::string_view name) {
   VARVE_TRY_ASSIGN(const auto* inode, get(directory));
-  if (inode->base_page == format::NodeId{}) return std::optional<Ino>();
-  VARVE_TRY_ASSIGN(const auto found, base_->find(directory, inode->base_page, name));
+  if (inode->directory.base_page == format::NodeId{}) return std::optional<Ino>();
+  VARVE_TRY_ASSIGN(const auto found, base_->find(directory, inode->directory.base_page, name));
   if (!found) return std::optional<Ino>();
   return std::optional(remember(*found));
 }
@@ -215,8 +215,8 @@ Result<void> OpenTree::list(
   std::optional<catalog::TreeEntry> kept;
   if (in_base(directory)) {
     VARVE_TRY_ASSIGN(const auto* inode, get(directory));
-    if (inode->base_page != format::NodeId{}) {
-      sealed.emplace(base_->names(directory, inode->base_page));
+    if (inode->directory.base_page != format::NodeId{}) {
+      sealed.emplace(base_->names(directory, inode->directory.base_page));
       VARVE_TRY(sealed->seek(after));
       VARVE_TRY_ASSIGN(kept, sealed->next());
     }
@@ -293,7 +293,7 @@ void OpenTree::evict() {
   for (auto it = inodes_.begin(); it != inodes_.end() && inodes_.size() > kInodesCached / 2;) {
     const auto& inode = *it->second;
     const bool idle = !inode.dirty && !inode.flushing && inode.handles == 0 && inode.nlink != 0 &&
-                      !inode.stream && !inode.staging_file;
+                      !inode.content.stream && !inode.staging.file;
     it = idle ? inodes_.erase(it) : std::next(it);
   }
   // If most inodes are in use, the next attempt waits until more inodes are in memory.

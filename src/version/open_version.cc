@@ -55,7 +55,7 @@ void OpenVersion::rename_to(std::string name) {
 Result<bool> OpenVersion::is_empty() {
   const std::lock_guard lock(state_.mutex);
   VARVE_TRY_ASSIGN(const auto* root, state_.tree.get(kRootIno));
-  return root->children == 0;
+  return root->directory.children == 0;
 }
 
 // Changes since the last checkpoint count as made now.

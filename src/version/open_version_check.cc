@@ -29,12 +29,12 @@ Result<void> read_staged(io::FileSystem& files, const StagedVersion& version,
   VARVE_TRY_ASSIGN(
       const auto file,
       open_staging_file(
-          files, staging_file_path(version.staging_directory, inode.ino, inode.staging),
-          version.keys.get(), {version.series, version.number, inode.ino, inode.staging},
-          inode.staged->file_end()));
+          files, staging_file_path(version.staging_directory, inode.ino, inode.staging.generation),
+          version.keys.get(), {version.series, version.number, inode.ino, inode.staging.generation},
+          inode.staging.ranges->file_end()));
   std::vector<std::byte> room(kPieceBytes);
-  for (std::uint64_t at = 0; at < inode.staged->size();) {
-    const auto range = inode.staged->at(at);
+  for (std::uint64_t at = 0; at < inode.staging.ranges->size();) {
+    const auto range = inode.staging.ranges->at(at);
     auto from = range.source_offset;
     for (std::uint64_t left = range.end - at;
          range.source == StagedContent::Source::kFile && left != 0;) {
@@ -75,10 +75,10 @@ Result<void> check_names(const meta::Txn& txn, Ino base_end, std::vector<std::st
         const Ino ino = base::load_be64(key);
         if (value.empty() || ino < base_end) return true;
         VARVE_TRY_ASSIGN(const auto inode, decode_open_inode(ino, value, base_end));
-        if (!S_ISDIR(inode->mode) || inode->children == names[ino]) return true;
+        if (!S_ISDIR(inode->mode) || inode->directory.children == names[ino]) return true;
         faults.push_back(
             fmt::format("the directory with inode number {} has {} names instead of {}", ino,
-                        names[ino], inode->children));
+                        names[ino], inode->directory.children));
         return true;
       });
 }
@@ -122,7 +122,7 @@ Result<StagedState> read_once(io::FileSystem& files, const StagedVersion& versio
         if (value.empty()) return true;  // A removed file of the base.
         VARVE_TRY_ASSIGN(const auto inode,
                          decode_open_inode(base::load_be64(key), value, version.base_end));
-        if (!inode->staged) return true;
+        if (!inode->staging.is_staged()) return true;
         const auto read = read_staged(files, version, *inode);
         if (!read && base::lacks_resources(read.error())) return read.error();
         if (!read) {

@@ -62,7 +62,7 @@ Result<void> OpenVersionFile::allocate(std::uint64_t offset, std::uint64_t bytes
   } else {
     VARVE_TRY(parts_.contents.punch(*inode, offset, end));
   }
-  if (grows && end > inode->size) VARVE_TRY(parts_.contents.truncate(*inode, end));
+  if (grows && end > inode->content.size) VARVE_TRY(parts_.contents.truncate(*inode, end));
   if (mode == AllocateMode::kKeepSize) return {};
   inode->mtime = inode->ctime = parts_.state.parts.clock->now();
   parts_.state.tree.touch(*inode);

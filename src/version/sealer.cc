@@ -33,7 +33,9 @@ std::uint64_t hash_below(std::uint64_t parent, std::string_view name) {
 }
 
 // Returns whether the content of a changed file of the base is still the base's.
-bool has_base_content(const OpenInode& inode) { return !inode.is_regular() || !inode.recipe; }
+bool has_base_content(const OpenInode& inode) {
+  return !inode.is_regular() || !inode.content.recipe;
+}
 
 // Returns the new rank of the entry `at`, at or below `found`. `rank` is the new rank of `found`.
 std::uint32_t rank_below(const catalog::TreeEntry& found, std::uint32_t rank, Rank at) {
@@ -185,7 +187,7 @@ Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_ha
   if (!level->inode->is_directory()) return damaged_overlay("its root is not a directory");
   level->name = name;
   level->path_hash = path_hash;
-  const auto base_page = level->inode->base_page;
+  const auto base_page = level->inode->directory.base_page;
   level->previous_page = base_page != format::NodeId{} ? base_page : previous_of(name);
   if (level->previous_page != format::NodeId{}) {
     // Damage in the parent version must not prevent the seal: the directory then shares nothing.
@@ -216,9 +218,9 @@ Result<std::uint32_t> Sealer::take_ranks(std::uint64_t count) {
 Result<void> Sealer::count_new(const OpenInode& inode, const format::DirEntry& entry) {
   const bool in_base = base_ != nullptr && inode.ino < base_->end();
   if (count_changes_ && in_base && (inode.as_in_base || has_base_content(inode))) return {};
-  if (!inode.recipe) return count_file(entry, 1);
+  if (!inode.content.recipe) return count_file(entry, 1);
   logical_bytes_ += entry.data_bytes;
-  count_chunks(*inode.recipe, 1);
+  count_chunks(*inode.content.recipe, 1);
   return {};
 }
 
@@ -273,15 +275,16 @@ Result<format::DirEntry> Sealer::entry_of(const OpenInode& inode, std::string_vi
     entry.link_group = link_group(inode.ino, path_hash);
   }
   if (!inode.is_regular()) return entry;
-  if (inode.staging != 0) return damaged_overlay("a file is still staged");
-  entry.size = inode.size;
-  entry.data_bytes = inode.size - inode.hole_bytes;
-  if (!inode.recipe) {
-    entry.recipe_id = inode.recipe_id;  // The base's own recipe.
-  } else if (inode.recipe->runs.size() <= format::kInlineRecipeRunsMax) {
-    entry.recipe = *inode.recipe;
+  if (inode.staging.is_staged()) return damaged_overlay("a file is still staged");
+  entry.size = inode.content.size;
+  entry.data_bytes = inode.content.size - inode.content.hole_bytes;
+  if (!inode.content.recipe) {
+    entry.recipe_id = inode.content.recipe_id;  // The base's own recipe.
+  } else if (inode.content.recipe->runs.size() <= format::kInlineRecipeRunsMax) {
+    entry.recipe = *inode.content.recipe;
   } else {
-    VARVE_TRY_ASSIGN(entry.recipe_id, objects_.put_recipe(*inode.recipe, path_.back()->previous));
+    VARVE_TRY_ASSIGN(entry.recipe_id,
+                     objects_.put_recipe(*inode.content.recipe, path_.back()->previous));
   }
   return entry;
 }

@@ -17,12 +17,6 @@ namespace {
 // Limits above which a file is cut while still open.
 constexpr std::uint64_t kStagedBytesMax = std::uint64_t{512} << 20;
 constexpr std::size_t kRangesMax = 16384;
-
-// Returns the file's bytes in the staging folder.
-std::uint64_t staged_bytes(const OpenInode& inode) {
-  const std::uint64_t log = inode.staging_file ? inode.staging_file->log_bytes() : 0;
-  return std::max(inode.staged->file_bytes(), log);
-}
 }  // namespace
 
 Result<format::Recipe> StagedIngest::cut(const StagedContent& content, StagingFile* file) {
@@ -52,20 +46,20 @@ Result<void> StagedIngest::ingest(Ino ino, Users users) {
     std::unique_lock lock(state_.mutex);
     auto inode = state_.tree.get(ino);
     // A seal that cut writers off waits until a consolidation of the file ends.
-    while (inode && (*inode)->consolidating && state_.frozen) {
+    while (inode && (*inode)->staging.consolidating && state_.frozen) {
       state_.consolidated.wait(lock);
       inode = state_.tree.get(ino);
     }
-    if (!inode || (*inode)->staging == 0 || (*inode)->consolidating) return {};
+    if (!inode || !(*inode)->staging.is_staged() || (*inode)->staging.consolidating) return {};
     if ((*inode)->nlink == 0) return {};  // Nothing will need the file's chunks.
     if (users == Users::kNone && (*inode)->writers != 0 && !state_.frozen) return {};
     VARVE_TRY(StagingArea::check(**inode));
     VARVE_TRY(staging_.open_file(**inode));
-    content = *(*inode)->staged;
-    file = (*inode)->staging_file;
-    generation = (*inode)->staging;
-    writes = (*inode)->staging_writes;
-    if (users == Users::kAny) (*inode)->consolidating = true;
+    content = *(*inode)->staging.ranges;
+    file = (*inode)->staging.file;
+    generation = (*inode)->staging.generation;
+    writes = (*inode)->staging.writes;
+    if (users == Users::kAny) (*inode)->staging.consolidating = true;
   }
   auto recipe = cut(content, file.get());
   const std::lock_guard lock(state_.mutex);
@@ -73,18 +67,18 @@ Result<void> StagedIngest::ingest(Ino ino, Users users) {
   if (!found) return {};
   OpenInode& inode = **found;
   if (users == Users::kAny) {
-    inode.consolidating = false;
+    inode.staging.consolidating = false;
     state_.consolidated.notify_all();
   }
   if (!recipe) return std::move(recipe).error();
-  if (inode.staging != generation || inode.staging_writes != writes ||
+  if (inode.staging.generation != generation || inode.staging.writes != writes ||
       (users == Users::kNone && inode.writers != 0 && !state_.frozen)) {
-    if (inode.staging != 0 && inode.writers == 0) staging_.queue(ino);
+    if (inode.staging.is_staged() && inode.writers == 0) staging_.queue(ino);
     return {};
   }
-  const std::uint64_t size = inode.size;
+  const std::uint64_t size = inode.content.size;
   contents_.drop(inode);
-  inode.size = size;
+  inode.content.size = size;
   streams_.rest(inode, std::move(*recipe));
   return {};
 }
@@ -111,9 +105,10 @@ Result<void> StagedIngest::ingest_all() {
 }
 
 bool StagedIngest::wants_consolidating(const OpenInode& inode) {
-  if (!inode.staged || inode.nlink == 0) return false;
-  const std::uint64_t bytes = inode.consolidate_at != 0 ? inode.consolidate_at : kStagedBytesMax;
-  return staged_bytes(inode) > bytes || inode.staged->ranges() > kRangesMax;
+  if (!inode.staging.is_staged() || inode.nlink == 0) return false;
+  const std::uint64_t bytes =
+      inode.staging.consolidate_at != 0 ? inode.staging.consolidate_at : kStagedBytesMax;
+  return inode.staging.bytes_on_disk() > bytes || inode.staging.ranges->ranges() > kRangesMax;
 }
 
 // A failure costs only space in the staging folder, and closing the file tries again. The next call
@@ -124,7 +119,9 @@ void StagedIngest::consolidate(Ino ino) {
   base::log(base::LogLevel::kWarning, "cutting a file that is open: " + done.error().message());
   const std::lock_guard lock(state_.mutex);
   const auto inode = state_.tree.get(ino);
-  if (inode && (*inode)->staged) (*inode)->consolidate_at = 2 * staged_bytes(**inode);
+  if (inode && (*inode)->staging.is_staged()) {
+    (*inode)->staging.consolidate_at = 2 * (*inode)->staging.bytes_on_disk();
+  }
 }
 
 }  // namespace varve::version

@@ -54,56 +54,52 @@ Result<StagingArea::NewContent> StagingArea::create(const OpenInode& inode,
     return std::move(copied).error();
   }
   staged->write(at, at + content.tail.size(), *copied);
-  staged->resize(inode.size);
+  staged->resize(inode.content.size);
   return NewContent{generation, std::move(staged), with_share(*std::move(file), std::move(share))};
 }
 
 void StagingArea::adopt(OpenInode& inode, NewContent content) {
-  inode.staging = content.generation;
-  inode.staged = std::move(content.ranges);
-  inode.staging_file = std::move(content.file);
+  inode.staging.begin(content.generation, std::move(content.ranges), std::move(content.file));
   count(inode);
   state_.tree.touch(inode);
 }
 
 Result<void> StagingArea::open_file(OpenInode& inode) {
-  if (inode.staging_file) return {};
-  VARVE_TRY_ASSIGN(inode.staging_file,
-                   open_staging_file(*state_.parts.files, path(inode.ino, inode.staging),
-                                     state_.parts.keys.get(), place(inode.ino, inode.staging),
-                                     inode.staged->file_end()));
+  if (inode.staging.file) return {};
+  VARVE_TRY_ASSIGN(
+      inode.staging.file,
+      open_staging_file(*state_.parts.files, path(inode.ino, inode.staging.generation),
+                        state_.parts.keys.get(), place(inode.ino, inode.staging.generation),
+                        inode.staging.ranges->file_end()));
   return {};
 }
 
 Result<void> StagingArea::write(OpenInode& inode, std::uint64_t offset,
                                 std::span<const std::byte> data) {
   VARVE_TRY(open_file(inode));
-  VARVE_TRY_ASSIGN(const auto at, inode.staging_file->write(offset, data));
-  inode.staged->write(offset, offset + data.size(), at);
+  VARVE_TRY_ASSIGN(const auto at, inode.staging.file->write(offset, data));
+  inode.staging.ranges->write(offset, offset + data.size(), at);
   count(inode);
-  ++inode.staging_writes;
+  ++inode.staging.writes;
   return {};
 }
 
 void StagingArea::drop(OpenInode& inode) {
-  if (inode.staging == 0) return;
-  inode.staging_file.reset();
-  inode.staged.reset();
+  if (!inode.staging.is_staged()) return;
+  obsolete_.push_back(path(inode.ino, inode.staging.generation));
+  inode.staging.end();
   count(inode);
-  obsolete_.push_back(path(inode.ino, inode.staging));
-  inode.staging = 0;
-  inode.staging_lost = false;
 }
 
 // Brings the inode's part of the sum up to date.
 void StagingArea::count(OpenInode& inode) {
-  const std::uint64_t bytes = inode.staged ? inode.staged->file_bytes() : 0;
-  bytes_ += bytes - inode.staged_counted;
-  inode.staged_counted = bytes;
+  const std::uint64_t bytes = inode.staging.ranges ? inode.staging.ranges->file_bytes() : 0;
+  bytes_ += bytes - inode.staging.counted;
+  inode.staging.counted = bytes;
 }
 
 Result<void> StagingArea::check(const OpenInode& inode) {
-  if (!inode.staging_lost) return {};
+  if (!inode.staging.lost) return {};
   return Error(ErrorCode::kIo,
                fmt::format("the disk failed while Varve wrote to the file with inode number {}; "
                            "write that file again, or remove it",
@@ -124,7 +120,9 @@ StagingArea::Changes StagingArea::take_changes() {
   Changes changes;
   for (const Ino ino : std::exchange(unsynced_, {})) {
     const auto inode = state_.tree.get(ino);
-    if (inode && (*inode)->staging != 0) changes.to_sync.emplace_back(ino, (*inode)->staging);
+    if (inode && (*inode)->staging.is_staged()) {
+      changes.to_sync.emplace_back(ino, (*inode)->staging.generation);
+    }
   }
   changes.obsolete = std::exchange(obsolete_, {});
   return changes;
@@ -143,7 +141,7 @@ Result<void> StagingArea::sync_file(Ino ino, std::uint64_t generation) {
     const std::lock_guard lock(state_.mutex);
     const auto inode = state_.tree.get(ino);
     // Another thread may have cut the file; the record to commit still names the staging file.
-    if (inode && (*inode)->staging == generation) VARVE_TRY(check(**inode));
+    if (inode && (*inode)->staging.generation == generation) VARVE_TRY(check(**inode));
   }
   VARVE_TRY_ASSIGN(const auto file,
                    state_.parts.files->open(path(ino, generation), io::OpenMode::kReadWrite));
@@ -151,7 +149,7 @@ Result<void> StagingArea::sync_file(Ino ino, std::uint64_t generation) {
   if (synced) return {};
   const std::lock_guard lock(state_.mutex);
   const auto inode = state_.tree.get(ino);
-  if (inode && (*inode)->staging == generation) (*inode)->staging_lost = true;
+  if (inode && (*inode)->staging.generation == generation) (*inode)->staging.lost = true;
   return synced;
 }
 
@@ -177,9 +175,9 @@ Result<void> StagingArea::recover() {
     if (generation >= kGenerationsEnd || path(ino, generation) != full_name) continue;
     last_generation_ = std::max(last_generation_, generation);
     auto inode = state_.tree.get(ino);
-    if (inode && (*inode)->staging == generation && generation != 0) {
+    if (inode && (*inode)->staging.generation == generation && generation != 0) {
       queue_.push_back(ino);
-      bytes_ += (*inode)->staged_counted;
+      bytes_ += (*inode)->staging.counted;
     } else {
       VARVE_TRY(state_.parts.files->remove(full_name));
     }

@@ -70,10 +70,10 @@ class LostNames {
         return std::string(kUnknownFolder) + "/" + path;
       }
       VARVE_TRY_ASSIGN(const auto inode, decode_open_inode(folder, value->view(), base_end_));
-      VARVE_TRY_ASSIGN(const auto name, name_in(inode->parent, folder));
+      VARVE_TRY_ASSIGN(const auto name, name_in(inode->directory.parent, folder));
       path = name.value_or(kUnknownFolder) + "/" + path;
       if (!name) break;
-      folder = inode->parent;
+      folder = inode->directory.parent;
     }
     return path;
   }

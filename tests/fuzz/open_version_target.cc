@@ -276,12 +276,12 @@ void open_version(std::span<const std::byte> input) {
 std::vector<std::string> open_version_seeds() {
   version::OpenInode inode;
   inode.mode = S_IFDIR | 0755;
-  inode.parent = kRootIno;
-  inode.recipe = std::make_shared<const format::Recipe>();
+  inode.directory.parent = kRootIno;
+  inode.content.recipe = std::make_shared<const format::Recipe>();
   const auto folder = version::encode_open_inode(inode);
-  inode.base_page = format::NodeId{(std::uint64_t{1} << 32) + 1};
+  inode.directory.base_page = format::NodeId{(std::uint64_t{1} << 32) + 1};
   const auto of_base = version::encode_open_inode(inode);
-  inode.base_page = {};
+  inode.directory.base_page = {};
   inode.mode = S_IFREG | 0644;
   const auto empty_file = version::encode_open_inode(inode);
   inode.mode = S_IFLNK | 0777;

@@ -308,23 +308,23 @@ std::vector<std::string> open_inode_seeds() {
     inode.mtime = one.mtime;
     inode.xattrs = one.xattrs;
     inode.symlink_target = one.symlink_target;
-    if (one.recipe) inode.recipe = std::make_shared<const format::Recipe>(*one.recipe);
-    if (inode.is_regular() && !inode.recipe) continue;
-    inode.size = one.size;
+    if (one.recipe) inode.content.recipe = std::make_shared<const format::Recipe>(*one.recipe);
+    if (inode.is_regular() && !inode.content.recipe) continue;
+    inode.content.size = one.size;
     seeds.push_back(version::encode_open_inode(inode));
   }
   // A file written out of order: parts of its staging file, of a recipe, and holes.
   version::OpenInode staged;
   staged.ino = 5;
   staged.mode = S_IFREG | 0644;
-  staged.staging = 1;
-  staged.staged = std::make_unique<version::StagedContent>();
-  staged.staged->write(0, 4096, 0);
-  staged.staged->write(1U << 20, (1U << 20) + 100, 1U << 20);
+  auto ranges = std::make_unique<version::StagedContent>();
+  ranges->write(0, 4096, 0);
+  ranges->write(1U << 20, (1U << 20) + 100, 1U << 20);
   auto recipe = std::make_shared<const format::Recipe>(*format::sample_leaf().entries[5].recipe);
-  staged.staged->clone(8192, 8192 + 5000, std::make_shared<version::OpenRecipe>(recipe), 3000);
-  staged.staged->resize(2U << 20);
-  staged.size = staged.staged->size();
+  ranges->clone(8192, 8192 + 5000, std::make_shared<version::OpenRecipe>(recipe), 3000);
+  ranges->resize(2U << 20);
+  staged.content.size = ranges->size();
+  staged.staging.begin(1, std::move(ranges), {});
   seeds.push_back(version::encode_open_inode(staged));
   return seeds;
 }
