@@ -93,10 +93,10 @@ Result<void> Checkpointer::recover_root(const NewFile& root) {
 
 Result<void> Checkpointer::recover(const NewFile& root) {
   VARVE_TRY(state_.tree.load());
-  state_.parts.dedup_policy->continue_from(state_.tree.rewrite_counts());
+  state_.parts.dedup_policy->continue_from(state_.tree.counters().rewrite_counts());
   const Timestamp now = state_.parts.clock->now();
-  const Timestamp changed = state_.tree.changed_at();
-  if (changed.seconds == 0 || changed > now) state_.tree.set_changed_at(now);
+  const Timestamp changed = state_.tree.counters().changed_at();
+  if (changed.seconds == 0 || changed > now) state_.tree.counters().set_changed_at(now);
   {
     const std::lock_guard lock(state_.mutex);
     VARVE_TRY(recover_root(root));
@@ -148,8 +148,8 @@ Result<Checkpointer::Taken> Checkpointer::take_changes(Extent extent) {
   VARVE_TRY(streams_.absorb_finished());
   VARVE_TRY_ASSIGN(taken.tree, state_.tree.take_changes(
                                    [&](OpenInode& inode) { return encode(inode, extent); }));
-  taken.tree.changed_at = state_.parts.clock->now();
-  taken.tree.rewrite_counts = state_.parts.dedup_policy->counts();
+  taken.tree.numbers.changed_at = state_.parts.clock->now();
+  taken.tree.numbers.rewrite_counts = state_.parts.dedup_policy->counts();
   // A stream with chunks in flight must be recorded again once the chunks have a place.
   for (const auto& record : taken.tree.records) {
     auto inode = record.bytes ? state_.tree.get(record.ino) : Result<OpenInode*>(nullptr);
@@ -231,7 +231,7 @@ Checkpointer::Unsaved Checkpointer::unsaved() const {
 // Estimates the space for the directory nodes and the manifest of the inodes made in the version,
 // and for the index of the next version's window.
 void Checkpointer::estimate_sealing() {
-  const std::uint64_t made = state_.tree.made();
+  const std::uint64_t made = state_.tree.counters().made();
   const std::uint64_t placed = state_.pipeline.placed_chunks();
   sealing_bytes_ = made == 0 && placed == 0
                        ? 0

@@ -106,7 +106,7 @@ Result<void> OpenNames::list(Ino ino, std::string_view after, const VersionWrite
 void OpenNames::touch_directory(OpenInode& dir, std::int64_t children, int subdirectories) {
   dir.directory.children =
       static_cast<std::uint64_t>(static_cast<std::int64_t>(dir.directory.children) + children);
-  state_.tree.count_entries(children);
+  state_.tree.counters().add_entries(children);
   dir.directory.subdirectories =
       static_cast<std::uint32_t>(static_cast<int>(dir.directory.subdirectories) + subdirectories);
   dir.mtime = dir.ctime = state_.parts.clock->now();
@@ -126,7 +126,7 @@ Result<OpenEntry> OpenNames::create(Ino parent_ino, std::string_view name, const
     VARVE_TRY(
         state_.admit_record(name.size() + file.symlink_target.size() + bytes_of(file.xattrs)));
     auto inode = std::make_unique<OpenInode>();
-    inode->ino = state_.tree.next_ino();
+    inode->ino = state_.tree.counters().take_ino();
     inode->mode = file.mode;
     inode->uid = file.uid;
     inode->gid = file.gid;
@@ -212,7 +212,7 @@ Result<OpenEntry> OpenNames::clone(VersionReader& source, Rank rank, Ino parent_
     VARVE_TRY(checkpointer_.check_writable());
     VARVE_TRY_ASSIGN(auto* dir, directory_for_new(parent_ino, name));
     VARVE_TRY(state_.admit_record(name.size() + bytes_of(inode->xattrs)));
-    inode->ino = state_.tree.next_ino();
+    inode->ino = state_.tree.counters().take_ino();
     inode->ctime = state_.parts.clock->now();
     auto* added = state_.tree.add(std::move(inode));
     state_.tree.set_name(parent_ino, name, added->ino);

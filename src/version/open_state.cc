@@ -106,7 +106,7 @@ std::optional<std::uint64_t> stored_entries(io::FileSystem& files,
   options.keys = keys;
   const auto env = meta::Env::open(files, overlay, options);
   if (!env) return std::nullopt;
-  return OpenTree::stored_entries(*env);
+  return recorded_entries(*env);
 }
 
 }  // namespace varve::version

@@ -12,86 +12,23 @@
 namespace varve::version {
 
 namespace {
-constexpr std::string_view kNextInoKey = "next_ino";
-constexpr std::string_view kFormatKey = "format";
-constexpr std::string_view kEntriesKey = "entries";
-constexpr std::string_view kChangedKey = "changed_at";
-constexpr std::string_view kRewriteCountsKey = "rewrite_counts";
-// Must be raised with every change to the contents of overlays and staging files.
-constexpr std::uint64_t kOverlayFormat = 1;
 constexpr std::size_t kParentBytes = 8;
-constexpr Ino kInosEnd = Ino{1} << 62;  // Counting never reaches kInosEnd.
 
 Ino ino_of(std::string_view value) {
   return value.size() == sizeof(Ino) ? base::load_be64(value) : 0;
 }
 }  // namespace
 
-Result<Ino> read_inode_counter(const meta::Txn& overlay, Ino base_end) {
-  const Ino lowest = std::max(base_end, kRootIno + 1);
-  VARVE_TRY_ASSIGN(const auto value, overlay.get(meta::overlay::kState, kNextInoKey));
-  const Ino next = value ? ino_of(*value) : lowest;
-  VARVE_TRY_ASSIGN(auto inodes, meta::Cursor::open(overlay, meta::overlay::kInodes));
-  VARVE_TRY_ASSIGN(const auto last, inodes.seek_at_or_before(meta::ino_key(~Ino{0})));
-  if (next < lowest || next > kInosEnd || (last && last->key >= meta::ino_key(next))) {
-    return Error(ErrorCode::kCorrupt, "the open version's counter of inodes is damaged");
-  }
-  return next;
-}
-
 Result<void> OpenTree::load() {
   if (overlay_ == nullptr) {
-    entries_ = base_ != nullptr ? base_->end() - 2 : 0;
     overlay_end_ = 0;  // An overlay attached later is new and empty.
     return {};
   }
   VARVE_TRY_ASSIGN(const auto env, overlay_->use());
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
-  // An overlay without a format is new, or of the first format.
-  VARVE_TRY_ASSIGN(const auto format, txn.get(meta::overlay::kState, kFormatKey));
-  if (format && *format != base::be64(kOverlayFormat)) {
-    return Error(ErrorCode::kUnsupported,
-                 "another version of Varve wrote the open version; seal or delete it with that "
-                 "version of Varve");
-  }
-  VARVE_TRY_ASSIGN(next_ino_, read_inode_counter(txn, next_ino_));
-  VARVE_TRY(load_summary(txn));
-  overlay_end_ = next_ino_;
+  VARVE_TRY(counters_.load(txn));
+  overlay_end_ = counters_.next();
   return {};
-}
-
-// Loads the numbers beside the tree. An overlay of an earlier release has no summary, so
-// load_summary() counts the names.
-Result<void> OpenTree::load_summary(const meta::Txn& txn) {
-  entries_ = base_ != nullptr ? base_->end() - 2 : 0;
-  VARVE_TRY_ASSIGN(const auto entries, txn.get(meta::overlay::kState, kEntriesKey));
-  VARVE_TRY_ASSIGN(const auto changed, txn.get(meta::overlay::kState, kChangedKey));
-  if (changed) changed_at_.seconds = static_cast<std::int64_t>(ino_of(*changed));
-  VARVE_TRY_ASSIGN(const auto counts, txn.get(meta::overlay::kState, kRewriteCountsKey));
-  if (counts) {
-    const auto decoded = format::decode_rewrite_counts(*counts);
-    // Rewrite counts are only figures, so the version stays usable without the counts.
-    if (decoded) rewrite_counts_ = *decoded;
-    if (!decoded) base::log(base::LogLevel::kWarning, "open version: " + decoded.error().message());
-  }
-  if (entries) {
-    entries_ = ino_of(*entries);
-    return {};
-  }
-  if (base_ != nullptr) return {};
-  return meta::for_each_prefix(txn, meta::overlay::kDirents, "",
-                               [&](std::string_view, std::string_view) -> Result<bool> {
-                                 ++entries_;
-                                 return true;
-                               });
-}
-
-std::optional<std::uint64_t> OpenTree::stored_entries(const meta::Env& overlay) {
-  const auto txn = meta::ReadTxn::begin(overlay);
-  if (!txn) return std::nullopt;
-  const auto entries = txn->get(meta::overlay::kState, kEntriesKey);
-  if (!entries || !*entries) return std::nullopt;
-  return ino_of(**entries);
 }
 
 Ino OpenTree::remember(const catalog::TreeEntry& found) {
@@ -303,9 +240,8 @@ void OpenTree::evict() {
 Result<OpenTree::Changes> OpenTree::take_changes(
     const std::function<Result<Changes::Record>(OpenInode&)>& encode) {
   Changes changes;
-  overlay_end_ = next_ino_;
-  changes.next_ino = next_ino_;
-  changes.entries = entries_;
+  overlay_end_ = counters_.next();
+  changes.numbers = counters_.numbers();
   changes.records.reserve(dirty_.size());
   for (const auto& [ino, removed] : dirty_) {
     const auto it = inodes_.find(ino);
@@ -369,20 +305,14 @@ Result<void> OpenTree::commit(const Changes& changes) const {
       VARVE_TRY(txn.put(meta::overlay::kTails, key, base::as_text(record.tail)));
     }
   }
-  VARVE_TRY(txn.put(meta::overlay::kState, kFormatKey, base::be64(kOverlayFormat)));
-  VARVE_TRY(txn.put(meta::overlay::kState, kNextInoKey, base::be64(changes.next_ino)));
-  VARVE_TRY(txn.put(meta::overlay::kState, kEntriesKey, base::be64(changes.entries)));
-  VARVE_TRY(txn.put(meta::overlay::kState, kChangedKey,
-                    base::be64(static_cast<std::uint64_t>(changes.changed_at.seconds))));
-  if (changes.rewrite_counts != RewriteCounts()) {
-    VARVE_TRY(txn.put(meta::overlay::kState, kRewriteCountsKey,
-                      format::encode_rewrite_counts(changes.rewrite_counts)));
-  }
+  VARVE_TRY(put_numbers(txn, changes.numbers));
   return txn.commit();
 }
 
 void OpenTree::settle(const Changes& changes) {
-  if (!changes.names.empty() || !changes.records.empty()) changed_at_ = changes.changed_at;
+  if (!changes.names.empty() || !changes.records.empty()) {
+    counters_.set_changed_at(changes.numbers.changed_at);
+  }
   removing_.clear();
   for (const auto& name : changes.names) {
     const auto it = names_.find(name.key);

@@ -18,17 +18,13 @@
 
 #include "meta/lmdb.h"
 #include "varve/result.h"
-#include "varve/rewrite.h"
 #include "version/clone_base.h"
 #include "version/open_inode.h"
 #include "version/overlay.h"
+#include "version/overlay_counters.h"
 #include "version/overlay_names.h"
 
 namespace varve::version {
-
-/// Returns the number of the next inode of an open version, as recorded in the overlay. `base_end`:
-/// as for decode_open_inode(). Errors: kCorrupt if an inode could have the number already.
-[[nodiscard]] Result<Ino> read_inode_counter(const meta::Txn& overlay, Ino base_end);
 
 /// The tree of an open version. Not thread-safe: OpenState::mutex guards it, except for commit().
 ///
@@ -41,13 +37,13 @@ class OpenTree {
 
   /// `base` may be null. Lifetime: `base` must outlive the tree.
   explicit OpenTree(const CloneBase* base = nullptr)
-      : base_(base), next_ino_(base != nullptr ? base->end() : kRootIno + 1) {}
+      : base_(base), counters_(base != nullptr ? std::optional(base->end()) : std::nullopt) {}
   /// Attaches an overlay to the tree. Before attach(), the tree consists of the base and the inodes
   /// in memory, and commit() must not be called.
   /// Lifetime: the overlay must outlive the tree.
   void attach(Overlay& overlay) { overlay_ = &overlay; }
   /// Reads the counters. Must be called once, before any function but attach().
-  /// Errors: kCorrupt if the counter of inodes could give a number a second time.
+  /// Errors: as OverlayCounters::load().
   [[nodiscard]] Result<void> load();
 
   /// Returns an inode. Errors: kStale if the inode does not exist.
@@ -69,22 +65,9 @@ class OpenTree {
   [[nodiscard]] OpenInode* add(std::unique_ptr<OpenInode> inode);
   /// Adds a clean inode: the next checkpoint does not record the inode unless touched.
   void add_clean(std::unique_ptr<OpenInode> inode) { inodes_[inode->ino] = std::move(inode); }
-  /// Returns a number for a new inode.
-  [[nodiscard]] Ino next_ino() { return next_ino_++; }
-  /// Returns the number of inodes made in the version, including removed inodes.
-  [[nodiscard]] std::uint64_t made() const {
-    return next_ino_ - (base_ != nullptr ? base_->end() : kRootIno + 1);
-  }
-  /// Adds `more` to the number of names. `more` is negative for removed names.
-  void count_entries(std::int64_t more) { entries_ += static_cast<std::uint64_t>(more); }
-  [[nodiscard]] std::uint64_t entries() const { return entries_; }
-  void set_changed_at(Timestamp time) { changed_at_ = time; }
-  /// Returns the time when the last checkpoint with changes took the changes.
-  [[nodiscard]] Timestamp changed_at() const { return changed_at_; }
-  /// Returns the rewrite counts found by load().
-  [[nodiscard]] const RewriteCounts& rewrite_counts() const { return rewrite_counts_; }
-  /// Returns the number of names recorded by the last checkpoint; nullopt if unknown.
-  [[nodiscard]] static std::optional<std::uint64_t> stored_entries(const meta::Env& overlay);
+  /// Returns the numbers beside the tree. A checkpoint records the numbers with the tree.
+  [[nodiscard]] OverlayCounters& counters() { return counters_; }
+  [[nodiscard]] const OverlayCounters& counters() const { return counters_; }
   /// Returns the number of inodes with changes.
   [[nodiscard]] std::size_t changed_inodes() const { return dirty_.size(); }
   void set_name(Ino directory, std::string_view name, Ino ino);
@@ -115,10 +98,7 @@ class OpenTree {
     };
     std::vector<Name> names;
     std::vector<Record> records;
-    Ino next_ino = 0;
-    std::uint64_t entries = 0;
-    Timestamp changed_at;          // Set by the caller.
-    RewriteCounts rewrite_counts;  // Set by the caller.
+    OverlayNumbers numbers;  // The caller sets changed_at and rewrite_counts.
   };
   /// Takes the changes. `encode` returns an inode's record and tail.
   [[nodiscard]] Result<Changes> take_changes(
@@ -146,7 +126,6 @@ class OpenTree {
   /// Remembers the inode of a name of the base, because the next get() often asks for the same
   /// inode. Returns the inode's number.
   Ino remember(const catalog::TreeEntry& found);
-  [[nodiscard]] Result<void> load_summary(const meta::Txn& txn);
   [[nodiscard]] Result<std::optional<Ino>> find_in_base(Ino directory, std::string_view name);
   [[nodiscard]] Result<void> commit_names(meta::WriteTxn& txn, const Changes& changes) const;
 
@@ -158,12 +137,9 @@ class OpenTree {
   std::map<std::string, NameChange, std::less<>> names_;  // By meta::dirent_key().
   std::uint64_t sequence_ = 0;
   std::size_t evict_at_ = kInodesCached;
-  Ino next_ino_;
+  OverlayCounters counters_;
   // First inode number without records and names in the overlay.
   Ino overlay_end_ = ~Ino{0};
-  std::uint64_t entries_ = 0;
-  Timestamp changed_at_;
-  RewriteCounts rewrite_counts_;
   Ino remembered_ino_ = 0;
   catalog::TreeEntry remembered_;
   NameBatches batches_;

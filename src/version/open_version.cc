@@ -61,12 +61,13 @@ Result<bool> OpenVersion::is_empty() {
 // Changes since the last checkpoint count as made now.
 Timestamp OpenVersion::changed_at() const {
   const std::lock_guard lock(state_.mutex);
-  return state_.tree.changed() != 0 ? state_.parts.clock->now() : state_.tree.changed_at();
+  return state_.tree.changed() != 0 ? state_.parts.clock->now()
+                                    : state_.tree.counters().changed_at();
 }
 
 std::uint64_t OpenVersion::entries() const {
   const std::lock_guard lock(state_.mutex);
-  return state_.tree.entries();
+  return state_.tree.counters().entries();
 }
 
 Result<base::IdRuns> OpenVersion::references(const std::function<void()>& retire) {

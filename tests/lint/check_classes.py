@@ -31,7 +31,6 @@ EXCEPTIONS = {
 NOT_YET = {
     "CatalogRebuilder": (42, 22),
     "Checker": (42, 20),
-    "OpenTree": (36, 20),
     "Repairer": (51, 32),
     "SeriesParts": (30, 24),
 }
