@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that every restore engine gives the same bytes, whatever it keeps in memory and wherever
-// the chunks are.
+// Checks that every restore engine gives the same bytes, for all contents of the engine's memory
+// and all places of the chunks.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -62,8 +62,7 @@ class RestoreEngineContract : public testing::TestWithParam<Subject> {
     return bench;
   }
 
-  // Reads from the position `from` to the end, in areas of the bytes that the function returns for
-  // each.
+  // Reads from the position `from` to the end. The function returns the length of each area.
   static void expect_stream(RestoreEngine& engine, const Bytes& wanted,
                             const std::function<std::size_t()>& next_area_bytes,
                             std::uint64_t from = 0) {
@@ -78,7 +77,7 @@ class RestoreEngineContract : public testing::TestWithParam<Subject> {
       ASSERT_GT((*area)->end(), at);
       ASSERT_LE((*area)->end() - at, area_bytes);
       ASSERT_LE((*area)->end(), wanted.size());
-      while (at < (*area)->end()) {  // Lent bytes are pieces of their own.
+      while (at < (*area)->end()) {  // Lent bytes are separate pieces.
         const std::size_t bytes = (*area)->good_bytes(at);
         ASSERT_GT(bytes, 0U);
         ASSERT_LE(bytes, (*area)->end() - at);
@@ -90,12 +89,13 @@ class RestoreEngineContract : public testing::TestWithParam<Subject> {
   }
 };
 
-// The tests that need no more places of the chunks than memory and, if at all, both stores.
+// Tests with chunks in memory, and in both stores.
 class RestoreEngineLimits : public RestoreEngineContract {};
+// Tests with chunks in memory only.
 class RestoreEngineInMemory : public RestoreEngineContract {};
 
-// Returns one of two worlds that no test changes, made once for all engines. Those in a layout are
-// smaller, and uncompressed.
+// Returns the first or the second world. No test changes the worlds, so all engines share them.
+// The worlds in a layout are smaller, and uncompressed.
 StoredWorld& shared_world(Placed placed, std::size_t number) {
   static std::map<std::pair<Placed, std::size_t>, std::unique_ptr<StoredWorld>> worlds;
   const bool in_memory = placed == Placed::kInMemory;
@@ -165,7 +165,7 @@ TEST_P(RestoreEngineLimits, MemoryAndAreasMayChangeAtAnyTime) {
   });
 }
 
-// The last area of a stream is short, and those before it are longer than the next call allows.
+// The last area of a stream is short, and the areas before are longer than the next call allows.
 TEST_P(RestoreEngineLimits, AreasMayBecomeShorterNearTheEnd) {
   base::ThreadPool workers(3, "test");
   auto& stored = shared_world(GetParam().placed, 0);
@@ -186,7 +186,7 @@ TEST_P(RestoreEngineInMemory, ContainersThatMoveMeanwhileAreFoundAgain) {
   fill_random(world, 70);
   stored.finish();
   std::mt19937 random(30);
-  // The one that is about to be read, or any other, goes elsewhere.
+  // The container to be read next, or any other container, moves to another number.
   world.source.before_read = [&](std::uint32_t container) {
     if (random() % 4 != 0) return;
     if (random() % 2 == 0) container = static_cast<std::uint32_t>(random() % 4);
@@ -196,8 +196,8 @@ TEST_P(RestoreEngineInMemory, ContainersThatMoveMeanwhileAreFoundAgain) {
   expect_stream(*bench->engine, stored.stream, [] { return kMiB; });
 }
 
-// The catalog may locate chunks in a container that it does not have, or each place may be gone
-// when it is read. Each area is read a few times only.
+// The catalog may locate chunks in a container without a record, or each container may be gone at
+// the time of reading. The engine reads each area a few times only.
 TEST_P(RestoreEngineInMemory, ContainersThatVanishEndInBadAreasAfterFewReads) {
   for (const bool moves : {false, true}) {
     StoredWorld stored(31, GetParam().placed);
@@ -307,7 +307,7 @@ TEST_P(RestoreEngineLimits, DamageIsMarkedAndAllElseIsGood) {
   }
   EXPECT_EQ(offset, stored.stream.size());
   EXPECT_EQ(good, stored.stream.size() - bad);
-  EXPECT_GT(bad, frames / 2);  // Some of their chunks may be of a version that was deleted.
+  EXPECT_GT(bad, frames / 2);  // Some of the chunks may belong to a deleted version.
 }
 
 TEST_P(RestoreEngineInMemory, SkippingPassesOverWholeRunsOnly) {

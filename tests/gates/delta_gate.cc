@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The setting `delta`: what old versions take, what reading them costs, and that the newest version
-// stays as it is.
+// The setting `delta`: the space of old versions, the cost of reading old versions, and the
+// unchanged newest version.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class Source {
   }
 
  private:
-  // Rows of a dump differ in length, those of a file of pages do not.
+  // Rows of a dump differ in length, the pages of a file do not.
   std::string new_row() {
     if (kind_ == Kind::kNoise) return test::noise(500, random_());
     std::string row = "row " + std::to_string(random_() % 1000000);
@@ -65,7 +65,7 @@ class Source {
 
 class Stored {
  public:
-  /// `files`: number of files that hold the source, each a part.
+  /// `files`: number of files into which the source is divided.
   Stored(Source::Kind kind, std::uint32_t delta, std::size_t files = 1) : files_(files) {
     must(Repository::create(path_, test::small_chunks(Codec::kZstd)));
     repository_ = test::reopen(path_);
@@ -98,7 +98,7 @@ class Stored {
 
   struct Cost {
     std::uint64_t read = 0;     ///< Stored bytes.
-    std::uint64_t decoded = 0;  ///< Raw bytes, those of prefixes included.
+    std::uint64_t decoded = 0;  ///< Raw bytes, prefixes included.
   };
   /// Returns the costs of reading one file of each version in order, oldest first, as a mount does.
   std::vector<Cost> file_costs(std::size_t number) {
@@ -122,8 +122,8 @@ class Stored {
   }
   [[nodiscard]] DeltaSavings savings() { return must(repository_->delta_savings(series_)); }
 
-  /// Returns the bytes that a restore of each version reads, oldest first. Checks the restored
-  /// bytes, and those that a reader of the file gets.
+  /// Returns the bytes read by a restore of each version, oldest first. Checks the restored bytes,
+  /// and the bytes that a reader of the file gets.
   std::vector<std::uint64_t> reads() {
     std::vector<std::uint64_t> all;
     for (const auto& [number, text] : texts_) {
@@ -202,10 +202,11 @@ class Stored {
 };
 
 struct Limits {
-  double volumes = 0;         ///< Bytes of volumes, of those without the setting.
-  double volumes_of_ten = 0;  ///< The same after ten versions.
-  double read = 0;            ///< Bytes read for the version that costs most, of those without.
-  double written = 0;         ///< Bytes that arranging writes, of those without.
+  // Shares of the bytes without the setting.
+  double volumes = 0;         ///< Bytes of volumes.
+  double volumes_of_ten = 0;  ///< Bytes of volumes after ten versions.
+  double read = 0;            ///< Bytes read for the most expensive version.
+  double written = 0;         ///< Bytes written by arranging.
 };
 
 double ratio(std::uint64_t part, std::uint64_t whole) {
@@ -278,7 +279,7 @@ TEST(DeltaGate, SavingsAreWhatTheVolumesLack) {
     const auto saved = savings.frame_plain_bytes - savings.frame_stored_bytes;
     const auto lacking = none.volume_bytes - savings.volume_bytes;
     EXPECT_NEAR(ratio(saved, lacking), 1, 0.1);
-    // The arranger counts all joinings, also those of volumes joined again later.
+    // The arranger counts all joinings, also of volumes joined again later.
     EXPECT_GE(on.written_with_prefixes(), savings.frame_stored_bytes);
     EXPECT_EQ(off.written_with_prefixes(), 0U);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layout in memory, and versions of files stored in it.
+// A layout in memory, and versions of files stored in the layout.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -151,7 +151,7 @@ class FakeSource final : public layout::ChunkSource {
     datas_.at(container).at(headers_.at(container)->frames.at(frame).offset) ^= std::byte{0x40};
   }
   void damage_header(std::uint32_t container) { damaged_headers_.insert(container); }
-  /// Stores a container's chunks under another number, and forgets the old one.
+  /// Stores a container's chunks under another number, and forgets the old number.
   void move_container(std::uint32_t container) {
     format::ContainerHeader header = *headers_.at(container);
     header.number = static_cast<ContainerNumber>(headers_.size());
@@ -164,7 +164,7 @@ class FakeSource final : public layout::ChunkSource {
   }
   /// Forgets a container, although chunks are still located there.
   void lose_container(std::uint32_t container) { gone_.insert(container); }
-  /// Number of headers of removed containers that were asked for.
+  /// Number of requested headers of removed containers.
   std::uint64_t stale_answers = 0;
   [[nodiscard]] bool is_gone(std::uint32_t container) const { return gone_.contains(container); }
   /// Called at the start of every read_data().
@@ -215,7 +215,7 @@ class World {
   struct File {
     std::uint64_t ordinal = 0;
     std::shared_ptr<format::Recipe> recipe = std::make_shared<format::Recipe>();
-    Bytes content;  // Without holes; empty for a file that has only holes.
+    Bytes content;  // Without holes; empty for a file with only holes.
   };
 
   /// Creates a chunk with unique bytes, and stores it at once, in order.
@@ -227,7 +227,7 @@ class World {
     chunks_.emplace(id, std::move(raw));
     return id;
   }
-  /// Creates a chunk that place_shuffled() stores later, in an order other than that of the ids.
+  /// Creates a chunk for place_shuffled(), which stores the chunks later, not in the order of ids.
   ChunkId new_unplaced_chunk(std::size_t bytes) {
     const ChunkId id = next_id_;
     next_id_ = next_id_.plus(1);
@@ -278,7 +278,7 @@ class World {
  private:
   Bytes random_bytes(std::size_t bytes) {
     Bytes raw(bytes);
-    // Half of the bytes are repetitive, so that zstd can compress them.
+    // Half of the bytes are repetitive, so that zstd can compress the chunk.
     for (std::size_t i = 0; i < bytes; ++i) {
       raw[i] = i % 64 < 32 ? std::byte{7} : static_cast<std::byte>(random());
     }
@@ -314,7 +314,7 @@ inline ReadableFile World::readable(std::size_t index) {
   return file;
 }
 
-/// Fills `world` with files of all kinds: tiny, empty and big ones, with holes, duplicates and
+/// Fills `world` with files of all kinds: tiny, empty and big files, with holes, duplicates and
 /// scattered chunks.
 inline void fill_random(World& world, std::size_t files) {
   std::vector<ChunkId> old;
@@ -341,7 +341,7 @@ inline void fill_random(World& world, std::size_t files) {
   world.finish();
 }
 
-/// A service with a registry of its own.
+/// A service with a private registry.
 class CountedService final : public ReadService {
  public:
   explicit CountedService(std::uint64_t cache_bytes)

@@ -101,7 +101,7 @@ TEST_P(ReplicaTakeover, TheFirstMachineIsFencedWhenItComesBack) {
   EXPECT_EQ(code_of(stored), ErrorCode::kLocked);
   EXPECT_NE(stored.error().message().find("s/late"), std::string::npos) << stored.error().message();
   EXPECT_NE(stored.error().message().find("varve copy"), std::string::npos);
-  // It keeps what it has, and reads it.
+  // The first folder keeps its versions, and reads the versions.
   auto expected = world_.local();
   expected["late"] = tree_of(30);
   EXPECT_TRUE(World::read_all_versions(*open(world_.path(), true)) == expected);
@@ -112,10 +112,10 @@ TEST_P(ReplicaTakeover, TheFirstMachineIsFencedWhenItComesBack) {
   world_.expect_chain();
 }
 
-// The first machine, which is alive after all, creates a head between the look at the newest one
-// and the takeover's head.
-// Both folders are on one machine, which remembers the sequence number of an encrypted repository.
-// A change that the store never had is not missing there.
+// The first machine is alive after all: between the takeover's look at the newest head and the
+// takeover's own head, the machine creates a head.
+// Both folders are on one machine. The machine remembers the sequence number of an encrypted
+// repository. A change never uploaded is not missing in the store.
 TEST_P(ReplicaTakeover, WhatOnlyTheFirstFolderHasMakesNoOlderState) {
   auto options = world_.options();
   options.memory_folder = world_.path() + "-state";
@@ -147,7 +147,7 @@ TEST_P(ReplicaTakeover, WhatOnlyTheFirstFolderHasMakesNoOlderState) {
   must(change(other_, world_.hooks()));
 }
 
-// A state that the store had once is refused before the takeover writes anything.
+// A former state of the store is refused before the takeover writes anything.
 TEST_P(ReplicaTakeover, OfAnOlderStateIsRefusedAtOnce) {
   if (!std::get<0>(GetParam())) GTEST_SKIP() << "a plain repository has no sequence number";
   auto options = world_.options();
@@ -190,7 +190,7 @@ TEST_P(ReplicaTakeover, TheFirstMachineMayBeFaster) {
   ASSERT_TRUE(done);
   EXPECT_EQ(code_of(taken), ErrorCode::kLocked);
   EXPECT_NE(taken.error().message().find("same command again"), std::string::npos);
-  // The first machine goes on, and another attempt takes over from it.
+  // The first machine goes on, and another attempt takes over from the first machine.
   must(store(world_.path(), "v4", tree_of(13)));
   must(take_over(other_));
   EXPECT_EQ(code_of(store(world_.path(), "v5", tree_of(14))), ErrorCode::kLocked);
@@ -219,8 +219,8 @@ TEST_P(ReplicaTakeover, AnOpenVersionStaysBehind) {
   for (const auto& damage : report.damages) ADD_FAILURE() << damage.where << ": " << damage.what;
 }
 
-// Without the notes, a rebuild of a lost catalog would take a deleted version, whose manifest stays
-// for later versions, for one that the labels have lost (docs/decisions/155).
+// Later versions need the manifest of a deleted version. Without the notes, a rebuild of a lost
+// catalog would take the deleted version for a version missing in the labels (docs/decisions/155).
 TEST_P(ReplicaTakeover, LabelsNoteDeletedVersions) {
   const auto notes_of = [&](const std::string& folder_path) {
     std::ifstream in(folder_path + "/varve.repo", std::ios::binary);
@@ -246,8 +246,8 @@ TEST_P(ReplicaTakeover, LabelsNoteDeletedVersions) {
   EXPECT_EQ(notes_of(other_), before);
 }
 
-// At each request of a takeover the store fails, or its answer is lost. Another attempt completes
-// it.
+// At each request of a takeover the store fails, or the store's answer is lost. Another attempt
+// completes the takeover.
 TEST_P(ReplicaTakeover, AnInterruptedTakeoverIsRepeated) {
   for (const auto fault : {Fault::kBefore, Fault::kLost, Fault::kLater}) {
     for (std::uint64_t at = 0;; ++at) {
@@ -282,7 +282,7 @@ TEST_P(ReplicaTakeover, AnInterruptedTakeoverIsRepeated) {
   world_.expect_chain();
 }
 
-// A process may be killed after its last change of the store, and before it says so.
+// A process may be killed between the last change of the store and the report of success.
 TEST_P(ReplicaTakeover, ACompleteTakeoverSucceedsAgain) {
   must(take_over(other_));
   const auto heads = [&] { return world_.heads().size(); };
@@ -309,7 +309,7 @@ TEST_P(ReplicaTakeover, AFolderWithAnotherRoleOrWithoutItsRoleIsRefused) {
   must(attach(reader, AttachRole::kReads));
   must(take_over(other_));
   EXPECT_EQ(code_of(attach(other_, AttachRole::kReads)), ErrorCode::kExists);
-  // The first folder does not know yet that it lost its role.
+  // The first folder does not know yet about the loss of the role.
   EXPECT_EQ(code_of(take_over(world_.path())), ErrorCode::kLocked);
   EXPECT_EQ(code_of(store(world_.path(), "late", tree_of(30))), ErrorCode::kLocked);
   EXPECT_EQ(code_of(take_over(world_.path())), ErrorCode::kLocked);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine with a repository in an object store in memory, which fails at a chosen request.
+// A machine with a repository in an object store in memory. The store fails at a chosen request.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ inline void store_tree(Repository& repository, const std::string& name, const Tr
   must(repository.seal(id, number, ""));
 }
 
-/// One machine's folder, its object store, and what must be in both.
+/// One machine's folder, the object store, and the expected content of both.
 class World {
  public:
   World(bool is_encrypted, Mishap mishap, std::uint64_t at,
@@ -114,7 +114,7 @@ class World {
         path_, parameters, options, hooks_, object_lock);
   }
 
-  /// Opens the repository, runs `work`, and closes it.
+  /// Opens the repository, runs `work`, and closes the repository.
   Result<void> with(const std::function<void(Repository&)>& work) {
     {
       auto opened = repo::RepositoryImpl::open(path_, options(), hooks_);
@@ -181,7 +181,7 @@ class World {
       return with([&](Repository& repository) {
         const auto id = must(repository.find_series("s")).id;
         ArrangeOptions all;
-        all.post_pass.any_new = true;  // Downloads what was evicted.
+        all.post_pass.any_new = true;  // Downloads the evicted files.
         must(repository.arrange(id, all));
       });
     });
@@ -230,7 +230,7 @@ class World {
     return found;
   }
 
-  /// Checks that the store has the replicated versions, or already those that are sealed here.
+  /// Checks that the store has the replicated versions, or already the versions sealed here.
   void expect_consistent() {
     // Before the mishap, nothing new is seen; long after it, only the end counts.
     constexpr int kLooksMax = 5;
@@ -253,14 +253,14 @@ class World {
     return names;
   }
 
-  /// Returns the names of the heads, without those of their copies.
+  /// Returns the names of the heads, without the copies of heads.
   [[nodiscard]] std::set<std::string> heads() const {
     auto names = names_with("/head/");
     std::erase_if(names, [](const auto& name) { return name.ends_with(".copy"); });
     return names;
   }
 
-  /// Checks that the folder has what is sealed in it, for a reader and for a writer.
+  /// Checks that the folder has its sealed versions, for a reader and for a writer.
   void expect_here() {
     const bool spared = std::exchange(spared_, true);
     for (const bool read_only : {true, false}) {
@@ -286,7 +286,7 @@ class World {
     return bytes;
   }
 
-  /// Checks that every head follows the one before it.
+  /// Checks that every head follows the head before.
   void expect_chain() const {
     std::map<std::uint64_t, std::string> heads;
     for (const auto& name : this->heads()) {
@@ -304,7 +304,7 @@ class World {
   }
 
   [[nodiscard]] std::uint64_t requests() const { return requests_; }
-  /// Returns the requests of one kind that its writers have made.
+  /// Returns the counts of requests of a kind, by the writers of the machine.
   [[nodiscard]] bucket::RequestCounts counts(bucket::RequestKind kind) const {
     bucket::RequestCounts sum;
     for (const auto& bucket : buckets_) {
@@ -315,11 +315,11 @@ class World {
     }
     return sum;
   }
-  /// Called for each version that store() makes, before it is sealed. May be empty.
+  /// Called by store() for each new version, before the seal. May be empty.
   std::function<void(VersionWriter& writer)> before_seal;
-  /// The storage class of the volumes of a repository that create() makes.
+  /// Storage class of the volumes in a repository made by create().
   std::string volume_class;
-  /// The lock of a repository that create() makes.
+  /// Lock of a repository made by create().
   ObjectLock object_lock;
   [[nodiscard]] std::string where() const {
     return " (mishap " + std::to_string(static_cast<int>(mishap_)) + " at request " +
@@ -385,7 +385,7 @@ class World {
     return mishap_ == Mishap::kKilledBefore ? Fault::kBefore : Fault::kLost;
   }
 
-  // Puts the folder back as the kill left it.
+  // Puts the folder back into the state after the kill.
   void restart() {
     killed_ = false;
     repeats_ = true;

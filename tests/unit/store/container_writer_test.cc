@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing containers: what was taken can be read, or comes to disk once there is room.
+// Writing containers: accepted chunks can be read, or come to disk once there is room.
 #include "store/container_writer.h"
 #include "store/folder_store.h"
 
@@ -33,8 +33,8 @@ TEST_F(ContainerWriterTest, FlushedContainersHoldEveryChunkOnce) {
   EXPECT_EQ(writer_->stored_bytes(), *files_.tree_bytes("/s"));
 }
 
-// Uncompressed chunks get small frames, for random reads of small pieces. So do chunks of a sealed
-// container that do not compress.
+// Uncompressed chunks get small frames, for random reads of small pieces. Incompressible chunks of
+// a sealed container get small frames, too.
 TEST_F(ContainerWriterTest, FramesAreLargeOnlyWhereTheyAreCompressed) {
   for (const auto& [codec, sealed, least, most] :
        {std::tuple(Codec::kNone, false, 24U << 10, 32U << 10),
@@ -58,7 +58,7 @@ TEST_F(ContainerWriterTest, FramesAreLargeOnlyWhereTheyAreCompressed) {
   }
 }
 
-// Their headers are longer than their data.
+// The headers of containers with tiny chunks are longer than the data.
 TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadersFitIn) {
   for (const auto codec : {Codec::kNone, Codec::kZstd}) {
     compression_.codec = codec;
@@ -129,7 +129,7 @@ TEST_F(ContainerWriterTest, FullDiskLosesNothingThatWasTaken) {
     }
     EXPECT_TRUE(writer_->read_unwritten(ChunkId::make(kVersion, next - 1)));
     files_.faults.disk_full = false;
-    append_all(next, next + 1);  // The refused one.
+    append_all(next, next + 1);  // The refused chunk.
     ++next;
   }
   ASSERT_TRUE(writer_->sync());
@@ -169,7 +169,7 @@ TEST_F(ContainerWriterTest, FramesAreSealedOnceInTheirOwnPlaceDespiteTornWritesA
   expect_on_disk(next);
 }
 
-// The data and the header of each container are one write each.
+// A container takes two writes: the data and the header.
 TEST_F(ContainerWriterTest, ContainerKeepsItsNumberAndItsPlaceIfAWriteFails) {
   sealed_ = true;
   for (int fault = 0; fault < 8; ++fault) {
@@ -204,7 +204,7 @@ TEST_F(ContainerWriterTest, ContainerKeepsItsNumberAndItsPlaceIfAWriteFails) {
   }
 }
 
-// A number that begins again would be that of another container, or of a file that exists.
+// A number from the start of the sequence would belong to another container or an existing file.
 TEST_F(ContainerWriterTest, WithoutANumberNothingIsWritten) {
   for (const auto last : {0x7fffffffU, 0xffffffffU}) {
     numbers_.set_next(ContainerNumber{last - 1});
@@ -234,7 +234,7 @@ TEST_F(ContainerWriterTest, DestructionOnAFullDiskEnds) {
     if (round == 2) {
       EXPECT_FALSE(writer_->sync());
     }
-    writer_.reset();  // Would spin for ever if it went on trying.
+    writer_.reset();  // Would spin for ever if the writer went on trying.
     files_.faults.disk_full = false;
   }
 }
@@ -251,13 +251,13 @@ TEST_F(ContainerWriterTest, VeryCompressibleChunksDoNotGatherInMemory) {
   compression_.codec = Codec::kZstd;
   compressible_ = true;
   start();
-  append_all(0, 12000);  // About 96 MiB raw, which fit into one container when compressed.
+  append_all(0, 12000);  // About 96 MiB raw; compressed, less than one container.
   ASSERT_TRUE(writer_->flush());
   expect_on_disk(12000);
   EXPECT_GT(written_.size(), 4U);
 }
 
-// A container that waits to be filled must not need more than may wait in memory.
+// A partly filled container must not need more bytes than may wait in memory.
 TEST_F(ContainerWriterTest, VeryCompressibleChunksDoNotWaitForEver) {
   compression_.codec = Codec::kZstd;
   options_.waiting_bytes_max = 1U << 20;
@@ -400,7 +400,7 @@ TEST_F(ContainerWriterTest, AnotherContainerInItsPlaceIsCorrupt) {
             ErrorCode::kCorrupt);
 }
 
-// A crash gives back the number of a container that no commit has named, and its chunks' ids.
+// After a crash, the number of a container without a commit is free again, as are its chunks' ids.
 TEST_F(ContainerWriterTest, OlderContainerOfTheSameNumberIsRefused) {
   sealed_ = true;
   std::string images[2];
