@@ -79,16 +79,16 @@ void SeriesResources::lend_to(series::SeriesParts& parts) {
   parts.pages = &pages_;
   parts.metrics = &series_metrics_;
   parts.read_service = read_service_.get();
-  parts.chunker = chunker_.get();
-  parts.compressors = compressors_.get();
-  parts.fingerprint_pool = fingerprint_pool_.get();
-  parts.checkpoint_tasks = checkpoint_tasks_.get();
-  parts.descriptors = &descriptors_;
-  parts.overlays = overlays_;
   parts.has_open_versions = !folder_.is_attached();
   parts.open_store = folder_.storage->opener();
-  parts.checkpoint_bytes = folder_.storage->early_bytes();
-  parts.on_checkpoint = [this] { folder_.replication().upload_early(); };
+  parts.writing.chunker = chunker_.get();
+  parts.writing.compressors = compressors_.get();
+  parts.writing.fingerprint_pool = fingerprint_pool_.get();
+  parts.writing.checkpoint_tasks = checkpoint_tasks_.get();
+  parts.writing.descriptors = &descriptors_;
+  parts.writing.overlays = overlays_;
+  parts.writing.checkpoint_bytes = folder_.storage->early_bytes();
+  parts.writing.on_checkpoint = [this] { folder_.replication().upload_early(); };
 }
 
 Result<series::Pool*> SeriesResources::pool() {

@@ -25,9 +25,9 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   store->segments = store::open_store(parts.open_store, *parts.files, parts.directory());
   // Cuts off the remains of a crash. On a copy-on-write disk, cutting allocates new blocks.
   VARVE_TRY(parts.with_reserve([&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(store->layout, layout::CategoryLayout::open(*parts.catalog, *store->segments,
-                                                                 parts.codecs->frames(),
-                                                                 parts.compressors, options));
+    VARVE_TRY_ASSIGN(store->layout, layout::CategoryLayout::open(
+                                        *parts.catalog, *store->segments, parts.codecs->frames(),
+                                        parts.writing.compressors, options));
     return {};
   }));
   store->all = std::make_unique<layout::SeriesLayout>(

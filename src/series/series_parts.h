@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "base/clock.h"
-#include "base/descriptor_budget.h"
 #include "base/ids.h"
-#include "base/recurring_tasks.h"
-#include "base/thread_pool.h"
 #include "catalog/page_cache.h"
 #include "format/data_codecs.h"
-#include "ingest/chunker.h"
 #include "io/file_system.h"
-#include "meta/env_cache.h"
 #include "meta/lmdb.h"
 #include "series/series_host.h"
 #include "series/series_metrics.h"
+#include "series/writing_parts.h"
 #include "store/folder_store.h"
 #include "store/open_files.h"
 #include "store/repository_paths.h"
@@ -37,7 +31,7 @@ namespace varve::series {
 [[nodiscard]] Error opened_read_only();
 
 /// The objects lent to each series by its repository.
-/// Lifetime: all objects outlive the series. The pools are null if the repository is read-only.
+/// Lifetime: all objects outlive the series.
 struct SeriesParts {
   SeriesId id{};
   StoreId store{};  ///< Where the chunks of the series are.
@@ -52,20 +46,12 @@ struct SeriesParts {
   catalog::PageCache* pages = nullptr;
   const SeriesMetrics* metrics = nullptr;
   restore::ReadService* read_service = nullptr;
-  const ingest::Chunker* chunker = nullptr;
-  base::ThreadPool* compressors = nullptr;
-  base::ThreadPool* fingerprint_pool = nullptr;
-  base::RecurringTasks* checkpoint_tasks = nullptr;
-  base::DescriptorBudget* descriptors = nullptr;
-  std::shared_ptr<meta::EnvCache> overlays{};
+  WritingParts writing;
   SeriesHost* host = nullptr;
   /// False in an attached folder: the content of open versions is on the writer's machine.
   bool has_open_versions = true;
   /// Opens the segment stores. Empty if all data is on the disk.
   store::StoreOpener open_store{};
-  /// As in version::OpenVersionParts.
-  std::uint64_t checkpoint_bytes = 0;
-  std::function<void()> on_checkpoint{};
 
   /// Returns the series' folder.
   [[nodiscard]] std::string directory() const { return paths->series(id); }

@@ -32,7 +32,6 @@ NOT_YET = {
     "CatalogRebuilder": (42, 22),
     "Checker": (42, 20),
     "Repairer": (51, 32),
-    "SeriesParts": (30, 24),
 }
 
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
