@@ -119,8 +119,11 @@ Result<RebuildReport> CatalogRebuilder::run() {
     VARVE_TRY(rebuild_series(*series));
   }
   VARVE_TRY(put_pool());
-  VARVE_TRY(put_series_sequences());
-  VARVE_TRY(put_replaced());
+  for (auto& lost : label_facts_.lost_series(
+           names_of_series_, [this](SeriesId series) { return series_directory(series); })) {
+    problem(std::move(lost));
+  }
+  VARVE_TRY(label_facts_.put(catalog_, names_of_series_));
   return std::move(report_);
 }
 
@@ -130,10 +133,8 @@ Result<std::vector<std::pair<SeriesId, std::string>>> CatalogRebuilder::labels(
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   // The newest labels are last: until then, a repeated repair has the facts of the present repair.
   auto series_in_order = done_;
-  std::stable_partition(series_in_order.begin(), series_in_order.end(), [this](SeriesId series) {
-    const auto own = of_labels_.find(series);
-    return own == of_labels_.end() || own->second < newest_;
-  });
+  std::stable_partition(series_in_order.begin(), series_in_order.end(),
+                        [this](SeriesId series) { return !label_facts_.are_newest(series); });
   for (const auto series : series_in_order) {
     VARVE_TRY_ASSIGN(auto removed, removed_versions(txn, files_, series_directory(series), series));
     // The caller puts these files away. A user may put one back.
@@ -218,7 +219,8 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   VARVE_TRY(put_locations(series, store, scan));
   VARVE_TRY(births.put(catalog_, catalog::store_of(series)));
   if (whole_) VARVE_TRY(drop_unreachable(series));
-  add_to_pool();
+  if (!whole_ || !open_.empty()) pool_.claims.set_incomplete();
+  pool_.claims.add(chunks_of_);
   ++report_.series;
   done_.push_back(series);
   names_of_series_[series] = owner_->name;
@@ -241,12 +243,12 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
   for (const auto& file : present) {
     if (labels->removed.contains(file.number)) versions_[file.number].is_removed = true;
   }
-  note_sequences(series, *labels);
-  note_replaced(*labels);
+  label_facts_.add(series, *labels);
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   for (const auto& entry : labels->records) {
     if (entry.what == ManifestRecord::kSetting) {
-      VARVE_TRY(merge_setting(txn, entry.key, entry.value));
+      if (entry.key == catalog::kPoolBirthSetting) pool_.claims.note_next_birth(entry.value);
+      VARVE_TRY(merge_label_setting(txn, entry.key, entry.value));
       continue;
     }
     const auto number = number_in(entry.key);
@@ -259,7 +261,7 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
       version.retention = entry.value;
     } else if (entry.what == ManifestRecord::kVersionChunks) {
       version.chunks = entry.value;
-      note_births(entry.value);
+      pool_.claims.note_births(entry.value);
     }
   }
   return txn.commit();
@@ -306,7 +308,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
         version.retention = value;
       } else if (what == ManifestRecord::kVersionChunks) {
         version.chunks = value;
-        note_births(value);
+        pool_.claims.note_births(value);
       } else if (what == ManifestRecord::kVersionLinks) {
         version.links = value;
       } else if (what == ManifestRecord::kBirths) {
@@ -341,7 +343,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
     }
     version.damaged = !records;
     if (records) {
-      note_births(records->chunks);
+      pool_.claims.note_births(records->chunks);
       version.chunks = std::move(records->chunks);
       version.links = std::move(records->links);
       version.births = std::move(records->births);

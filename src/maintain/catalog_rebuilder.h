@@ -14,13 +14,14 @@
 #include "base/id_runs.h"
 #include "catalog/object_set.h"
 #include "catalog/series_catalog.h"
-#include "catalog/series_sequences.h"
 #include "format/data_codecs.h"
 #include "io/file_system.h"
 #include "maintain/birth_check.h"
 #include "maintain/container_scan.h"
 #include "maintain/history_check.h"
+#include "maintain/label_facts.h"
 #include "maintain/manifest_file.h"
+#include "maintain/pool_claims.h"
 #include "meta/lmdb.h"
 #include "store/folder_store.h"
 #include "varve/result.h"
@@ -102,18 +103,6 @@ class CatalogRebuilder {
   /// Scans the containers of a store. Errors: kInvalid as run().
   [[nodiscard]] Result<ContainerScan> scan(store::SegmentStore& store, StoreId store_id);
   [[nodiscard]] Result<void> read_labels_of(SeriesId series);
-  [[nodiscard]] Result<void> merge_clock(meta::WriteTxn& txn, std::string_view value);
-  [[nodiscard]] Result<void> merge_sequence(meta::WriteTxn& txn, std::string_view value);
-  /// Takes the sequence numbers of the series from labels.
-  void note_sequences(SeriesId series, const Labels& labels);
-  /// Reports the series that are missing or older than the newest labels say, and stores the
-  /// sequence numbers needed by the new catalog.
-  [[nodiscard]] Result<void> put_series_sequences();
-  /// Takes over a setting of labels.
-  [[nodiscard]] Result<void> merge_setting(meta::WriteTxn& txn, std::string_view key,
-                                           std::string_view value);
-  void note_replaced(const Labels& labels);
-  [[nodiscard]] Result<void> put_replaced();
   void report_lost_lock(VersionNumber number, const Version& version);
   /// Reports a version with a manifest that the labels do not list. Keeps the manifest if the
   /// labels do not note the deletion either, although they note deletions (O63).
@@ -150,18 +139,9 @@ class CatalogRebuilder {
                                        const std::map<ContainerNumber, std::uint64_t>& live_of);
   [[nodiscard]] Result<void> drop_unreachable(SeriesId series);
   [[nodiscard]] Result<void> scan_pool();
-  /// Notes the births of the pool named by any manifest.
-  [[nodiscard]] Result<void> note_pool_births();
-  /// Notes the chunks of the pool needed by the present series.
-  void add_to_pool();
-  /// Notes the births of the pool in an encoded set of chunks.
-  void note_births(std::string_view chunks);
-  /// Notes the next birth of the pool from the labels.
-  void note_next_birth(std::string_view setting);
   /// Stores the aliases found in the files of aliases, and adds their targets to the wanted chunks.
   [[nodiscard]] Result<void> put_aliases();
   [[nodiscard]] Result<void> put_pool();
-  [[nodiscard]] Result<void> put_pool_users();
   /// Tells the user about a record's name that had to be replaced.
   template <typename Record>
   void tell_replaced_name(const Record& record);
@@ -182,20 +162,14 @@ class CatalogRebuilder {
   std::vector<SeriesId> done_;
   std::set<std::string> series_names_;
   std::map<SeriesId, std::string> names_of_series_;  ///< Names in the new catalog.
-  catalog::SeriesSequences of_labels_;               ///< Sequence numbers of the labels.
-  std::uint64_t newest_ = 0;                         ///< Highest of them.
-  std::vector<std::string> replaced_;                ///< Ids of catalogs, the newest last.
-  catalog::SeriesSequences named_;                   ///< Numbers in the newest labels.
+  LabelFacts label_facts_;
 
   /// The records collected for the pool.
   struct Pool {
     ContainerScan scan;
     RunsByBirth runs;  ///< The runs of the containers in `scan`.
     StoreBirths births;
-    base::IdRuns wanted;  ///< Chunks referred to by the versions of the series so far.
-    /// False if anything is damaged, or if a version is open: then all containers may be needed.
-    bool whole = true;
-    std::optional<VersionNumber> last_birth;  ///< Highest birth given, as far as known.
+    PoolClaims claims;  ///< Incomplete if anything is damaged, or if a version is open.
   };
   Pool pool_;
 

@@ -11,8 +11,6 @@
 
 namespace varve::maintain {
 
-using format::ManifestRecord;
-
 Result<void> CatalogRebuilder::leave_out(const std::string& where, const std::string& fault) {
   if (!choices_.skip_mixed) return mixed_histories(where, fault);
   whole_ = false;
@@ -64,30 +62,6 @@ Result<void> CatalogRebuilder::drop_other_history(SeriesId series, const Scanned
     report_lost_lock(number, version);
     owner_->next_number = std::max(owner_->next_number, number_after(number));
     it = versions_.erase(it);
-  }
-  return {};
-}
-
-// If a birth has several marks, only manifests tell the mark of the repository.
-Result<void> CatalogRebuilder::note_pool_births() {
-  const bool has_marks = std::ranges::any_of(
-      pool_.scan.containers, [](const FoundContainer& found) { return !found.marks.empty(); });
-  if (!has_marks) return {};
-  VARVE_TRY_ASSIGN(const auto all, series_folders(files_, path_));
-  for (const auto series : all) {
-    VARVE_TRY_ASSIGN(const auto present, list_manifests(files_, series_directory(series)));
-    for (const auto& file : present) {
-      const auto visit = [&](ManifestRecord what, std::string_view,
-                             std::string_view value) -> Result<void> {
-        if (what != ManifestRecord::kBirths) return {};
-        const auto births = format::decode_births(value);
-        if (births) pool_.births.note(*births);  // read_manifests() reports unreadable births.
-        return {};
-      };
-      const auto read = read_manifest(files_, codecs_.frames(),
-                                      manifest_path(series_directory(series), file.number), visit);
-      VARVE_TRY(refuse_unsupported(read));
-    }
   }
   return {};
 }

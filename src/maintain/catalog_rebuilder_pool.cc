@@ -10,14 +10,35 @@
 #include "maintain/pool_aliases.h"
 #include "maintain/pool_recount.h"
 #include "maintain/write_batch.h"
+#include "store/repository_paths.h"
 
 namespace varve::maintain {
 
 namespace {
 
-// Number of births skipped if an unknown birth may have been given: a lost container or a damaged
-// manifest may have had the birth, and an open version may refer to the birth.
-constexpr std::uint64_t kBirthsSkipped = std::uint64_t{1} << 16;
+using format::ManifestRecord;
+
+// If a birth has several marks, only manifests tell the mark of the repository.
+Result<void> note_births_in_manifests(io::FileSystem& files, const format::FrameCodec& codec,
+                                      const std::string& repository_path, StoreBirths& births) {
+  VARVE_TRY_ASSIGN(const auto all, series_folders(files, repository_path));
+  for (const auto series : all) {
+    const auto directory = owner_folder(store::RepositoryPaths(repository_path), series);
+    VARVE_TRY_ASSIGN(const auto present, list_manifests(files, directory));
+    for (const auto& file : present) {
+      const auto visit = [&](ManifestRecord what, std::string_view,
+                             std::string_view value) -> Result<void> {
+        if (what != ManifestRecord::kBirths) return {};
+        const auto named = format::decode_births(value);
+        if (named) births.note(*named);  // read_manifests() reports unreadable births.
+        return {};
+      };
+      const auto read = read_manifest(files, codec, manifest_path(directory, file.number), visit);
+      VARVE_TRY(refuse_unsupported(read));
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -25,46 +46,23 @@ Result<void> CatalogRebuilder::scan_pool() {
   const auto segments = open_store(kPoolOwner);
   auto& store = *segments;
   VARVE_TRY_ASSIGN(pool_.scan, scan(store, kPoolStore));
-  VARVE_TRY(note_pool_births());
+  const bool has_marks = std::ranges::any_of(
+      pool_.scan.containers, [](const FoundContainer& found) { return !found.marks.empty(); });
+  if (has_marks) {
+    VARVE_TRY(note_births_in_manifests(files_, codecs_.frames(), path_, pool_.births));
+  }
   for (const auto& fault : pool_.births.choose(pool_.scan)) {
     VARVE_TRY(leave_out(store.describe(), fault));
   }
   drop_repeated_numbers(pool_.scan, store);
   pool_.runs = runs_by_birth(pool_.scan);
-  pool_.whole = pool_.scan.unread.empty() && pool_.scan.repeated.empty() && whole_;
+  if (!pool_.scan.unread.empty() || !pool_.scan.repeated.empty() || !whole_) {
+    pool_.claims.set_incomplete();
+  }
   for (const auto& found : pool_.scan.containers) {
-    for (const auto& run : found.runs) {
-      pool_.last_birth = std::max(pool_.last_birth, std::optional(run.first.birth()));
-    }
+    for (const auto& run : found.runs) pool_.claims.note_birth(run.first.birth());
   }
   return {};
-}
-
-void CatalogRebuilder::note_births(std::string_view chunks) {
-  const auto decoded = base::IdRuns::decode(chunks);
-  if (!decoded || decoded->size() == 0 || !is_pool(decoded->runs().back().first)) return;
-  pool_.last_birth =
-      std::max(pool_.last_birth, std::optional(decoded->runs().back().first.birth()));
-}
-
-void CatalogRebuilder::note_next_birth(std::string_view setting) {
-  const auto next = catalog::decode_pool_birth(setting);
-  if (!next) return;
-  const auto number = static_cast<std::uint32_t>(*next);
-  if (number == kPoolBit) return;
-  pool_.last_birth =
-      std::max(pool_.last_birth, std::optional(static_cast<VersionNumber>(number - 1)));
-}
-
-void CatalogRebuilder::add_to_pool() {
-  pool_.whole = pool_.whole && whole_ && open_.empty();
-  for (const auto& [number, chunks] : chunks_of_) {
-    const auto shared = catalog::pool_part(chunks);
-    if (shared.size() == 0) continue;
-    pool_.last_birth =
-        std::max(pool_.last_birth, std::optional(shared.runs().back().first.birth()));
-    pool_.wanted = pool_.wanted.unite(shared);
-  }
 }
 
 // A chunk stored in a container is no alias, whatever a file says.
@@ -72,70 +70,41 @@ Result<void> CatalogRebuilder::put_aliases() {
   const store::FolderPath folder{&files_, series_directory(kPoolOwner)};
   VARVE_TRY_ASSIGN(const auto found, find_aliases(folder, pool_.scan, pool_.births));
   for (const auto& what : found.problems) problem(what);
-  pool_.whole = pool_.whole && found.problems.empty();
-  if (found.named.size() != 0) {
-    const auto last = found.named.runs().back().first.birth();
-    pool_.last_birth = std::max(pool_.last_birth, std::optional(last));
-  }
+  if (!found.problems.empty()) pool_.claims.set_incomplete();
+  if (found.named.size() != 0) pool_.claims.note_birth(found.named.runs().back().first.birth());
   std::vector<base::IdRun> targets;
   WriteBatch batch(catalog_);
   for (const auto& record : found.records) {
-    // Unless data is missing, the versions no longer need aliases outside `wanted`.
+    // Unless data is missing, the versions no longer need aliases outside of the wanted chunks.
     const base::IdRun run{record.run.first, record.run.count};
-    if (pool_.whole && !pool_.wanted.overlaps(run)) continue;
+    if (pool_.claims.are_complete() && !pool_.claims.wanted().overlaps(run)) continue;
     constexpr std::size_t kRecordBytes = 64;
     VARVE_TRY_ASSIGN(auto* const txn, batch.txn(kRecordBytes));
     VARVE_TRY(catalog::put_alias(*txn, record));
     targets.push_back(record.targets());
   }
   VARVE_TRY(batch.commit());
-  pool_.wanted = pool_.wanted.unite(base::IdRuns::from(std::move(targets)));
+  pool_.claims.add(base::IdRuns::from(std::move(targets)));
   return {};
 }
 
 Result<void> CatalogRebuilder::put_pool() {
   VARVE_TRY(put_aliases());
-  if (!pool_.last_birth && pool_.scan.unread.empty()) return {};
+  if (!pool_.claims.has_births() && pool_.scan.unread.empty()) return {};
   owner_.reset();
   versions_.clear();
   open_.clear();
-  chunks_of_ = {{VersionNumber{1}, pool_.wanted}};
-  whole_ = pool_.whole;
+  chunks_of_ = {{VersionNumber{1}, pool_.claims.wanted()}};
+  whole_ = pool_.claims.are_complete();
   const auto segments = open_store(kPoolOwner);
   auto& store = *segments;
   VARVE_TRY(put_locations(kPoolOwner, store, pool_.scan));
+  if (!whole_) pool_.claims.set_incomplete();
   VARVE_TRY(pool_.births.put(catalog_, kPoolStore));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  auto birth = std::uint64_t{
-      static_cast<std::uint32_t>(pool_.last_birth.value_or(static_cast<VersionNumber>(kPoolBit)))};
-  if (!whole_) birth += kBirthsSkipped;
-  birth = std::min<std::uint64_t>(birth, UINT32_MAX);
-  VARVE_TRY(catalog::raise_pool_birth(txn, static_cast<VersionNumber>(birth)));
+  VARVE_TRY(catalog::raise_pool_birth(txn, pool_.claims.last_birth()));
   VARVE_TRY(txn.commit());
-  return put_pool_users();
-}
-
-Result<void> CatalogRebuilder::put_pool_users() {
-  // A version's list has about 4 bytes for each container.
-  constexpr std::size_t kUseBytes = 4;
-  const std::size_t bytes = 1024 + pool_.scan.containers.size() * kUseBytes;
-  PoolRecount recount;
-  WriteBatch batch(catalog_);
-  for (const auto series : done_) {
-    std::vector<catalog::VersionRecord> versions;
-    {
-      VARVE_TRY_ASSIGN(auto* const txn, batch.txn(0));
-      VARVE_TRY_ASSIGN(versions, catalog::list_versions(*txn, series));
-    }
-    for (const auto& version : versions) {
-      if (version.state != VersionState::kSealed) continue;
-      VARVE_TRY_ASSIGN(auto* const txn, batch.txn(bytes));
-      VARVE_TRY(recount.add(*txn, series, version.number));
-    }
-  }
-  VARVE_TRY_ASSIGN(auto* const txn, batch.txn(bytes));
-  VARVE_TRY(recount.finish(*txn));
-  return batch.commit();
+  return recount_pool(catalog_, done_, pool_.scan.containers.size());
 }
 
 }  // namespace varve::maintain

@@ -3,6 +3,7 @@
 
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
+#include "maintain/write_batch.h"
 
 namespace varve::maintain {
 
@@ -50,6 +51,30 @@ Result<void> recount_pool(meta::WriteTxn& txn) {
     }
   }
   return recount.finish(txn);
+}
+
+Result<void> recount_pool(const meta::Env& catalog, const std::vector<SeriesId>& series,
+                          std::size_t containers) {
+  // A version's list has about 4 bytes for each container.
+  constexpr std::size_t kUseBytes = 4;
+  const std::size_t bytes = 1024 + containers * kUseBytes;
+  PoolRecount recount;
+  WriteBatch batch(catalog);
+  for (const auto one : series) {
+    std::vector<catalog::VersionRecord> versions;
+    {
+      VARVE_TRY_ASSIGN(auto* const txn, batch.txn(0));
+      VARVE_TRY_ASSIGN(versions, catalog::list_versions(*txn, one));
+    }
+    for (const auto& version : versions) {
+      if (version.state != VersionState::kSealed) continue;
+      VARVE_TRY_ASSIGN(auto* const txn, batch.txn(bytes));
+      VARVE_TRY(recount.add(*txn, one, version.number));
+    }
+  }
+  VARVE_TRY_ASSIGN(auto* const txn, batch.txn(bytes));
+  VARVE_TRY(recount.finish(*txn));
+  return batch.commit();
 }
 
 }  // namespace varve::maintain

@@ -2,8 +2,10 @@
 // Makes the records of the pool's users again from the chunks of the versions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "base/ids.h"
 #include "meta/lmdb.h"
@@ -28,5 +30,10 @@ class PoolRecount {
 
 /// Does both for all sealed versions.
 [[nodiscard]] Result<void> recount_pool(meta::WriteTxn& txn);
+/// Does both for the sealed versions of some series, in transactions of bounded size. `containers`:
+/// number of containers in the pool.
+[[nodiscard]] Result<void> recount_pool(const meta::Env& catalog,
+                                        const std::vector<SeriesId>& series,
+                                        std::size_t containers);
 
 }  // namespace varve::maintain
