@@ -138,12 +138,11 @@ Result<void> Repairer::search_content(SeriesId owner, DataRepairer& repairer) {
   if (!options_.from.empty() && !repairer.all_found()) {
     VARVE_TRY(search_folder(options_.from, parameters_, repairer));
   }
-  // A series and the pool may have the same content. Content of one series is seldom in another.
-  std::vector<SeriesId> others{kPoolOwner};
-  if (owner == kPoolOwner) {
+  std::vector<SeriesId> others;
+  {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
     VARVE_TRY_ASSIGN(others, owners_in(txn));
-    std::erase(others, kPoolOwner);
+    std::erase(others, owner);
   }
   for (const auto other : others) {
     if (!repairer.all_found()) VARVE_TRY(repairer.search_containers(store_of(other), other));
