@@ -166,8 +166,20 @@ Result<CopyReport> Copying::run(copy::Target* target) {
     // A program that reads the lines may wait for each line.
     static_cast<void>(finish_output());
   };
+  VARVE_TRY_ASSIGN(const bool is_older, source_.has_older_catalog());
+  if (is_older && options_.copy.prune) {
+    return Error(ErrorCode::kCorrupt,
+                 source_.path() +
+                     ": the catalog is older than the rest of the repository, so newer versions "
+                     "seem deleted. Nothing was deleted; run `varve repair`, then copy again");
+  }
   auto report = copy_versions(source_, target, options_.copy, observer);
   progress_.clear();
+  if (report && is_older) {
+    report->problems.push_back(
+        "newer versions are not copied: the catalog of the source is older than the rest of the "
+        "repository; run `varve repair`, then copy again");
+  }
   if (!report && stop_.stopped() && report.error().code() == ErrorCode::kUnavailable) {
     report = Error(ErrorCode::kInterrupted, "interrupted");
   }

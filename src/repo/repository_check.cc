@@ -63,13 +63,7 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
   if (was_cached && report.finished && options.percent == 100) {
     VARVE_TRY_ASSIGN(report, run());
   }
-  // With an older catalog, newer files seem unknown, and removed files seem lost. The reason comes
-  // first.
-  const auto age = settled_state_.refuse_older_catalog();
-  if (!age && age.error().code() == ErrorCode::kCorrupt) {
-    report.damages.insert(report.damages.begin(),
-                          {folder_.paths.catalog(), age.error().message(), {}});
-  }
+  settled_state_.add_older_catalog(report.damages);
   if (const auto fault = folder_.superblock.fault_of_copy()) {
     report.damages.push_back({folder_.paths.keys(), *fault, {}});
   }
@@ -107,6 +101,7 @@ Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
   VARVE_TRY_ASSIGN(auto report,
                    maintain::scrub(folder_.codecs, folder_.catalog, *folder_.files,
                                    folder_.paths.root(), options, progress, check_helpers(), lost));
+  settled_state_.add_older_catalog(report.check.damages);
   // A finished pass has compared all data, perhaps in several runs.
   maintain::CheckEnd end{.reached = CheckDepth::kChunks,
                          .damages = report.damages_before + report.check.damages.size()};

@@ -154,6 +154,12 @@ Result<bool> SettledState::has_older_catalog() const {
   return !fits.has_value();
 }
 
+void SettledState::add_older_catalog(std::vector<Damage>& damages) const {
+  const auto fits = refuse_older_catalog();
+  if (fits || fits.error().code() != ErrorCode::kCorrupt) return;
+  damages.insert(damages.begin(), {folder_.paths.catalog(), fits.error().message(), {}});
+}
+
 // A reader destroys nothing, so it shows the versions of the older catalog: the user may be looking
 // for an older version.
 void SettledState::warn_of_older_catalog() const {

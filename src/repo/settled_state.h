@@ -42,6 +42,9 @@ class SettledState {
   [[nodiscard]] Result<bool> has_older_catalog() const;
   /// Errors: kCorrupt if the catalog is older than the labels.
   [[nodiscard]] Result<void> refuse_older_catalog() const;
+  /// Puts the damage "the catalog is older than the labels" first, if the catalog is older: newer
+  /// files then seem unknown, and removed files seem lost.
+  void add_older_catalog(std::vector<Damage>& damages) const;
   /// Logs a warning if the catalog is older than the labels.
   void warn_of_older_catalog() const;
   /// Refuses a catalog older than the rest of the repository. Gives the catalog its id, if needed.

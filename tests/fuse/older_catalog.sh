@@ -47,7 +47,17 @@ head -1 "$work/stdout" | grep -q '^CRITICAL - the catalog is older than the rest
 "$VARVE" mount -o ro "$repo" "$mnt" 2>"$work/err" || fail "mount: $(cat "$work/err")"
 grep -q "$older" "$work/err" || fail "a mount says nothing of the older catalog: $(cat "$work/err")"
 "$VARVE" umount "$mnt"
+expect_status 3 "$VARVE" copy "$repo" "$work/copied"
+message_says 'newer versions are not copied: the catalog of the source is older'
+"$VARVE" -q restore "$work/copied" a/1 "$work/latest"
+cmp "$work/one/x" "$work/latest/x"
+expect_status 1 "$VARVE" copy --prune "$repo" "$work/copied"
+message_says 'Nothing was deleted; run .varve repair.'
+rm -r "$work/latest" "$work/copied"
+expect_status 1 "$VARVE" scrub "$repo"
+grep -m1 '^damage\|older than' "$work/stdout" | grep -q 'older than the rest' || fail "scrub says $(cat "$work/stdout")"
 "$VARVE" repair --yes "$repo" >/dev/null 2>&1
+expect_status 0 "$VARVE" scrub "$repo"
 expect_status 0 "$VARVE" status "$repo"
 expect_status 0 "$VARVE" restore "$repo" a/latest "$work/latest"
 cmp "$work/two/y" "$work/latest/y"
