@@ -13,10 +13,8 @@ namespace varve::store {
 Result<void> SegmentOutput::check_space() {
   if (options_.admitted) return {};
   VARVE_TRY_ASSIGN(const SpaceInfo space, store_.space());
-  if (space.available_bytes() < reserved_bytes(space) + format::kContainerBytesMax) {
-    return Error(ErrorCode::kNoSpace,
-                 "the repository's disk is full; free some space, then continue writing");
-  }
+  const std::uint64_t kept = reserved_bytes(space) + format::kContainerBytesMax;
+  if (space.available_bytes() < kept) return full_disk(kept - space.available_bytes());
   return {};
 }
 

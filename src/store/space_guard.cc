@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/space_guard.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -30,6 +32,11 @@ constexpr std::int64_t kTightBytes = 64LL << 20;
 constexpr std::uint64_t kSpareBytesMin = 64ULL << 20;
 constexpr std::uint64_t kRoomBytesWhereMade = 1ULL << 20;
 
+// Returns the space that raw bytes take on the disk, if nothing is compressed.
+std::int64_t with_overhead(std::int64_t bytes) {
+  return bytes + bytes / static_cast<std::int64_t>(kOverheadDivisor);
+}
+
 // Returns a number that no compression guesses from its place (SplitMix64): each new repository
 // needs a million of them.
 std::uint64_t scrambled(std::uint64_t place) {
@@ -46,6 +53,15 @@ std::uint64_t reserved_bytes(const SpaceInfo& disk) {
 
 std::uint64_t spare_bytes(const SpaceInfo& disk) {
   return std::min(disk.total_bytes() / 2, 2 * reserved_bytes(disk) + kSpareBytesMin);
+}
+
+Error full_disk(std::uint64_t missing_bytes) {
+  constexpr std::uint64_t kMiB = 1ULL << 20;
+  return {ErrorCode::kNoSpace,
+          fmt::format("the repository's disk is full: free at least {} MiB more, then continue "
+                      "writing. A part of the disk stays free, so that versions can still be "
+                      "sealed and deleted",
+                      (missing_bytes + kMiB - 1) / kMiB)};
 }
 
 SpaceGuard::SpaceGuard(io::FileSystem& files, std::string directory)
@@ -84,8 +100,9 @@ Result<void> SpaceGuard::admit(std::uint64_t bytes) {
     if (has_room_for(wanted)) return {};
   }
   if (make_room_ && make_room_(bytes) && has_room_for(wanted)) return {};
-  return Error(ErrorCode::kNoSpace,
-               "the repository's disk is full; free some space, then continue writing");
+  const auto room = free_above_floor();
+  return full_disk(static_cast<std::uint64_t>(
+      std::max<std::int64_t>(with_overhead(wanted) - room.value_or(0), 1)));
 }
 
 Result<void> SpaceGuard::has_room(std::uint64_t bytes) {
@@ -117,7 +134,7 @@ bool SpaceGuard::has_room_for(std::int64_t wanted) {
     budget_ = kBudgetBytesMax;
     return true;
   }
-  const auto needed = wanted + wanted / static_cast<std::int64_t>(kOverheadDivisor);
+  const auto needed = with_overhead(wanted);
   tight_ = *room < kTightBytes;
   if (*room < needed) {
     budget_ = 0;

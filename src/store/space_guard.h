@@ -38,6 +38,10 @@ class SpaceUser {
 /// growing cache causes no refusal of a writer; half of a small disk.
 [[nodiscard]] std::uint64_t spare_bytes(const SpaceInfo& disk);
 
+/// Returns the error kNoSpace of a disk without room for data. `missing_bytes`: how much more must
+/// be free.
+[[nodiscard]] Error full_disk(std::uint64_t missing_bytes);
+
 /// Admits data before a write accepts the data, and keeps the reserve: a file that Varve removes if
 /// the disk is full nevertheless. Thread-safe.
 ///

@@ -120,7 +120,7 @@ fallocate -l 40M "$work/disk/ballast"
 mkdir "$work/tree"
 for n in $(seq 1 110); do piece "$n" "$work/tree/$n"; done
 expect_status 1 "$VARVE" store "$repo" s/stored "$work/tree"
-message_says 'full'
+message_says 'full: free at least [0-9]* MiB more'
 message_says 'continues'
 expect_status 1 "$VARVE" store "$repo" s/stored "$work/tree"
 mount_repo
