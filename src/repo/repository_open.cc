@@ -34,10 +34,15 @@ Result<std::unique_ptr<RepositoryImpl>> RepositoryImpl::open_folder_at(
     auto locked = files->lock(paths.lock());
     if (!locked) {
       if (locked.error().code() != ErrorCode::kLocked) return std::move(locked).error();
+      // Readers with their own table of readers keep the catalog's pages as they are (O35).
+      const bool is_read = files->lock_shared(paths.lock()).has_value();
       return Error(ErrorCode::kLocked,
-                   path +
-                       " is in use by another process: it is mounted read-write, or a command is "
-                       "running. Wait for that process, or open the repository read-only");
+                   path + (is_read ? " is read by a process of another user, or in another "
+                                     "container or mount namespace, beside which nothing can be "
+                                     "written: wait for the end of that command, or unmount"
+                                   : " is in use by another process: it is mounted read-write, or "
+                                     "a command is running. Wait for that process, or open the "
+                                     "repository read-only"));
     }
     lock = std::move(*locked);
     const auto removed = meta::remove_unfinished_copy(*files, paths.catalog());

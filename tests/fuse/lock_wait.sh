@@ -38,6 +38,14 @@ wait $quiet
 [ "$(grep -c waiting "$work/waiting")" -eq 1 ] || fail "$(cat "$work/waiting")"
 ok "stores into several series take turns, and one that waits names the other"
 
+# A reader of another user shares the lock.
+exec 8<"$repo/lock"
+flock -s 8
+expect_status 11 "$VARVE" --lock-wait 0 store "$repo" b/2 "$work/tree"
+message_says 'is read by a process of another user'
+exec 8<&-
+ok "a writer that readers keep out says so"
+
 store_slowly a/2
 expect_status 11 "$VARVE" --lock-wait 0 store "$repo" b/2 "$work/tree"
 message_says 'in use by another process'
