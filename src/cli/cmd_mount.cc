@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "control/place_folder.h"
 #include "fs/mount_main.h"
+#include "varve/restore.h"
 
 namespace varve::cli {
 namespace {
@@ -35,6 +36,8 @@ Result<void> make_mount_point(const MountArguments& options) {
     return {};
   const auto state = std::filesystem::symlink_status(options.directory, failed);
   if (state.type() != std::filesystem::file_type::not_found) return {};
+  VARVE_TRY(check_outside_repositories(options.directory, PlaceKind::kRepository, {},
+                                       "choose a mount point outside the repository"));
   std::filesystem::create_directories(options.directory, failed);
   if (!failed) return {};
   return base::system_error("cannot create the mount point " + options.directory, failed.value());

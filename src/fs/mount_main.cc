@@ -35,6 +35,7 @@
 #include "varve/remote_folder.h"
 #include "varve/replication.h"
 #include "varve/repository.h"
+#include "varve/restore.h"
 
 namespace varve::fs {
 namespace {
@@ -240,6 +241,9 @@ Result<void> mount(const std::string& repository, const std::string& directory,
                                                        repository_path.error().message()));
   }
   VARVE_TRY_ASSIGN(const std::string mount_point, check_mount_point(directory));
+  // The mount would hide files of the repository from every other process.
+  VARVE_TRY(check_outside_repositories(mount_point, PlaceKind::kRepository, {*repository_path},
+                                       "choose a mount point outside the repository"));
   VARVE_TRY(check_fuse_device());
   warn_of_hidden_files(mount_point);
   VARVE_TRY(read_key_once(*repository_path, options, std::exchange(attached, nullptr)));

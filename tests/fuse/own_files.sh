@@ -107,6 +107,11 @@ for target in "$repo" "$repo/series" "$repo/new" "$work/link" "$work/link/new" "
     message_says "is in "
   done
 done
+for target in "$repo/series" "$repo/mnt" "$work/link/series"; do
+  expect_status 1 "$VARVE" mount "$repo" "$target"
+  message_says 'is in the repository .*; choose a mount point outside the repository'
+done
+[ ! -e "$repo/mnt" ] || fail "a refused mount left its mount point"
 (cd "$repo/series" && expect_status 1 "$VARVE" restore "$repo" s/plain . && message_says 'is in the repository')
 for file in "$repo/varve.repo" "$repo/catalog/data.mdb" "$work/link/x.tar" "$work/bound/x.tar" "$second/x.tar"; do
   expect_status 1 "$VARVE" restore --force --to-tar "$file" "$repo" s/plain
