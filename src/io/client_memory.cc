@@ -12,6 +12,7 @@
 
 #include "base/coding.h"
 #include "base/log.h"
+#include "base/system_error.h"
 #include "io/memory_folder.h"
 #include "io/posix_file_system.h"
 
@@ -65,6 +66,9 @@ Result<std::optional<std::uint64_t>> ClientMemory::read() const {
   if (number) return number;
   const auto purpose =
       fmt::format("{}, where this machine remembers the repository's sequence number", path);
+  if (!text && base::lacks_resources(text.error())) {
+    return std::move(text).error().with_context(purpose);
+  }
   if (!text && text.error().code() == ErrorCode::kIo) {
     return Error(ErrorCode::kIo,
                  fmt::format("{}, cannot be read: {}. Set XDG_STATE_HOME to a folder of your own",

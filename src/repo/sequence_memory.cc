@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "base/system_error.h"
 #include "catalog/sequence_record.h"
 #include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
@@ -23,7 +24,8 @@ SequenceMemory::SequenceMemory(RepositoryFolder& folder)
 Result<void> SequenceMemory::refuse_plain_instead_of_encrypted() const {
   if (folder_.options.accept_older) return {};
   const auto known = memory_.read();
-  if (!known && known.error().code() == ErrorCode::kIo) {
+  const bool lacks = !known && base::lacks_resources(known.error());
+  if (!known && known.error().code() == ErrorCode::kIo && !lacks) {
     base::log(base::LogLevel::kWarning,
               fmt::format("an encrypted repository that was replaced by the plain {} would not be "
                           "seen: {}",

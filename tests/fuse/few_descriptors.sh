@@ -56,6 +56,12 @@ for levels in 40 400 2000; do
   [ -z "$(ls -A "$work/other")" ] || fail "$levels levels: --delete leaves something"
   rm -rf "$work/tree" "$work/out" "$work/other"
 done
+for n in $(seq 6 24); do
+  (ulimit -n "$n" && "$VARVE" check "$repo") >"$work/stdout" 2>"$work/stderr" || true
+  ! grep -q 'would not be seen' "$work/stderr" || fail "$n descriptors: check says $(cat "$work/stderr")"
+done
+ok "a lack of descriptors is no suspicion against the storage"
+
 ok "trees of 40, 400 and 2000 levels need at most 48 descriptors"
 
 mkdir "$work/wide" "$work/wide/links"
