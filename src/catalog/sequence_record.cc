@@ -51,6 +51,9 @@ bool counts_in_sequence(meta::TableIndex table, std::string_view key) {
 
 Result<void> advance_sequence(meta::WriteTxn& txn) {
   VARVE_TRY_ASSIGN(const auto present, find_sequence(txn));
+  if (present + 1 == UINT64_MAX) {
+    return Error(ErrorCode::kTooLarge, "no sequence number is left; run `varve check`");
+  }
   return put_sequence(txn, present + 1);
 }
 

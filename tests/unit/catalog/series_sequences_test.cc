@@ -88,5 +88,22 @@ TEST_F(SeriesSequencesTest, DamagedBytesAreRefused) {
   EXPECT_FALSE(decode_series_sequences(std::string(12 * (kSeriesSequencesMax + 1), '\0')));
 }
 
+TEST_F(SeriesSequencesTest, TheLastSequenceNumberIsNotGiven) {
+  const auto commit_series = [&](std::uint32_t series) -> Result<void> {
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+    SeriesRecord record;
+    record.id = SeriesId{series};
+    record.name = "s" + std::to_string(series);
+    VARVE_TRY(put_series(txn, record));
+    return txn.commit();
+  };
+  commit([](meta::WriteTxn& txn) { return put_sequence(txn, UINT64_MAX - 1); });
+  count();
+  const auto refused = commit_series(1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kTooLarge);
+  EXPECT_EQ(must(find_sequence(must(meta::ReadTxn::begin(catalog_)))), UINT64_MAX - 1);
+}
+
 }  // namespace
 }  // namespace varve::catalog

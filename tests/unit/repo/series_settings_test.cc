@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "catalog/series_catalog.h"
 #include "format/frame_codec.h"
 #include "format/superblock.h"
 #include "io/posix_file_system.h"
 #include "maintain/manifest_file.h"
+#include "support/closed_catalog.h"
 #include "support/file_content.h"
 #include "support/temp_repository.h"
 #include "varve/backup.h"
@@ -246,6 +248,18 @@ TEST_F(SeriesSettingsTest, InitialPlacementOfThePoolNamesTheFeature) {
   close_and_reopen();
   EXPECT_EQ(must(repository_->series_defaults()), SeriesSettings());
   EXPECT_EQ(must(repository_->create_series("b")).placement, Placement::kLineage);
+}
+
+TEST_F(SeriesSettingsTest, TheLastNumberIsGivenToNoSeries) {
+  close();
+  change_closed_catalog(path_, [](meta::WriteTxn& txn) {
+    catalog::SeriesRecord record;
+    record.id = SeriesId{UINT32_MAX - 1};
+    record.name = "forged";
+    must(catalog::put_series(txn, record));
+  });
+  repository_ = reopen(path_);
+  EXPECT_EQ(code_of(repository_->create_series("d")), ErrorCode::kTooLarge);
 }
 
 }  // namespace
