@@ -110,6 +110,10 @@ struct ArrangeProgress {
   std::uint64_t bytes_written = 0;  ///< Bytes written since the call began.
   std::uint64_t bytes_read = 0;
   std::uint64_t steps = 0;
+  /// Containers in which arranging found damaged chunks: the chunks stay where they are, and so do
+  /// their duplicates in the pool. A container counts once for each step that reads the container.
+  /// Chunks in quarantine are not read.
+  std::uint64_t damaged = 0;
 };
 
 /// Decides when duplicates in the pool become aliases. The defaults are the arranger's defaults.

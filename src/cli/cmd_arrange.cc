@@ -10,6 +10,7 @@
 
 #include "cli/arrange_policy.h"
 #include "cli/command.h"
+#include "cli/known_damage.h"
 #include "cli/named_places.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -66,7 +67,8 @@ void print_report(const SeriesInfo& series, const ArrangeReport& report,
     Json object{{"finished", report.finished},
                 {"steps", report.done.steps},
                 {"read_bytes", report.done.bytes_read},
-                {"written_bytes", report.done.bytes_written}};
+                {"written_bytes", report.done.bytes_written},
+                {"damaged_containers", report.done.damaged}};
     put_name(object, "series", series.name);
     print_json("arranged", std::move(object));
     return;
@@ -87,8 +89,12 @@ void print_compaction(const CatalogCompaction& done, const ArrangeArguments& opt
                     size_text(done.bytes_after, options.exact)));
 }
 
-/// Returns true if all work is done.
-Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
+struct Arranged {
+  bool finished = true;       ///< All work is done, except on damaged containers.
+  std::uint64_t damaged = 0;  ///< Containers that were found damaged.
+};
+
+Result<Arranged> arrange(const ArrangeArguments& options, const Context& context) {
   std::optional<std::uint64_t> rate;
   if (!options.rate.empty()) {
     VARVE_TRY_ASSIGN(rate, parse_bytes(options.rate));
@@ -109,7 +115,7 @@ Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
     VARVE_TRY(as_usage(control->arrange_settings(settings)));
   }
   if (!rate) rate = stored_rate(*control);
-  bool finished = true;
+  Arranged arranged;
   for (const SeriesInfo& series : all) {
     VARVE_TRY_ASSIGN(const ArrangeReport report,
                      control->arrange({.series = series.name,
@@ -121,7 +127,8 @@ Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
                                       }));
     progress.clear();
     if (options.json || !context.quiet) print_report(series, report, options);
-    finished = finished && report.finished;
+    arranged.finished = arranged.finished && report.finished;
+    arranged.damaged += report.done.damaged;
     if (stop.stopped()) break;
   }
   if (options.compact_catalog && !stop.stopped()) {
@@ -133,15 +140,23 @@ Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
   if (stop.stopped())
     return Error(ErrorCode::kInterrupted,
                  "interrupted; a later command or a mount arranges the rest");
-  return finished;
+  return arranged;
 }
 
 int run_arrange(const ArrangeArguments& options, const Context& context) {
-  const auto finished = arrange(options, context);
-  if (!finished) return fail(finished.error());
-  if (!*finished)
+  const auto arranged = arrange(options, context);
+  if (!arranged) return fail(arranged.error());
+  if (!arranged->finished)
     note(context, "arranging is not finished: the disk is full, or the data is in use");
-  return *finished ? kExitOk : kExitIncomplete;
+  if (arranged->damaged != 0) {
+    report_problems({fmt::format(
+        "arranging left damaged chunks where they are, in {}; `varve check --read-data` names the "
+        "files: {}",
+        arranged->damaged == 1 ? std::string("a container")
+                               : fmt::format("{} containers", arranged->damaged),
+        kHowToHeal)});
+  }
+  return arranged->finished && arranged->damaged == 0 ? kExitOk : kExitIncomplete;
 }
 
 }  // namespace

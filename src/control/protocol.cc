@@ -236,6 +236,8 @@ void encode_upkeep(const Reply& reply, Json& line) {
   if (reply.arranged) {
     line["arranged"] = numbers_to_json(kProgress, reply.arranged->done);
     line["arranged"]["finished"] = reply.arranged->finished;
+    const auto damaged = reply.arranged->done.damaged;  // An earlier Varve has no such field.
+    if (damaged != 0) line["arranged"]["damaged"] = damaged;
   }
   if (reply.settings) line["settings"] = to_json(*reply.settings);
   if (reply.series_settings) {
@@ -269,8 +271,9 @@ bool decode_upkeep(const Json& object, Reply& reply) {
   }
   if (object.find("arranged") != nullptr) {
     Fields fields(*object.find("arranged"));
-    const auto done = numbers_from<ArrangeProgress>(kProgress, *object.find("arranged"));
+    auto done = numbers_from<ArrangeProgress>(kProgress, *object.find("arranged"));
     reply.arranged.emplace().finished = fields.flag("finished");
+    if (done && fields.has("damaged")) done->damaged = fields.count("damaged");
     if (!done || !fields.ok()) return false;
     reply.arranged->done = *done;
   }

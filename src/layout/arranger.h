@@ -45,6 +45,7 @@ struct ArrangerParts {
   std::function<void()> before_freeing;
   /// Called after each step with its bytes; may wait, to keep to a rate.
   std::function<void(const MoveOutcome&)> after_step;
+  base::IdRuns lost{};                         ///< Chunks in quarantine, which stay where they are.
   std::uint64_t step_bytes_max = 32ULL << 20;  ///< Raw bytes of a step.
   std::uint64_t batch_bytes_max = MoveStep{}.batch_bytes_max;
   std::uint64_t shared_bytes_max = MoveStep{}.shared_bytes_max;
@@ -147,7 +148,7 @@ class Arranger {
   const ArrangeSettings settings_;
   const std::unique_ptr<ArrangePolicy> policy_;
   const LayoutMetrics* const metrics_;
-  base::IdRuns damaged_;
+  base::IdRuns damaged_{parts_.lost};
   std::set<SegmentNumber> coalesced_;  // Coalesced sources; remaining sources have damaged chunks.
   std::set<SegmentNumber> evicted_;    // Sources that are only in the store.
   std::uint64_t active_bytes_ = 0;     // Known where files can be evicted.

@@ -26,7 +26,7 @@ CategoryLayout::CategoryLayout(const meta::Env& catalog, store::SegmentStore& st
       store_(store),
       compressors_(compressors),
       options_(options),
-      chunks_(catalog, store, codec, options_.store, options_.open_files),
+      chunks_(catalog, store, codec, options_.store, options_.open_files, options_.damage),
       stream_({catalog, store, codec, compressors, chunks_, numbers_, options_.metrics}) {}
 
 Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(const meta::Env& catalog,

@@ -22,6 +22,10 @@
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
 
+namespace varve::store {
+class FoundDamage;
+}  // namespace varve::store
+
 namespace varve::layout {
 
 struct CategoryLayoutOptions {
@@ -31,6 +35,7 @@ struct CategoryLayoutOptions {
   /// Null: the layout keeps its own open files. Outlives the layout.
   store::OpenFiles* open_files = nullptr;
   const LayoutMetrics* metrics = nullptr;  ///< Null: nothing is counted. Outlives the layout.
+  store::FoundDamage* damage = nullptr;    ///< Null: damage is not remembered. Outlives the layout.
 };
 
 /// The layout of one series with an active set and volumes. Thread-safe.
@@ -104,6 +109,10 @@ class CategoryLayout final : public Layout {
     chunks_.read_many(reads, done);
   }
   bool drop(ContainerNumber container) override { return chunks_.drop(container); }
+  void note_damage(const format::ContainerHeader& header, std::uint32_t frame,
+                   const Error& error) override {
+    chunks_.note_damage(header, frame, error);
+  }
   void will_read_header(ContainerNumber container) override { chunks_.will_read_header(container); }
   void will_read_all(ContainerNumber container) override { chunks_.will_read_all(container); }
   void will_read_chunks(ContainerNumber container, std::uint32_t index,

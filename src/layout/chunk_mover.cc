@@ -204,7 +204,9 @@ Result<void> ChunkMover::read_container(const format::ContainerRecord& record, P
   // An unreachable distant store is no damage, and every further read would wait as long.
   if (!header && header.error().code() == ErrorCode::kUnavailable) return header.error();
   if (!header) {
-    base::log(base::LogLevel::kError, "arranging: " + header.error().message());
+    store_.chunks.note_damage(record.number, header.error());
+    store_.chunks.log_damage(record.number, header.error());
+    ++outcome_.damaged_containers;
     for (const auto& piece : pieces) {
       outcome_.damaged.push_back({piece.record.first.plus(piece.skip), piece.count});
       note_done(sources_.at(piece.record.first), piece.count);
@@ -243,6 +245,7 @@ Result<void> ChunkMover::read_frames(const format::ContainerRecord& record,
   }
   std::vector<std::byte> stored;
   std::vector<std::byte> raw;
+  bool damage = false;
   for (auto it = frames.begin(); it != frames.end();) {
     // A prefix may lie before the frames already taken.
     std::uint64_t from = format::extent_begin(header.frames[*it]);
@@ -276,7 +279,11 @@ Result<void> ChunkMover::read_frames(const format::ContainerRecord& record,
                                        std::span(stored).subspan(at, bytes), raw, *prefixes_));
         return {};
       }();
-      if (!decoded) base::log(base::LogLevel::kError, "arranging: " + decoded.error().message());
+      if (!decoded) {
+        store_.chunks.note_damage(header, *it, decoded.error());
+        if (!damage) store_.chunks.log_damage(record.number, decoded.error());
+        damage = true;
+      }
       for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
         const auto wanted = position_of.find(frame.first_chunk + i);
         if (wanted == position_of.end()) continue;
@@ -296,6 +303,7 @@ Result<void> ChunkMover::read_frames(const format::ContainerRecord& record,
       }
     }
   }
+  if (damage) ++outcome_.damaged_containers;
   return {};
 }
 

@@ -61,8 +61,9 @@ struct MoveStep {
 struct MoveOutcome {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  std::uint64_t bytes_freed = 0;     ///< Size of the removed files and of the parts cut off.
-  std::vector<base::IdRun> damaged;  ///< Unreadable chunks, left in place.
+  std::uint64_t bytes_freed = 0;         ///< Size of the removed files and of the parts cut off.
+  std::vector<base::IdRun> damaged;      ///< Unreadable chunks, left in place.
+  std::uint64_t damaged_containers = 0;  ///< Containers of `damaged`.
 };
 
 /// A mover serves one step. No concurrent code may move or delete chunks of the series; readers and

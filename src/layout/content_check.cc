@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/content_check.h"
 
-#include "base/log.h"
-
 namespace varve::layout {
 
 Result<ContentCheck::Entry> ContentCheck::find(ChunkId id) {
@@ -33,7 +31,8 @@ bool ContentCheck::has_content(const Entry& entry, const Fingerprint& fingerprin
     bytes_read_ += stored_.size();
     if (read) read = format::decode_frame(chunks_.codec(), header, chunk.frame, stored_, raw_);
     if (!read) {
-      base::log(base::LogLevel::kError, "post-pass: " + read.error().message());
+      chunks_.note_damage(header, chunk.frame, read.error());
+      if (damaged_.insert(header.number).second) chunks_.log_damage(header.number, read.error());
       return false;
     }
     frame_ = place;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,8 +22,11 @@ namespace varve::layout {
 /// chunks cost a single read. Not thread-safe.
 class ContentCheck {
  public:
-  ContentCheck(StoredChunks& chunks, const format::Fingerprinter& fingerprinter)
-      : chunks_(chunks), fingerprinter_(fingerprinter) {}
+  /// Adds the containers with damaged content to `damaged`.
+  /// Lifetime: the arguments outlive the object.
+  ContentCheck(StoredChunks& chunks, const format::Fingerprinter& fingerprinter,
+               std::set<ContainerNumber>& damaged)
+      : chunks_(chunks), fingerprinter_(fingerprinter), damaged_(damaged) {}
 
   /// A container, and the entry of a chunk in the container's table.
   struct Entry {
@@ -40,6 +44,7 @@ class ContentCheck {
  private:
   StoredChunks& chunks_;
   const format::Fingerprinter& fingerprinter_;
+  std::set<ContainerNumber>& damaged_;
   std::optional<LocationRun> run_;
   std::shared_ptr<const format::ContainerHeader> header_;
   std::optional<std::pair<ContainerNumber, std::uint32_t>> frame_;  // The frame in raw_.

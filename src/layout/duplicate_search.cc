@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/coding.h"
-#include "base/log.h"
 #include "catalog/location_table.h"
 
 namespace varve::layout {
@@ -35,6 +34,7 @@ Result<std::optional<Duplicates>> DuplicateSearch::run() {
   VARVE_TRY_ASSIGN(const bool more, choose_runs(copies));
   if (!more) return std::optional<Duplicates>();
   found_.bytes_sorted += copies.bytes_passed();
+  found_.damaged = std::move(damaged_);
   return std::optional(std::move(found_));
 }
 
@@ -47,14 +47,16 @@ Result<void> DuplicateSearch::list_places() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
   std::vector<base::IdRun> runs;
   std::set<ContainerNumber> containers;
-  VARVE_TRY(catalog::for_each_location(txn, kPoolStore, kFirstPoolId,
-                                       [&](const catalog::LocationRecord& at) -> Result<bool> {
-                                         if (at.first.birth() >= parts_.births_end) return false;
-                                         places_.push_back({at.first, at.count, at.container});
-                                         runs.push_back({at.first, at.count});
-                                         containers.insert(at.container);
-                                         return true;
-                                       }));
+  VARVE_TRY(catalog::for_each_location(
+      txn, kPoolStore, kFirstPoolId, [&](const catalog::LocationRecord& at) -> Result<bool> {
+        if (at.first.birth() >= parts_.births_end) return false;
+        const auto here = base::IdRuns::from({{at.first, at.count}});
+        if (here.subtract(parts_.lost).size() == 0) return true;
+        places_.push_back({at.first, at.count, at.container});
+        runs.push_back({at.first, at.count});
+        containers.insert(at.container);
+        return true;
+      }));
   located_ = base::IdRuns::from(std::move(runs));
   containers_.assign(containers.begin(), containers.end());
   return {};
@@ -69,7 +71,8 @@ Result<bool> DuplicateSearch::read_tables(store::RecordBuckets& fingerprints) {
     if (!header) {
       // The container was freed meanwhile, or is damaged: its chunks stay unchanged.
       if (header.error().code() != ErrorCode::kStale) {
-        base::log(base::LogLevel::kError, "post-pass: " + header.error().message());
+        chunks.log_damage(number, header.error());
+        damaged_.insert(number);
       }
       continue;
     }
@@ -79,7 +82,7 @@ Result<bool> DuplicateSearch::read_tables(store::RecordBuckets& fingerprints) {
           [&](const Place& one) { return one.first.value + one.count <= chunk.id.value; });
       const bool is_here =
           place != places_.end() && place->first <= chunk.id && place->container == number;
-      if (!is_here) continue;
+      if (!is_here || parts_.lost.contains(chunk.id)) continue;
       const auto a = base::load_le<std::uint64_t>(chunk.fingerprint.data());
       const auto b = base::load_le<std::uint64_t>(chunk.fingerprint.data() + 8);
       VARVE_TRY(fingerprints.add(static_cast<std::uint32_t>((a >> 32) * buckets >> 32),
@@ -120,8 +123,8 @@ Result<void> DuplicateSearch::add_group(std::span<const store::SortRecord> group
 }
 
 Result<bool> DuplicateSearch::choose_runs(store::RecordBuckets& copies) {
-  of_copy_.emplace(parts_.pool->chunks(), *parts_.fingerprinter);
-  of_target_.emplace(parts_.pool->chunks(), *parts_.fingerprinter);
+  of_copy_.emplace(parts_.pool->chunks(), *parts_.fingerprinter, damaged_);
+  of_target_.emplace(parts_.pool->chunks(), *parts_.fingerprinter, damaged_);
   for (std::uint32_t bucket = 0; bucket < copies.size() && found_.all; ++bucket) {
     if (is_stopped()) return false;
     VARVE_TRY_ASSIGN(const auto records, copies.take(bucket));

@@ -27,6 +27,7 @@ struct DuplicateSearchParts {
   const format::Fingerprinter* fingerprinter = nullptr;
   store::FolderPath folder;    ///< The pool's folder, for files to sort in.
   base::IdRuns kept;           ///< Chunks that must not become aliases.
+  base::IdRuns lost;           ///< Chunks in quarantine: neither aliases nor targets.
   VersionNumber births_end{};  ///< Chunks of this birth and of later births are left out.
   /// Returns how many consecutive chunks of a birth are needed, in both places, to become aliases.
   std::function<std::uint32_t(VersionNumber birth)> run_chunks_min;
@@ -41,7 +42,8 @@ struct Duplicates {
   bool all = true;                     ///< False if the search stopped at runs_max.
   std::uint64_t chunks_compared = 0;
   std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_sorted = 0;  ///< Bytes written to files for sorting, and read back.
+  std::set<ContainerNumber> damaged;  ///< Containers whose header or content cannot be read.
+  std::uint64_t bytes_sorted = 0;     ///< Bytes written to files for sorting, and read back.
 };
 
 /// Compares the fingerprints in the tables of all containers of the pool, by sorting the
@@ -95,6 +97,7 @@ class DuplicateSearch {
   std::vector<ContainerNumber> containers_;
   std::vector<Copy> segment_;  // Consecutive chunks with copies.
   Duplicates found_;
+  std::set<ContainerNumber> damaged_;    // Containers found damaged by the next members.
   std::optional<ContentCheck> of_copy_;  // Reads the tables of containers, as does of_target_.
   std::optional<ContentCheck> of_target_;
 };

@@ -128,6 +128,10 @@ class ChunkSource {
   /// whether the next read asks a distant store again: the bytes may have been damaged on their
   /// way.
   [[nodiscard]] virtual bool drop(ContainerNumber /*container*/) { return false; }
+  /// Notes that reading and decoding a frame ended with `error`, from a distant store twice.
+  /// Ignores errors that are no damage.
+  virtual void note_damage(const format::ContainerHeader& /*header*/, std::uint32_t /*frame*/,
+                           const Error& /*error*/) {}
 
   /// Announces a read of the container's header in the near future. Advice only.
   virtual void will_read_header(ContainerNumber /*container*/) {}

@@ -92,7 +92,7 @@ class PoolStore::StreamBirths {
 PoolStore::PoolStore(const PoolParts& parts, std::unique_ptr<store::SegmentStore> segments)
     : parts_(parts),
       segments_(std::move(segments)),
-      chunks_(parts.catalog, *segments_, parts.codec, kPoolStore, parts.open_files),
+      chunks_(parts.catalog, *segments_, parts.codec, kPoolStore, parts.open_files, parts.damage),
       births_(std::make_shared<StreamBirths>()) {}
 
 Result<std::unique_ptr<PoolStore>> PoolStore::open(const PoolParts& parts,

@@ -31,6 +31,10 @@
 #include "varve/result.h"
 #include "varve/types.h"
 
+namespace varve::store {
+class FoundDamage;
+}  // namespace varve::store
+
 namespace varve::layout {
 
 /// A version that refers to chunks of the pool.
@@ -65,6 +69,7 @@ struct PoolParts {
   base::ThreadPool* compressors = nullptr;  ///< Null if the repository is read-only.
   store::OpenFiles* open_files = nullptr;   ///< Null: the pool keeps its own open files.
   const LayoutMetrics* metrics = nullptr;   ///< Null: nothing is counted.
+  store::FoundDamage* damage = nullptr;     ///< Null: damage is not remembered.
   bool read_only = false;
   /// Whether the last writer left no file in the pool that is unknown to the catalog.
   bool settled = false;

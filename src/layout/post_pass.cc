@@ -97,6 +97,7 @@ Result<bool> PostPass::search(const PostPassHooks& hooks) {
   parts.pass = hooks.pass;
   VARVE_TRY_ASSIGN(births_end_, parts_.pool->complete_below());
   parts.births_end = births_end_;
+  parts.lost = parts_.lost;
   VARVE_TRY(parts_.catalog->prepare_write());  // O37: before the first new file.
   VARVE_TRY(store::remove_sorting_files(parts_.folder));
   {
@@ -112,6 +113,7 @@ Result<bool> PostPass::search(const PostPassHooks& hooks) {
   if (!found) return false;
   found_ = std::move(found->runs);
   all_found_ = found->all;
+  damaged_ = std::move(found->damaged);
   return true;
 }
 
@@ -245,8 +247,8 @@ Result<PostPassOutcome> PostPass::move(VersionNumber birth, std::set<ContainerNu
 Result<PostPass::Aliases> PostPass::verified(const base::IdRuns& chunks,
                                              std::uint64_t& bytes_read) {
   auto& stored = parts_.pool->chunks();
-  ContentCheck of_alias(stored, *parts_.fingerprinter);
-  ContentCheck of_target(stored, *parts_.fingerprinter);
+  ContentCheck of_alias(stored, *parts_.fingerprinter, damaged_);
+  ContentCheck of_target(stored, *parts_.fingerprinter, damaged_);
   Aliases aliases;
   std::vector<base::IdRun> ids;
   std::vector<base::IdRun> targets;

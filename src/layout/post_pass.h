@@ -2,6 +2,7 @@
 // The post-pass: removes duplicates from the pool outside of the writes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -40,6 +41,7 @@ struct PostPassParts {
   /// Raw size of the containers of one step. Seals and deletions wait for a step.
   std::uint64_t step_bytes_max = 32U << 20;
   base::IdRuns kept;  ///< Chunks that must not become aliases, beside the targets of aliases.
+  base::IdRuns lost;  ///< Chunks in quarantine, which stay as they are and get no alias.
   std::function<std::uint32_t(VersionNumber birth)> run_chunks_min;
 };
 
@@ -53,6 +55,8 @@ struct PostPassHooks {
   /// Called after each commit, before the first file is removed.
   std::function<void()> before_freeing{};
   std::function<void(const PostPassOutcome&)> after_step{};  ///< Called after each step.
+  /// Called at the end of a pass with the number of containers found damaged, unless 0.
+  std::function<void(std::uint64_t containers)> found_damage{};
 };
 
 /// Finds chunks of the pool that are stored several times, and makes the younger copies aliases of
@@ -73,6 +77,8 @@ class PostPass {
   [[nodiscard]] Result<bool> run(const PostPassHooks& hooks);
   /// Returns false if the search reached its limit and a further pass may find more.
   [[nodiscard]] bool found_all() const { return all_found_; }
+  /// Returns the number of containers found damaged. Their duplicates stay as they are.
+  [[nodiscard]] std::size_t damaged() const { return damaged_.size(); }
   /// Returns a birth such that the pass has searched all chunks of earlier births.
   [[nodiscard]] VersionNumber births_end() const { return births_end_; }
 
@@ -108,6 +114,7 @@ class PostPass {
   std::vector<format::AliasRun> found_;  // Ascending.
   std::vector<Victim> victims_;          // Ascending by birth.
   std::size_t next_ = 0;                 // The first victim without a step.
+  std::set<ContainerNumber> damaged_;
   VersionNumber births_end_{};
   bool all_found_ = true;
 };

@@ -175,6 +175,11 @@ bool SeriesLayout::drop(ContainerNumber container) {
   return source && (*source)->drop(container);
 }
 
+void SeriesLayout::note_damage(const format::ContainerHeader& header, std::uint32_t frame,
+                               const Error& error) {
+  if (const auto source = source_of(header.number)) (*source)->note_damage(header, frame, error);
+}
+
 void SeriesLayout::will_read_header(ContainerNumber container) {
   if (const auto source = source_of(container)) (*source)->will_read_header(container);
 }

@@ -67,6 +67,8 @@ class SeriesLayout final : public Layout {
   [[nodiscard]] bool answers_later() const override { return own_.answers_later(); }
   void read_many(const std::vector<DataRead>& reads, const DataCompletion& done) override;
   bool drop(ContainerNumber container) override;
+  void note_damage(const format::ContainerHeader& header, std::uint32_t frame,
+                   const Error& error) override;
   void will_read_header(ContainerNumber container) override;
   void will_read_all(ContainerNumber container) override;
   void will_read_chunks(ContainerNumber container, std::uint32_t index,

@@ -7,9 +7,12 @@
 #include <iterator>
 #include <utility>
 
+#include "base/log.h"
+#include "base/system_error.h"
 #include "catalog/alias_table.h"
 #include "catalog/location_table.h"
 #include "format/container.h"
+#include "store/found_damage.h"
 
 namespace varve::layout {
 
@@ -183,7 +186,11 @@ Result<std::shared_ptr<const format::ContainerHeader>> StoredChunks::header(
   if (auto cached = headers_.find(container)) return cached;
   VARVE_TRY_ASSIGN(const auto where, record(container));
   auto decoded = reader_.read_header(id_, where);
-  if (!decoded) return explain(where, std::move(decoded).error());
+  if (!decoded) {
+    auto error = explain(where, std::move(decoded).error());
+    note_damage(container, error);
+    return error;
+  }
   auto shared = std::make_shared<const format::ContainerHeader>(std::move(*decoded));
   headers_.add(container, shared);
   return shared;
@@ -295,6 +302,35 @@ void StoredChunks::will_read_data(ContainerNumber container, std::uint32_t offse
 bool StoredChunks::drop(ContainerNumber container) {
   const auto where = record(container);
   return where && reader_.drop(*where);
+}
+
+void StoredChunks::note_damage(const format::ContainerHeader& header, std::uint32_t frame,
+                               const Error& error) {
+  if (damage_ == nullptr || !base::is_damage(error)) return;
+  const auto& entry = header.frames[frame];
+  std::vector<base::IdRun> chunks;
+  for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
+    chunks.push_back({header.chunks[entry.first_chunk + i].id, 1});
+  }
+  damage_->note(id_, base::IdRuns::from(std::move(chunks)));
+}
+
+void StoredChunks::log_damage(ContainerNumber container, const Error& error) {
+  base::log(base::LogLevel::kError, "arranging: " + describe(container) + ": " + error.message() +
+                                        "; its damaged chunks stay where they are");
+}
+
+void StoredChunks::note_damage(ContainerNumber container, const Error& error) {
+  if (damage_ == nullptr || !base::is_damage(error) || !damage_->is_new(id_, container)) return;
+  const auto txn = meta::ReadTxn::begin(catalog_);
+  if (!txn) return;
+  std::vector<base::IdRun> chunks;
+  const auto found = catalog::for_each_location(
+      *txn, id_, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
+        if (at.container == container) chunks.push_back({at.first, at.count});
+        return true;
+      });
+  if (found) damage_->note(id_, base::IdRuns::from(std::move(chunks)));
 }
 
 Result<std::uint64_t> StoredChunks::place_of(ContainerNumber container) {

@@ -24,19 +24,25 @@
 #include "store/segment_files.h"
 #include "store/segment_store.h"
 
+namespace varve::store {
+class FoundDamage;
+}  // namespace varve::store
+
 namespace varve::layout {
 
 /// The chunks of a store. Thread-safe.
 class StoredChunks final : public ChunkSource {
  public:
-  /// Keeps open files in `open_files`, or privately if `open_files` is null.
-  /// Lifetime: the arguments outlive the object.
+  /// Keeps open files in `open_files`, or privately if `open_files` is null. Notes damaged chunks
+  /// in `damage`, which may be null. Lifetime: the arguments outlive the object.
   StoredChunks(const meta::Env& catalog, store::SegmentStore& store,
-               const format::FrameCodec& codec, StoreId id, store::OpenFiles* open_files)
+               const format::FrameCodec& codec, StoreId id, store::OpenFiles* open_files,
+               store::FoundDamage* damage = nullptr)
       : catalog_(catalog),
         store_(store),
         codec_(codec),
         id_(id),
+        damage_(damage),
         reader_(store, codec.keys(), open_files) {}
 
   [[nodiscard]] const format::FrameCodec& codec() const override { return codec_; }
@@ -61,8 +67,16 @@ class StoredChunks final : public ChunkSource {
   void will_read_chunks(ContainerNumber container, std::uint32_t index,
                         std::uint32_t count) override;
   bool drop(ContainerNumber container) override;
+  void note_damage(const format::ContainerHeader& header, std::uint32_t frame,
+                   const Error& error) override;
   void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override;
   [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override;
+
+  /// Notes that reading the header of a container ended with `error`, and so all chunks of the
+  /// container. Ignores errors that are no damage.
+  void note_damage(ContainerNumber container, const Error& error);
+  /// Logs that arranging leaves the damaged chunks of a container in place.
+  void log_damage(ContainerNumber container, const Error& error);
 
   /// Adds a container that is written and not yet in the catalog, and finds its chunks from now on.
   void add_written(const store::WrittenContainer& written);
@@ -97,6 +111,7 @@ class StoredChunks final : public ChunkSource {
   store::SegmentStore& store_;
   const format::FrameCodec& codec_;
   const StoreId id_;
+  store::FoundDamage* const damage_;
   store::SegmentReader reader_;
 
   std::mutex mutex_;

@@ -147,6 +147,20 @@ LostChunks read_lost_chunks(io::FileSystem& files, const std::string& repository
   return record ? std::move(record->lost) : LostChunks();
 }
 
+void record_lost_chunks(io::FileSystem& files, const std::string& repository_path,
+                        const LostChunks& found) {
+  RecordOfChecks record{read_earlier_checks(files, repository_path),
+                        read_lost_chunks(files, repository_path)};
+  const auto before = record.lost;
+  for (const auto& [store, chunks] : found) record.lost[store] = record.lost[store].unite(chunks);
+  if (record.lost == before) return;
+  const auto written = write_record(files, repository_path, record);
+  if (written) return;
+  base::log(base::LogLevel::kWarning,
+            "the damaged chunks cannot be recorded, so new data may refer to them: " +
+                written.error().message());
+}
+
 void forget_lost_chunks(io::FileSystem& files, const std::string& repository_path,
                         const LostChunks& taken) {
   auto record = read_record(files, repository_path);

@@ -44,6 +44,10 @@ struct RecordOfChecks {
 /// Returns the damaged chunks in the record; none if the file is missing or damaged.
 [[nodiscard]] LostChunks read_lost_chunks(io::FileSystem& files,
                                           const std::string& repository_path);
+/// Adds damaged chunks to the record. Logs write errors: the process may run without permission to
+/// write. Without a record, or with a damaged record, makes a record without results of checks.
+void record_lost_chunks(io::FileSystem& files, const std::string& repository_path,
+                        const LostChunks& found);
 /// Removes chunks from the record, after a commit that quarantined the chunks. Logs write errors:
 /// the next writer then reads the chunks again.
 void forget_lost_chunks(io::FileSystem& files, const std::string& repository_path,

@@ -105,6 +105,12 @@ class Confirmation {
       if (now && now->encode() == suspects.record.encode()) {
         add(second.lost, lost_);
         add(second.sound, sound_);
+        VARVE_TRY(catalog::for_each_location_of(
+            txn, store_, second.beside, [&](const catalog::LocationRecord& at) -> Result<bool> {
+              const auto here = base::IdRuns::from({{at.first, at.count}});
+              if (at.container == number) add(second.beside.intersect(here), lost_);
+              return true;
+            }));
       } else {
         add(ids, moved);
       }
@@ -185,6 +191,9 @@ Result<SecondRead> read_again(const format::DataCodecs& codecs, io::FileSystem& 
     faulty.insert(faulty.end(), fault.chunks.begin(), fault.chunks.end());
   }
   second.sound = suspects.subtract(base::IdRuns::from(std::move(faulty)));
+  std::vector<base::IdRun> all;
+  for (const auto& chunk : verdict.header->chunks) all.push_back({chunk.id, 1});
+  second.beside = damaged_chunks(verdict, base::IdRuns::from(std::move(all))).subtract(suspects);
   return second;
 }
 

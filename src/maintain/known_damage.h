@@ -37,6 +37,9 @@ using LostChunks = std::map<StoreId, base::IdRuns>;
 struct SecondRead {
   base::IdRuns lost;
   base::IdRuns sound;
+  /// Damaged chunks in the container's table that are no suspects. The catalog may locate the
+  /// chunks elsewhere.
+  base::IdRuns beside;
 };
 /// Reads a container a second time, past the page cache and with another descriptor. `folder`: the
 /// folder of `segments` in `files`.
@@ -53,7 +56,8 @@ struct Confirmed {
   LostChunks sound;      ///< Sound, or stored nowhere and needed by no version.
   LostChunks undecided;  ///< Chunks that could not be read for a temporary reason.
 };
-/// Finds out which of the `named` chunks are lost. Reads each container with some of the chunks.
+/// Finds out which of the `named` chunks are lost. Reads each container with some of the chunks,
+/// and adds the other damaged chunks of the container: who named a chunk may have stopped there.
 /// Leaves out ids that no chunk of the store can have. The arranger may be active. `open_store` is
 /// empty if all data is on the disk.
 /// Errors: the errors of the catalog; kUnavailable.

@@ -15,6 +15,13 @@
 
 namespace varve::repo {
 
+QuarantineKeeper::QuarantineKeeper(RepositoryFolder& folder, SeriesResources& resources,
+                                   SeriesTable& series)
+    : folder_(folder), resources_(resources), series_(series) {
+  // A mount may stay for weeks. The next writer must not wait for its end.
+  resources_.damage().watch([this] { record_found(); });
+}
+
 // The commit comes first: chunks removed from the record are in quarantine already (O61).
 Result<std::uint64_t> QuarantineKeeper::change(const maintain::LostChunks& lost,
                                                const maintain::LostChunks& sound) {
@@ -57,13 +64,29 @@ Result<std::uint64_t> QuarantineKeeper::settle() {
   return chunks;
 }
 
-// If a check cannot quarantine, the next writer does.
-void QuarantineKeeper::settle_at_opening() {
+// If a check or a reader cannot quarantine, the next writer does.
+void QuarantineKeeper::settle_recorded() {
   if (maintain::read_lost_chunks(*folder_.files, folder_.paths.root()).empty()) return;
   const auto done = settle();
   if (done) return;
   base::log(base::LogLevel::kWarning,
-            "damaged chunks that a check found are not in quarantine: " + done.error().message());
+            "damaged chunks that a check or a read found are not in quarantine: " +
+                done.error().message());
+}
+
+// The record of an attached folder does not reach the writer, which is on another machine.
+void QuarantineKeeper::record_found() {
+  const std::lock_guard lock(record_mutex_);
+  auto found = resources_.damage().take();
+  if (found.empty() || folder_.is_attached()) return;
+  const auto known = maintain::find_quarantined(folder_.catalog);
+  if (known) found = maintain::without(found, *known);
+  maintain::record_lost_chunks(*folder_.files, folder_.paths.root(), found);
+}
+
+void QuarantineKeeper::keep_found() {
+  record_found();
+  if (!folder_.options.read_only && !folder_.is_attached()) settle_recorded();
 }
 
 // An attached folder's writer is on another machine, and does not see the attached folder's record.

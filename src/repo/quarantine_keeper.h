@@ -24,13 +24,16 @@ class SeriesResources;
 class QuarantineKeeper {
  public:
   /// Lifetime: the arguments outlive the object.
-  QuarantineKeeper(RepositoryFolder& folder, SeriesResources& resources, SeriesTable& series)
-      : folder_(folder), resources_(resources), series_(series) {}
+  QuarantineKeeper(RepositoryFolder& folder, SeriesResources& resources, SeriesTable& series);
 
   /// As Repository::settle_quarantine().
   [[nodiscard]] Result<std::uint64_t> settle();
   /// As settle(), if the record of checks names chunks. Logs errors.
-  void settle_at_opening();
+  void settle_recorded();
+  /// Adds the chunks that reads of this process found damaged to the record of checks. A writer
+  /// then settles the recorded chunks, also those recorded by other processes. Logs errors. Call
+  /// before a version begins or is sealed, and at the close.
+  void keep_found();
   /// Quarantines chunks found damaged by a check, or leaves the chunks to the next writer. With
   /// `is_recorded`, records the result of the check.
   void keep_damage(const maintain::LostChunks& lost, maintain::CheckEnd end, bool is_recorded,
@@ -46,11 +49,14 @@ class QuarantineKeeper {
                                              const maintain::LostChunks& sound);
   /// Returns the chunks, with aliases, that are unreadable for the versions of a series.
   [[nodiscard]] Result<base::IdRuns> lost_chunks(SeriesId series) const;
+  /// Adds the chunks that reads found damaged to the record of checks.
+  void record_found();
 
   RepositoryFolder& folder_;
   SeriesResources& resources_;
   SeriesTable& series_;
-  std::mutex mutex_;  // Held while chunks in the record of checks are read again.
+  std::mutex mutex_;         // Held while chunks in the record of checks are read again.
+  std::mutex record_mutex_;  // Held while found damage is recorded.
 };
 
 }  // namespace varve::repo

@@ -51,7 +51,7 @@ Result<void> RepositoryImpl::start() {
   // Before any version is loaded: the pool then looks at the files of open versions.
   if (has_pool) VARVE_TRY(resources_.pool());
   VARVE_TRY(settle_at_opening());
-  quarantine_.settle_at_opening();
+  quarantine_.settle_recorded();
   if (!settled_state_.leaves_work()) sequence_memory_.remember_present();
   resources_.space().keep_reserve();
   remote::WrittenRepository written;
@@ -84,6 +84,7 @@ void RepositoryImpl::settle_at_close() {
 
 RepositoryImpl::~RepositoryImpl() {
   arranging_.stop();
+  if (folder_.options.read_only) quarantine_.keep_found();
   folder_.storage->stop();
   resources_.stop();
   series_.release();
@@ -92,6 +93,7 @@ RepositoryImpl::~RepositoryImpl() {
 
 Result<void> RepositoryImpl::end_work() {
   arranging_.stop();
+  quarantine_.keep_found();
   auto synced = series_.sync();
   series_.stop();
   if (auto* const costs = resources_.disk_costs()) costs->on_close();

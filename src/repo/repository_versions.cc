@@ -86,6 +86,7 @@ Result<VersionInfo> RepositoryImpl::open_version(SeriesId series, std::string_vi
                                                  const NewFile& root) {
   VARVE_TRY_ASSIGN(auto* const found, series_.find(series));
   VARVE_TRY(check_no_file_called(*this, series, name));
+  quarantine_.keep_found();
   return found->open_version(name, root);
 }
 
@@ -105,6 +106,7 @@ Result<SealOutcome> RepositoryImpl::seal(SeriesId series, VersionNumber number,
                                          SealWriters writers) {
   VARVE_TRY_ASSIGN(auto* const found, series_.find(series));
   VARVE_TRY(check_no_file_called(*this, series, new_name));
+  quarantine_.keep_found();
   return found->seal(number, new_name, mode, writers);
 }
 
@@ -112,6 +114,7 @@ Result<VersionInfo> RepositoryImpl::clone_version(SeriesId series, VersionNumber
                                                   std::string_view name) {
   VARVE_TRY_ASSIGN(auto* const found, series_.find(series));
   VARVE_TRY(check_no_file_called(*this, series, name));
+  quarantine_.keep_found();
   return found->clone_version(source, name);
 }
 

@@ -78,6 +78,7 @@ void SeriesResources::lend_to(series::SeriesParts& parts) {
   parts.open_files = &open_files_;
   parts.pages = &pages_;
   parts.metrics = &series_metrics_;
+  parts.damage = &damage_;
   parts.read_service = read_service_.get();
   parts.has_open_versions = !folder_.is_attached();
   parts.open_store = folder_.storage->opener();
@@ -105,6 +106,7 @@ Result<series::Pool*> SeriesResources::pool() {
     host.space = &space_;
     host.metrics = &series_metrics_.layout;
     host.stream_metrics = &series_metrics_.streams;
+    host.damage = &damage_;
     host.read_only = folder_.options.read_only;
     host.settled = settled_state_.was_settled();
     host.open_store = folder_.storage->opener();

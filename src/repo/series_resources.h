@@ -18,6 +18,7 @@
 #include "series/pool.h"
 #include "series/series_metrics.h"
 #include "series/series_parts.h"
+#include "store/found_damage.h"
 #include "store/open_files.h"
 #include "store/space_guard.h"
 #include "varve/result.h"
@@ -47,6 +48,8 @@ class SeriesResources {
   [[nodiscard]] series::Pool* opened_pool();
   [[nodiscard]] store::SpaceGuard& space() { return space_; }
   [[nodiscard]] catalog::PageCache& pages() { return pages_; }
+  /// Returns the chunks that reads found damaged, also in the pool.
+  [[nodiscard]] store::FoundDamage& damage() { return damage_; }
   /// Returns the measured costs of the disk; null before start_reading() and after stop().
   [[nodiscard]] DiskCosts* disk_costs() { return disk_costs_.get(); }
 
@@ -62,6 +65,7 @@ class SeriesResources {
   base::Metrics& metrics_;
   const series::SeriesMetrics series_metrics_{metrics_};
   store::SpaceGuard space_;
+  store::FoundDamage damage_;
   store::OpenFiles open_files_;
   catalog::PageCache pages_;
   std::unique_ptr<ingest::Chunker> chunker_;

@@ -98,12 +98,14 @@ Result<void> SliceReader::decode(layout::ChunkSource& source, const format::Cont
                                  Slice slice, std::uint32_t frame, const SliceBytes& stored,
                                  std::span<std::byte> out) {
   auto decoded = decode_once(source.codec(), header, slice, frame, stored, out);
-  if (decoded || !drop(source, header)) return decoded;
-  const Slice alone{frame, frame};
-  std::vector<std::byte> room(slice_bytes(header, alone));
-  VARVE_TRY_ASSIGN(const auto read, this->read(source, header, alone, room));
-  decoded = decode_once(source.codec(), header, alone, frame, read, out);
-  if (!decoded) static_cast<void>(drop(source, header));
+  if (!decoded && drop(source, header)) {
+    const Slice alone{frame, frame};
+    std::vector<std::byte> room(slice_bytes(header, alone));
+    VARVE_TRY_ASSIGN(const auto read, this->read(source, header, alone, room));
+    decoded = decode_once(source.codec(), header, alone, frame, read, out);
+    if (!decoded) static_cast<void>(drop(source, header));
+  }
+  if (!decoded) source.note_damage(header, frame, decoded.error());
   return decoded;
 }
 

@@ -56,7 +56,8 @@ class SliceReader {
                                          std::uint32_t frame, const SliceBytes& stored,
                                          std::span<std::byte> out);
   /// Decodes a frame as decode_once(). After damage, drops the container, and asks a distant
-  /// store once more: the bytes may have been damaged on their way.
+  /// store once more: the bytes may have been damaged on their way. Tells the source of damage that
+  /// stays.
   [[nodiscard]] Result<void> decode(layout::ChunkSource& source,
                                     const format::ContainerHeader& header, Slice slice,
                                     std::uint32_t frame, const SliceBytes& stored,

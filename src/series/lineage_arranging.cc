@@ -119,10 +119,12 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
   };
   ArrangeSettings settings;
   std::optional<catalog::VersionRecord> newest;
+  base::IdRuns lost;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
     VARVE_TRY_ASSIGN(settings, catalog::find_arrange_settings(txn));
     VARVE_TRY_ASSIGN(newest, newest_to_arrange(txn, parts_.id));
+    VARVE_TRY_ASSIGN(lost, catalog::find_quarantine(txn, parts_.store));
   }
   Throttle throttle(options.bytes_per_second, store_.layout->placed().raw, stop_waiting);
   // The labels get a stamp, which reveals an older catalog, before the first file is removed (O22).
@@ -134,6 +136,7 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     done.bytes_written += step.bytes_written;
     done.bytes_read += step.bytes_read;
     ++done.steps;
+    done.damaged += step.damaged_containers;
     if (options.progress) options.progress(done);
     const auto urgency = background ? parts_.host->arrange_urgency(parts_.id) : ArrangeUrgency{};
     if (urgency.seal_waits) {
@@ -148,6 +151,7 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     layout::ArrangerParts parts;
     parts.layout = store_.layout.get();
     parts.newest = layout::walk_tree(*store_.objects, newest->root);
+    parts.lost = std::move(lost);
     parts.stop = stop;
     parts.before_freeing = before_freeing;
     parts.after_step = after_step;
@@ -186,6 +190,7 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
       parts_.metrics->layout.aliased_bytes.add(step.aliased_bytes);
       after_step(step.moved);
     };
+    hooks.found_damage = [&](std::uint64_t containers) { done.damaged += containers; };
     finished = post_pass(std::move(hooks), options.post_pass);
   }
   return finished;

@@ -22,6 +22,7 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   options.read_only = parts.options->read_only;
   options.open_files = parts.open_files;
   options.metrics = &parts.metrics->layout;
+  options.damage = parts.damage;
   store->segments = store::open_store(parts.open_store, *parts.files, parts.directory());
   // Cuts off the remains of a crash. On a copy-on-write disk, cutting allocates new blocks.
   VARVE_TRY(parts.with_reserve([&]() -> Result<void> {

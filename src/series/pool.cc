@@ -62,8 +62,8 @@ Pool::~Pool() = default;
 
 Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
   std::unique_ptr<Pool> pool(new Pool(host));
-  layout::PoolParts parts{*host.catalog, *host.codec,    host.compressors, host.open_files,
-                          host.metrics,  host.read_only, host.settled};
+  layout::PoolParts parts{*host.catalog, *host.codec, host.compressors, host.open_files,
+                          host.metrics,  host.damage, host.read_only,   host.settled};
   // Removes the remains of a crash. On a copy-on-write disk, the removal allocates new blocks.
   VARVE_TRY(host.space->with_reserve([&]() -> Result<void> {
     auto segments = store::open_store(host.open_store, *host.files, host.paths->pool());

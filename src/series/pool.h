@@ -37,6 +37,10 @@ struct PoolMergerParts;
 struct PostPassHooks;
 }  // namespace varve::layout
 
+namespace varve::store {
+class FoundDamage;
+}  // namespace varve::store
+
 namespace varve::series {
 
 /// The objects lent to the pool by its repository.
@@ -52,6 +56,7 @@ struct PoolHost {
   const format::Fingerprinter* fingerprinter = nullptr;  ///< Null if the repository is read-only.
   const layout::LayoutMetrics* metrics = nullptr;
   const index::StreamMetrics* stream_metrics = nullptr;  ///< May be null.
+  store::FoundDamage* damage = nullptr;                  ///< May be null.
   bool read_only = false;
   /// As in SeriesParts.
   store::StoreOpener open_store{};

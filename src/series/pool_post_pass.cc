@@ -89,7 +89,7 @@ Result<std::unique_ptr<layout::PostPass>> Pool::begin_post_pass(const PostPassOp
   parts.fingerprinter = host_.fingerprinter;
   parts.folder = {host_.files, host_.paths->pool()};
   VARVE_TRY_ASSIGN(parts.kept, rewritten_chunks(txn));
-  parts.kept = parts.kept.unite(quarantined());
+  parts.lost = quarantined();
   if (options.everything) {
     parts.dead_permille_min = 0;
     parts.run_chunks_min = [](VersionNumber) { return 1; };
@@ -137,6 +137,7 @@ Result<bool> Pool::post_pass(const PostPassOptions& options, const layout::PostP
     removes_everything_ = options.everything;
   }
   auto finished = post_pass_->run(hooks);
+  if (hooks.found_damage && post_pass_->damaged() != 0) hooks.found_damage(post_pass_->damaged());
   if (finished && *finished) {
     const auto ended = end_post_pass(*post_pass_);
     finished = ended ? Result<bool>(post_pass_->found_all()) : Result<bool>(ended.error());

@@ -21,6 +21,10 @@
 #include "varve/result.h"
 #include "varve/types.h"
 
+namespace varve::store {
+class FoundDamage;
+}  // namespace varve::store
+
 namespace varve::restore {
 class ReadService;
 }  // namespace varve::restore
@@ -43,6 +47,7 @@ struct SeriesParts {
   const base::Clock* clock = nullptr;
   store::SpaceGuard* space = nullptr;
   store::OpenFiles* open_files = nullptr;
+  store::FoundDamage* damage = nullptr;
   catalog::PageCache* pages = nullptr;
   const SeriesMetrics* metrics = nullptr;
   restore::ReadService* read_service = nullptr;

@@ -23,6 +23,7 @@
 #include "layout/post_pass.h"
 #include "meta/schema.h"
 #include "store/folder_store.h"
+#include "store/found_damage.h"
 #include "support/temp_repository.h"
 #include "support/test_keys.h"
 
@@ -50,6 +51,7 @@ class PoolStoreTest : public testing::Test {
     pool_.reset();
     PoolParts parts{catalog_, *codec_, &compressors_};
     parts.settled = settled;
+    parts.damage = &damage_;
     VARVE_TRY_ASSIGN(
         pool_, PoolStore::open(parts, std::make_unique<store::FolderStore>(files_, "/r/pool")));
     return {};
@@ -131,6 +133,7 @@ class PoolStoreTest : public testing::Test {
     bool finished = false;
     std::uint64_t aliases = 0;
     std::uint64_t steps = 0;
+    std::size_t damaged = 0;
   };
   Result<Passed> try_pass(std::uint32_t permille = 1, std::uint32_t run_min = 1,
                           std::function<bool()> stop = {}) {
@@ -143,6 +146,7 @@ class PoolStoreTest : public testing::Test {
     parts.dead_permille_min = permille;
     parts.step_bytes_max = 1U << 16;
     parts.kept = kept_;
+    parts.lost = lost_;
     parts.run_chunks_min = [run_min](VersionNumber) { return run_min; };
     PostPassHooks hooks;
     hooks.stop = std::move(stop);
@@ -150,7 +154,9 @@ class PoolStoreTest : public testing::Test {
       passed.aliases += step.aliases;
       ++passed.steps;
     };
-    VARVE_TRY_ASSIGN(passed.finished, PostPass(parts).run(hooks));
+    PostPass pass(parts);
+    VARVE_TRY_ASSIGN(passed.finished, pass.run(hooks));
+    passed.damaged = pass.damaged();
     return passed;
   }
 
@@ -210,6 +216,16 @@ class PoolStoreTest : public testing::Test {
   void expect_whole(const std::vector<ChunkId>& ids) {
     for (const auto id : ids) ASSERT_TRUE(read(id) == chunk(seed_of_.at(id)));
   }
+  // Changes each byte of the data of the container with the chunk.
+  void damage(ChunkId id) {
+    const auto number = must(pool_->chunks().locate(id)).container;
+    const auto record =
+        must(catalog::find_container(must(meta::ReadTxn::begin(catalog_)), kPoolStore, number));
+    const auto file = must(
+        files_.open("/r/pool/" + store::segment_path(record->segment), io::OpenMode::kReadWrite));
+    const std::vector<std::byte> other(record->data_bytes, std::byte{0x5a});
+    must(file->write_at(record->offset + record->header_bytes, other));
+  }
   void expect_gone(const std::vector<ChunkId>& ids) {
     for (const auto id : ids) {
       EXPECT_EQ(code_of(pool_->chunks().locate(id)), ErrorCode::kCorrupt);
@@ -223,9 +239,11 @@ class PoolStoreTest : public testing::Test {
   const std::unique_ptr<const format::Fingerprinter> fingerprinter_ =
       format::make_sha256_fingerprinter();
   meta::Env catalog_;
+  store::FoundDamage damage_;
   std::unique_ptr<PoolStore> pool_;
   std::map<ChunkId, std::uint64_t> seed_of_;
   base::IdRuns kept_;  // Must not become aliases.
+  base::IdRuns lost_;  // In quarantine.
 };
 
 }  // namespace varve::layout

@@ -405,5 +405,31 @@ TEST_F(PostPassTest, UsersAgreeWithTheVersionsAfterAnyHistory) {
   EXPECT_GT(made_aliases, 100U);
 }
 
+TEST_F(PostPassTest, ChunksInQuarantineAreNeitherAliasesNorTargets) {
+  const auto lost = store_seeds(kOne, range(0, 8));
+  const auto old = store_seeds(kTwo, range(0, 8));
+  const auto young = store_seeds(kThree, range(0, 8));
+  lost_ = base::IdRuns::from({{lost[0], 8}});
+  EXPECT_EQ(must(try_pass()).aliases, 8U);
+  const auto all = aliases();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].run.first, young[0]);
+  EXPECT_EQ(all[0].run.target, old[0]);
+}
+
+TEST_F(PostPassTest, DamagedTargetsAreNotedAndKeepTheirCopies) {
+  const auto old = store_seeds(kOne, range(0, 8));
+  const auto young = store_seeds(kTwo, range(0, 8));
+  damage(old[0]);
+  const auto passed = must(try_pass());
+  EXPECT_EQ(passed.aliases, 0U);
+  EXPECT_EQ(passed.damaged, 1U);
+  expect_whole(young);
+  const auto found = damage_.take();
+  ASSERT_TRUE(found.contains(kPoolStore));
+  EXPECT_TRUE(found.at(kPoolStore).contains(old[0]));
+  EXPECT_FALSE(found.at(kPoolStore).contains(young[0]));
+}
+
 }  // namespace
 }  // namespace varve::layout

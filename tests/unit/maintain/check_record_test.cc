@@ -157,5 +157,32 @@ TEST_F(CheckRecord, ARecordThatCannotBeWrittenIsDropped) {
   EXPECT_TRUE(read_earlier_checks(*files_, "/nowhere").empty());
 }
 
+TEST_F(CheckRecord, DamageFoundByReadsKeepsTheResultsOfChecks) {
+  record({kData, kData, 0});
+  const LostChunks first{
+      {StoreId{1}, base::IdRuns::from({{ChunkId::make(VersionNumber{2}, 0), 3}})}};
+  const LostChunks second{
+      {StoreId{1}, base::IdRuns::from({{ChunkId::make(VersionNumber{2}, 3), 1}})},
+      {kPoolStore, base::IdRuns::from({{kFirstPoolId, 1}})}};
+  record_lost_chunks(*files_, "/r", first);
+  EXPECT_EQ(read_lost_chunks(*files_, "/r"), first);
+  record_lost_chunks(*files_, "/r", second);
+  const auto all = read_lost_chunks(*files_, "/r");
+  EXPECT_EQ(all.at(StoreId{1}).size(), 4U);
+  EXPECT_EQ(all.at(kPoolStore), second.at(kPoolStore));
+  EXPECT_EQ(read_earlier_checks(*files_, "/r"), (std::vector<EarlierCheck>{{kData, 1000, 0}}));
+  record({kData, kData, 0});  // Has read all data, and found it sound.
+  EXPECT_TRUE(read_lost_chunks(*files_, "/r").empty());
+}
+
+TEST_F(CheckRecord, DamageFoundByReadsNeedsNoRecord) {
+  const LostChunks found{
+      {StoreId{1}, base::IdRuns::from({{ChunkId::make(VersionNumber{2}, 0), 3}})}};
+  record_lost_chunks(*files_, "/r", found);
+  EXPECT_EQ(read_lost_chunks(*files_, "/r"), found);
+  EXPECT_TRUE(read_earlier_checks(*files_, "/r").empty());
+  record_lost_chunks(*files_, "/missing", found);  // Logs the error.
+}
+
 }  // namespace
 }  // namespace varve::maintain
