@@ -54,10 +54,11 @@ class S3StoreProcess {
     ::posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     std::string name = script;
-    std::string python = "python3";
+    // The distribution's Python, as in tests/fuse/lib.sh.
+    std::string python = ::access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
     std::string tls = "--tls";
     std::array<char*, 4> words{python.data(), name.data(), has_tls ? tls.data() : nullptr, nullptr};
-    if (::posix_spawnp(&child_, "python3", &actions, nullptr, words.data(), ::environ) != 0) {
+    if (::posix_spawnp(&child_, python.c_str(), &actions, nullptr, words.data(), ::environ) != 0) {
       child_ = -1;
     }
     ::posix_spawn_file_actions_destroy(&actions);
