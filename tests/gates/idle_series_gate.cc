@@ -30,11 +30,15 @@ struct Held {
   std::size_t bytes = ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
 };
 
+// test::noise() keeps short texts.
+std::string content(int number) {
+  return test::noise(20000, static_cast<std::uint64_t>(number) + 1);
+}
+
 void back_up(Repository& repository, int number) {
   const auto series = must(repository.create_series("s" + std::to_string(number)));
   const auto version = must(repository.open_version(series.id, "v1", test::folder())).number;
-  test::write_file(*must(repository.writer(series.id)), kRootIno, "file",
-                   test::noise(20000, static_cast<std::uint64_t>(number) + 1));
+  test::write_file(*must(repository.writer(series.id)), kRootIno, "file", content(number));
   must(repository.seal(series.id, version, ""));
 }
 
@@ -43,6 +47,7 @@ TEST(IdleSeriesGate, AWrittenSeriesHoldsNoThreadNoFileAndLittleMemory) {
   const std::string path = directory.path() + "/repo";
   must(Repository::create(path, test::small_chunks(Codec::kNone)));
   const auto repository = must(Repository::open(path, test::quiet_options()));
+  for (int i = 0; i < kFirst + kSeries; ++i) static_cast<void>(content(i));
   for (int i = 0; i < kFirst; ++i) back_up(*repository, i);
   const Held before;
   for (int i = 0; i < kSeries; ++i) back_up(*repository, kFirst + i);

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -185,21 +186,27 @@ class MemoryBucket final : public bucket::Bucket {
     VARVE_TRY(begin(bucket::RequestKind::kList, {}, 0));
     const std::lock_guard lock(objects_->mutex);
     const auto shown = objects_->changes - std::min(objects_->changes, objects_->list_lag);
-    std::map<std::string, const MemoryObjects::Object*> seen;
-    for (const auto& [name, object] : objects_->removed) {
-      if (object.change > shown) seen.emplace(name, &object);
-    }
-    for (const auto& [name, object] : objects_->objects) {
-      if (object.change <= shown) seen.insert_or_assign(name, &object);
-    }
+    const auto wanted = prefix_ + prefix;
+    const auto from = std::max(wanted, prefix_ + after);
+    std::map<std::string_view, const MemoryObjects::Object*> seen;
+    const auto add = [&](const std::map<std::string, MemoryObjects::Object>& all, bool is_removed) {
+      for (auto at = all.lower_bound(from); at != all.end(); ++at) {
+        if (!at->first.starts_with(wanted)) break;
+        if ((at->second.change > shown) == is_removed) {
+          seen.insert_or_assign(at->first, &at->second);
+        }
+      }
+    };
+    if (objects_->list_lag != 0) add(objects_->removed, true);
+    add(objects_->objects, false);
+    seen.erase(prefix_ + after);
     bucket::ListPage page;
-    for (auto at = seen.upper_bound(prefix_ + after); at != seen.end(); ++at) {
-      if (!at->first.starts_with(prefix_ + prefix)) continue;
+    for (const auto& [name, object] : seen) {
       if (page.objects.size() == objects_max) {
         page.is_last = false;
         break;
       }
-      page.objects.push_back(info(at->first.substr(prefix_.size()), *at->second));
+      page.objects.push_back(info(std::string(name.substr(prefix_.size())), *object));
     }
     return page;
   }
