@@ -15,6 +15,7 @@ import shutil
 import sys
 
 from kept_states import NOTES, files_of, must, tree_of, varve, versions_in
+from repository_copy import copy_repository
 
 
 def make_states(folder, arguments):
@@ -32,7 +33,7 @@ def make_states(folder, arguments):
     must("init", *arguments, older)
     for version in ("s/v1", "s/v2", "o/v1"):
         store(older, version)
-    shutil.copytree(older, newer)
+    copy_repository(older, newer)
     store(newer, "s/v3")
     must("rm", newer, "s/v1")
     must("mv", newer, "s/v2", "s/second")
@@ -52,8 +53,19 @@ def orders(kind, paths):
             yield random.Random(seed).sample(paths, len(paths))
 
 
+KNOWN = {}  # The files of a folder -> the trees that restorable() has found in such a folder.
+
+
 def restorable(repository, out):
-    """Returns the trees of the versions that can be restored, in no order."""
+    """Returns the trees of the versions that can be restored, in no order. Completed copies have the same files, but for
+    the note of the last check: their versions are restored once."""
+    state = frozenset(one for one in files_of(repository).items() if one[0] != "checked")
+    if state not in KNOWN:
+        KNOWN[state] = restored(repository, out)
+    return list(KNOWN[state])
+
+
+def restored(repository, out):
     trees = []
     for name in versions_in(varve("ls", repository).stdout):
         shutil.rmtree(out, ignore_errors=True)
@@ -74,6 +86,7 @@ class Copy:
     def __init__(self, folder, older, newer):
         self.folder, self.older, self.newer = folder, older, newer
         self.wanted = restorable(newer, folder + "/out")
+        self.files = files_of(newer)
         self.results = {}
 
     def bring(self, mixed, paths):
@@ -86,7 +99,7 @@ class Copy:
         """Returns the versions that a folder still has, by its own catalog or by a new one."""
         rebuilt, out = self.folder + "/rebuilt", self.folder + "/out"
         shutil.rmtree(rebuilt, ignore_errors=True)
-        shutil.copytree(mixed, rebuilt)
+        copy_repository(mixed, rebuilt)
         trees = restorable(mixed, out)
         if varve("repair", "--yes", "--rebuild-catalog", rebuilt).returncode in (0, 3):
             trees += [one for one in restorable(rebuilt, out) if one not in trees]
@@ -118,14 +131,14 @@ class Copy:
         """Interrupts the copy after some files. Returns what is wrong."""
         mixed, out = self.folder + "/mixed", self.folder + "/out"
         shutil.rmtree(mixed, ignore_errors=True)
-        shutil.copytree(self.older, mixed)
+        copy_repository(self.older, mixed)
         self.bring(mixed, paths[:done])
         fault = self.repair(mixed)
         if fault:
             return fault
         self.bring(mixed, paths)
         for path in files_of(mixed):
-            if path not in files_of(self.newer):
+            if path not in self.files:
                 os.remove(os.path.join(mixed, path))
         shutil.rmtree(mixed + "/catalog.new", ignore_errors=True)
         checked = varve("check", "--read-data", mixed)
@@ -137,7 +150,8 @@ class Copy:
 def main():
     folder, kind, *arguments = sys.argv[1:]
     older, newer = make_states(folder, arguments)
-    paths = sorted(path for path, digest in files_of(newer).items() if files_of(older).get(path) != digest)
+    before = files_of(older)
+    paths = sorted(path for path, digest in files_of(newer).items() if before.get(path) != digest)
     copy = Copy(folder, older, newer)
     for order in orders(kind, paths):
         # Of a random order, some places.
