@@ -16,6 +16,8 @@ import shutil
 import subprocess
 import sys
 
+from repository_copy import copy_repository
+
 VARVE = os.environ["VARVE"]
 KIND, PLACE, WORK = sys.argv[1:4]
 ANSWERS = os.fdopen(3, "r")
@@ -98,7 +100,7 @@ def make():
         must("-q", "store", WRITER, f"s/{version}", tree)
         for name in store("names", SCOPE).split():
             needs.setdefault(name.removeprefix(SCOPE), number)
-    shutil.copytree(WRITER, KEPT, symlinks=True)
+    copy_repository(WRITER, KEPT)
     return needs
 
 
@@ -183,7 +185,7 @@ def run_case(harm, names, first):
     line = case.repair() + ", " + line
     store("undo")
     shutil.rmtree(WRITER)
-    shutil.copytree(KEPT, WRITER, symlinks=True)
+    copy_repository(KEPT, WRITER)
     print(f"{harm} {' '.join(name.split('/', 1)[-1] for name in names)}: {line[:300]}")
     for fault in case.faults:
         print(f"  WRONG: {fault}")

@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 
+from repository_copy import copy_file, copy_repository
+
 VARVE = os.environ["VARVE"]
 FILES = 40
 # One chunk each, and all of one length: the containers of both histories then have the same layout.
@@ -38,10 +40,10 @@ def must(*arguments):
         sys.exit(f"varve {' '.join(arguments)}: {done.returncode}: {done.stderr}")
 
 
-def content(folder):  # returns {path: bytes} of a tree
+def content(folder, others=()):  # returns {path: bytes} of a tree, without the files of other names
     found = {}
     for top, _, names in os.walk(folder):
-        for name in names:
+        for name in set(names).difference(others):
             path = os.path.join(top, name)
             with open(path, "rb") as file:
                 found[os.path.relpath(path, folder)] = file.read()
@@ -75,7 +77,7 @@ class Pair:
         for series in ("s", "other", "names", "roots", "more"):
             self.trees[series + "/v1"] = [content(source)]
         self.write_open(self.a, "both-", "s/live.partial")
-        shutil.copytree(self.a, self.b)
+        copy_repository(self.a, self.b)
         for number, repository in enumerate((self.a, self.b)):
             self.trees.setdefault("s/live", []).append(
                 self.write_open(repository, f"{'ab'[number]}-", "s/live.partial", "s/live"))
@@ -136,7 +138,7 @@ class Pair:
     def take(self, wants):  # makes FOLDER/mix of the first one's files, and of the second one's that are wanted
         mixed = self.folder + "/mix"
         shutil.rmtree(mixed, ignore_errors=True)
-        shutil.copytree(self.a, mixed)
+        copy_repository(self.a, mixed)
         names = {os.path.relpath(os.path.join(top, name), each)
                  for each in (self.a, self.b) for top, _, all_names in os.walk(each) for name in all_names}
         taken = []
@@ -148,7 +150,7 @@ class Pair:
                 os.remove(target)
             if os.path.exists(os.path.join(self.b, name)):
                 os.makedirs(os.path.dirname(target), exist_ok=True)
-                shutil.copy2(os.path.join(self.b, name), target)
+                copy_file(os.path.join(self.b, name), target)
             taken.append(name)
         return mixed, taken
 
@@ -174,8 +176,7 @@ class Pair:
 
 def stored_files(repository):  # returns {path: bytes} of what a repair may change
     # Each opening for writing may write the others, and the first labels: encrypted ones with other bytes each time.
-    files = {name: data for name, data in content(repository).items()
-             if os.path.basename(name) not in ("lock", "lock.mdb", "reserve", "settled")}
+    files = content(repository, ("lock", "lock.mdb", "reserve", "settled"))
     if "varve.keys" in files:
         files.update({name: len(data) for name, data in files.items() if name.endswith("/labels")})
     return files

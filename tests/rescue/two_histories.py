@@ -29,6 +29,7 @@ def load_histories(work):
     path = os.path.join(ROOT, "tests", "fuse", "two_histories.py")
     spec = importlib.util.spec_from_file_location("two_histories", path)
     module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, os.path.dirname(spec.origin))  # For the modules beside it.
     spec.loader.exec_module(module)
     sys.argv[1:] = [work]
     return module
