@@ -78,11 +78,16 @@ void print_metadata(const bench::PoolContent& content, std::size_t count) {
   for (std::size_t i = skipped; i < content.versions.size(); ++i) users += content.use_bytes[i];
   const double marks = static_cast<double>(bench::bitmap_bytes(kept, 1));
   const double ours = static_cast<double>(users);
-  const double paper = static_cast<double>(markers.bytes());
-  fmt::print("{:>4} | {:>10} | {:>8} | {:>8} {:>7} {:>7} | {:>7} {:>6.1f} | {:>7} {:>6.1f}\n",
-             count, all.size(), chunks, bench::bitmap_bytes(kept, 1),
-             bench::bitmap_bytes(kept, kGroup), bench::bitmap_bytes(kept, count), markers.bytes(),
-             marks / paper, users, marks / ours);
+  const auto encoded = markers.encode();
+  fail_unless(bench::ContainerMarkers::decode(encoded) == markers, "the markers are not decoded");
+  const double paper = static_cast<double>(markers.published_bytes());
+  const double shorter = static_cast<double>(encoded.size());
+  fmt::print(
+      "{:>4} | {:>10} | {:>8} | {:>8} {:>7} {:>7} | {:>7} {:>6.1f} | {:>6} {:>6.1f} | {:>7} "
+      "{:>6.1f}\n",
+      count, all.size(), chunks, bench::bitmap_bytes(kept, 1), bench::bitmap_bytes(kept, kGroup),
+      bench::bitmap_bytes(kept, count), markers.published_bytes(), marks / paper, encoded.size(),
+      marks / shorter, users, marks / ours);
 }
 
 /// Returns the sets of versions to delete: the oldest ones, then random ones.
@@ -158,8 +163,8 @@ void measure(const bench::KindName& kind, const Run& run) {
       static_cast<double>(chunks) / static_cast<double>(content.containers.size()));
   fmt::print(
       "metadata in bytes; marks of groups of 1, {} and all versions\n"
-      "kept | containers | counters | {:>24} | {:>14} | {:>14}\n",
-      kGroup, "marks", "paper, factor", "Varve, factor");
+      "kept | containers | counters | {:>24} | {:>14} | {:>13} | {:>14}\n",
+      kGroup, "marks", "paper, factor", "short, factor", "Varve, factor");
   print_metadata(content, std::min(run.versions, kPaperVersions));
   print_metadata(content, run.versions);
   fmt::print("Varve's two tables take {} bytes of pages; pool_users has {} bytes\n",

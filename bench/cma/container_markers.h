@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The container-marker algorithm as its paper has it (Fu et al., ATC'14 §5), to compare: the last
-// backup of each dataset that refers to a container. It can delete only the oldest backups.
+// backup of each dataset that refers to a container. It can delete only the oldest backups. Two
+// encodings: the paper's, of 9 bytes, and one of mostly 3 bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/coding.h"
@@ -52,34 +57,79 @@ class ContainerMarkers {
     return reclaimed;
   }
 
-  /// Returns the container manifest of a dataset: for each container its number in four bytes, and
-  /// the backup in one byte, or in two if the dataset has more than 256.
-  [[nodiscard]] std::string encode_manifest(Dataset dataset) const {
-    const auto& manifest = manifests_.at(dataset);
+  /// Returns the size as published: for each container of a dataset its number in four bytes, and
+  /// the backup in one byte, or in two if the dataset has more than 256; and the lists of datasets,
+  /// four bytes for each entry.
+  [[nodiscard]] std::uint64_t published_bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& [dataset, manifest] : manifests_) {
+      sum += manifest.last_backup.size() * (manifest.backups <= 256 ? 5 : 6);
+    }
+    for (const auto& [container, datasets] : datasets_of_) sum += 4 * datasets.size();
+    return sum;
+  }
+
+  /// Returns everything as varints: the different lists of datasets, each once; then for each
+  /// container of a dataset the distance to the number of the container before, the backup, and the
+  /// place of its list.
+  [[nodiscard]] std::string encode() const {
+    std::map<std::set<Dataset>, std::uint64_t> lists;
+    for (const auto& [container, datasets] : datasets_of_) lists.emplace(datasets, 0);
     std::string out;
     base::ByteWriter writer(out);
-    for (const auto& [container, backup] : manifest.last_backup) {
-      writer.u32(container);
-      if (manifest.backups <= 256) {
-        writer.u8(static_cast<std::uint8_t>(backup));
-      } else {
-        writer.u16(static_cast<std::uint16_t>(backup));
+    writer.varint(lists.size());
+    std::uint64_t place = 0;
+    for (auto& [datasets, its] : lists) {
+      its = place++;
+      writer.varint(datasets.size());
+      for (const auto dataset : datasets) writer.varint(dataset);
+    }
+    writer.varint(manifests_.size());
+    for (const auto& [dataset, manifest] : manifests_) {
+      writer.varint(dataset);
+      writer.varint(manifest.backups);
+      writer.varint(manifest.last_backup.size());
+      Container before = 0;
+      for (const auto& [container, backup] : manifest.last_backup) {
+        writer.varint(container - std::exchange(before, container));
+        writer.varint(backup);
+        writer.varint(lists.at(datasets_of_.at(container)));
       }
     }
     return out;
   }
-  /// Returns the size of all manifests and of the datasets' lists, four bytes for each entry.
-  [[nodiscard]] std::uint64_t bytes() const {
-    std::uint64_t sum = 0;
-    for (const auto& [dataset, manifest] : manifests_) sum += encode_manifest(dataset).size();
-    for (const auto& [container, datasets] : datasets_of_) sum += 4 * datasets.size();
-    return sum;
+  /// Returns the markers of encode(); nullopt for other bytes.
+  [[nodiscard]] static std::optional<ContainerMarkers> decode(std::string_view bytes) {
+    base::ByteReader reader(bytes);
+    std::vector<std::set<Dataset>> lists(std::min<std::uint64_t>(reader.varint(), bytes.size()));
+    for (auto& datasets : lists) {
+      for (auto left = reader.varint(); left != 0 && reader.ok(); --left) {
+        datasets.insert(static_cast<Dataset>(reader.varint()));
+      }
+    }
+    ContainerMarkers markers;
+    for (auto left = reader.varint(); left != 0 && reader.ok(); --left) {
+      auto& manifest = markers.manifests_[static_cast<Dataset>(reader.varint())];
+      manifest.backups = static_cast<std::uint32_t>(reader.varint());
+      Container container = 0;
+      for (auto records = reader.varint(); records != 0 && reader.ok(); --records) {
+        container += static_cast<Container>(reader.varint());
+        manifest.last_backup[container] = static_cast<std::uint32_t>(reader.varint());
+        const auto list = reader.varint();
+        if (list >= lists.size()) return std::nullopt;
+        markers.datasets_of_[container] = lists[list];
+      }
+    }
+    if (!reader.done()) return std::nullopt;
+    return markers;
   }
+  bool operator==(const ContainerMarkers&) const = default;
 
  private:
   struct Manifest {
     std::map<Container, std::uint32_t> last_backup;  // The oldest backup is 0.
     std::uint32_t backups = 0;
+    bool operator==(const Manifest&) const = default;
   };
   std::map<Dataset, Manifest> manifests_;
   std::map<Container, std::set<Dataset>> datasets_of_;
