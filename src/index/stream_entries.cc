@@ -11,7 +11,8 @@ constexpr std::size_t kTableMin = 64;
 
 }  // namespace
 
-StreamEntries::StreamEntries() : table_(kTableMin) {}
+StreamEntries::StreamEntries(std::uint64_t uses_per_tick)
+    : uses_per_tick_(uses_per_tick), table_(kTableMin) {}
 
 std::size_t StreamEntries::home(Place place) const {
   return static_cast<std::size_t>(part_of(node(place).entry.tag, table_.size()));
@@ -43,15 +44,23 @@ void StreamEntries::link(Place place, StreamSlot slot) {
   its.stream = static_cast<std::uint16_t>(slot);
   its.newer = 0;
   its.older = list.newest;
+  const auto tick = ++uses_ / uses_per_tick_;
+  its.tick = static_cast<std::uint16_t>(tick);
   if (list.newest != 0) node(list.newest).newer = place;
   list.newest = place;
-  if (list.oldest == 0) list.oldest = place;
+  if (list.oldest == 0) {
+    list.oldest = place;
+    list.oldest_tick = tick;
+  }
   ++list.entries;
 }
 
 void StreamEntries::unlink(Place place) {
   const Node& its = node(place);
   List& list = lists_[its.stream];
+  if (list.oldest == place && its.newer != 0) {
+    list.oldest_tick += static_cast<std::uint16_t>(node(its.newer).tick - its.tick);
+  }
   (its.newer != 0 ? node(its.newer).older : list.newest) = its.older;
   (its.older != 0 ? node(its.older).newer : list.oldest) = its.newer;
   --list.entries;

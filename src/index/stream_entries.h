@@ -9,19 +9,18 @@
 #include <memory>
 #include <vector>
 
+#include "index/cache_shares.h"
 #include "index/tag_table.h"
 
 namespace varve::index {
-
-/// Place of a stream in the cache.
-using StreamSlot = std::uint32_t;
 
 /// Maps tags to entries. Each entry belongs to one stream, and is in the list of the stream from
 /// the most to the least recently used entry. Grows with the number of entries, and never shrinks.
 /// Not thread-safe.
 class StreamEntries {
  public:
-  StreamEntries();
+  /// `uses_per_tick`: precision of oldest_tick(), in uses of entries. Must not be 0.
+  explicit StreamEntries(std::uint64_t uses_per_tick);
 
   /// Adds streams without entries, up to `streams`.
   void add_streams(std::size_t streams) { lists_.resize(streams); }
@@ -43,6 +42,11 @@ class StreamEntries {
   [[nodiscard]] std::size_t size() const { return size_; }
   /// Returns the number of entries of the stream.
   [[nodiscard]] std::size_t size_of(StreamSlot slot) const { return lists_[slot].entries; }
+  /// Returns the tick of the last use of the stream's least recently used entry. The stream must
+  /// have an entry. An entry that follows a pause of 65,536 ticks has a lower tick than its own.
+  [[nodiscard]] std::uint64_t oldest_tick(StreamSlot slot) const {
+    return lists_[slot].oldest_tick;
+  }
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
@@ -52,6 +56,7 @@ class StreamEntries {
     Place newer = 0;
     Place older = 0;
     std::uint16_t stream = 0;
+    std::uint16_t tick = 0;  // Lower half of the tick of the last use.
   };
   static_assert(sizeof(Node) == 40);
   static constexpr Place kBlockNodes = 1024;
@@ -60,6 +65,7 @@ class StreamEntries {
     Place newest = 0;
     Place oldest = 0;
     std::size_t entries = 0;
+    std::uint64_t oldest_tick = 0;
   };
 
   [[nodiscard]] Node& node(Place place) {
@@ -76,6 +82,8 @@ class StreamEntries {
   void unlink(Place place);
   void remove(Place place);
 
+  const std::uint64_t uses_per_tick_;
+  std::uint64_t uses_ = 0;
   std::vector<std::unique_ptr<Block>> blocks_;
   Place places_ = 0;  // Highest place ever used.
   Place free_ = 0;    // Linked by `older`.

@@ -27,6 +27,7 @@ TleOptions tle_options(const StreamOptions& options) {
   TleOptions tle;
   tle.entries = stream_entries(options.memory_bytes);
   tle.seed = options.seed;
+  tle.rule = options.rule;
   return tle;
 }
 
@@ -37,7 +38,8 @@ bool marks_series(ChunkId id) { return PoolRuns::is_marker(id); }
 std::unique_ptr<StreamIndex> StreamIndex::open(const PoolIndexFolder& folder,
                                                StoredFingerprints& stored,
                                                const StreamOptions& options) {
-  (void)clp_library();  // Loads the solver now, not in the middle of a store.
+  // Loads the solver now, not in the middle of a store.
+  if (options.rule != EvictionRule::kShares) (void)clp_library();
   std::unique_ptr<StreamIndex> index(new StreamIndex(folder, stored, options));
   index->fill();
   return index;

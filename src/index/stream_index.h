@@ -27,6 +27,7 @@ struct StreamOptions {
   /// entries of the runs, and neighbours of found chunks.
   std::size_t memory_bytes = std::size_t{64} << 20;
   std::uint64_t seed = TleOptions().seed;
+  EvictionRule rule = TleOptions().rule;
   bool applies_threshold = true;  ///< For comparisons: false finds short runs of duplicates, too.
   const StreamMetrics* metrics = nullptr;  ///< May be null. Must outlive the index.
 };

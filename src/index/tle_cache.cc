@@ -17,6 +17,8 @@ constexpr double kLowLocality = 0.1;
 constexpr double kLowShare = 0.02;
 // Minimum size of a useful sample; also the size for a stream with unknown arrivals.
 constexpr std::size_t kSampleMin = 32;
+// Ticks of StreamEntries in one turnover of the cache.
+constexpr std::size_t kTicks = 256;
 
 TleOptions tle_in_bounds(TleOptions options) {
   options.entries = std::clamp<std::size_t>(options.entries, kEntriesMin, UINT32_MAX / 2);
@@ -32,8 +34,10 @@ std::uint64_t sampled_value(const Tag& tag) { return base::load_le<std::uint64_t
 TleCache::TleCache(const TleOptions& options)
     : options_(tle_in_bounds(options)),
       random_(options.seed),
+      entries_(std::max<std::uint64_t>(options_.entries / kTicks, 1)),
       streams_(1),
-      interval_(options_.entries) {
+      interval_(options_.entries),
+      shares_(options_.entries) {
   streams_[0].is_used = true;
   entries_.add_streams(1);
 }
@@ -57,6 +61,7 @@ StreamSlot TleCache::join() {
       return 0;
     }
     entries_.move_all(slot, 0);
+    shares_.remove_stream(slot);
   }
   Stream& stream = streams_[slot];
   stream = {};
@@ -95,7 +100,7 @@ std::size_t TleCache::open_streams() const {
 // A share of the expected arrivals, assuming that the stream continues unchanged.
 std::size_t TleCache::sample_size(const Stream& stream, std::uint64_t last_arrivals,
                                   std::uint64_t all_arrivals) const {
-  if (stream.open == 0 && &stream != streams_.data()) return 0;
+  if (uses_shares() || (stream.open == 0 && &stream != streams_.data())) return 0;
   const double share = last_arrivals == 0
                            ? 1 / static_cast<double>(std::max<std::size_t>(open_streams(), 1))
                            : static_cast<double>(last_arrivals) / static_cast<double>(all_arrivals);
@@ -120,7 +125,8 @@ void TleCache::use(StreamSlot slot, const Entry& entry) {
 double TleCache::weight_of(StreamSlot slot) const {
   const Stream& stream = streams_[slot];
   const double locality = stream.forecast.empty() ? mean_locality_ : stream.forecast.next();
-  const double entries = options_.weighs_entries ? static_cast<double>(entries_.size_of(slot)) : 1;
+  const bool weighs_entries = options_.rule == EvictionRule::kLocality;
+  const double entries = weighs_entries ? static_cast<double>(entries_.size_of(slot)) : 1;
   return entries / std::max(1.0, locality);
 }
 
@@ -140,8 +146,26 @@ StreamSlot TleCache::draw_stream() {
   return drawn;
 }
 
+// The shares sum up to at most the entries of the cache. If no stream exceeds its share, each
+// stream has its share exactly, and any stream may lose an entry.
+StreamSlot TleCache::oldest_beyond_shares() const {
+  StreamSlot oldest = 0;
+  std::uint64_t tick = UINT64_MAX;
+  for (const bool is_within : {false, true}) {
+    for (StreamSlot slot = 0; slot < streams_.size() && (!is_within || tick == UINT64_MAX);
+         ++slot) {
+      const auto entries = entries_.size_of(slot);
+      if (entries == 0 || (!is_within && entries <= shares_.share_of(slot))) continue;
+      if (entries_.oldest_tick(slot) >= tick) continue;
+      tick = entries_.oldest_tick(slot);
+      oldest = slot;
+    }
+  }
+  return oldest;
+}
+
 void TleCache::evict() {
-  entries_.drop_oldest(draw_stream());
+  entries_.drop_oldest(uses_shares() ? oldest_beyond_shares() : draw_stream());
   ++evictions_;
 }
 
@@ -149,6 +173,9 @@ void TleCache::evict() {
 
 void TleCache::arrive(StreamSlot slot, const Tag& tag, bool is_hit) {
   Stream& stream = streams_[slot];
+  if (uses_shares()) {
+    shares_.arrive(slot, tag);
+  }
   stream.reservoir.offer(sampled_value(tag), random_);
   ++stream.arrivals;
   if (is_hit) {
@@ -166,7 +193,7 @@ std::vector<StreamSample> TleCache::take_samples() {
     const auto arrivals = stream.reservoir.arrivals();
     const auto hits = std::exchange(stream.interval_hits, 0);
     auto values = stream.reservoir.take(sample_size(stream, arrivals, interval_.arrivals()));
-    if (values.size() < kSampleMin) continue;
+    if (uses_shares() ? arrivals == 0 : values.size() < kSampleMin) continue;
     samples.push_back(
         {slot, stream.number, arrivals, hits, interval_.arrivals(), std::move(values)});
   }
@@ -176,12 +203,19 @@ std::vector<StreamSample> TleCache::take_samples() {
 
 StreamEstimate TleCache::estimate(StreamSample sample, bool unseen) {
   StreamEstimate estimate;
+  if (sample.values.empty()) {
+    estimate.of = std::move(sample);
+    return estimate;
+  }
   const auto arrivals = static_cast<double>(sample.arrivals);
   const auto sampled = static_cast<double>(sample.values.size());
   const auto frequencies = frequencies_of(sample.values);
   if (unseen) {
     const auto distinct = estimate_distinct(frequencies, sample.arrivals);
-    estimate.locality = std::max(arrivals - distinct.distinct, 0.0);
+    const double invented = distinct.is_solved && distinct.distinct < arrivals
+                                ? invented_duplicates(sample.values.size(), sample.arrivals)
+                                : 0;
+    estimate.locality = std::max(arrivals - distinct.distinct - invented, 0.0);
     estimate.is_solved = distinct.is_solved;
   } else {
     double distinct = 0;
@@ -194,14 +228,14 @@ StreamEstimate TleCache::estimate(StreamSample sample, bool unseen) {
 }
 
 void TleCache::apply(const std::vector<StreamEstimate>& estimates) {
+  if (uses_shares()) return;
   for (const auto& [of, locality, is_solved] : estimates) {
     if (of.slot >= streams_.size() || streams_[of.slot].number != of.stream) continue;
     Stream& stream = streams_[of.slot];
     // Intervals differ in length; the forecast is for as many arrivals as there are entries.
     stream.forecast.add(locality * static_cast<double>(options_.entries) /
                         static_cast<double>(of.all_arrivals));
-    stream.repeated_share =
-        std::max(locality, static_cast<double>(of.hits)) / static_cast<double>(of.arrivals);
+    stream.repeated_share = locality / static_cast<double>(of.arrivals);
   }
   double sum = 0;
   double known = 0;
@@ -237,8 +271,8 @@ void TleCache::update() {
 TleStreamState TleCache::state(StreamSlot slot) const {
   const Stream& stream = streams_[slot];
   return {entries_.size_of(slot),
-          stream.forecast.next(),
-          !stream.forecast.empty(),
+          uses_shares() ? shares_.locality(slot) : stream.forecast.next(),
+          uses_shares() ? stream.arrivals != 0 : !stream.forecast.empty(),
           stream.is_admitted,
           stream.open != 0,
           stream.arrivals,
@@ -246,7 +280,8 @@ TleStreamState TleCache::state(StreamSlot slot) const {
 }
 
 std::size_t TleCache::memory_bytes() const {
-  std::size_t bytes = entries_.memory_bytes() + streams_.size() * sizeof(Stream);
+  std::size_t bytes =
+      entries_.memory_bytes() + shares_.memory_bytes() + streams_.size() * sizeof(Stream);
   for (const Stream& stream : streams_) bytes += stream.reservoir.bytes();
   return bytes;
 }

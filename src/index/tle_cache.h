@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cache of fingerprints, shared by several streams according to their estimated temporal
-// locality: TLE-LRU (Wu et al., TPDS'18 §5.2).
+// A cache of fingerprints that several streams share, by sampled miss-ratio curves or by their
+// estimated temporal locality: TLE-LRU (Wu et al., TPDS'18 §5.2).
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "index/cache_shares.h"
 #include "index/estimation_interval.h"
 #include "index/stream_entries.h"
 #include "index/stream_estimates.h"
@@ -17,14 +18,21 @@
 
 namespace varve::index {
 
+/// Chooses the stream that loses an entry of a full cache.
+enum class EvictionRule : std::uint8_t {
+  kShares,     ///< The least recently used entry of the streams that exceed their CacheShares.
+  kLocality,   ///< A stream drawn with a probability proportional to entries / max(1, TLI).
+  kPublished,  ///< A stream drawn with a probability proportional to 1 / max(1, TLI).
+};
+
 struct TleOptions {
   std::size_t entries = std::size_t{1} << 20;  ///< Shared by all streams. At least 16.
   double sample_share = 0.15;                  ///< Share of the arrivals in the samples.
   std::uint64_t seed = 0x5eed;                 ///< Start of all random draws.
   std::size_t streams_max = 256;               ///< At most 65535.
-  bool admits_all = false;                     ///< For comparisons: leaves out the admission.
+  EvictionRule rule = EvictionRule::kShares;
+  bool admits_all = false;       ///< For comparisons: leaves out the admission by TLI.
   bool estimates_unseen = true;  ///< For comparisons: false counts the duplicates of the sample.
-  bool weighs_entries = true;    ///< For comparisons: false draws by 1 / max(1, TLI) alone.
 };
 
 /// The sample of one stream, for an estimate without the cache.
@@ -33,8 +41,8 @@ struct StreamSample {
   std::uint64_t stream = 0;  ///< Unique among all streams of the cache so far.
   std::uint64_t arrivals = 0;
   std::uint64_t hits = 0;
-  std::uint64_t all_arrivals = 0;  ///< Arrivals of all streams in the interval.
-  std::vector<std::uint64_t> values;
+  std::uint64_t all_arrivals = 0;     ///< Arrivals of all streams in the interval.
+  std::vector<std::uint64_t> values;  ///< Empty with EvictionRule::kShares.
 };
 
 /// The locality of one stream in an interval.
@@ -48,7 +56,9 @@ struct StreamEstimate {
 /// Figures of a stream.
 struct TleStreamState {
   std::size_t entries = 0;
-  double locality = 0;    ///< The forecast TLI, for as many arrivals as the cache has entries.
+  /// Duplicates for as many arrivals as the cache has entries: the forecast TLI, or
+  /// CacheShares::locality().
+  double locality = 0;
   bool is_known = false;  ///< Whether there is an estimate.
   bool is_admitted = true;
   bool is_open = false;
@@ -57,10 +67,9 @@ struct TleStreamState {
 };
 
 /// Maps tags to ids for a fixed number of entries. Each entry belongs to the stream of its last
-/// use. A full cache draws a stream with a probability proportional to entries / max(1, TLI), and
-/// drops the stream's least recently used entry. (The paper draws without the number of entries:
-/// docs/decisions/065.) New entries are not admitted for a stream with a much lower TLI than
-/// another stream.
+/// use. EvictionRule chooses the stream that loses its least recently used entry when the cache is
+/// full. The draws by TLI also refuse new entries of a stream with a much lower TLI than another
+/// stream. docs/decisions/173 compares the rules.
 ///
 /// EstimationInterval decides when the streams are estimated again. Not thread-safe.
 class TleCache {
@@ -124,12 +133,14 @@ class TleCache {
     std::uint64_t arrivals = 0;
     std::uint64_t hits = 0;
     HoltForecast forecast;
-    double repeated_share = 0;  // Share of arrivals repeated or found in the last interval.
+    double repeated_share = 0;  // Estimated share of arrivals repeated in the last interval.
     bool is_admitted = true;
   };
 
   void evict();
   [[nodiscard]] StreamSlot draw_stream();
+  [[nodiscard]] StreamSlot oldest_beyond_shares() const;
+  [[nodiscard]] bool uses_shares() const { return options_.rule == EvictionRule::kShares; }
   [[nodiscard]] double weight_of(StreamSlot slot) const;
   void admit();
   [[nodiscard]] std::size_t sample_size(const Stream& stream, std::uint64_t last_arrivals,
@@ -145,6 +156,7 @@ class TleCache {
   std::uint64_t evictions_ = 0;
   double mean_locality_ = 0;  // Mean of streams with an estimate; stands for streams without.
   EstimationInterval interval_;
+  CacheShares shares_;
 };
 
 }  // namespace varve::index

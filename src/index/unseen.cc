@@ -221,4 +221,10 @@ UnseenEstimate estimate_distinct(std::span<const Frequency> sample, std::uint64_
   return {std::clamp(frequent + *solved, seen, total), true};
 }
 
+double invented_duplicates(std::uint64_t sampled, std::uint64_t arrivals) {
+  const Frequency all_different{1, sampled};
+  const auto estimate = estimate_distinct({&all_different, 1}, arrivals);
+  return estimate.is_solved ? static_cast<double>(arrivals) - estimate.distinct : 0;
+}
+
 }  // namespace varve::index

@@ -22,9 +22,10 @@ Entry entry(std::uint64_t number) {
   return {tag_number(number), pool_id(1, static_cast<std::uint32_t>(number))};
 }
 
-TleOptions options(std::size_t entries) {
+TleOptions options(std::size_t entries, EvictionRule rule = EvictionRule::kShares) {
   TleOptions options;
   options.entries = entries;
+  options.rule = rule;
   return options;
 }
 
@@ -90,9 +91,9 @@ TEST(RunThreshold, BalancesTheRunsOfWritesAndReads) {
   EXPECT_EQ(threshold.value(), 1U);
 }
 
-TEST(TleCache, OneStreamIsAnLruCache) {
+void expect_lru(EvictionRule rule) {
   constexpr std::size_t kEntries = 64;
-  TleCache cache(options(kEntries));
+  TleCache cache(options(kEntries, rule));
   const StreamSlot slot = cache.join();
   std::list<std::uint64_t> lru;
   std::mt19937_64 random(9);
@@ -113,10 +114,37 @@ TEST(TleCache, OneStreamIsAnLruCache) {
   for (const auto value : lru) EXPECT_EQ(cache.find(tag_number(value)), entry(value).id());
 }
 
+TEST(TleCache, OneStreamIsAnLruCache) {
+  for (const auto rule :
+       {EvictionRule::kShares, EvictionRule::kLocality, EvictionRule::kPublished}) {
+    expect_lru(rule);
+  }
+}
+
+// Streams with equal curves have no shares: the cache evicts the oldest entry of all, and knows its
+// time of use to 1/256 of the cache.
+TEST(TleCache, EqualStreamsWithoutSharesAreAnLruCache) {
+  constexpr std::size_t kEntries = 512;
+  TleCache cache(options(kEntries));
+  const StreamSlot slots[] = {cache.join(), cache.join(), cache.join()};
+  std::list<std::uint64_t> lru;
+  std::mt19937_64 random(9);
+  int different = 0;
+  for (int step = 0; step < 20000; ++step) {
+    const std::uint64_t value = random() % 1000;
+    const auto known = std::ranges::find(lru, value);
+    if (send(cache, slots[value % 3], value) != (known != lru.end())) ++different;
+    if (known != lru.end()) lru.erase(known);
+    lru.push_front(value);
+    if (lru.size() > kEntries) lru.pop_back();
+  }
+  EXPECT_LE(different, 100);
+}
+
 // An oracle that repeats what the cache does with plain lists, for many streams and all changes.
-TEST(TleCache, EntriesAgreeWithListsUnderAllChanges) {
+void expect_agreement(EvictionRule rule) {
   constexpr std::size_t kEntries = 200;
-  TleOptions small = options(kEntries);
+  TleOptions small = options(kEntries, rule);
   small.streams_max = 6;
   TleCache cache(small);
   std::map<std::uint64_t, ChunkId> known;  // May have been evicted.
@@ -176,8 +204,32 @@ TEST(TleCache, EntriesAgreeWithListsUnderAllChanges) {
   }
 }
 
+TEST(TleCache, EntriesAgreeWithListsUnderAllChanges) {
+  expect_agreement(EvictionRule::kShares);
+  expect_agreement(EvictionRule::kLocality);
+}
+
+// The first stream repeats 3,000 values, of which one list of both streams would keep 2,000.
+TEST(TleCache, SharesKeepAStreamThatRepeatsWithinTheWholeCache) {
+  TleCache cache(options(4000));
+  const StreamSlot good = cache.join();
+  const StreamSlot poor = cache.join();
+  std::uint64_t next = 1'000'000;
+  int hits = 0;
+  for (std::uint64_t i = 0; i < 60'000; ++i) {
+    const bool is_hit = send(cache, good, i % 3000);
+    hits += is_hit && i >= 30'000 ? 1 : 0;
+    send(cache, poor, next++);
+  }
+  EXPECT_GT(hits, 29'000);
+  EXPECT_NEAR(static_cast<double>(cache.state(good).entries), 3000, 250);
+  EXPECT_GT(cache.state(good).locality, 1700);
+  EXPECT_TRUE(cache.state(poor).is_known);
+  EXPECT_EQ(cache.state(poor).locality, 0);
+}
+
 TEST(TleCache, EvictionFollowsTheLocalityOfTheStreams) {
-  TleOptions all = options(4000);
+  TleOptions all = options(4000, EvictionRule::kLocality);
   all.admits_all = true;
   TleCache cache(all);
   const StreamSlot good = cache.join();
@@ -195,7 +247,7 @@ TEST(TleCache, EvictionFollowsTheLocalityOfTheStreams) {
 }
 
 TEST(TleCache, StreamWithoutLocalityIsNotAdmittedUntilItRepeats) {
-  TleCache cache(options(10000));
+  TleCache cache(options(10000, EvictionRule::kLocality));
   const StreamSlot good = cache.join();
   const StreamSlot other = cache.join();
   std::uint64_t next = 1'000'000;
@@ -215,8 +267,34 @@ TEST(TleCache, StreamWithoutLocalityIsNotAdmittedUntilItRepeats) {
   EXPECT_TRUE(cache.state(other).is_admitted);
 }
 
+// The published estimate gives streams of different values up to 3 % of duplicates.
+TEST(TleCache, EstimateOfDifferentValuesIsZero) {
+  for (const std::uint64_t arrivals : {500U, 1800U, 50'000U}) {
+    StreamSample sample;
+    sample.arrivals = sample.all_arrivals = arrivals;
+    for (std::uint64_t i = 0; i < arrivals * 15 / 100; ++i) sample.values.push_back(i);
+    EXPECT_GT(invented_duplicates(sample.values.size(), arrivals),
+              0.002 * static_cast<double>(arrivals));
+    EXPECT_NEAR(TleCache::estimate(sample).locality, 0, 1e-6) << arrivals;
+  }
+}
+
+// Found chunks of other streams, or of earlier intervals, do not admit a stream.
+TEST(TleCache, AdmissionFollowsTheEstimateAlone) {
+  TleCache cache(options(10000, EvictionRule::kLocality));
+  const StreamSlot good = cache.join();
+  const StreamSlot other = cache.join();
+  std::uint64_t next = 1'000'000;
+  for (int i = 0; i < 30000; ++i) {
+    send(cache, good, static_cast<std::uint64_t>(i) % 300);
+    cache.arrive(other, tag_number(next++), i % 10 == 0);
+    if (cache.wants_estimates()) cache.update();
+  }
+  EXPECT_FALSE(cache.state(other).is_admitted);
+}
+
 TEST(TleCache, StreamThatReturnsHasItsEntriesAndEstimate) {
-  TleCache cache(options(1000));
+  TleCache cache(options(1000, EvictionRule::kLocality));
   const StreamSlot slot = cache.join();
   for (int round = 0; round < 4; ++round) {
     for (std::uint64_t value = 0; value < 400; ++value) send(cache, slot, value);
@@ -234,7 +312,7 @@ TEST(TleCache, StreamThatReturnsHasItsEntriesAndEstimate) {
 
 TEST(TleCache, SameSeedGivesTheSameCache) {
   const auto run = [](std::uint64_t seed) {
-    TleOptions seeded = options(300);
+    TleOptions seeded = options(300, EvictionRule::kLocality);
     seeded.seed = seed;
     TleCache cache(seeded);
     std::vector<StreamSlot> slots{cache.join(), cache.join(), cache.join()};
@@ -250,7 +328,7 @@ TEST(TleCache, SameSeedGivesTheSameCache) {
 }
 
 TEST(TleCache, EstimateIsCloseToTheCountedLocality) {
-  TleCache cache(options(20000));
+  TleCache cache(options(20000, EvictionRule::kLocality));
   const StreamSlot slots[] = {cache.join(), cache.join()};
   std::mt19937_64 random(6);
   std::set<std::uint64_t> seen[2];
