@@ -14,6 +14,7 @@
 #include "remote/local_data.h"
 #include "remote/local_notes.h"
 #include "remote/replica_state.h"
+#include "stepped_history.h"
 #include "stored_catalog.h"
 #include "world.h"
 
@@ -82,30 +83,30 @@ TEST_P(ChangedFiles, AreUploadedAgain) {
 // The note is on disk, so a killed process does not lose it, wherever the kill happens. A kill
 // between the head and the removal of the note uploads the file once more.
 TEST_P(ChangedFiles, AreUploadedAgainAfterACrash) {
-  std::uint64_t requests = 0;
   std::uint64_t begun = 0;
-  {
-    World whole(GetParam(), Mishap::kNone, 0);
-    store_two(whole);
-    begun = whole.requests();
-    note_change(whole.path(), a_data_file(whole).first);
-    whole.arrange();
-    requests = whole.requests();
-  }
+  SteppedHistory history(
+      [](Mishap mishap, std::uint64_t at) {
+        return std::make_unique<World>(GetParam(), mishap, at);
+      },
+      {[&begun](World& world) {
+         store_two(world);
+         begun = world.requests();
+       },
+       [](World& world) {
+         const auto [path, object] = a_data_file(world);
+         note_change(world.path(), path);
+         world.arrange();
+         EXPECT_NE(object_of(world, path), object);
+         EXPECT_TRUE(changed_files(world.path()).empty());
+         expect_store_has_catalog(world);
+         world.expect_versions();
+       }});
+  const auto requests = history.whole().requests();
   ASSERT_GT(requests, begun);
   for (const auto mishap :
        {Mishap::kBefore, Mishap::kLost, Mishap::kKilledBefore, Mishap::kKilledAfter}) {
     for (auto at = begun; at < requests; ++at) {
-      World world(GetParam(), mishap, at);
-      SCOPED_TRACE(world.where());
-      store_two(world);
-      const auto [path, object] = a_data_file(world);
-      note_change(world.path(), path);
-      world.arrange();
-      EXPECT_NE(object_of(world, path), object);
-      EXPECT_TRUE(changed_files(world.path()).empty());
-      expect_store_has_catalog(world);
-      world.expect_versions();
+      static_cast<void>(history.play(mishap, at));
       if (HasFailure()) return;
     }
   }

@@ -8,9 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "campaign.h"
+#include "stepped_history.h"
 #include "world.h"
 
 namespace varve::test {
@@ -28,14 +31,23 @@ Tree long_tree(std::uint64_t seed) {
   return {{"a", noise(9'000'000, seed)}, {"b", noise(3'000'000, seed + 1)}};
 }
 
-void play_early(World& world) {
-  use_long_segments(world);
-  world.run([&] { return world.create(); });
-  world.before_seal = [](VersionWriter& writer) { must(writer.sync()); };
-  world.store("v1", long_tree(10));
-  world.store("v2", long_tree(20));
-  world.expect_versions();
-  world.expect_chain();
+std::unique_ptr<World> early_world(bool is_encrypted, Mishap mishap, std::uint64_t at) {
+  auto world = std::make_unique<World>(is_encrypted, mishap, at);
+  use_long_segments(*world);
+  world->before_seal = [](VersionWriter& writer) { must(writer.sync()); };
+  return world;
+}
+
+std::vector<SteppedHistory::Step> early_steps() {
+  return {
+      [](World& world) { world.run([&] { return world.create(); }); },
+      [](World& world) { world.store("v1", long_tree(10)); },
+      [](World& world) {
+        world.store("v2", long_tree(20));
+        world.expect_versions();
+        world.expect_chain();
+      },
+  };
 }
 
 // Opens a version, and syncs it once its first segment is complete.
@@ -167,21 +179,21 @@ std::uint64_t early_stride() {
 
 // VARVE_TEST_REQUESTS=N tries every Nth request, VARVE_TEST_FROM=N others.
 TEST_P(EarlyUpload, NoRequestLosesAVersion) {
-  World whole(GetParam(), Mishap::kNone, 0);
-  play_early(whole);
+  SteppedHistory history(
+      [](Mishap mishap, std::uint64_t at) { return early_world(GetParam(), mishap, at); },
+      early_steps());
+  const auto requests = history.whole().requests();
   std::uint64_t first = from_request();
   std::uint64_t tried = 0;
   for (const auto mishap : {Mishap::kBefore, Mishap::kLost, Mishap::kLater, Mishap::kHangs,
                             Mishap::kKilledBefore, Mishap::kKilledAfter}) {
-    for (auto at = first++ % early_stride(); at < whole.requests(); at += early_stride()) {
-      World world(GetParam(), mishap, at);
-      SCOPED_TRACE(world.where());
-      play_early(world);
+    for (auto at = first++ % early_stride(); at < requests; at += early_stride()) {
+      static_cast<void>(history.play(mishap, at));
       if (HasFailure()) return;
       ++tried;
     }
   }
-  tell_tried(tried, whole.requests());
+  tell_tried(tried, requests);
 }
 
 INSTANTIATE_TEST_SUITE_P(Plain, EarlyUpload, testing::Values(false));

@@ -8,33 +8,52 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <tuple>
+#include <vector>
 
 #include "campaign.h"
+#include "stepped_history.h"
 #include "world.h"
 
 namespace varve::test {
 namespace {
 
+std::vector<SteppedHistory::Step> evicted_steps() {
+  return {
+      [](World& world) { world.run([&] { return world.create(); }); },
+      [](World& world) { world.store("v1", tree_of(10)); },
+      [](World& world) {
+        world.store("v2", tree_of(11));
+        world.expect_here();
+      },
+      [](World& world) { world.store("v3", tree_of(12)); },
+      [](World& world) {
+        world.arrange();
+        world.expect_here();
+      },
+      [](World& world) { world.erase({"v1"}); },
+      [](World& world) { world.rename("v2", "second"); },
+      [](World& world) {
+        world.store("v4", tree_of(14));
+        world.expect_here();
+      },
+      [](World& world) { world.arrange(); },
+      [](World& world) {
+        world.erase({"second", "v3"});
+      },
+      [](World& world) {
+        world.clock().seconds += 2 * 24 * 3600;
+        world.store("v5", tree_of(15));
+        world.expect_here();
+        world.expect_versions();
+        world.expect_chain();
+      },
+  };
+}
+
 void play_evicted(World& world) {
-  world.run([&] { return world.create(); });
-  world.store("v1", tree_of(10));
-  world.store("v2", tree_of(11));
-  world.expect_here();
-  world.store("v3", tree_of(12));
-  world.arrange();
-  world.expect_here();
-  world.erase({"v1"});
-  world.rename("v2", "second");
-  world.store("v4", tree_of(14));
-  world.expect_here();
-  world.arrange();
-  world.erase({"second", "v3"});
-  world.clock().seconds += 2 * 24 * 3600;
-  world.store("v5", tree_of(15));
-  world.expect_here();
-  world.expect_versions();
-  world.expect_chain();
+  for (const auto& step : evicted_steps()) step(world);
 }
 
 std::uint64_t stride_evicted() {
@@ -52,22 +71,24 @@ TEST_P(ReplicaEviction, AFolderWithoutDataWorks) {
 
 // VARVE_TEST_REQUESTS=N tries every Nth request, VARVE_TEST_FROM=N others.
 TEST_P(ReplicaEviction, NoRequestLosesAVersion) {
-  const auto [is_encrypted, placement] = GetParam();
-  World whole(is_encrypted, Mishap::kNone, 0, placement, 0);
-  play_evicted(whole);
+  SteppedHistory history(
+      [](Mishap mishap, std::uint64_t at) {
+        const auto [encrypts, where] = GetParam();
+        return std::make_unique<World>(encrypts, mishap, at, where, 0);
+      },
+      evicted_steps());
+  const auto requests = history.whole().requests();
   std::uint64_t first = from_request();
   std::uint64_t tried = 0;
   for (const auto mishap : {Mishap::kBefore, Mishap::kLost, Mishap::kLater, Mishap::kKilledBefore,
                             Mishap::kKilledAfter}) {
-    for (auto at = (first += 5) % stride_evicted(); at < whole.requests(); at += stride_evicted()) {
-      World world(is_encrypted, mishap, at, placement, 0);
-      SCOPED_TRACE(world.where());
-      play_evicted(world);
+    for (auto at = (first += 5) % stride_evicted(); at < requests; at += stride_evicted()) {
+      static_cast<void>(history.play(mishap, at));
       if (HasFailure()) return;
       ++tried;
     }
   }
-  tell_tried(tried, whole.requests());
+  tell_tried(tried, requests);
 }
 
 TEST_P(ReplicaEviction, ARebuiltCatalogUsesTheStore) {

@@ -7,28 +7,41 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
+#include <vector>
 
 #include "campaign.h"
+#include "stepped_history.h"
 #include "world.h"
 
 namespace varve::test {
 namespace {
 
+std::vector<SteppedHistory::Step> steps() {
+  return {
+      [](World& world) { world.run([&] { return world.create(); }); },
+      [](World& world) { world.store("v1", tree_of(10)); },
+      [](World& world) { world.store("v2", tree_of(11)); },
+      [](World& world) { world.store("v3", tree_of(12)); },
+      [](World& world) { world.arrange(); },
+      [](World& world) { world.erase({"v1"}); },
+      [](World& world) { world.rename("v2", "second"); },
+      [](World& world) { world.store("v4", tree_of(14)); },
+      [](World& world) { world.arrange(); },
+      [](World& world) {
+        world.erase({"second", "v3"});
+      },
+      [](World& world) {
+        world.clock().seconds += 2 * 24 * 3600;
+        world.store("v5", tree_of(15));
+        world.expect_versions();
+        world.expect_chain();
+      },
+  };
+}
+
 void play(World& world) {
-  world.run([&] { return world.create(); });
-  world.store("v1", tree_of(10));
-  world.store("v2", tree_of(11));
-  world.store("v3", tree_of(12));
-  world.arrange();
-  world.erase({"v1"});
-  world.rename("v2", "second");
-  world.store("v4", tree_of(14));
-  world.arrange();
-  world.erase({"second", "v3"});
-  world.clock().seconds += 2 * 24 * 3600;
-  world.store("v5", tree_of(15));
-  world.expect_versions();
-  world.expect_chain();
+  for (const auto& step : steps()) step(world);
 }
 
 std::uint64_t stride() {
@@ -53,21 +66,23 @@ TEST(ReplicaPool, IsReplicatedToo) {
 
 // VARVE_TEST_REQUESTS=N tries every Nth request, VARVE_TEST_FROM=N others.
 TEST_P(ReplicaHistory, NoRequestLosesAVersion) {
-  World whole(GetParam(), Mishap::kNone, 0);
-  play(whole);
+  SteppedHistory history(
+      [](Mishap mishap, std::uint64_t at) {
+        return std::make_unique<World>(GetParam(), mishap, at);
+      },
+      steps());
+  const auto requests = history.whole().requests();
   std::uint64_t first = from_request();
   std::uint64_t tried = 0;
   for (const auto mishap : {Mishap::kBefore, Mishap::kLost, Mishap::kLater, Mishap::kHangs,
                             Mishap::kKilledBefore, Mishap::kKilledAfter}) {
-    for (auto at = first++ % stride(); at < whole.requests(); at += stride()) {
-      World world(GetParam(), mishap, at);
-      SCOPED_TRACE(world.where());
-      play(world);
+    for (auto at = first++ % stride(); at < requests; at += stride()) {
+      static_cast<void>(history.play(mishap, at));
       if (HasFailure()) return;
       ++tried;
     }
   }
-  tell_tried(tried, whole.requests());
+  tell_tried(tried, requests);
 }
 
 INSTANTIATE_TEST_SUITE_P(Plain, ReplicaHistory, testing::Values(false));

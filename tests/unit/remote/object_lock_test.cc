@@ -7,12 +7,15 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "io/posix_file_system.h"
 #include "remote/check_store.h"
 #include "remote/object_locks.h"
 #include "remote/replica_state.h"
+#include "stepped_history.h"
 #include "varve/upkeep.h"
 #include "world.h"
 
@@ -231,32 +234,42 @@ TEST_P(ObjectLocks, AreOrderedAgainAfterAnEarlierRelease) {
   EXPECT_LT(examined, 20U);
 }
 
-void play_locked(World& world) {
-  world.objects().has_locks = true;
-  world.object_lock.days = 30;
-  world.run([&] { return world.create(); });
-  for (std::uint64_t i = 1; i < 5; ++i) world.store("v" + std::to_string(i), tree_of(i));
-  world.erase({"v1"});
-  world.arrange();
-  for (std::uint64_t i = 5; i < 8; ++i) {
-    world.clock().seconds += 20 * kLockDay;
-    world.store("v" + std::to_string(i), tree_of(i));
-    // The locks of what was uploaded last may be known to the next process only.
-    world.store("w" + std::to_string(i), tree_of(i));
+std::unique_ptr<World> locked_world(bool is_encrypted, Mishap mishap, std::uint64_t at) {
+  auto world = std::make_unique<World>(is_encrypted, mishap, at);
+  world->objects().has_locks = true;
+  world->object_lock.days = 30;
+  return world;
+}
+
+std::vector<SteppedHistory::Step> locked_steps() {
+  std::vector<SteppedHistory::Step> steps;
+  steps.emplace_back([](World& world) { world.run([&] { return world.create(); }); });
+  for (std::uint64_t i = 1; i < 5; ++i) {
+    steps.emplace_back([i](World& world) { world.store("v" + std::to_string(i), tree_of(i)); });
   }
+  steps.emplace_back([](World& world) { world.erase({"v1"}); });
+  steps.emplace_back([](World& world) { world.arrange(); });
+  for (std::uint64_t i = 5; i < 8; ++i) {
+    steps.emplace_back([i](World& world) {
+      world.clock().seconds += 20 * kLockDay;
+      world.store("v" + std::to_string(i), tree_of(i));
+    });
+    // The locks of what was uploaded last may be known to the next process only.
+    steps.emplace_back([i](World& world) { world.store("w" + std::to_string(i), tree_of(i)); });
+  }
+  return steps;
 }
 
 TEST_P(ObjectLocks, OfObjectsThatAKilledProcessUploadedAreExtended) {
-  World whole(GetParam(), Mishap::kNone, 0);
-  play_locked(whole);
-  for (std::uint64_t at = 2; at < whole.requests(); at += 9) {
-    World world(GetParam(), Mishap::kKilledAfter, at);
-    SCOPED_TRACE(world.where());
-    play_locked(world);
+  SteppedHistory history(
+      [](Mishap mishap, std::uint64_t at) { return locked_world(GetParam(), mishap, at); },
+      locked_steps());
+  for (std::uint64_t at = 2; at < history.whole().requests(); at += 9) {
+    const auto world = history.play(Mishap::kKilledAfter, at);
     const auto check =
-        must(remote::check_objects(world.path(), world.options(true), world.hooks()));
+        must(remote::check_objects(world->path(), world->options(true), world->hooks()));
     for (const auto& damage : check.damages) {
-      ADD_FAILURE() << damage.object << " " << damage.what << world.where();
+      ADD_FAILURE() << damage.object << " " << damage.what << world->where();
     }
     if (HasFailure()) return;
   }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -70,6 +71,19 @@ inline void store_tree(Repository& repository, const std::string& name, const Tr
 /// One machine's folder, the object store, and the expected content of both.
 class World {
  public:
+  /// A state between two steps.
+  struct Moment {
+    TempDirectory folder{};  ///< With a copy of the machine's folder, if there is one.
+    std::map<std::string, MemoryObjects::Object> objects{};
+    std::map<std::string, MemoryObjects::Object> removed{};
+    std::uint64_t changes = 0;
+    std::uint64_t extensions = 0;
+    std::int64_t seconds = 0;
+    Versions local{};
+    Versions replicated{};
+    std::uint64_t requests = 0;
+  };
+
   World(bool is_encrypted, Mishap mishap, std::uint64_t at,
         Placement placement = Placement::kLineage,
         std::optional<std::uint64_t> cache_bytes = std::nullopt)
@@ -109,9 +123,39 @@ class World {
     if (is_encrypted_) options = encrypted();
     auto parameters = small_chunks(Codec::kNone);
     parameters.placement = placement_;
-    return repo::create_in_store(
+    const auto created = repo::create_in_store(
         {.place = "s3://memory/p", .volume_class = volume_class, .cache_bytes = cache_bytes_},
         path_, parameters, options, hooks_, object_lock);
+    if (created) give_reserve();
+    return created;
+  }
+
+  /// Returns the present state, between two steps.
+  [[nodiscard]] std::unique_ptr<Moment> moment() const {
+    auto now = std::make_unique<Moment>();
+    if (std::filesystem::exists(path_)) copy_crashed(path_, now->folder.path() + "/here");
+    now->objects = objects_->objects;
+    now->removed = objects_->removed;
+    now->changes = objects_->changes;
+    now->extensions = objects_->extensions;
+    now->seconds = clock_.seconds;
+    now->local = local_;
+    now->replicated = replicated_;
+    now->requests = requests_;
+    return now;
+  }
+  /// Goes on from a state of another world with the same parameters. Requests count from there.
+  void return_to(const Moment& then) {
+    const auto kept = then.folder.path() + "/here";
+    if (std::filesystem::exists(kept)) copy_crashed(kept, path_);
+    objects_->objects = then.objects;
+    objects_->removed = then.removed;
+    objects_->changes = then.changes;
+    objects_->extensions = then.extensions;
+    clock_.seconds = then.seconds;
+    local_ = then.local;
+    replicated_ = then.replicated;
+    requests_ = then.requests;
   }
 
   /// Opens the repository, runs `work`, and closes the repository.
@@ -383,6 +427,13 @@ class World {
     killed_ = true;
     if (std::filesystem::exists(path_)) copy_crashed(path_, temp_.path() + "/killed");
     return mishap_ == Mishap::kKilledBefore ? Fault::kBefore : Fault::kLost;
+  }
+
+  // A reserve without blocks. To fill Varve's own with 8 MB of noise takes longer than a version.
+  void give_reserve() const {
+    const auto reserve = path_ + "/reserve";
+    std::ofstream(reserve).close();
+    std::filesystem::resize_file(reserve, std::uintmax_t{8} << 20);
   }
 
   // Puts the folder back into the state after the kill.
