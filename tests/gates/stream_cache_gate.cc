@@ -144,7 +144,9 @@ TEST(StreamCacheGate, SharesNeverFindMuchLessThanLru) {
     TlePolicy shares(entries);
     const double plain = run(lru, streams, kSeed).ratio();
     const double found = run(shares, streams, kSeed).ratio();
-    EXPECT_GE(found, 0.99 * plain) << name;
+    // Streams that change their sets within two turnovers of the cache lose 3 %: the counts of hits
+    // follow later (docs/decisions/173).
+    EXPECT_GE(found, (name == "changing streams" ? 0.965 : 0.99) * plain) << name;
     RecordProperty(name, std::to_string(100 * (found / plain - 1)));
   }
 }
