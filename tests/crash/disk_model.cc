@@ -2,6 +2,7 @@
 #include "disk_model.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -19,6 +20,11 @@ constexpr std::uint32_t kFirstOldFile = 1U << 31;
 std::string parent_of(const std::string& path) {
   const auto slash = path.rfind('/');
   return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+bool has_only_zeros(const std::string& content) {
+  return !content.empty() && content.front() == '\0' &&
+         std::memcmp(content.data(), content.data() + 1, content.size() - 1) == 0;
 }
 
 }  // namespace
@@ -179,7 +185,14 @@ void DiskModel::write_image(const std::string& directory, Survives survives,
       continue;
     }
     std::ofstream out(to, std::ios::binary);
-    const auto content = content_of(files_.at(number), survives, random);
+    const auto& file = files_.at(number);
+    std::string changed;
+    if (!file.pending.empty()) changed = content_of(file, survives, random);
+    const auto& content = file.pending.empty() ? file.durable : changed;
+    if (has_only_zeros(content)) {
+      fs::resize_file(to, content.size());
+      continue;
+    }
     out.write(content.data(), static_cast<std::streamsize>(content.size()));
     if (!out.flush()) throw std::runtime_error("cannot write " + to);
   }

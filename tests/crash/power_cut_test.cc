@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -71,6 +72,10 @@ class PowerCut : public testing::Test {
   void make() {
     std::filesystem::remove_all(path_);
     must(Repository::create(path_, small_chunks(Codec::kNone), chosen_encryption()));
+    if (!has_reserve_) return;
+    const auto reserve = path_ + "/reserve";
+    std::ofstream(reserve).close();
+    std::filesystem::resize_file(reserve, std::uintmax_t{8} << 20);
   }
 
   virtual std::unique_ptr<History> new_history(DiskRecorder& disk) {
@@ -184,6 +189,7 @@ class PowerCut : public testing::Test {
   std::string path_;
   std::string image_;
   std::unique_ptr<History> history_;
+  bool has_reserve_ = false;  // The disk has a reserve without blocks before the history begins.
 };
 
 TEST_F(PowerCut, KeepsWhatWasPromised) { EXPECT_EQ(cut(60, 1, true), 0U); }
@@ -200,6 +206,12 @@ TEST_F(PowerCut, FullDiskHarmsNothing) { fail_at_sampled_calls(20, ENOSPC, true,
 // Three series with the same files, two of which store in the pool.
 class PoolPowerCut : public PowerCut {
  protected:
+  // Cuts while the reserve is filled, before any series is opened, are those of PowerCut.
+  PoolPowerCut() {
+    has_reserve_ = true;
+    make();
+  }
+
   std::unique_ptr<History> new_history(DiskRecorder& disk) override {
     const auto now = [&disk] { return disk.calls(); };
     auto history = std::make_unique<History>(now, "p", Placement::kPool);
