@@ -111,6 +111,9 @@ TEST_P(SmallCopies, ALostSmallFileCostsNoVersion) {
   const auto reader = world_.path() + "-reader";
   for (const auto& name : small_names()) {
     if (!is_in(name, "other")) continue;
+    // A version stored below may replace the parts of labels, so that no head needs the object.
+    const auto needed = small_names();
+    if (std::ranges::find(needed, name) == needed.end()) continue;
     SCOPED_TRACE(name);
     const auto object = world_.objects().objects.at(name);
     harm(name, Loss::kRemoved);
