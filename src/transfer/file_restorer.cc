@@ -4,7 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+
+#include "base/system_error.h"
 
 namespace varve::transfer {
 namespace {
@@ -66,6 +69,7 @@ Result<void> FileRestorer::copy_range(FileReader& source, FileSink& sink, ByteRa
                                .bytes = static_cast<std::size_t>(piece.end - at),
                                .memory = [&](std::size_t) { return room(piece); },
                                .may_lend = true});
+    if (!got && base::lacks_resources(got.error())) return std::move(got).error();
     if (got && got->is_lent()) {
       piece.end = at + got->lent.bytes.size();
       VARVE_TRY(sink.put(piece, std::move(got->lent)));
@@ -90,6 +94,7 @@ Result<void> FileRestorer::salvage(FileReader& source, FileSink& sink, ByteRange
     } else {
       VARVE_TRY(salvage_block(source, sink, block));
     }
+    if (lacking_) return *std::exchange(lacking_, std::nullopt);
     at = block.end;
   }
   return {};
@@ -147,6 +152,7 @@ bool FileRestorer::try_read(FileReader& source, ByteRange range) {
 
 bool FileRestorer::is_whole(ByteRange range, const Result<std::size_t>& got) {
   if (got && *got == range.end - range.begin) return true;
+  if (!got && base::lacks_resources(got.error())) lacking_ = got.error();
   if (unreadable_.reason.empty())
     unreadable_.reason = got ? "the data ends too early" : got.error().message();
   return false;

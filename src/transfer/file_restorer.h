@@ -59,6 +59,7 @@ class FileRestorer {
   const Advance advance_;
   std::shared_ptr<std::byte[]> room_;  // Buffer for the next piece, passed to the sink by put().
   std::size_t room_bytes_ = 0;
+  std::optional<Error> lacking_;  // A read lacked descriptors or memory, which is no damage.
   UnreadableData unreadable_;
   std::uint64_t unreadable_end_ = 0;
 };

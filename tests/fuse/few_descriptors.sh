@@ -60,6 +60,19 @@ for n in $(seq 6 24); do
   (ulimit -n "$n" && "$VARVE" check "$repo") >"$work/stdout" 2>"$work/stderr" || true
   ! grep -q 'would not be seen' "$work/stderr" || fail "$n descriptors: check says $(cat "$work/stderr")"
 done
+below=$work/filled
+for n in $(seq 60); do
+  below=$below/d
+  mkdir -p "$below"
+  echo hi >"$below/f"
+done
+"$VARVE" -q store "$repo" f/filled "$work/filled"
+for n in $(seq 16 24); do
+  rm -rf "$work/out"
+  (ulimit -n "$n" && "$VARVE" restore "$repo" f/filled "$work/out") >"$work/stdout" 2>"$work/stderr" || true
+  ! grep -q 'damaged' "$work/stderr" || fail "$n descriptors: restore says $(grep damaged "$work/stderr" | head -2)"
+done
+rm -rf "$work/out"
 ok "a lack of descriptors is no suspicion against the storage"
 
 ok "trees of 40, 400 and 2000 levels need at most 48 descriptors"
