@@ -21,8 +21,7 @@ constexpr std::uint64_t kReserveBytesMin = 8ULL << 20;
 constexpr std::uint64_t kReserveBytesMax = 256ULL << 20;
 constexpr std::uint64_t kReserveStepBytes = 4ULL << 20;
 constexpr std::uint64_t kReserveBytesLeast = 512ULL << 10;  // Of a renewed reserve.
-// The reserve is made only if the free space of the disk is at least kSpareFactor times the
-// reserve's size.
+// The reserve takes at most 1/kSpareFactor of the free space of the disk.
 constexpr std::uint64_t kSpareFactor = 6;
 // Chunk tables, headers and padding take at most 1/8 of the data's size; the tables grow with the
 // data.
@@ -32,7 +31,7 @@ constexpr std::int64_t kTightBytes = 64LL << 20;
 constexpr std::uint64_t kSpareBytesMin = 64ULL << 20;
 constexpr std::uint64_t kRoomBytesWhereMade = 1ULL << 20;
 
-// Returns the space that raw bytes take on the disk, if nothing is compressed.
+// Returns the space of uncompressed raw bytes on the disk.
 std::int64_t with_overhead(std::int64_t bytes) {
   return bytes + bytes / static_cast<std::int64_t>(kOverheadDivisor);
 }
@@ -186,8 +185,10 @@ void SpaceGuard::keep_reserve() {
     }
     if (present >= wanted) return {};
     VARVE_TRY_ASSIGN(const auto space, files_.space(directory_));
-    if (space.available_bytes() < kSpareFactor * wanted) return {};
-    return fill_reserve(present, wanted);
+    // A small disk gets a small reserve: a deletion without a reserve may lack a page.
+    const auto bytes = std::min(wanted, space.available_bytes() / kSpareFactor);
+    if (bytes < kReserveBytesLeast || bytes <= present) return {};
+    return fill_reserve(present, bytes);
   };
   if (!make()) static_cast<void>(files_.remove(directory_ + kReserveName));
 }

@@ -98,8 +98,8 @@ class SpaceGuard {
 
   /// Removes the reserve. Returns whether the reserve existed; the caller then tries again.
   [[nodiscard]] bool give_up_reserve();
-  /// Creates or enlarges the reserve, if the disk has plenty of room. A missing reserve is no
-  /// error.
+  /// Creates or enlarges the reserve, from at most a sixth of the free space. A missing reserve is
+  /// no error.
   void keep_reserve();
   /// Creates a smaller reserve from the unused space released by give_up_reserve(), so that a disk
   /// that stays full has a reserve for the next seal or deletion. A missing reserve is no error.

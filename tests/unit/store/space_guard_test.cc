@@ -135,15 +135,21 @@ TEST_F(SpaceGuardTest, AdmitsWhereTheDiskDoesNotTell) {
   EXPECT_TRUE(admits(1000));
 }
 
-TEST_F(SpaceGuardTest, ReserveIsGivenUpOnceAndMadeAgainWithPlentyOfRoom) {
+TEST_F(SpaceGuardTest, ReserveIsGivenUpOnceAndMadeAgainOfASixthOfTheRoom) {
   EXPECT_FALSE(guard_->give_up_reserve());
   guard_->keep_reserve();
   EXPECT_EQ(*files_.tree_bytes("/r/reserve"), 8 * kMiB);
   EXPECT_TRUE(guard_->give_up_reserve());
   EXPECT_FALSE(guard_->give_up_reserve());
-  tell(40);
+  tell(2);
   guard_->keep_reserve();
   EXPECT_FALSE(*files_.exists("/r/reserve"));
+  tell(36);
+  guard_->keep_reserve();
+  EXPECT_EQ(*files_.tree_bytes("/r/reserve"), 6 * kMiB);
+  tell(12);
+  guard_->keep_reserve();
+  EXPECT_EQ(*files_.tree_bytes("/r/reserve"), 6 * kMiB);
   Holder holder;
   holder.sealing = 5 * kMiB;
   guard_->add(&holder);
@@ -157,9 +163,10 @@ TEST_F(SpaceGuardTest, AfterItsUseTheReserveIsMadeOfHalfOfWhatIsLeft) {
   guard_->keep_reserve();
   tell(0);
   EXPECT_TRUE(guard_->give_up_reserve());
-  tell(6);
+  tell(2);
   guard_->keep_reserve();
   EXPECT_FALSE(*files_.exists("/r/reserve"));
+  tell(6);
   guard_->renew_reserve();
   EXPECT_EQ(*files_.tree_bytes("/r/reserve"), 3 * kMiB);
   tell(100);
