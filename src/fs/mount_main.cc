@@ -92,6 +92,20 @@ Result<std::string> check_mount_point(const std::string& directory) {
   return absolute_path(directory);
 }
 
+/// Returns whether a folder is the mount point, or lies below the mount point.
+bool lies_below(const std::string& folder, const std::string& mount_point) {
+  struct stat point {};
+  if (::stat(mount_point.c_str(), &point) != 0) return false;
+  for (std::filesystem::path at = folder;; at = at.parent_path()) {
+    struct stat values {};
+    if (::stat(at.c_str(), &values) == 0 && values.st_dev == point.st_dev &&
+        values.st_ino == point.st_ino) {
+      return true;
+    }
+    if (at == at.parent_path()) return false;
+  }
+}
+
 /// Warns if the mount hides files of the mount point.
 void warn_of_hidden_files(const std::string& directory) {
   std::error_code error;
@@ -241,7 +255,13 @@ Result<void> mount(const std::string& repository, const std::string& directory,
                                                        repository_path.error().message()));
   }
   VARVE_TRY_ASSIGN(const std::string mount_point, check_mount_point(directory));
-  // The mount would hide files of the repository from every other process.
+  // The mount would hide the repository, or files of the repository, from every other process.
+  if (lies_below(*repository_path, mount_point)) {
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("mount point {} is the repository or a folder above it, so the mount "
+                             "would hide the repository; choose another mount point",
+                             mount_point));
+  }
   VARVE_TRY(check_outside_repositories(mount_point, PlaceKind::kRepository, {*repository_path},
                                        "choose a mount point outside the repository"));
   VARVE_TRY(check_fuse_device());

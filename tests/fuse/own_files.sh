@@ -111,6 +111,10 @@ for target in "$repo/series" "$repo/mnt" "$work/link/series"; do
   expect_status 1 "$VARVE" mount "$repo" "$target"
   message_says 'is in the repository .*; choose a mount point outside the repository'
 done
+for target in "$repo" "${repo%/*}" "$work/link"; do
+  expect_status 1 "$VARVE" mount "$repo" "$target"
+  message_says 'the mount would hide the repository; choose another mount point'
+done
 [ ! -e "$repo/mnt" ] || fail "a refused mount left its mount point"
 (cd "$repo/series" && expect_status 1 "$VARVE" restore "$repo" s/plain . && message_says 'is in the repository')
 for file in "$repo/varve.repo" "$repo/catalog/data.mdb" "$work/link/x.tar" "$work/bound/x.tar" "$second/x.tar"; do
