@@ -107,6 +107,9 @@ class Repair {
   /// Includes chunks quarantined by an earlier repair or a check, although such chunks are no
   /// steps.
   [[nodiscard]] virtual std::uint64_t lost_chunks() const = 0;
+  /// Returns how many of the lost chunks lost the fingerprints with the table of their container:
+  /// no search can recognize the content of such a chunk.
+  [[nodiscard]] virtual std::uint64_t unrecognizable_chunks() const { return 0; }
   /// Returns what earlier repairs have left out because it belongs to another history of the
   /// repository, or to a later state. Each text names a file that such a repair kept. These are no
   /// steps.

@@ -136,11 +136,20 @@ void print_report(const RepairReport& report, const RepairArguments& options,
 }
 
 // Known damage is no step: a repair needs intact copies of the content.
-void print_lost_chunks(std::uint64_t chunks, const RepairArguments& options,
-                       const Context& context) {
+void print_lost_chunks(std::uint64_t chunks, std::uint64_t unrecognizable,
+                       const RepairArguments& options, const Context& context) {
   if (chunks == 0) return;
   if (options.json) {
-    print_json("lost_chunks", {{"chunks", chunks}, {"what", kHowToHeal}});
+    print_json(
+        "lost_chunks",
+        {{"chunks", chunks}, {"unrecognizable_chunks", unrecognizable}, {"what", kHowToHeal}});
+  } else if (unrecognizable == chunks) {
+    note(context,
+         fmt::format("{} chunks are lost with the table of their container, so their "
+                     "content cannot be recognized anywhere: store the source again, then "
+                     "delete the versions that `varve check` names with `varve rm`, or keep "
+                     "what is left of them",
+                     chunks));
   } else {
     note(context, fmt::format("{} chunks are lost, and new data does not refer to them; {} (`varve "
                               "check` names the files)",
@@ -234,7 +243,7 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     if (rounds == 1) rest = print_rest(*planned, options);
     rest.chunks = planned->lost_chunks();
     if (planned->steps().empty() || options.dry_run) {
-      print_lost_chunks(rest.chunks, options, context);
+      print_lost_chunks(rest.chunks, planned->unrecognizable_chunks(), options, context);
     }
     if (planned->steps().empty()) {
       if (options.json || context.quiet) break;
@@ -250,7 +259,7 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     progress.clear();
     print_report(report, options, context);
     rest.chunks = std::max(report.chunks_quarantined, planned->lost_chunks());
-    print_lost_chunks(rest.chunks, options, context);
+    print_lost_chunks(rest.chunks, planned->unrecognizable_chunks(), options, context);
     rest.problems = rest.problems || !report.problems.empty() || rest.chunks != 0;
     // A plan finds all damage to the data only after the listed kinds of steps.
     again = has_step(*planned, {RepairStep::Kind::kCatalog, RepairStep::Kind::kHeader,

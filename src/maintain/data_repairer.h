@@ -59,6 +59,10 @@ class DataRepairer {
   [[nodiscard]] bool all_found() const { return missing_.empty(); }
   /// Returns the number of damaged chunks for which the searches so far found no other copy.
   [[nodiscard]] std::uint64_t lost_chunks() const { return quarantine().size(); }
+  /// Returns how many of the lost chunks have an unknown fingerprint.
+  [[nodiscard]] std::uint64_t unrecognizable_chunks() const {
+    return base::IdRuns::from(unknown_).size();
+  }
   /// Returns the steps that execute() would carry out.
   [[nodiscard]] std::vector<RepairStep> steps() const;
   /// Repairs the damage. `catalog` must be open for writing. Writes files first, then makes one

@@ -40,7 +40,10 @@ class Repairer final : public Repair {
       bool scan_only, const Progress& progress, const RepairHelpers& helpers);
 
   [[nodiscard]] const std::vector<RepairStep>& steps() const override { return steps_; }
-  [[nodiscard]] std::uint64_t lost_chunks() const override { return lost_chunks_; }
+  [[nodiscard]] std::uint64_t lost_chunks() const override { return lost_.chunks; }
+  [[nodiscard]] std::uint64_t unrecognizable_chunks() const override {
+    return lost_.unrecognizable;
+  }
   [[nodiscard]] const std::vector<std::string>& left_out() const override { return left_out_; }
   [[nodiscard]] const std::vector<std::string>& lost_parts() const override { return lost_parts_; }
   [[nodiscard]] Result<RepairReport> execute(const Progress& progress) override;
@@ -167,7 +170,11 @@ class Repairer final : public Repair {
   std::vector<std::pair<SeriesId, std::unique_ptr<DataRepairer>>>
       repairers_;  // The repairers use `catalog_`.
   std::vector<std::unique_ptr<ParityRepairer>> parity_repairers_;
-  std::uint64_t lost_chunks_ = 0;
+  struct LostCount {
+    std::uint64_t chunks = 0;
+    std::uint64_t unrecognizable = 0;  // Of `chunks`.
+  };
+  LostCount lost_;
   std::vector<MixedFile> mixed_;
   std::vector<MixedFile> later_;       // Files of a later state, if `mixed_` is empty.
   std::vector<ListedVersion> listed_;  // Versions of a readable catalog.

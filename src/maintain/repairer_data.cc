@@ -125,7 +125,8 @@ Result<void> Repairer::scan_owner(SeriesId owner, CheckProgress& done, const Pro
   if (restores) return {};
 
   VARVE_TRY(search_content(owner, *repairer));
-  lost_chunks_ += repairer->lost_chunks();
+  lost_.chunks += repairer->lost_chunks();
+  lost_.unrecognizable += repairer->unrecognizable_chunks();
   steps = repairer->steps();
   if (steps.empty()) return {};
   steps_.insert(steps_.end(), steps.begin(), steps.end());

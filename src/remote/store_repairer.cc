@@ -123,6 +123,9 @@ class StoreRepairer final : public Repair {
   [[nodiscard]] const std::vector<RepairStep>& steps() const override { return steps_; }
 
   [[nodiscard]] std::uint64_t lost_chunks() const override { return inner_->lost_chunks(); }
+  [[nodiscard]] std::uint64_t unrecognizable_chunks() const override {
+    return inner_->unrecognizable_chunks();
+  }
   [[nodiscard]] const std::vector<std::string>& left_out() const override {
     return inner_->left_out();
   }
