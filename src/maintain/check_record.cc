@@ -2,20 +2,27 @@
 #include "maintain/check_record.h"
 
 #include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <sstream>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/checksum.h"
 #include "base/coding.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
+#include "store/repository_paths.h"
 
 namespace varve {
 
@@ -82,6 +89,34 @@ Result<void> write_record(io::FileSystem& files, const std::string& repository_p
                                      base::as_bytes(encode_check_record(record)));
 }
 
+/// Held while a process reads and replaces the record: several readers may find damage at once. The
+/// lock is a flock of the superblock, which every repository has. Each user with the right to read
+/// the superblock can hold the lock. So the wait is short, and the work goes on without the lock.
+class RecordLock {
+ public:
+  RecordLock(io::FileSystem& files, const std::string& repository_path) {
+    auto file =
+        files.descriptor(store::RepositoryPaths(repository_path).superblock(), io::OpenMode::kRead);
+    if (!file) return;  // The folder of a replica, or files in memory.
+    file_ = std::move(*file);
+    for (int tries = 0; tries < kLockTries && ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0;
+         ++tries) {
+      std::this_thread::sleep_for(kLockPause);
+    }
+  }
+  /// Returns whether another user owns the repository.
+  [[nodiscard]] bool is_foreign() const {
+    struct stat status {};
+    return file_.valid() && ::fstat(file_.get(), &status) == 0 && status.st_uid != ::geteuid();
+  }
+
+ private:
+  static constexpr int kLockTries = 200;
+  static constexpr std::chrono::milliseconds kLockPause{5};
+
+  base::UniqueFd file_;
+};
+
 }  // namespace
 
 std::string encode_check_record(const RecordOfChecks& record) {
@@ -147,22 +182,36 @@ LostChunks read_lost_chunks(io::FileSystem& files, const std::string& repository
   return record ? std::move(record->lost) : LostChunks();
 }
 
-void record_lost_chunks(io::FileSystem& files, const std::string& repository_path,
-                        const LostChunks& found) {
+std::optional<Error> fault_of_record(io::FileSystem& files, const std::string& repository_path) {
+  const auto path = repository_path + "/" + kRecordName;
+  const auto text = files.read_file(path, kCheckRecordBytesMax);
+  if (text && decode_check_record(*text)) return std::nullopt;
+  if (text) return Error(ErrorCode::kCorrupt, path + " is damaged");
+  if (text.error().code() == ErrorCode::kNotFound) return std::nullopt;
+  return text.error();
+}
+
+Result<void> record_lost_chunks(io::FileSystem& files, const std::string& repository_path,
+                                const LostChunks& found) {
+  const RecordLock lock(files, repository_path);
+  if (lock.is_foreign()) {
+    return Error(ErrorCode::kNotPermitted, repository_path + " belongs to another user");
+  }
+  auto fault = fault_of_record(files, repository_path);
+  if (fault && fault->code() != ErrorCode::kCorrupt && fault->code() != ErrorCode::kTooLarge) {
+    return *std::move(fault);
+  }
   RecordOfChecks record{read_earlier_checks(files, repository_path),
                         read_lost_chunks(files, repository_path)};
   const auto before = record.lost;
   for (const auto& [store, chunks] : found) record.lost[store] = record.lost[store].unite(chunks);
-  if (record.lost == before) return;
-  const auto written = write_record(files, repository_path, record);
-  if (written) return;
-  base::log(base::LogLevel::kWarning,
-            "the damaged chunks cannot be recorded, so new data may refer to them: " +
-                written.error().message());
+  if (record.lost == before) return {};
+  return write_record(files, repository_path, record);
 }
 
 void forget_lost_chunks(io::FileSystem& files, const std::string& repository_path,
                         const LostChunks& taken) {
+  const RecordLock lock(files, repository_path);
   auto record = read_record(files, repository_path);
   if (!record) return;  // The next check replaces the record.
   const auto before = record->lost;
@@ -179,6 +228,7 @@ void forget_lost_chunks(io::FileSystem& files, const std::string& repository_pat
 
 bool record_check(io::FileSystem& files, const std::string& repository_path,
                   const base::Clock& clock, const CheckEnd& end) {
+  const RecordLock lock(files, repository_path);
   RecordOfChecks record{read_earlier_checks(files, repository_path),
                         read_lost_chunks(files, repository_path)};
   auto& checks = record.checks;
@@ -201,6 +251,7 @@ bool record_check(io::FileSystem& files, const std::string& repository_path,
 
 void set_recorded_damages(io::FileSystem& files, const std::string& repository_path,
                           CheckDepth depth, std::uint64_t damages) {
+  const RecordLock lock(files, repository_path);
   auto record = read_record(files, repository_path);
   if (!record) return;
   const auto found = std::ranges::find(record->checks, depth, &EarlierCheck::depth);

@@ -44,10 +44,17 @@ struct RecordOfChecks {
 /// Returns the damaged chunks in the record; none if the file is missing or damaged.
 [[nodiscard]] LostChunks read_lost_chunks(io::FileSystem& files,
                                           const std::string& repository_path);
-/// Adds damaged chunks to the record. Logs write errors: the process may run without permission to
-/// write. Without a record, or with a damaged record, makes a record without results of checks.
-void record_lost_chunks(io::FileSystem& files, const std::string& repository_path,
-                        const LostChunks& found);
+/// Returns why the record names no chunks although the file is there: the file is damaged, or
+/// cannot be read. Returns nullopt if the record is readable or missing.
+[[nodiscard]] std::optional<Error> fault_of_record(io::FileSystem& files,
+                                                   const std::string& repository_path);
+/// Adds damaged chunks to the record. A missing or damaged record becomes a record without results
+/// of checks.
+/// Errors: kNotPermitted if another user owns the repository: the owner could not read the record;
+/// the errors of reading and writing the file.
+[[nodiscard]] Result<void> record_lost_chunks(io::FileSystem& files,
+                                              const std::string& repository_path,
+                                              const LostChunks& found);
 /// Removes chunks from the record, after a commit that quarantined the chunks. Logs write errors:
 /// the next writer then reads the chunks again.
 void forget_lost_chunks(io::FileSystem& files, const std::string& repository_path,

@@ -66,6 +66,13 @@ Result<std::uint64_t> QuarantineKeeper::settle() {
 
 // If a check or a reader cannot quarantine, the next writer does.
 void QuarantineKeeper::settle_recorded() {
+  if (const auto fault = maintain::fault_of_record(*folder_.files, folder_.paths.root())) {
+    base::log(base::LogLevel::kWarning,
+              fault->message() +
+                  ": damage found by earlier commands is not known here, so new data "
+                  "may refer to damaged chunks; run `varve check --read-data`");
+    return;
+  }
   if (maintain::read_lost_chunks(*folder_.files, folder_.paths.root()).empty()) return;
   const auto done = settle();
   if (done) return;
@@ -81,7 +88,15 @@ void QuarantineKeeper::record_found() {
   if (found.empty() || folder_.is_attached()) return;
   const auto known = maintain::find_quarantined(folder_.catalog);
   if (known) found = maintain::without(found, *known);
-  maintain::record_lost_chunks(*folder_.files, folder_.paths.root(), found);
+  const auto recorded = maintain::record_lost_chunks(*folder_.files, folder_.paths.root(), found);
+  if (recorded || std::exchange(has_warned_, true)) return;
+  const auto code = recorded.error().code();
+  base::log(
+      base::LogLevel::kWarning,
+      "the damaged chunks cannot be recorded, so new data may refer to them: " +
+          (code == ErrorCode::kReadOnly ? folder_.paths.root() + " is mounted read-only"
+                                        : recorded.error().message()) +
+          "; run `varve check --read-data` as the owner, where the repository can be written");
 }
 
 void QuarantineKeeper::keep_found() {
@@ -150,6 +165,7 @@ Result<std::vector<VersionNumber>> QuarantineKeeper::versions_with_losses(Series
 }
 
 Result<LostFiles> QuarantineKeeper::lost_files(SeriesId series, VersionNumber number) {
+  keep_found();  // A process beside the writer may have found damage since.
   VARVE_TRY_ASSIGN(auto lost, lost_chunks(series));
   if (lost.size() == 0) return LostFiles();
   catalog::VersionRecord record;

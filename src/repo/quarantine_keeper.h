@@ -56,7 +56,8 @@ class QuarantineKeeper {
   SeriesResources& resources_;
   SeriesTable& series_;
   std::mutex mutex_;         // Held while chunks in the record of checks are read again.
-  std::mutex record_mutex_;  // Held while found damage is recorded.
+  std::mutex record_mutex_;  // Held while found damage is recorded. Guards has_warned_.
+  bool has_warned_ = false;  // That found damage cannot be recorded.
 };
 
 }  // namespace varve::repo

@@ -184,6 +184,78 @@ twice() {  # Two series with the same content, stored twice.
   "$VARVE" -q store --no-arrange "$repo" t/mon "$work/tree"
 }
 
+# ---- The record ----
+
+# Several readers add to the record at once.
+rm -rf "$repo"
+"$VARVE" init --compression none "$repo" 2>/dev/null
+for n in 1 2 3 4 5 6; do
+  mkdir -p "$work/many/$n"
+  head -c 600000 /dev/urandom >"$work/many/$n/file"
+done
+backdate "$work/many"
+for n in 1 2 3 4 5 6; do "$VARVE" -q store "$repo" "s$n/mon" "$work/many/$n"; done
+# shellcheck disable=SC2046
+damage $(find "$repo" -name '*.seg')
+mkdir "$work/read" "$work/again"
+readers=()
+for n in 1 2 3 4 5 6; do
+  "$VARVE" -q restore "$repo" "s$n/mon" "$work/read/$n" 2>"$work/reader-$n" &
+  readers+=($!)
+done
+for n in "${readers[@]}"; do if wait "$n"; then fail "nothing was damaged"; fi; done
+if grep -h 'cannot be recorded' "$work"/reader-*; then fail "a reader did not record its damage"; fi
+for n in 1 2 3 4 5 6; do
+  "$VARVE" -q store "$repo" "s$n/tue" "$work/many/$n"
+  "$VARVE" -q restore "$repo" "s$n/tue" "$work/again/$n" || fail "the damage of s$n was not recorded"
+done
+ok "readers that find damage at the same time lose none of it"
+
+fresh lineage
+damage "$(segment)"
+if is_whole s/mon; then fail "nothing was damaged"; fi
+printf 'X' | dd of="$repo/checked" bs=1 seek=80 conv=notrunc status=none
+expect_status 0 "$VARVE" store "$repo" s/tue "$work/tree"
+message_says 'checked is damaged: damage found by earlier commands is not known here'
+ok "a damaged record is no silence"
+
+fresh lineage
+damage "$(segment)"
+mkdir -p "$work/readable"
+mount --bind "$repo" "$work/readable"
+mount -o remount,bind,ro "$work/readable"
+expect_status 3 "$VARVE" restore "$work/readable" s/mon "$work/restored-ro"
+message_says 'cannot be recorded, so new data may refer to them: .* is mounted read-only'
+[ "$(grep -c 'cannot be recorded' "$work/stderr")" -eq 1 ] || fail "the restore repeats: $message"
+umount "$work/readable"
+if setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$VARVE" && chmod 755 "$work"; then
+  chown -R 65534:65534 "$repo"
+  expect_status 3 env VARVE_TRUST="$repo" "$VARVE" restore "$repo" s/mon "$work/restored-root"
+  message_says 'belongs to another user'
+  [ ! -e "$repo/checked" ] || [ "$(stat -c %u "$repo/checked")" = 65534 ] || fail "root left a record that the owner cannot read"
+fi
+ok "a reader that cannot record damage for the owner says so once"
+
+# ---- A daemon tells what others found ----
+
+fresh lineage
+mount_as_job
+damage "$(segment)"
+if cat "$mnt/s/mon/below/file" >/dev/null 2>&1; then fail "nothing was damaged"; fi
+expect_status 0 "$VARVE" clone "$mnt/s/mon" "$mnt/s/tue"
+message_says 's/mon has a file with lost content: below/file'
+unmount_repo
+ok "a clone through a daemon names files with damage that a read just found"
+
+# ---- A lost table ----
+
+fresh lineage
+printf 'XXXXXXXX' | dd of="$(segment)" bs=1 seek=64 conv=notrunc status=none
+"$VARVE" -q store --checksum "$repo" s/tue "$work/tree" || true
+expect_status 3 "$VARVE" repair --yes "$repo"
+message_says 'lost with the table of their container, so their content cannot be recognized anywhere'
+ok "a repair says when no content can be found again"
+
 # ---- Another series has the content ----
 
 for kind in '--placement lineage' '--placement lineage --encrypt'; do

@@ -164,9 +164,9 @@ TEST_F(CheckRecord, DamageFoundByReadsKeepsTheResultsOfChecks) {
   const LostChunks second{
       {StoreId{1}, base::IdRuns::from({{ChunkId::make(VersionNumber{2}, 3), 1}})},
       {kPoolStore, base::IdRuns::from({{kFirstPoolId, 1}})}};
-  record_lost_chunks(*files_, "/r", first);
+  EXPECT_TRUE(record_lost_chunks(*files_, "/r", first));
   EXPECT_EQ(read_lost_chunks(*files_, "/r"), first);
-  record_lost_chunks(*files_, "/r", second);
+  EXPECT_TRUE(record_lost_chunks(*files_, "/r", second));
   const auto all = read_lost_chunks(*files_, "/r");
   EXPECT_EQ(all.at(StoreId{1}).size(), 4U);
   EXPECT_EQ(all.at(kPoolStore), second.at(kPoolStore));
@@ -178,10 +178,10 @@ TEST_F(CheckRecord, DamageFoundByReadsKeepsTheResultsOfChecks) {
 TEST_F(CheckRecord, DamageFoundByReadsNeedsNoRecord) {
   const LostChunks found{
       {StoreId{1}, base::IdRuns::from({{ChunkId::make(VersionNumber{2}, 0), 3}})}};
-  record_lost_chunks(*files_, "/r", found);
+  EXPECT_TRUE(record_lost_chunks(*files_, "/r", found));
   EXPECT_EQ(read_lost_chunks(*files_, "/r"), found);
   EXPECT_TRUE(read_earlier_checks(*files_, "/r").empty());
-  record_lost_chunks(*files_, "/missing", found);  // Logs the error.
+  EXPECT_FALSE(record_lost_chunks(*files_, "/missing", found));
 }
 
 }  // namespace
