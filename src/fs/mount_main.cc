@@ -94,14 +94,9 @@ Result<std::string> check_mount_point(const std::string& directory) {
 
 /// Returns whether a folder is the mount point, or lies below the mount point.
 bool lies_below(const std::string& folder, const std::string& mount_point) {
-  struct stat point {};
-  if (::stat(mount_point.c_str(), &point) != 0) return false;
   for (std::filesystem::path at = folder;; at = at.parent_path()) {
-    struct stat values {};
-    if (::stat(at.c_str(), &values) == 0 && values.st_dev == point.st_dev &&
-        values.st_ino == point.st_ino) {
-      return true;
-    }
+    std::error_code absent;
+    if (std::filesystem::equivalent(at, mount_point, absent)) return true;
     if (at == at.parent_path()) return false;
   }
 }

@@ -50,10 +50,12 @@ Result<void> DuplicateSearch::list_places() {
   VARVE_TRY(catalog::for_each_location(
       txn, kPoolStore, kFirstPoolId, [&](const catalog::LocationRecord& at) -> Result<bool> {
         if (at.first.birth() >= parts_.births_end) return false;
-        const auto here = base::IdRuns::from({{at.first, at.count}});
-        if (here.subtract(parts_.lost).size() == 0) return true;
+        const base::IdRun here{at.first, at.count};
+        const bool is_lost = parts_.lost.overlaps(here) &&
+                             base::IdRuns::from({here}).subtract(parts_.lost).size() == 0;
+        if (is_lost) return true;
         places_.push_back({at.first, at.count, at.container});
-        runs.push_back({at.first, at.count});
+        runs.push_back(here);
         containers.insert(at.container);
         return true;
       }));

@@ -310,7 +310,7 @@ void StoredChunks::note_damage(const format::ContainerHeader& header, std::uint3
   const auto& entry = header.frames[frame];
   std::vector<base::IdRun> chunks;
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
-    chunks.push_back({header.chunks[entry.first_chunk + i].id, 1});
+    base::append_run(chunks, {header.chunks[entry.first_chunk + i].id, 1});
   }
   damage_->note(id_, base::IdRuns::from(std::move(chunks)));
 }

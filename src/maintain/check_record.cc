@@ -74,14 +74,35 @@ bool take_lost(std::istringstream& words, std::map<StoreId, std::vector<base::Id
   return run.has_value();
 }
 
+// Returns an empty record if the file is missing. Errors: kCorrupt for a damaged file; the errors
+// of reading.
+Result<RecordOfChecks> load_record(io::FileSystem& files, const std::string& repository_path) {
+  const auto path = repository_path + "/" + kRecordName;
+  const auto text = files.read_file(path, kCheckRecordBytesMax);
+  if (text) {
+    if (auto record = decode_check_record(*text)) return *std::move(record);
+    return Error(ErrorCode::kCorrupt, path + " is damaged");
+  }
+  const auto code = text.error().code();
+  if (code == ErrorCode::kNotFound) return RecordOfChecks();
+  if (code == ErrorCode::kTooLarge) return Error(ErrorCode::kCorrupt, path + " is damaged");
+  return text.error();
+}
+
+bool is_damaged(const Result<RecordOfChecks>& record) {
+  return !record && record.error().code() == ErrorCode::kCorrupt;
+}
+
+// Returns nullopt for a damaged file. A file that cannot be read counts as missing.
 std::optional<RecordOfChecks> read_record(io::FileSystem& files,
                                           const std::string& repository_path) {
-  const auto text = files.read_file(repository_path + "/" + kRecordName, kCheckRecordBytesMax);
-  if (text) return decode_check_record(*text);
-  const auto code = text.error().code();
-  if (code == ErrorCode::kTooLarge || code == ErrorCode::kCorrupt) return std::nullopt;
-  return RecordOfChecks();
+  auto record = load_record(files, repository_path);
+  if (record) return *std::move(record);
+  return is_damaged(record) ? std::nullopt : std::optional(RecordOfChecks());
 }
+
+// The record in place of a damaged file: the damage found by an earlier check may still exist.
+RecordOfChecks record_after_damage() { return {{{CheckDepth::kStructure, 0, 1}}, {}}; }
 
 Result<void> write_record(io::FileSystem& files, const std::string& repository_path,
                           const RecordOfChecks& record) {
@@ -171,10 +192,7 @@ std::vector<EarlierCheck> decode_earlier_checks(const std::string& text) {
 
 std::vector<EarlierCheck> read_earlier_checks(io::FileSystem& files,
                                               const std::string& repository_path) {
-  auto record = read_record(files, repository_path);
-  if (record) return std::move(record->checks);
-  // The damage found by the recorded check may still exist.
-  return {{CheckDepth::kStructure, 0, 1}};
+  return read_record(files, repository_path).value_or(record_after_damage()).checks;
 }
 
 LostChunks read_lost_chunks(io::FileSystem& files, const std::string& repository_path) {
@@ -182,13 +200,9 @@ LostChunks read_lost_chunks(io::FileSystem& files, const std::string& repository
   return record ? std::move(record->lost) : LostChunks();
 }
 
-std::optional<Error> fault_of_record(io::FileSystem& files, const std::string& repository_path) {
-  const auto path = repository_path + "/" + kRecordName;
-  const auto text = files.read_file(path, kCheckRecordBytesMax);
-  if (text && decode_check_record(*text)) return std::nullopt;
-  if (text) return Error(ErrorCode::kCorrupt, path + " is damaged");
-  if (text.error().code() == ErrorCode::kNotFound) return std::nullopt;
-  return text.error();
+Result<LostChunks> find_lost_chunks(io::FileSystem& files, const std::string& repository_path) {
+  VARVE_TRY_ASSIGN(auto record, load_record(files, repository_path));
+  return std::move(record.lost);
 }
 
 Result<void> record_lost_chunks(io::FileSystem& files, const std::string& repository_path,
@@ -197,16 +211,13 @@ Result<void> record_lost_chunks(io::FileSystem& files, const std::string& reposi
   if (lock.is_foreign()) {
     return Error(ErrorCode::kNotPermitted, repository_path + " belongs to another user");
   }
-  auto fault = fault_of_record(files, repository_path);
-  if (fault && fault->code() != ErrorCode::kCorrupt && fault->code() != ErrorCode::kTooLarge) {
-    return *std::move(fault);
-  }
-  RecordOfChecks record{read_earlier_checks(files, repository_path),
-                        read_lost_chunks(files, repository_path)};
-  const auto before = record.lost;
-  for (const auto& [store, chunks] : found) record.lost[store] = record.lost[store].unite(chunks);
-  if (record.lost == before) return {};
-  return write_record(files, repository_path, record);
+  auto record = load_record(files, repository_path);
+  if (is_damaged(record)) record = record_after_damage();
+  if (!record) return std::move(record).error();
+  const auto before = record->lost;
+  for (const auto& [store, chunks] : found) record->lost[store] = record->lost[store].unite(chunks);
+  if (record->lost == before) return {};
+  return write_record(files, repository_path, *record);
 }
 
 void forget_lost_chunks(io::FileSystem& files, const std::string& repository_path,
@@ -229,8 +240,7 @@ void forget_lost_chunks(io::FileSystem& files, const std::string& repository_pat
 bool record_check(io::FileSystem& files, const std::string& repository_path,
                   const base::Clock& clock, const CheckEnd& end) {
   const RecordLock lock(files, repository_path);
-  RecordOfChecks record{read_earlier_checks(files, repository_path),
-                        read_lost_chunks(files, repository_path)};
+  auto record = read_record(files, repository_path).value_or(record_after_damage());
   auto& checks = record.checks;
   std::erase_if(checks, [&](const EarlierCheck& check) { return check.depth <= end.whole; });
   const CheckDepth depth = end.damages == 0 ? end.whole : std::max(end.whole, end.reached);

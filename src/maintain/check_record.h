@@ -44,10 +44,10 @@ struct RecordOfChecks {
 /// Returns the damaged chunks in the record; none if the file is missing or damaged.
 [[nodiscard]] LostChunks read_lost_chunks(io::FileSystem& files,
                                           const std::string& repository_path);
-/// Returns why the record names no chunks although the file is there: the file is damaged, or
-/// cannot be read. Returns nullopt if the record is readable or missing.
-[[nodiscard]] std::optional<Error> fault_of_record(io::FileSystem& files,
-                                                   const std::string& repository_path);
+/// Returns the damaged chunks in the record; none if the file is missing.
+/// Errors: kCorrupt for a damaged file; the errors of reading.
+[[nodiscard]] Result<LostChunks> find_lost_chunks(io::FileSystem& files,
+                                                  const std::string& repository_path);
 /// Adds damaged chunks to the record. A missing or damaged record becomes a record without results
 /// of checks.
 /// Errors: kNotPermitted if another user owns the repository: the owner could not read the record;

@@ -192,7 +192,7 @@ Result<SecondRead> read_again(const format::DataCodecs& codecs, io::FileSystem& 
   }
   second.sound = suspects.subtract(base::IdRuns::from(std::move(faulty)));
   std::vector<base::IdRun> all;
-  for (const auto& chunk : verdict.header->chunks) all.push_back({chunk.id, 1});
+  for (const auto& chunk : verdict.header->chunks) base::append_run(all, {chunk.id, 1});
   second.beside = damaged_chunks(verdict, base::IdRuns::from(std::move(all))).subtract(suspects);
   return second;
 }

@@ -66,14 +66,15 @@ Result<std::uint64_t> QuarantineKeeper::settle() {
 
 // If a check or a reader cannot quarantine, the next writer does.
 void QuarantineKeeper::settle_recorded() {
-  if (const auto fault = maintain::fault_of_record(*folder_.files, folder_.paths.root())) {
+  const auto named = maintain::find_lost_chunks(*folder_.files, folder_.paths.root());
+  if (!named) {
     base::log(base::LogLevel::kWarning,
-              fault->message() +
+              named.error().message() +
                   ": damage found by earlier commands is not known here, so new data "
                   "may refer to damaged chunks; run `varve check --read-data`");
     return;
   }
-  if (maintain::read_lost_chunks(*folder_.files, folder_.paths.root()).empty()) return;
+  if (named->empty()) return;
   const auto done = settle();
   if (done) return;
   base::log(base::LogLevel::kWarning,
