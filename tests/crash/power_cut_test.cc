@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -19,6 +18,7 @@
 #include "disk_recorder.h"
 #include "history.h"
 #include "support/prefer_memory.h"
+#include "support/sparse_reserve.h"
 #include "support/temp_repository.h"
 #include "support/test_encryption.h"
 #include "varve/repair.h"
@@ -72,10 +72,7 @@ class PowerCut : public testing::Test {
   void make() {
     std::filesystem::remove_all(path_);
     must(Repository::create(path_, small_chunks(Codec::kNone), chosen_encryption()));
-    if (!has_reserve_) return;
-    const auto reserve = path_ + "/reserve";
-    std::ofstream(reserve).close();
-    std::filesystem::resize_file(reserve, std::uintmax_t{8} << 20);
+    if (has_reserve_) give_reserve(path_);
   }
 
   virtual std::unique_ptr<History> new_history(DiskRecorder& disk) {

@@ -6,6 +6,7 @@ limit_s=300
 . "$(dirname "$0")/lib.sh"
 
 damage() { python3 "$here/flip_data.py" "$@"; }
+damage_header() { printf 'damaged!' | dd of="$(segment)" bs=1 seek=64 conv=notrunc status=none; }
 segment() { find "$repo" -name '*.seg' -size +100k | sort | head -1; }
 fresh() {  # PLACEMENT OPTION…
   rm -rf "$repo" "$work"/restored*
@@ -54,7 +55,7 @@ ok "a dump and a copy record what they find"
 # ---- The header of a container ----
 
 fresh lineage
-printf 'XXXXXXXX' | dd of="$(segment)" bs=1 seek=64 conv=notrunc status=none
+damage_header
 if is_whole s/mon; then fail "nothing was damaged"; fi
 "$VARVE" -q store "$repo" s/tue "$work/tree"
 is_whole s/tue || fail "the next store refers to a container whose header is damaged"
@@ -250,7 +251,7 @@ ok "a clone through a daemon names files with damage that a read just found"
 # ---- A lost table ----
 
 fresh lineage
-printf 'XXXXXXXX' | dd of="$(segment)" bs=1 seek=64 conv=notrunc status=none
+damage_header
 "$VARVE" -q store --checksum "$repo" s/tue "$work/tree" || true
 expect_status 3 "$VARVE" repair --yes "$repo"
 message_says 'lost with the table of their container, so their content cannot be recognized anywhere'

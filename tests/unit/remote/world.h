@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,6 +23,7 @@
 #include "repo/store_repository.h"
 #include "support/memory_bucket.h"
 #include "support/prefer_memory.h"
+#include "support/sparse_reserve.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
 #include "varve/check.h"
@@ -90,7 +90,7 @@ class World {
     const auto created = repo::create_in_store(
         {.place = "s3://memory/p", .volume_class = volume_class, .cache_bytes = cache_bytes_},
         path_, parameters, options, hooks_, object_lock);
-    if (created) give_reserve();
+    if (created) give_reserve(path_);
     return created;
   }
 
@@ -391,13 +391,6 @@ class World {
     killed_ = true;
     if (std::filesystem::exists(path_)) copy_crashed(path_, temp_.path() + "/killed");
     return mishap_ == Mishap::kKilledBefore ? Fault::kBefore : Fault::kLost;
-  }
-
-  // A reserve without blocks. To fill Varve's own with 8 MB of noise takes longer than a version.
-  void give_reserve() const {
-    const auto reserve = path_ + "/reserve";
-    std::ofstream(reserve).close();
-    std::filesystem::resize_file(reserve, std::uintmax_t{8} << 20);
   }
 
   // Puts the folder back into the state after the kill.
