@@ -51,7 +51,7 @@ Result<CheckReport> OuterChecker::run() {
   VARVE_TRY_ASSIGN(const auto places, list_files(owners));
   CheckProgress done;
   for (const auto& place : places) {
-    if (const auto size = store_of(place.owner).size(place.segment)) done.bytes_total += *size;
+    if (const auto size = stores_.of(place.owner).size(place.segment)) done.bytes_total += *size;
   }
   std::vector<Place> doubtful;
   for (const auto& place : places) {
@@ -70,26 +70,18 @@ Result<CheckReport> OuterChecker::run() {
   for (const auto& place : doubtful) {
     VARVE_TRY_ASSIGN(const auto faults, faults_of(place));
     for (const auto& fault : faults) {
-      report_.damages.push_back({store_of(place.owner).describe(place.segment), fault, {}});
+      report_.damages.push_back({stores_.of(place.owner).describe(place.segment), fault, {}});
     }
   }
   report_.containers = containers;
   return std::move(report_);
 }
 
-std::string OuterChecker::folder_of(SeriesId owner) const { return owner_folder(paths_, owner); }
-
-store::SegmentStore& OuterChecker::store_of(SeriesId owner) {
-  auto& store = stores_[owner];
-  if (!store) store = store::open_store(open_store_, files_, folder_of(owner));
-  return *store;
-}
-
 Result<std::vector<OuterChecker::Place>> OuterChecker::list_files(
     const std::vector<SeriesId>& owners) {
   std::vector<Place> places;
   for (const auto owner : owners) {
-    auto& store = store_of(owner);
+    auto& store = stores_.of(owner);
     for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
       VARVE_TRY_ASSIGN(auto names, store.list(kind));
       std::sort(names.begin(), names.end());
@@ -102,7 +94,7 @@ Result<std::vector<OuterChecker::Place>> OuterChecker::list_files(
 Result<OuterChecker::Faults> OuterChecker::faults_of(const Place& place) {
   // A file grows during the append of a container, so the check waits until the size is constant.
   constexpr int kOuterRoundsMax = 64;
-  auto& store = store_of(place.owner);
+  auto& store = stores_.of(place.owner);
   Faults faults;
   for (int round = 0; round < kOuterRoundsMax; ++round) {
     const auto file = store.open(place.segment, store::ReadMode::kCached);
@@ -177,7 +169,7 @@ std::string OuterChecker::fault_of_container(store::SegmentReader& reader, Segme
 }
 
 Result<void> OuterChecker::check_parity(SeriesId owner) {
-  auto& store = store_of(owner);
+  auto& store = stores_.of(owner);
   const auto damage = [&](std::string where, const std::string& what) {
     report_.damages.push_back({std::move(where), what, {}});
   };
@@ -211,7 +203,7 @@ void OuterChecker::note_unprotected(const std::vector<Place>& places) {
   }
   for (const auto& [owner, count] : without) {
     report_.notes.push_back(
-        {folder_of(owner),
+        {stores_.folder_of(owner),
          fmt::format("{} of {} data files have no parity. No data is lost; `varve arrange` makes "
                      "the parity again if it is wanted",
                      count, files.at(owner))});

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "base/aligned_buffer.h"
 #include "base/ids.h"
 #include "io/file_system.h"
+#include "maintain/owner_stores.h"
 #include "store/folder_store.h"
 #include "store/repository_paths.h"
 #include "store/segment_files.h"
@@ -32,8 +32,8 @@ class OuterChecker {
   OuterChecker(io::FileSystem& files, store::StoreOpener open_store, std::string repository_path,
                const OuterCheckOptions& options, Progress progress)
       : files_(files),
-        open_store_(std::move(open_store)),
         paths_(std::move(repository_path)),
+        stores_(std::move(open_store), files, paths_.root()),
         options_(options),
         progress_(std::move(progress)),
         room_(io::direct_room(format::kContainerBytesMax)) {}
@@ -48,9 +48,6 @@ class OuterChecker {
   };
   using Faults = std::vector<std::string>;
 
-  [[nodiscard]] std::string folder_of(SeriesId owner) const;
-  /// Returns the segment store of a series or of the pool. Lifetime: as the checker.
-  [[nodiscard]] store::SegmentStore& store_of(SeriesId owner);
   [[nodiscard]] Result<std::vector<Place>> list_files(const std::vector<SeriesId>& owners);
   /// Returns the faults of a file; none if the file has been removed in the meantime.
   [[nodiscard]] Result<Faults> faults_of(const Place& place);
@@ -68,9 +65,8 @@ class OuterChecker {
   void note_unprotected(const std::vector<Place>& places);
 
   io::FileSystem& files_;
-  const store::StoreOpener open_store_;
-  std::map<SeriesId, std::unique_ptr<store::SegmentStore>> stores_;
   const store::RepositoryPaths paths_;
+  OwnerStores stores_;
   const OuterCheckOptions options_;
   const Progress progress_;
   base::AlignedBuffer room_;                               // Buffer for one container.

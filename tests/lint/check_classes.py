@@ -29,7 +29,6 @@ EXCEPTIONS = {
 # Classes that are not split yet: the present (functions, data members), which may only fall. A number below the limit
 # counts as the limit.
 NOT_YET = {
-    "Checker": (42, 20),
     "Repairer": (51, 32),
 }
 
