@@ -26,11 +26,6 @@ EXCEPTIONS = {
     "TreeRestorer": "one walk, whose folders, links and threads end in an order",
     "WindowEngine": "one plan of reads: window, areas and slices change together",
 }
-# Classes that are not split yet: the present (functions, data members), which may only fall. A number below the limit
-# counts as the limit.
-NOT_YET = {
-    "Repairer": (51, 32),
-}
 
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 PREPROCESSOR = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
@@ -162,17 +157,11 @@ def outer_commas(declaration):
     return found
 
 
-def problems_of(path, text, exceptions, not_yet):
+def problems_of(path, text, exceptions):
     for name, functions, members in counts(code_of(text)):
-        if name in exceptions:
-            continue
-        functions_max, members_max = not_yet.get(name, (FUNCTIONS_MAX, MEMBERS_MAX))
-        if functions > functions_max or members > members_max:
-            yield (f"{path}: {name} has {functions} functions and {members} data members; at most {functions_max} "
-                   f"and {members_max}: split the class by its state")
-        present = (max(functions, FUNCTIONS_MAX), max(members, MEMBERS_MAX))
-        if name in not_yet and any(now < then for now, then in zip(present, not_yet[name])):
-            yield f"{path}: {name} has become smaller: set its numbers in NOT_YET to {present}, or remove the class"
+        if name not in exceptions and (functions > FUNCTIONS_MAX or members > MEMBERS_MAX):
+            yield (f"{path}: {name} has {functions} functions and {members} data members; at most {FUNCTIONS_MAX} "
+                   f"and {MEMBERS_MAX}: split the class by its state")
 
 
 def main():
@@ -185,10 +174,10 @@ def main():
     problems, known = [], set()
     for path in paths:
         text = tree.read(path)
-        problems += problems_of(path, text, EXCEPTIONS, NOT_YET)
+        problems += problems_of(path, text, EXCEPTIONS)
         known.update(name for name, _, _ in counts(code_of(text)))
     problems += [f"check_classes.py: no class is called {name}"
-                 for name in sorted({*EXCEPTIONS, *NOT_YET} - known)]
+                 for name in sorted({*EXCEPTIONS} - known)]
     tree.finish("classes are small", len(known), problems)
 
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the catalog with the files of another history, and keeps the files under new names.
+#include "maintain/history_repair.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,12 +9,13 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "maintain/catalog_age.h"
+#include "maintain/catalog_faults.h"
+#include "maintain/free_names.h"
 #include "maintain/later_state.h"
 #include "maintain/manifest_file.h"
-#include "maintain/repairer.h"
 #include "maintain/undeleted_versions.h"
 #include "store/repository_names.h"
-#include "store/repository_paths.h"
 
 namespace varve::maintain {
 
@@ -57,22 +59,10 @@ Result<std::vector<VersionPair>> same_versions(const std::vector<ListedVersion>&
 
 }  // namespace
 
-Result<void> Repairer::scan_left_out() {
-  VARVE_TRY(add_kept(*files_, path_, "catalog.mixed-", store::FolderKind::kRepository, left_out_));
-  VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
-  for (const auto series : folders) {
-    const auto folder = store::RepositoryPaths(path_).series(series);
-    VARVE_TRY(add_kept(*files_, folder, "labels.damaged-", store::FolderKind::kSeries, left_out_));
-    VARVE_TRY(add_kept(*files_, folder + "/" + kManifestFolder, ".man.damaged-",
-                       store::FolderKind::kManifests, left_out_));
-  }
-  return {};
-}
-
 // A catalog with faults may be unreadable in part. The faults of the catalog then determine the
 // repair.
-Result<void> Repairer::compare_histories(const meta::Env& catalog) {
-  auto found = compare_with_files(*files_, codecs_->frames(), path_, catalog);
+Result<void> HistoryRepair::compare(const meta::Env& catalog) {
+  auto found = compare_with_files(scope_.files, scope_.codecs.frames(), scope_.path(), catalog);
   VARVE_TRY(refuse_unsupported(found));
   if (found) {
     mixed_ = std::move(found->other);
@@ -83,36 +73,59 @@ Result<void> Repairer::compare_histories(const meta::Env& catalog) {
     if (more) std::ranges::move(*more, std::back_inserter(mixed_));
     return {};
   };
-  VARVE_TRY(add(find_undeleted(*files_, *codecs_, helpers_.open_store, path_, catalog)));
+  VARVE_TRY(add(find_undeleted(scope_.files, scope_.codecs, scope_.helpers.open_store,
+                               scope_.path(), catalog)));
   // With mixed files, the catalog is not only older. A repair then keeps the later files of all
   // series under other names, too: the next repair would find nothing but them.
   if (!mixed_.empty()) VARVE_TRY(add(std::exchange(later_, {})));
   // An older catalog expects chunks in the files from which the chunks have been moved, too.
   if (found && later_.empty()) {
-    VARVE_TRY(add(find_displaced(*files_, *codecs_, helpers_.open_store, path_, catalog)));
+    VARVE_TRY(add(find_displaced(scope_.files, scope_.codecs, scope_.helpers.open_store,
+                                 scope_.path(), catalog)));
   }
   auto listed = list_versions_of(catalog);
   if (listed) listed_ = *std::move(listed);
-  if (mixed_.empty() || options_.skip_mixed) return {};
+  if (mixed_.empty() || scope_.options.skip_mixed) return {};
   const auto& first = mixed_.front();
   return mixed_histories(first.versions + " (" + first.path + ")", first.fault);
 }
 
-bool Repairer::is_mixed(const std::string& path) const {
+Result<std::optional<std::string>> HistoryRepair::fault_of(const meta::Env& catalog) {
+  if (!mixed_.empty()) {
+    // All files that make the catalog look older are among the mixed files.
+    const auto fits = fits_most_data(
+        scope_.codecs, catalog, mixed_,
+        [&](SeriesId owner) -> store::SegmentStore& { return scope_.stores.of(owner); });
+    if (!fits) return fault_from(fits.error());
+    if (*fits) return std::optional<std::string>();
+    return std::optional<std::string>("it belongs to another history than most of the data");
+  }
+  VARVE_TRY_ASSIGN(const auto age,
+                   age_of_catalog(scope_.files, scope_.codecs.frames(), scope_.path(), catalog));
+  catalog_is_older_ = age.is_older;
+  if (!catalog_is_older_) return std::optional<std::string>();
+  return std::optional<std::string>("it is older than the rest of the repository");
+}
+
+bool HistoryRepair::is_mixed(const std::string& path) const {
   return std::ranges::any_of(mixed_, [&](const MixedFile& file) { return file.path == path; });
 }
 
 // The next opening writes the files again from the catalog.
-Result<void> Repairer::put_files_away(const std::vector<MixedFile>& files, const char* of,
-                                      RepairReport& report) {
+Result<void> HistoryRepair::put_mixed_away(RepairReport& report) const {
+  return put_files_away(mixed_, "another history", report);
+}
+
+Result<void> HistoryRepair::put_files_away(const std::vector<MixedFile>& files, const char* of,
+                                           RepairReport& report) const {
   for (const auto& file : files) {
     if (file.is_data) {
       report.problems.push_back(
           fmt::format("{} of {} ({}): {}", file.versions, of, file.path, file.fault));
       continue;
     }
-    VARVE_TRY_ASSIGN(const auto name, rename_to_free_name(file.path));
-    VARVE_TRY(files_->sync_directory(file.path.substr(0, file.path.rfind('/'))));
+    VARVE_TRY_ASSIGN(const auto name, rename_to_free_name(scope_.files, file.path));
+    VARVE_TRY(scope_.files.sync_directory(file.path.substr(0, file.path.rfind('/'))));
     report.problems.push_back(fmt::format("{} of {} ({}): {}; the file is kept as {}",
                                           file.versions, of, file.path, file.fault, name));
   }
@@ -122,18 +135,19 @@ Result<void> Repairer::put_files_away(const std::vector<MixedFile>& files, const
 // An early interruption of a copy leaves newer labels beside an older catalog and the catalog's
 // data. The newer labels may count versions as deleted although the folder has the data of no other
 // versions.
-Result<bool> Repairer::lacks_later_state(const meta::Env& rebuilt, bool with_data) const {
+Result<bool> HistoryRepair::lacks_later_state(const meta::Env& rebuilt, bool with_data) const {
   if (!catalog_is_older_) return false;
   VARVE_TRY_ASSIGN(const auto state, judge_later_state(rebuilt, listed_, with_data));
   if (state.hollow.empty()) return false;
-  if (options_.skip_mixed) return !state.any_usable;
+  if (scope_.options.skip_mixed) return !state.any_usable;
   return mixed_histories(state.hollow,
                          "labels or manifests of a later state than the catalog "
                          "name this version, but " +
                              state.fault);
 }
 
-Result<void> Repairer::put_later_state_away(const meta::Env& rebuilt, RepairReport& report) {
+Result<void> HistoryRepair::put_later_state_away(const meta::Env& rebuilt,
+                                                 RepairReport& report) const {
   VARVE_TRY_ASSIGN(const auto pairs, same_versions(listed_, rebuilt));
   for (const auto& [own, later] : pairs) {
     if (own.name != later.name) {
@@ -146,14 +160,14 @@ Result<void> Repairer::put_later_state_away(const meta::Env& rebuilt, RepairRepo
                     "catalog lacks this lock, so lock it again",
                     own.name, base::local_time_text(later.locked_until)));
   }
-  report.notes.push_back(path_ +
+  report.notes.push_back(scope_.path() +
                          "/catalog stays, because the folder lacks most of what the later state "
                          "needs");
   report.catalog_stays = true;
   return put_files_away(later_, "a later state", report);
 }
 
-Result<void> Repairer::name_missing(const meta::Env& fresh, RepairReport& report) const {
+Result<void> HistoryRepair::name_missing(const meta::Env& fresh, RepairReport& report) const {
   VARVE_TRY_ASSIGN(const auto pairs, same_versions(listed_, fresh));
   for (const auto& [old, now] : pairs) {
     if (old.name == now.name) continue;
@@ -180,14 +194,19 @@ Result<void> Repairer::name_missing(const meta::Env& fresh, RepairReport& report
   return {};
 }
 
-Result<void> Repairer::copy_labels(SeriesId series, RepairReport& report) {
-  const auto folder = store::RepositoryPaths(path_).series(series);
-  VARVE_TRY_ASSIGN(const auto text, files_->read_file(folder + "/" + kLabelsName, kLabelsBytesMax));
-  VARVE_TRY_ASSIGN(const auto path, free_name(folder + "/" + kLabelsName + ".damaged"));
+Result<std::vector<std::string>> find_left_out(io::FileSystem& files,
+                                               const store::RepositoryPaths& paths) {
+  std::vector<std::string> left_out;
   VARVE_TRY(
-      files_->write_file_atomically(folder, path.substr(folder.size() + 1), base::as_bytes(text)));
-  report.problems.push_back("the labels of another history are kept as " + path);
-  return {};
+      add_kept(files, paths.root(), "catalog.mixed-", store::FolderKind::kRepository, left_out));
+  VARVE_TRY_ASSIGN(const auto folders, series_folders(files, paths.root()));
+  for (const auto series : folders) {
+    const auto folder = paths.series(series);
+    VARVE_TRY(add_kept(files, folder, "labels.damaged-", store::FolderKind::kSeries, left_out));
+    VARVE_TRY(add_kept(files, folder + "/" + kManifestFolder, ".man.damaged-",
+                       store::FolderKind::kManifests, left_out));
+  }
+  return left_out;
 }
 
 }  // namespace varve::maintain
