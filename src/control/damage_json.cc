@@ -1,36 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/damage_json.h"
 
+#include <string>
+#include <tuple>
 #include <utility>
-
-#include "control/json_fields.h"
+#include <vector>
 
 namespace varve::control {
+namespace {
 
-void put_damage(const Reply& reply, Json& line) {
-  if (!reply.damage) return;
-  Json names = Json::array();
-  for (const auto& name : reply.damage->lost.names) names.push_back({{"name", text_to_json(name)}});
-  line["known_damage"] = {{"changed", reply.damage->changed},
-                          {"files", reply.damage->lost.files},
-                          {"names", std::move(names)}};
+struct LostName {
+  std::string name{};
+  static constexpr auto fields() { return std::tuple{Field{"name", &LostName::name}}; }
+};
+
+struct Damaged {
+  std::uint64_t changed = 0;
+  std::uint64_t files = 0;
+  std::vector<LostName> names{};
+  static constexpr auto fields() {
+    return std::tuple{Field{"changed", &Damaged::changed}, Field{"files", &Damaged::files},
+                      Field{"names", &Damaged::names}};
+  }
+};
+
+}  // namespace
+
+Json JsonOf<DamageReply>::write(const DamageReply& damage) {
+  Damaged listed{damage.changed, damage.lost.files};
+  for (const auto& name : damage.lost.names) listed.names.push_back({name});
+  return JsonOf<Damaged>::write(listed);
 }
 
-bool take_damage(const Json& object, Reply& reply) {
-  const auto* const found = object.find("known_damage");
-  if (found == nullptr) return true;
-  Fields fields(*found);
-  auto& damage = reply.damage.emplace();
-  damage.changed = fields.count("changed");
-  damage.lost.files = fields.count("files");
-  const auto* const names = found->find("names");
-  if (!fields.ok() || names == nullptr || names->elements() == nullptr) return false;
-  for (const Json& element : *names->elements()) {
-    Fields one(element);
-    damage.lost.names.push_back(one.text("name"));
-    if (!one.ok()) return false;
-  }
-  return damage.lost.names.size() <= kLostFilesNamed;
+std::optional<DamageReply> JsonOf<DamageReply>::read(const Json& json) {
+  auto listed = JsonOf<Damaged>::read(json);
+  if (!listed || listed->names.size() > kLostFilesNamed) return std::nullopt;
+  DamageReply damage{listed->changed, {listed->files, {}}};
+  for (auto& one : listed->names) damage.lost.names.push_back(std::move(one.name));
+  return damage;
 }
 
 }  // namespace varve::control

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON of replies about known damage.
+// The JSON form of the known damage of a version, on the control socket.
 #pragma once
 
-#include "control/json.h"
-#include "control/protocol.h"
+#include <optional>
+
+#include "control/json_fields.h"
+#include "control/requests.h"
 
 namespace varve::control {
 
-/// Adds the member `known_damage`, if the reply has damage.
-void put_damage(const Reply& reply, Json& line);
-/// Reads the member added by put_damage(), if present. Returns false if the member is not valid.
-[[nodiscard]] bool take_damage(const Json& object, Reply& reply);
+template <>
+struct JsonOf<DamageReply> {
+  [[nodiscard]] static Json write(const DamageReply& damage);
+  /// Refuses more than kLostFilesNamed names.
+  [[nodiscard]] static std::optional<DamageReply> read(const Json& json);
+};
 
 }  // namespace varve::control

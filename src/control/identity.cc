@@ -4,34 +4,39 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 
+#include <tuple>
+
 #include "control/identity_json.h"
-#include "control/json_fields.h"
 
 namespace varve::control {
 
-Json identity_to_json(const Identity& identity) {
-  return {{"protocol", identity.protocol},
-          {"process", identity.process},
-          {"repository", text_to_json(identity.repository)},
-          {"device", identity.device},
-          {"inode", identity.inode},
-          {"mount_device", identity.mount_device},
-          {"mount_root", text_to_json(identity.mount_root)},
-          {"mount_namespace", identity.mount_namespace}};
+template <>
+struct FieldsOf<Identity> {
+  static constexpr auto list() {
+    using I = Identity;
+    return std::tuple{Field{"protocol", &I::protocol},
+                      Field{"process", &I::process},
+                      Field{"repository", &I::repository},
+                      Field{"device", &I::device},
+                      Field{"inode", &I::inode},
+                      Field{"mount_device", &I::mount_device},
+                      Field{"mount_root", &I::mount_root},
+                      Field{"mount_namespace", &I::mount_namespace, Presence::kMayLack}};
+  }
+};
+
+Json JsonOf<Identity>::write(const Identity& identity) {
+  Json object = Json::object();
+  put_fields(identity, object);
+  return object;
 }
 
-std::optional<Identity> identity_from_json(const Json& object) {
-  Fields fields(object);
+std::optional<Identity> JsonOf<Identity>::read(const Json& json) {
+  Fields fields(json);
   Identity identity;
   identity.protocol = fields.u32("protocol");
   if (fields.ok() && identity.protocol != kProtocol) return identity;
-  identity.process = fields.integer("process");
-  identity.repository = fields.text("repository");
-  identity.device = fields.count("device");
-  identity.inode = fields.count("inode");
-  identity.mount_device = fields.count("mount_device");
-  identity.mount_root = fields.text("mount_root");
-  if (fields.has("mount_namespace")) identity.mount_namespace = fields.count("mount_namespace");
+  take_fields(fields, identity);
   if (!fields.ok()) return std::nullopt;
   return identity;
 }

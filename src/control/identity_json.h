@@ -4,14 +4,16 @@
 #include <optional>
 
 #include "control/identity.h"
-#include "control/json.h"
+#include "control/json_fields.h"
 
 namespace varve::control {
 
-[[nodiscard]] Json identity_to_json(const Identity& identity);
-
-/// Returns the identity, or nullopt if a member is missing or has the wrong type. For an identity
-/// of another protocol, reads only the protocol number.
-[[nodiscard]] std::optional<Identity> identity_from_json(const Json& object);
+template <>
+struct JsonOf<Identity> {
+  [[nodiscard]] static Json write(const Identity& identity);
+  /// Returns the identity, or nullopt if a member is missing or has the wrong type. For an identity
+  /// of another protocol, reads only the protocol number.
+  [[nodiscard]] static std::optional<Identity> read(const Json& json);
+};
 
 }  // namespace varve::control

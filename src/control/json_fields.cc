@@ -13,52 +13,36 @@ Json text_to_json(std::string_view text) {
   return bytes;
 }
 
-std::string Fields::text(const char* name) {
-  const Json* value = member(name);
-  if (value == nullptr) return {};
-  if (const std::string* plain = value->text()) return *plain;
-  const std::vector<Json>* bytes = value->elements();
-  if (bytes == nullptr) return failed<std::string>();
+std::optional<std::string> text_from_json(const Json& value) {
+  if (const std::string* const plain = value.text()) return *plain;
+  const std::vector<Json>* const bytes = value.elements();
+  if (bytes == nullptr) return std::nullopt;
   std::string result;
   for (const Json& byte : *bytes) {
     const auto number = byte.count();
-    if (!number || *number > 255) return failed<std::string>();
+    if (!number || *number > 255) return std::nullopt;
     result += static_cast<char>(*number);
   }
   return result;
 }
 
-std::int64_t Fields::integer(const char* name) {
-  const Json* value = member(name);
-  if (value == nullptr) return 0;
-  const auto number = value->integer();
-  return number ? *number : failed<std::int64_t>();
+std::string Fields::text(const char* name) { return taken<std::string>(name); }
+std::uint64_t Fields::count(const char* name) { return taken<std::uint64_t>(name); }
+std::uint32_t Fields::u32(const char* name) { return taken<std::uint32_t>(name); }
+bool Fields::flag(const char* name) { return taken<bool>(name); }
+
+Json JsonOf<std::vector<std::string>>::write(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(JsonOf<ListedText>::write({text}));
+  return list;
 }
 
-std::uint64_t Fields::count(const char* name) {
-  const Json* value = member(name);
-  if (value == nullptr) return 0;
-  const auto number = value->count();
-  return number ? *number : failed<std::uint64_t>();
-}
-
-std::uint32_t Fields::u32(const char* name) {
-  const std::uint64_t value = count(name);
-  return value <= 0xffffffffU ? static_cast<std::uint32_t>(value) : failed<std::uint32_t>();
-}
-
-bool Fields::flag(const char* name) {
-  const Json* value = member(name);
-  if (value == nullptr) return false;
-  const auto flag = value->flag();
-  return flag ? *flag : failed<bool>();
-}
-
-const Json* Fields::member(const char* name) {
-  if (!ok_) return nullptr;
-  const Json* value = object_.find(name);
-  ok_ = value != nullptr;
-  return value;
+std::optional<std::vector<std::string>> JsonOf<std::vector<std::string>>::read(const Json& json) {
+  auto listed = JsonOf<std::vector<ListedText>>::read(json);
+  if (!listed) return std::nullopt;
+  std::vector<std::string> texts;
+  for (ListedText& one : *listed) texts.push_back(std::move(one.text));
+  return texts;
 }
 
 }  // namespace varve::control

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/metrics.h"
-#include "control/json_fields.h"
 
 namespace varve::control {
 namespace {
@@ -105,13 +104,13 @@ std::optional<MetricSample> sample_from(const Json& object) {
 
 }  // namespace
 
-Json metrics_to_json(const std::vector<MetricSample>& samples) {
+Json JsonOf<std::vector<MetricSample>>::write(const std::vector<MetricSample>& samples) {
   Json list = Json::array();
   for (const MetricSample& sample : samples) list.push_back(to_json(sample));
   return list;
 }
 
-std::optional<std::vector<MetricSample>> metrics_from_json(const Json& list) {
+std::optional<std::vector<MetricSample>> JsonOf<std::vector<MetricSample>>::read(const Json& list) {
   if (list.elements() == nullptr || list.elements()->size() > base::Metrics::kMetricsMax) {
     return std::nullopt;
   }

@@ -4,15 +4,19 @@
 #include <optional>
 #include <vector>
 
-#include "control/json.h"
+#include "control/json_fields.h"
 #include "varve/metrics.h"
 
 namespace varve::control {
 
-[[nodiscard]] Json metrics_to_json(const std::vector<MetricSample>& samples);
-/// Returns nullopt unless `list` has the samples of a registry: within the registry's bounds,
-/// well-formed, in the registry's order, and each once.
-[[nodiscard]] std::optional<std::vector<MetricSample>> metrics_from_json(const Json& list);
+/// The samples of a registry.
+template <>
+struct JsonOf<std::vector<MetricSample>> {
+  [[nodiscard]] static Json write(const std::vector<MetricSample>& samples);
+  /// Returns nullopt unless `json` has the samples of a registry: within the registry's bounds,
+  /// well-formed, in the registry's order, and each once.
+  [[nodiscard]] static std::optional<std::vector<MetricSample>> read(const Json& json);
+};
 
 /// Returns "counter", "gauge" or "histogram".
 [[nodiscard]] const char* metric_kind_name(MetricKind kind);

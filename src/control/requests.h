@@ -42,11 +42,11 @@ struct SealRequest {
 
   static constexpr auto fields() {
     return std::tuple{Field{"version", &SealRequest::version},
-                      Field{"new_name", &SealRequest::new_name, true},
-                      Field{"wait", &SealRequest::wait, true},
-                      Field{"wait_seconds", &SealRequest::wait_seconds, true},
-                      Field{"force", &SealRequest::force, true},
-                      Field{"keep", &SealRequest::keep, true}};
+                      Field{"new_name", &SealRequest::new_name, Presence::kMayLack},
+                      Field{"wait", &SealRequest::wait, Presence::kMayLack},
+                      Field{"wait_seconds", &SealRequest::wait_seconds, Presence::kMayLack},
+                      Field{"force", &SealRequest::force, Presence::kMayLack},
+                      Field{"keep", &SealRequest::keep, Presence::kMayLack}};
   }
 };
 
@@ -75,6 +75,14 @@ struct DeleteRequest {
   bool forecast_only = false;  ///< Delete nothing.
   bool discard = false;        ///< Drop open versions instead.
   DeletionOptions options{};
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"series", &DeleteRequest::series},
+                      Field{"versions", &DeleteRequest::versions},
+                      Field{"forecast", &DeleteRequest::forecast_only},
+                      Field{"discard", &DeleteRequest::discard, Presence::kMayLack},
+                      Inlined{&DeleteRequest::options}};
+  }
 };
 
 /// A lock of a sealed version against deletion until a time.
@@ -88,6 +96,10 @@ struct LockRequest {
 struct ClaimRequest {
   std::string version;  ///< SERIES/VERSION.
   Timestamp time;
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"version", &ClaimRequest::version}, Field{"time", &ClaimRequest::time}};
+  }
 };
 
 /// A stream to store as a version.
@@ -132,6 +144,13 @@ struct StoreTaskReply {
   std::vector<std::string> left_out{};  ///< Directories stored without entries.
   /// Directories stored without entries because of `one_file_system`.
   std::vector<std::string> other_devices{};
+
+  static constexpr auto fields() {
+    using S = StoreTaskReply;
+    return std::tuple{Field{"version", &S::version}, Inlined{&S::report},
+                      Field{"left_out", &S::left_out, Presence::kMayLack},
+                      Field{"other_devices", &S::other_devices, Presence::kMayLack}};
+  }
 };
 
 /// A new name for a sealed version or a series.
@@ -153,10 +172,11 @@ struct ArrangeRequest {
   bool every_duplicate = false;        ///< See PostPassOptions::everything.
 
   static constexpr auto fields() {
-    return std::tuple{Field{"series", &ArrangeRequest::series},
-                      Field{"bytes_per_second", &ArrangeRequest::bytes_per_second},
-                      Field{"compare_all_new", &ArrangeRequest::compare_all_new, true},
-                      Field{"every_duplicate", &ArrangeRequest::every_duplicate, true}};
+    return std::tuple{
+        Field{"series", &ArrangeRequest::series},
+        Field{"bytes_per_second", &ArrangeRequest::bytes_per_second},
+        Field{"compare_all_new", &ArrangeRequest::compare_all_new, Presence::kMayLack},
+        Field{"every_duplicate", &ArrangeRequest::every_duplicate, Presence::kMayLack}};
   }
 };
 
@@ -164,16 +184,27 @@ struct ArrangeRequest {
 struct SeriesSettingsRequest {
   std::string series{};  ///< "" for the settings of new series.
   SeriesOptions changes{};
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"series", &SeriesSettingsRequest::series},
+                      Field{"changes", &SeriesSettingsRequest::changes}};
+  }
 };
 
 /// A request for the index of the pool, and for a change of the index.
 struct PoolIndexRequest {
   std::optional<PoolIndexChoice> choice{};
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"pool_index", &PoolIndexRequest::choice}};
+  }
 };
 
 /// A request for the defaults of arranging and pruning, and for a change of the defaults.
 struct UpkeepRequest {
   std::optional<UpkeepSettings> settings{};
+
+  static constexpr auto fields() { return std::tuple{Field{"upkeep", &UpkeepRequest::settings}}; }
 };
 
 /// New key slots; see Repository::adopt_keys(). The text has no key in the clear.
@@ -284,6 +315,29 @@ struct Reply {
   bool all_read = false;
   std::optional<StoreTaskReply> stored{};  ///< Only for the last reply to these two.
   std::optional<DamageReply> damage{};     ///< Only for kKnownDamage.
+
+  /// The fields of a reply without an error.
+  static constexpr auto fields() {
+    return std::tuple{Field{"working", &Reply::working, Presence::kUnlessDefault},
+                      Field{"identity", &Reply::identity},
+                      Field{"version", &Reply::version},
+                      Field{"next", &Reply::next},
+                      Field{"warning", &Reply::warning, Presence::kUnlessDefault},
+                      Field{"versions", &Reply::versions},
+                      Field{"metrics", &Reply::metrics},
+                      Field{"forecast", &Reply::forecast},
+                      Field{"progress", &Reply::progress},
+                      Field{"arranged", &Reply::arranged},
+                      Field{"settings", &Reply::settings},
+                      Field{"series_settings", &Reply::series_settings},
+                      Field{"pool_index", &Reply::pool_index},
+                      Field{"upkeep", &Reply::upkeep},
+                      Field{"streams", &Reply::streams},
+                      Field{"transfer", &Reply::transfer},
+                      Field{"all_read", &Reply::all_read, Presence::kUnlessDefault},
+                      Field{"stored", &Reply::stored},
+                      Field{"known_damage", &Reply::damage}};
+  }
 };
 
 }  // namespace varve::control

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// The JSON form of requests to store a directory or a stream.
 #pragma once
 
+#include <optional>
+
 #include "control/json.h"
-#include "control/protocol.h"
 #include "control/requests.h"
 
 namespace varve::control {
 
-/// Returns true for a request to store a directory or a stream.
+/// Returns true for kStore and kStoreStream.
 [[nodiscard]] bool is_store(const Request& request);
-/// Returns the member for a store in a request. The descriptor of a stream is no part of the
-/// member.
+
 [[nodiscard]] Json store_to_json(const StoreTask& task);
-/// Reads the member of store_to_json(). Returns false if the member is missing or not valid.
-[[nodiscard]] bool take_store(const Json& object, Request& request);
-/// Adds the members `stored`, `all_read` and `transfer`, where the reply has them.
-void put_stored(const Reply& reply, Json& object);
-/// Reads the members added by put_stored(), if present. Returns false if a member is not valid.
-[[nodiscard]] bool take_stored(const Json& object, Reply& reply);
+/// Returns nullopt if `json` is no result of store_to_json() for a directory or, with `is_stream`,
+/// for a stream.
+[[nodiscard]] std::optional<StoreTask> store_from_json(const Json& json, bool is_stream);
 
 }  // namespace varve::control

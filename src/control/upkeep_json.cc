@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/upkeep_json.h"
 
-#include <cstdint>
-#include <utility>
-
-#include "control/json_fields.h"
+#include "varve/retention.h"
 
 namespace varve::control {
-Json upkeep_to_json(const UpkeepSettings& settings) {
+
+Json JsonOf<UpkeepSettings>::write(const UpkeepSettings& settings) {
   Json object{{"by_claimed", settings.keep.by_claimed}};
   for (const auto& rule : kCountRules) object[rule.name] = settings.keep.*rule.count;
   if (settings.keep.within_seconds) object["within_seconds"] = *settings.keep.within_seconds;
@@ -22,8 +20,8 @@ Json upkeep_to_json(const UpkeepSettings& settings) {
   return object;
 }
 
-std::optional<UpkeepSettings> upkeep_from_json(const Json& object) {
-  Fields fields(object);
+std::optional<UpkeepSettings> JsonOf<UpkeepSettings>::read(const Json& json) {
+  Fields fields(json);
   UpkeepSettings settings;
   settings.keep.by_claimed = fields.flag("by_claimed");
   for (const auto& rule : kCountRules) settings.keep.*rule.count = fields.u32(rule.name);
@@ -39,29 +37,6 @@ std::optional<UpkeepSettings> upkeep_from_json(const Json& object) {
   }
   if (!fields.ok()) return std::nullopt;
   return settings;
-}
-
-void put_repository_settings(const Request& request, Json& line) {
-  if (request.operation == Operation::kUpkeep && request.upkeep.settings) {
-    line["upkeep"] = upkeep_to_json(*request.upkeep.settings);
-  }
-  if (request.operation == Operation::kPoolIndex && request.pool_index.choice) {
-    line["pool_index"] = pool_index_text(*request.pool_index.choice);
-  }
-}
-
-bool take_repository_settings(const Json& object, Request& request) {
-  if (request.operation == Operation::kPoolIndex && object.find("pool_index") != nullptr) {
-    Fields fields(object);
-    const auto choice = parse_pool_index(fields.text("pool_index"));
-    if (!choice || !fields.ok()) return false;
-    request.pool_index.choice = *choice;
-  }
-  if (request.operation == Operation::kUpkeep && object.find("upkeep") != nullptr) {
-    request.upkeep.settings = upkeep_from_json(*object.find("upkeep"));
-    return request.upkeep.settings.has_value();
-  }
-  return true;
 }
 
 }  // namespace varve::control

@@ -376,5 +376,46 @@ TEST(ControlProtocol, WrongInputReturnsInvalid) {
   }
 }
 
+// Each field of a reply is in one list, by which a daemon writes and a command reads.
+TEST(ControlProtocol, ReplyWithAllFieldsHasTheTextOfEarlierVersions) {
+  const std::string line =
+      R"({"all_read":true,"arranged":{"bytes_read":2,"bytes_written":1,"damaged":4,"finished")"
+      R"(:true,"steps":3},"forecast":{"chunk_bytes":4,"chunks":3,"dead_bytes":2,"freed_bytes")"
+      R"(:1,"held":[{"reason":"locked","version":3}],"versions":[2],"waiting_bytes":5,"waitin)"
+      R"(g_for":"home/x"},"identity":{"device":4,"inode":5,"mount_device":6,"mount_namespace")"
+      R"(:7,"mount_root":"home","process":3,"protocol":2,"repository":"/r"},"known_damage":{")"
+      R"(changed":3,"files":4,"names":[{"name":"n"}]},"metrics":[{"help":"x","kind":"counter")"
+      R"(,"labels":[{"name":"l","value":"v"}],"name":"varve_x_total","unit":"none","value":1})"
+      R"(],"next":{"claimed_at":{"nanoseconds":10,"seconds":9},"entries":5,"logical_bytes":6,)"
+      R"("name":"b","number":2,"opened_at":{"nanoseconds":2,"seconds":1},"problems":11,"seale)"
+      R"(d":true,"sealed_at":{"nanoseconds":4,"seconds":3},"series":"home","series_id":1,"sto)"
+      R"(red_bytes":8,"unique_bytes":7},"ok":true,"pool_index":"exact","progress":{"bytes_rea)"
+      R"(d":2,"bytes_written":1,"steps":3},"series_settings":{"placement":"lineage","rewrite")"
+      R"(:"none"},"settings":{"batch":10,"dead_permille":70,"fan":20,"parity_percent":0,"poli)"
+      R"(cy":"tiered","window":4},"stored":{"bytes":4,"entries":1,"left_out":[{"text":"l"}],")"
+      R"(other_devices":[{"text":[111,255]}],"problems":[{"text":"p"}],"removed":3,"unchanged)"
+      R"(":2,"version":{"claimed_at":{"nanoseconds":10,"seconds":9},"entries":5,"logical_byte)"
+      R"(s":6,"name":"b","number":2,"opened_at":{"nanoseconds":2,"seconds":1},"problems":11,")"
+      R"(sealed":true,"sealed_at":{"nanoseconds":4,"seconds":3},"series":"home","series_id":1)"
+      R"(,"stored_bytes":8,"unique_bytes":7}},"streams":[{"admitted":false,"entries":2,"hits")"
+      R"(:5,"locality":3,"lookups":4,"name":"home","open":true,"run_threshold":6,"series":1}])"
+      R"(,"transfer":{"bytes":2,"bytes_total":3,"files":1},"upkeep":{"arrange_bytes_per_secon)"
+      R"(d":1000,"by_claimed":true,"daily":0,"guards_sources":false,"hourly":0,"last":1,"mont)"
+      R"(hly":0,"object_lock_days":3,"object_lock_governance":false,"weekly":0,"within_second)"
+      R"(s":60,"yearly":6},"version":{"entries":5,"logical_bytes":6,"name":"b","number":2,"op)"
+      R"(ened_at":{"nanoseconds":2,"seconds":1},"sealed":true,"sealed_at":{"nanoseconds":4,"s)"
+      R"(econds":3},"series":"home","series_id":1,"stored_bytes":8,"unique_bytes":7},"version)"
+      R"(s":[{"entries":5,"logical_bytes":6,"name":"b","number":2,"opened_at":{"nanoseconds":)"
+      R"(2,"seconds":1},"sealed":true,"sealed_at":{"nanoseconds":4,"seconds":3},"series":"hom)"
+      R"(e","series_id":1,"stored_bytes":8,"unique_bytes":7},{"claimed_at":{"nanoseconds":10,)"
+      R"("seconds":9},"entries":5,"logical_bytes":6,"name":"b","number":2,"opened_at":{"nanos)"
+      R"(econds":2,"seconds":1},"problems":11,"sealed":true,"sealed_at":{"nanoseconds":4,"sec)"
+      R"(onds":3},"series":"home","series_id":1,"stored_bytes":8,"unique_bytes":7}],"warning")"
+      R"(:"late","working":true})";
+  const auto decoded = decode_reply(line);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(encode(*decoded), line);
+}
+
 }  // namespace
 }  // namespace varve::control
