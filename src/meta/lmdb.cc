@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "base/log.h"
 #include "base/random_bytes.h"
 #include "base/system_error.h"
 #include "io/free_space.h"
@@ -91,7 +92,12 @@ Error truncated(const std::string& directory) {
 
 Env::Env(Env&& other) noexcept
     : files_(other.files_),
-      env_(std::exchange(other.env_, nullptr)),
+      env_(other.env_.exchange(nullptr)),
+      is_restored_(other.is_restored_.load()),
+      map_bytes_(other.map_bytes_),
+      tables_max_(other.tables_max_),
+      flags_(other.flags_),
+      is_shared_(other.is_shared_),
       tables_(std::move(other.tables_)),
       names_(std::move(other.names_)),
       keys_(std::move(other.keys_)),
@@ -118,29 +124,98 @@ Result<Env> Env::open(io::FileSystem& files, const std::string& directory,
 }
 
 // Returns LMDB's code for the opening, 0 for success.
-Result<int> Env::map(const EnvOptions& options, std::size_t bytes) {
+Result<int> Env::map(std::size_t bytes, MDB_env*& env) const {
   OpenEnvs::Request request;
   request.data = files_.data();
   request.map_bytes = bytes;
-  request.tables_max = static_cast<unsigned>(options.tables.size() + 1);
-  request.flags = MDB_NOTLS | MDB_NORDAHEAD | (options.read_only ? unsigned{MDB_RDONLY} : 0U);
+  request.tables_max = tables_max_;
+  request.flags = flags_;
   VARVE_TRY_ASSIGN(const auto names, EnvNames::make(files_));
   request.folder = names.folder();
-  const auto* const use = files_.use();
-  if (use != nullptr && !options.in_forked_child) {
-    return OpenEnvs::of_process().open(*use, request, env_);
+  if (is_shared_) return OpenEnvs::of_process().open(*files_.use(), request, env);
+  if (files_.use() == nullptr) request.flags |= MDB_NOLOCK;
+  return OpenEnvs::open_unshared(request, env);
+}
+
+// LMDB has put the former meta page back, so the file has the content of the last commit. LMDB's
+// refusal protects users that go on with the failed environment's memory (O74).
+Result<void> Env::open_again(const MDB_env* failed) const {
+  const std::lock_guard lock(opening_);
+  if (env_ != failed) return {};
+  if (!is_shared_) return error_from_lmdb(MDB_PANIC, "open again");
+  OpenEnvs::of_process().retire(*files_.use(), failed);
+  MDB_env* fresh = nullptr;
+  VARVE_TRY_ASSIGN(const int rc, map(map_bytes_, fresh));
+  if (rc != 0) return error_from_lmdb(rc, "open again");
+  VARVE_TRY(check_identity(fresh, files_));
+  VARVE_TRY(check_length(fresh, files_.directory()));
+  VARVE_TRY(open_same_tables(fresh));
+  is_restored_ = true;
+  env_ = fresh;
+  base::log(base::LogLevel::kWarning,
+            files_.directory() + ": opened again, after a write to the disk has failed");
+  return {};
+}
+
+// The disk may have the meta page of the failed commit. The next transaction overwrites pages of
+// that commit, so the former meta page must be on the disk first (O74).
+Result<void> Env::sync_restored() const {
+  if (!is_restored_) return {};
+  if (const int rc = mdb_env_sync(raw(), 1); rc != 0) return error_from_lmdb(rc, "sync");
+  is_restored_ = false;
+  return {};
+}
+
+// Tables get ascending handles, in the order of the opening.
+Result<void> Env::open_same_tables(MDB_env* fresh) const {
+  MDB_txn* txn = nullptr;
+  int rc = mdb_txn_begin(fresh, nullptr, MDB_RDONLY, &txn);
+  if (rc != 0) return error_from_lmdb(rc, "open again");
+  const auto has_handle = [&](const char* name, TableHandle wanted) {
+    TableHandle table = 0;
+    rc = mdb_dbi_open(txn, name, 0, &table);
+    return rc == 0 && table == wanted;
+  };
+  bool same = texts_ == nullptr || has_handle(kSealTable, texts_->table());
+  for (TableIndex i = 0; same && i < tables_.size(); ++i) same = has_handle(names_[i], tables_[i]);
+  if (!same) mdb_txn_abort(txn);
+  if (same) rc = mdb_txn_commit(txn);
+  if (rc != 0) return error_from_lmdb(rc, "open a table again");
+  if (!same) return error_from_lmdb(MDB_PANIC, "open a table again");
+  return {};
+}
+
+Result<MDB_txn*> Env::begin(unsigned flags, const char* what) const {
+  MDB_txn* txn = nullptr;
+  auto* const present = raw();
+  int rc = mdb_txn_begin(present, nullptr, flags, &txn);
+  if (rc == MDB_PANIC) {
+    VARVE_TRY(open_again(present));
+    rc = mdb_txn_begin(raw(), nullptr, flags, &txn);
   }
-  if (use == nullptr) request.flags |= MDB_NOLOCK;
-  return OpenEnvs::open_unshared(request, env_);
+  if (rc != 0) return error_from_lmdb(rc, what);
+  const auto synced = (flags & MDB_RDONLY) == 0 ? sync_restored() : Result<void>();
+  if (!synced) {
+    mdb_txn_abort(txn);
+    return synced.error();
+  }
+  return txn;
 }
 
 Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {
   const auto& directory = files.directory();
   Env env(files);
-  VARVE_TRY_ASSIGN(int rc, env.map(options, options.map_bytes));
+  env.map_bytes_ = options.map_bytes;
+  env.tables_max_ = static_cast<unsigned>(options.tables.size() + 1);
+  env.flags_ = MDB_NOTLS | MDB_NORDAHEAD | (options.read_only ? unsigned{MDB_RDONLY} : 0U);
+  env.is_shared_ = files.use() != nullptr && !options.in_forked_child;
+  MDB_env* raw = nullptr;
+  VARVE_TRY_ASSIGN(int rc, env.map(env.map_bytes_, raw));
   if (rc == ENOMEM && options.map_bytes_min != 0) {
-    VARVE_TRY_ASSIGN(rc, env.map(options, options.map_bytes_min));
+    env.map_bytes_ = options.map_bytes_min;
+    VARVE_TRY_ASSIGN(rc, env.map(env.map_bytes_, raw));
   }
+  env.env_ = raw;
   if (rc != 0) {
     return error_from_lmdb(rc, ("open " + directory).c_str());
   }
@@ -148,9 +223,7 @@ Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {
   VARVE_TRY(check_length(env.env_, directory));
   int dead = 0;
   mdb_reader_check(env.env_, &dead);
-  MDB_txn* txn = nullptr;
-  rc = mdb_txn_begin(env.env_, nullptr, options.read_only ? MDB_RDONLY : 0U, &txn);
-  if (rc != 0) return error_from_lmdb(rc, "open");
+  VARVE_TRY_ASSIGN(auto* const txn, env.begin(options.read_only ? MDB_RDONLY : 0U, "open"));
   auto opened = env.open_seal(txn, options);
   if (opened) opened = env.open_tables(txn, options);
   if (!opened) {
@@ -259,9 +332,7 @@ static_assert(std::is_same_v<TableHandle, MDB_dbi>);
 std::uint64_t Txn::id() const { return mdb_txn_id(txn_); }
 
 Result<ReadTxn> ReadTxn::begin(const Env& env) {
-  MDB_txn* txn = nullptr;
-  const int rc = mdb_txn_begin(env.raw(), nullptr, MDB_RDONLY, &txn);
-  if (rc != 0) return error_from_lmdb(rc, "begin reading");
+  VARVE_TRY_ASSIGN(auto* const txn, env.begin(MDB_RDONLY, "begin reading"));
   ReadTxn begun(env, txn);
   if (env.texts() != nullptr) VARVE_TRY(env.texts()->check_salt(txn));
   return begun;
@@ -269,9 +340,7 @@ Result<ReadTxn> ReadTxn::begin(const Env& env) {
 
 Result<WriteTxn> WriteTxn::begin(const Env& env) {
   VARVE_TRY(env.prepare_write());
-  MDB_txn* txn = nullptr;
-  const int rc = mdb_txn_begin(env.raw(), nullptr, 0, &txn);
-  if (rc != 0) return error_from_lmdb(rc, "begin writing");
+  VARVE_TRY_ASSIGN(auto* const txn, env.begin(0, "begin writing"));
   WriteTxn begun(env, txn);
   // Cuts off the end of the file unused by the last commit: WriteTxn excludes all other writers.
   VARVE_TRY_ASSIGN(const auto length, file_length(env.raw()));

@@ -4,10 +4,12 @@
 // values are sealed (meta/value_seal.h).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,6 +59,9 @@ struct EnvOptions {
 class WriteTxn;
 
 /// An open environment. Thread-safe. Commits are synchronous (no NOSYNC, no WRITEMAP).
+///
+/// After a failed write of a meta page, LMDB refuses all transactions of its environment. The next
+/// transaction then opens the file again (docs/ORDERING.md O74).
 class Env {
  public:
   /// Opens an environment. Creates missing tables unless read-only.
@@ -103,6 +108,10 @@ class Env {
 
   [[nodiscard]] const EnvFiles& files() const { return files_; }
   [[nodiscard]] MDB_env* raw() const { return env_; }
+  /// Begins a transaction of LMDB. `flags`: MDB_RDONLY or 0.
+  [[nodiscard]] Result<MDB_txn*> begin(unsigned flags, const char* what) const;
+  /// Syncs the file before the first write after the file was opened again.
+  [[nodiscard]] Result<void> sync_restored() const;
   [[nodiscard]] TableHandle table(TableIndex index) const { return tables_[index]; }
   [[nodiscard]] bool has(TableIndex index) const { return index < tables_.size(); }
   [[nodiscard]] const char* name_of(TableIndex index) const { return names_[index]; }
@@ -117,12 +126,23 @@ class Env {
 
  private:
   explicit Env(EnvFiles files) : files_(std::move(files)) {}
-  [[nodiscard]] Result<int> map(const EnvOptions& options, std::size_t bytes);
+  [[nodiscard]] Result<int> map(std::size_t bytes, MDB_env*& env) const;
+  /// Opens the file again, unless another thread has replaced `failed`.
+  [[nodiscard]] Result<void> open_again(const MDB_env* failed) const;
+  /// Opens the tables in an environment of the same file. Errors: kIo if a table gets another
+  /// handle.
+  [[nodiscard]] Result<void> open_same_tables(MDB_env* fresh) const;
   [[nodiscard]] Result<void> open_seal(MDB_txn* txn, const EnvOptions& options);
   [[nodiscard]] Result<void> open_tables(MDB_txn* txn, const EnvOptions& options);
 
   EnvFiles files_;  // Outlives the environment.
-  MDB_env* env_ = nullptr;
+  mutable std::atomic<MDB_env*> env_ = nullptr;
+  mutable std::mutex opening_;  // Held while the file is opened again. Taken before OpenEnvs' lock.
+  mutable std::atomic<bool> is_restored_ = false;  // See sync_restored().
+  std::size_t map_bytes_ = 0;
+  unsigned tables_max_ = 0;
+  unsigned flags_ = 0;      // Of mdb_env_open(), without MDB_NOLOCK.
+  bool is_shared_ = false;  // OpenEnvs closes the environment.
   std::vector<TableHandle> tables_;
   std::vector<const char*> names_;  // Names of the tables.
   EnvKeys keys_;

@@ -69,7 +69,7 @@ int OpenEnvs::open(const Use& use, const Request& request, MDB_env*& env) {
   const bool only_reads = (request.flags & MDB_RDONLY) != 0;
   auto& envs = use.group_->envs;
   const auto serves = [&](const Opened& opened) {
-    return opened.data == id && (only_reads || !opened.only_reads);
+    return !opened.retired && opened.data == id && (only_reads || !opened.only_reads);
   };
   if (const auto at = std::find_if(envs.begin(), envs.end(), serves); at != envs.end()) {
     env = at->env;
@@ -83,6 +83,13 @@ int OpenEnvs::open(const Use& use, const Request& request, MDB_env*& env) {
   use.group_->table.keep_initialised();
   envs.push_back({id, only_reads, env});
   return 0;
+}
+
+void OpenEnvs::retire(const Use& use, const MDB_env* failed) {
+  const std::lock_guard guard(mutex_);
+  for (auto& opened : use.group_->envs) {
+    if (opened.env == failed) opened.retired = true;
+  }
 }
 
 void OpenEnvs::leave(const Group* group) {

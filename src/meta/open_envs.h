@@ -63,6 +63,10 @@ class OpenEnvs {
   /// Opens an environment, or shares an open environment of the same file. Sets `env`: null after
   /// an error. Returns LMDB's code, 0 for success. Lifetime: `env` lives as long as the use.
   [[nodiscard]] int open(const Use& use, const Request& request, MDB_env*& env);
+  /// Stops sharing an environment that LMDB refuses to use after a failed write of a meta page: the
+  /// next open() opens the file again. The transactions of the failed environment go on; it closes
+  /// with the last use of the table.
+  void retire(const Use& use, const MDB_env* failed);
   /// Opens an environment not shared with other users in the process. The caller closes `env`.
   [[nodiscard]] static int open_unshared(const Request& request, MDB_env*& env);
 
@@ -72,6 +76,7 @@ class OpenEnvs {
     FileId data;
     bool only_reads = false;
     MDB_env* env = nullptr;
+    bool retired = false;  // See retire().
   };
   /// The environments of one table: a compaction gives the environment another data.mdb.
   struct Group {

@@ -38,6 +38,8 @@ class TextCount {
             std::uint64_t texts_max)
       : table_(table), seal_(std::move(seal)), purpose_(purpose), texts_max_(texts_max) {}
 
+  [[nodiscard]] TableHandle table() const { return table_; }
+
   /// Counts texts of the present transaction, whether the transaction commits or not.
   void add(std::uint64_t texts = 1) { pending_ += texts; }
   /// Stores the number of a new environment.
