@@ -86,8 +86,12 @@ class Repository : public SeriesVersions,
 
   /// Stops background work and makes open versions durable. Call close() before destruction to
   /// learn of errors.
-  /// Errors: those of sync().
+  /// Errors: those of sync() and write_left_files().
   [[nodiscard]] virtual Result<void> close() = 0;
+  /// Writes again the files, from which a lost catalog is rebuilt, whose write failed after a
+  /// change, for example on a full disk. The change itself is durable.
+  /// Errors: kIncomplete if such a file still cannot be written.
+  [[nodiscard]] virtual Result<void> write_left_files() = 0;
   /// Closes the repository as close() does, and replaces the catalog by a new file with only the
   /// used pages; close() does so if more than half of the pages are free. Only reads may follow.
   /// Errors: kBusy if another process reads the repository; kNoSpace; those of close(). The catalog

@@ -42,6 +42,8 @@ enum class ErrorCode : std::uint8_t {
   /// No key was given for an encrypted repository, or the key opens no key slot.
   kWrongKey,
   kRefused,  ///< The source of a store is empty, or lost most of its content.
+  /// The changes are made, but files that a rebuild of the catalog needs could not be written.
+  kIncomplete,
 };
 
 /// An error. The message tells the user the failure and the remedy.

@@ -56,18 +56,17 @@ Result<void> move(const MvArguments& options, const Context& context) {
   const auto renamed = control->rename(request);
   auto closed = control->close();
   VARVE_TRY(renamed);
-  VARVE_TRY(closed);
   if (options.json) {
     Json object = Json::object();
     put_name(object, "series", place.series);
     if (!place.version.empty()) put_name(object, "version", place.version);
     put_name(object, "new_name", new_name);
     print_json("rename", std::move(object));
-    return {};
+    return closed;
   }
   note(context, request.name + " is now called " +
                     (place.version.empty() ? new_name : place.series + "/" + new_name));
-  return {};
+  return closed;
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ int exit_code(const Error& error) {
       return kExitWrongKey;
     case ErrorCode::kRefused:
       return kExitRefused;
+    case ErrorCode::kIncomplete:
+      return kExitIncomplete;
     case ErrorCode::kInterrupted:
       return kExitInterrupted;
     default:

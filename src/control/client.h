@@ -34,6 +34,11 @@ class Client {
   [[nodiscard]] pid_t process() const { return connection_.process(); }
   /// Returns the daemon's user, as the kernel reports it.
   [[nodiscard]] uid_t user() const { return connection_.user(); }
+  /// Returns the error kIncomplete if the daemon has said so after a request of this connection.
+  [[nodiscard]] Result<void> incomplete() const {
+    if (connection_.incomplete().empty()) return {};
+    return Error(ErrorCode::kIncomplete, connection_.incomplete());
+  }
 
   /// Carries out a simple operation: takes and returns what the operation's function of
   /// RepositoryControl does.

@@ -61,6 +61,7 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
     const CancelWatch watch(cancelled);
     return control->store(task, watch.stop(), progress);
   };
+  handlers.write_left_files = [control] { return control->write_left_files(); };
   for_each_operation([&](const auto& row) {
     handlers.simple[row.operation] = [control, &row](const Request& request) {
       return answer_simple(row, request,

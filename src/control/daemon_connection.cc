@@ -84,7 +84,9 @@ Result<Reply> DaemonConnection::receive_any(int stop) {
     }
     if (!line) return std::move(line).error();
     VARVE_TRY_ASSIGN(Reply reply, decode_reply(*line));
-    if (!reply.working) return reply;
+    if (reply.working) continue;
+    if (!reply.incomplete.empty()) incomplete_ = reply.incomplete;
+    return reply;
   }
 }
 

@@ -37,6 +37,8 @@ class DaemonConnection {
   [[nodiscard]] pid_t process() const { return process_; }
   /// Returns the daemon's user, as the kernel reports it.
   [[nodiscard]] uid_t user() const { return user_; }
+  /// Returns the last Reply::incomplete of the daemon; "" for none.
+  [[nodiscard]] const std::string& incomplete() const { return incomplete_; }
 
   /// Sends a request, with the descriptor `passed` unless it is -1. Connects again first if the
   /// daemon has dropped the idle connection.
@@ -73,6 +75,7 @@ class DaemonConnection {
   pid_t process_ = 0;
   uid_t user_ = 0;
   Identity identity_;
+  std::string incomplete_;
 };
 
 }  // namespace varve::control

@@ -11,7 +11,7 @@
 
 namespace varve::control {
 
-inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 28> kCodes = {{
+inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 29> kCodes = {{
     {ErrorCode::kIo, "io"},
     {ErrorCode::kCorrupt, "corrupt"},
     {ErrorCode::kNotFound, "not_found"},
@@ -40,12 +40,14 @@ inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 28> kCodes =
     {ErrorCode::kUsage, "invalid"},
     {ErrorCode::kWrongKey, "wrong_key"},
     {ErrorCode::kRefused, "refused"},
+    {ErrorCode::kIncomplete, "incomplete"},
 }};
 
 /// Returns the exit code of a command that ends with an error of this code.
 inline int exit_code_of(ErrorCode code) {
   if (code == ErrorCode::kNoRepository) return 10;
   if (code == ErrorCode::kRefused) return 13;
+  if (code == ErrorCode::kIncomplete) return 3;
   return code == ErrorCode::kLocked ? 11 : 1;
 }
 

@@ -62,6 +62,7 @@ class LocalControl : public RepositoryControl {
   [[nodiscard]] Result<CatalogCompaction> compact_catalog() override {
     return repository_.compact_catalog();
   }
+  [[nodiscard]] Result<void> write_left_files() override { return repository_.write_left_files(); }
   [[nodiscard]] Result<void> close() override { return repository_.close(); }
 
  protected:

@@ -39,8 +39,10 @@ Result<CatalogCompaction> RemoteControl::compact_catalog() {
 }
 
 Result<void> RemoteControl::close() {
+  const auto left = write_left_files();
   client_.reset();
-  return view_ ? view_->close() : Result<void>();
+  if (view_) VARVE_TRY(view_->close());
+  return left;
 }
 
 }  // namespace varve::control

@@ -102,6 +102,9 @@ class RemoteControl final : public RepositoryControl {
   }
   [[nodiscard]] Result<void> sync() override { return ask<Operation::kSync>(); }
   [[nodiscard]] Result<CatalogCompaction> compact_catalog() override;
+  [[nodiscard]] Result<void> write_left_files() override {
+    return client_ ? client_->incomplete() : Result<void>();
+  }
   [[nodiscard]] Result<void> close() override;
 
  private:

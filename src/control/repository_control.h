@@ -112,7 +112,11 @@ class RepositoryControl {
   /// Repository::compact_catalog(). Afterwards, only close() may be called.
   /// Errors: also kBusy if a daemon has the repository mounted.
   [[nodiscard]] virtual Result<CatalogCompaction> compact_catalog() = 0;
-  /// Closes all that the calling process has opened. Call close() at the end to learn of errors.
+  /// As Repository::write_left_files(). A daemon calls write_left_files() after each change, and
+  /// answers with the error as a warning.
+  [[nodiscard]] virtual Result<void> write_left_files() = 0;
+  /// Closes all that the calling process has opened. Call close() at the end to learn of errors,
+  /// also of those of write_left_files() in a daemon.
   /// Afterwards, no function may be called.
   [[nodiscard]] virtual Result<void> close() = 0;
 

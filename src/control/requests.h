@@ -300,6 +300,7 @@ struct Reply {
   std::optional<VersionInfo> version;  ///< Only for kSeal, kOpen and kClone.
   std::optional<VersionInfo> next;     ///< Only for kSeal with `keep`.
   std::string warning;                 ///< Only for kSeal; usually empty.
+  std::string incomplete{};  ///< Message of RepositoryControl::write_left_files(); usually empty.
   std::optional<std::vector<VersionInfo>> versions;    ///< Only for kOpenVersions.
   std::optional<std::vector<MetricSample>> metrics{};  ///< Only for kMetrics.
   std::optional<DeletionForecast> forecast;            ///< Only for kDelete.
@@ -323,6 +324,7 @@ struct Reply {
                       Field{"version", &Reply::version},
                       Field{"next", &Reply::next},
                       Field{"warning", &Reply::warning, Presence::kUnlessDefault},
+                      Field{"incomplete", &Reply::incomplete, Presence::kUnlessDefault},
                       Field{"versions", &Reply::versions},
                       Field{"metrics", &Reply::metrics},
                       Field{"forecast", &Reply::forecast},

@@ -42,6 +42,8 @@ struct Handlers {
   std::function<Result<StoreTaskReply>(const StoreTask&, const std::function<bool()>& cancelled,
                                        const std::function<void(const TransferProgress&)>&)>
       store;
+  /// As RepositoryControl::write_left_files(). May be unset.
+  std::function<Result<void>()> write_left_files{};
   /// The functions for the simple operations; see set().
   std::map<Operation, std::function<Reply(const Request&)>> simple{};
 
@@ -111,6 +113,7 @@ class Server {
   void work(Connection& connection, const Request& request);
   void send_heartbeats(Clock::time_point now);
   [[nodiscard]] Reply answer(const Request& request, Connection& connection);
+  [[nodiscard]] Reply answer_change(const Request& request, Connection& connection);
   /// Answers requests to delete, lock, claim, rename, sync and arrange.
   [[nodiscard]] Reply answer_upkeep(const Request& request, Connection& connection);
   /// Reports to a client that the whole stream is stored. Returns whether the client confirms.

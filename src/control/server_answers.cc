@@ -50,6 +50,17 @@ class Teller {
 }  // namespace
 
 Reply Server::answer(const Request& request, Connection& connection) {
+  Reply reply = answer_change(request, connection);
+  const bool only_reads = request.operation == Operation::kMetrics ||
+                          request.operation == Operation::kOpenVersions ||
+                          request.operation == Operation::kPoolStreams;
+  if (reply.error || only_reads || !handlers_.write_left_files) return reply;
+  const auto written = handlers_.write_left_files();
+  if (!written) reply.incomplete = written.error().message();
+  return reply;
+}
+
+Reply Server::answer_change(const Request& request, Connection& connection) {
   Reply reply;
   switch (request.operation) {
     case Operation::kSeal: {

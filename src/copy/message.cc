@@ -272,7 +272,7 @@ void put(ByteWriter& out, const Error& error) {
 }
 void take(MessageReader& in, Error& error) {
   const auto code = in.u8();
-  if (code > static_cast<std::uint8_t>(ErrorCode::kRefused)) in.fail();
+  if (code > static_cast<std::uint8_t>(ErrorCode::kIncomplete)) in.fail();
   error = Error(static_cast<ErrorCode>(code), in.owned_text(kTextBytesMax));
 }
 void put(ByteWriter& out, const HelloAnswer& hello) { out.sized_text(hello.repository); }

@@ -82,7 +82,7 @@ Result<void> wait_for_child(int pipe, pid_t child) {
   if (reader.ok() && kind == kReady) return {};
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
   const std::uint8_t code = reader.u8();
-  if (!reader.ok() || kind != kFailed || code > static_cast<std::uint8_t>(ErrorCode::kRefused)) {
+  if (!reader.ok() || kind != kFailed || code > static_cast<std::uint8_t>(ErrorCode::kIncomplete)) {
     return Error(ErrorCode::kIo, "the daemon ended unexpectedly; see the system log");
   }
   return Error(static_cast<ErrorCode>(code), std::string(reader.text(reader.left())));

@@ -64,6 +64,7 @@ int errno_of(const Error& error) {
     case ErrorCode::kUnavailable:
     case ErrorCode::kLocked:
     case ErrorCode::kNoRepository:
+    case ErrorCode::kIncomplete:
       return EIO;
   }
   return EIO;

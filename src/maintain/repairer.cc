@@ -196,7 +196,8 @@ Result<void> Repairer::repair(const Progress& progress, RepairReport& report) {
   VARVE_TRY(series_files_.put_beside_away(report));
   VARVE_TRY(aliases_.execute(*catalog_));
   VARVE_TRY(histories_.put_mixed_away(report));
-  return series_files_.remove_damaged(*catalog_);
+  VARVE_TRY(series_files_.remove_damaged(*catalog_));
+  return series_files_.replace_labels(*catalog_);
 }
 
 }  // namespace varve::maintain

@@ -47,10 +47,9 @@ Result<void> SeriesFileRepair::scan_manifests(const meta::Env& catalog,
   VARVE_TRY_ASSIGN(const auto folders, series_folders(scope_.files, scope_.path()));
   for (const auto series : folders) {
     const auto directory = scope_.paths.series(series);
-    const auto drop = [&](const std::string& path) {
+    const auto damaged_step = [&](const std::string& path) {
       scope_.add_step(RepairStep::Kind::kManifest, path,
                       "it is damaged; the repair writes it again from the catalog");
-      manifests_.push_back(path);
     };
     VARVE_TRY_ASSIGN(const auto present, list_manifests(scope_.files, directory));
     bool any = false;
@@ -62,15 +61,15 @@ Result<void> SeriesFileRepair::scan_manifests(const meta::Env& catalog,
                                            series, file.number);
       if (state && state->fault.empty()) continue;
       VARVE_TRY(refuse_unsupported(state));
-      drop(path);
+      damaged_step(path);
+      manifests_.push_back(path);
       any = true;
     }
     if (histories.is_mixed(directory + "/" + kLabelsName)) continue;
-    // Without labels, the next opening also looks for objects of deleted versions.
     const auto labels = read_labels(scope_.files, scope_.codecs.frames(), directory, series);
     VARVE_TRY(refuse_unsupported(labels));
     const bool damaged = !labels && labels.error().code() != ErrorCode::kNotFound;
-    if (damaged) drop(directory + "/" + kLabelsName);
+    if (damaged) damaged_step(directory + "/" + kLabelsName);
     VARVE_TRY_ASSIGN(const bool lacking, lacks_changes(catalog, series, labels));
     if (lacking) {
       VARVE_TRY_ASSIGN(const auto deleted, deleted_versions(catalog, series, *labels));
@@ -82,9 +81,9 @@ Result<void> SeriesFileRepair::scan_manifests(const meta::Env& catalog,
                                : ". Only the labels list " + deleted +
                                      ", which count as deleted; if the catalog is of another "
                                      "copy, complete that copy first"));
-      manifests_.push_back(directory + "/" + kLabelsName);
     }
-    if (any && labels) manifests_.push_back(directory + "/" + kLabelsName);
+    if (damaged || lacking || (any && labels)) labels_.push_back(series);
+    if (any) lacks_manifests_.insert(series);
   }
   return {};
 }
@@ -162,6 +161,28 @@ Result<void> SeriesFileRepair::remove_damaged(const meta::Env& catalog) const {
   VARVE_TRY(remove_files(manifests_));
   VARVE_TRY(remove_files(derived_));
   return erase_damaged_notes(catalog);
+}
+
+// The present labels stay until the new ones are whole: on a full disk, a rebuild still has names
+// and locks. Labels without a note of deleted versions make the next opening look for objects of
+// deleted versions, which removed manifests may have had.
+Result<void> SeriesFileRepair::replace_labels(const meta::Env& catalog) const {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  for (const auto series : labels_) {
+    const auto directory = scope_.paths.series(series);
+    VARVE_TRY_ASSIGN(const auto record, catalog::find_series(txn, series));
+    if (!record) {  // Labels of a removed series.
+      VARVE_TRY(remove_files({directory + "/" + kLabelsName}));
+      continue;
+    }
+    VARVE_TRY_ASSIGN(const auto removed, removed_versions(txn, scope_.files, directory, series));
+    LabelsView view;
+    if (!lacks_manifests_.contains(series)) view.removed = &removed;
+    VARVE_TRY_ASSIGN(const auto labels, encode_labels(txn, scope_.codecs.frames(), series,
+                                                      scope_.superblock.text(), view));
+    VARVE_TRY(write_labels(scope_.files, directory, labels));
+  }
+  return {};
 }
 
 Result<void> SeriesFileRepair::remove_files(const std::vector<std::string>& paths) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,14 +15,16 @@
 
 namespace varve::maintain {
 
-/// Removes damaged files that the next opening or backup writes again: labels, manifests and
-/// derived files. Keeps damaged files of names beside versions under other names. For one repair.
+/// Writes damaged labels again. Removes damaged files that the next opening or backup writes again:
+/// manifests and derived files. Keeps damaged files of names beside versions under other names. For
+/// one repair.
 class SeriesFileRepair {
  public:
   /// Lifetime: `scope` outlives the object.
   explicit SeriesFileRepair(const RepairScope& scope) : scope_(scope) {}
 
-  /// Plans the removal of damaged labels and manifests. Leaves out the files of another history.
+  /// Plans to remove damaged manifests and to write damaged labels. Leaves out the files of another
+  /// history.
   [[nodiscard]] Result<void> scan_manifests(const meta::Env& catalog,
                                             const HistoryRepair& histories);
   [[nodiscard]] Result<void> scan_beside();
@@ -30,6 +33,8 @@ class SeriesFileRepair {
 
   [[nodiscard]] Result<void> put_beside_away(RepairReport& report) const;
   [[nodiscard]] Result<void> remove_damaged(const meta::Env& catalog) const;
+  /// Writes the planned labels in place of the present ones.
+  [[nodiscard]] Result<void> replace_labels(const meta::Env& catalog) const;
 
  private:
   /// Returns whether labels lack changes of the catalog.
@@ -38,7 +43,9 @@ class SeriesFileRepair {
   [[nodiscard]] Result<void> remove_files(const std::vector<std::string>& paths) const;
 
   const RepairScope& scope_;
-  std::vector<std::string> manifests_;  // Damaged manifests and labels to remove.
+  std::vector<std::string> manifests_;  // Damaged manifests to remove.
+  std::vector<SeriesId> labels_;        // Series whose labels are to be written.
+  std::set<SeriesId> lacks_manifests_;  // Series of which manifests_ are.
   std::vector<std::string> derived_;    // Damaged derived files to remove.
   std::vector<SeriesId> beside_;        // Series whose files beside versions are damaged.
 };

@@ -43,7 +43,7 @@ Result<std::optional<ReplicationFailure>> noted_failure(const ReplicaState& stat
   failure.message = reader.sized_text(kMessageBytesMax);
   if (!reader.done()) return std::optional<ReplicationFailure>();
   // The code of a newer release is unknown here.
-  const bool is_known = code <= static_cast<std::uint32_t>(ErrorCode::kRefused);
+  const bool is_known = code <= static_cast<std::uint32_t>(ErrorCode::kIncomplete);
   failure.code = is_known ? static_cast<ErrorCode>(code) : ErrorCode::kIo;
   return std::optional(std::move(failure));
 }

@@ -102,17 +102,23 @@ Result<void> RepositoryImpl::end_work() {
   return std::move(synced).error().with_context(folder_.paths.root() + ": lost at the end");
 }
 
+// Waits for no series if no write has failed.
+Result<void> RepositoryImpl::write_left_files() {
+  return settled_state_.leaves_work() ? series_.write_left_files() : Result<void>();
+}
+
 Result<void> RepositoryImpl::close() {
   if (folder_.catalog_replaced) return {};
   const auto ended = end_work();
   sequence_memory_.settle();
   VARVE_TRY(ended);
   if (folder_.options.read_only) return {};
+  auto left = write_left_files();
   const auto replicated = folder_.end_replication();
   sequence_memory_.settle();
   VARVE_TRY(replicated);
   const auto wasteful = meta::wastes_space(folder_.catalog);
-  if (!wasteful || !*wasteful) return {};
+  if (!wasteful || !*wasteful) return left;
   folder_.catalog_replaced = true;
   const auto compacted = meta::compact(folder_.catalog, *folder_.files, meta::catalog::kTables);
   if (!compacted) {
@@ -120,7 +126,7 @@ Result<void> RepositoryImpl::close() {
     base::log(later ? base::LogLevel::kDebug : base::LogLevel::kWarning,
               compacted.error().message());
   }
-  return {};
+  return left;
 }
 
 Result<CatalogCompaction> RepositoryImpl::compact_catalog() {

@@ -54,6 +54,7 @@ class RepositoryImpl final : public Repository, private series::SeriesHost {
   [[nodiscard]] Result<void> close() override;
   [[nodiscard]] Result<CatalogCompaction> compact_catalog() override;
   [[nodiscard]] Result<void> sync() override;
+  [[nodiscard]] Result<void> write_left_files() override;
   [[nodiscard]] const std::string& path() const override { return folder_.paths.root(); }
   [[nodiscard]] std::string present_path() override;
   [[nodiscard]] bool read_only() const override { return folder_.options.read_only; }

@@ -251,6 +251,20 @@ Result<void> SeriesTable::sync() {
   return std::move(*errors);
 }
 
+Result<void> SeriesTable::write_left_files() {
+  std::string faults;
+  for (auto* const one : used()) {
+    const auto written = one->write_left_files();
+    if (!written) faults += (faults.empty() ? "" : "\n") + written.error().message();
+  }
+  if (faults.empty()) return {};
+  return Error(ErrorCode::kIncomplete,
+               "all changes are made, but not yet noted for a repair, which would lack them if the "
+               "catalog were lost. Free some space, then run `varve arrange`, or any other command "
+               "that changes the repository: " +
+                   faults);
+}
+
 void SeriesTable::stop() {
   for (auto* const one : used()) one->stop();
 }

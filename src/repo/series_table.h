@@ -59,6 +59,10 @@ class SeriesTable {
   /// single series.
   [[nodiscard]] Result<bool> complete_manifests();
 
+  /// Writes again the labels and manifests whose last write failed.
+  /// Errors: kIncomplete with all errors of the writes.
+  [[nodiscard]] Result<void> write_left_files();
+
   /// Makes the open versions of all series durable.
   [[nodiscard]] Result<void> sync();
   /// Stops the background work of all series.

@@ -91,29 +91,36 @@ Result<void> add_version(const meta::Txn& txn, SeriesId series, VersionNumber nu
 
 }  // namespace
 
-// The commit is already done, so a failure is only logged. The next change or opening tries again.
-// Until then, a rebuilt catalog would lack the change.
-void LabelsWriter::log_failure(const Error& error) const {
+// The commit is already done, so a failure is only logged. The next change, the end of the command
+// (O74) and the next opening try again. Until then, a rebuilt catalog would lack the change.
+bool LabelsWriter::note(const Result<void>& written) {
+  left_ = !written;
+  if (written) return true;
   parts_.host->left_behind();
   base::log(base::LogLevel::kWarning,
             fmt::format("the labels of series {} are not up to date: {}",
-                        static_cast<std::uint32_t>(parts_.id), error.message()));
+                        static_cast<std::uint32_t>(parts_.id), written.error().message()));
+  return false;
 }
 
 bool LabelsWriter::change(const std::vector<VersionNumber>& changed) {
   const std::lock_guard lock(mutex_);
   const auto appended = append(changed);
-  if (appended && *appended) return true;
-  const auto written = write_all();
-  if (!written) log_failure(written.error());
-  return written.has_value();
+  if (appended && *appended) return note({});
+  return note(write_all());
 }
 
 bool LabelsWriter::rewrite() {
   const std::lock_guard lock(mutex_);
-  const auto written = write_all();
-  if (!written) log_failure(written.error());
-  return written.has_value();
+  return note(write_all());
+}
+
+Result<void> LabelsWriter::write_left() {
+  const std::lock_guard lock(mutex_);
+  if (!left_) return {};
+  VARVE_TRY(parts_.with_reserve([&] { return write_all(); }));
+  left_ = false;
+  return {};
 }
 
 Result<void> LabelsWriter::write_all() {

@@ -27,6 +27,8 @@ class LabelsWriter {
   bool change(const std::vector<VersionNumber>& changed);
   /// Writes the labels as a whole. Returns whether the write succeeded; logs errors.
   bool rewrite();
+  /// Writes the labels again if their last write failed. Errors: those of the write.
+  [[nodiscard]] Result<void> write_left();
   /// Returns whether the labels agree with the catalog, apart from the clock's record and the
   /// sequence number, and need no rewriting. `labels` are the labels on disk.
   [[nodiscard]] Result<bool> agree(const meta::Txn& txn, const maintain::Labels& labels) const;
@@ -43,10 +45,13 @@ class LabelsWriter {
                                       const std::vector<VersionNumber>& changed);
   /// Passes on the sequence number of the written labels.
   [[nodiscard]] Result<void> tell_sequence(const meta::Txn& txn) const;
-  void log_failure(const Error& error) const;
+  /// Notes and logs a failure of write_all(). Returns whether `written` is no error. The caller
+  /// holds the mutex.
+  bool note(const Result<void>& written);
 
   const SeriesParts& parts_;
   std::mutex mutex_;    // Held while labels are written; innermost.
+  bool left_ = false;   // The last write failed.
   bool known_ = false;  // The members below describe the labels on disk, which are up to date.
   std::uint64_t base_bytes_ = 0;
   std::uint64_t end_ = 0;

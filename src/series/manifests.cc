@@ -60,26 +60,49 @@ Result<std::unique_ptr<maintain::ManifestWriter>> Manifests::begin(
   return manifest;
 }
 
-// Writes a manifest again after a change to the lock. The labels already have the lock; the
-// manifest keeps the lock if both the catalog and the labels are lost. A failure leaves the old
-// manifest.
+// Writes a manifest again after a change to the lock. The manifest keeps the lock if both the
+// catalog and the labels are lost. A failure leaves the old manifest.
 void Manifests::rewrite(const catalog::VersionRecord& record) {
-  const auto write = [&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(auto manifest, begin(record, kAllObjects));
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    return manifest->commit(txn);
-  };
-  const auto written = write();
-  if (!written) {
-    base::log(
-        base::LogLevel::kWarning,
-        fmt::format("only the catalog and the labels have the lock of {}, not its manifest: {}",
-                    record.name, written.error().message()));
+  const auto written = write_again(record);
+  left_.erase(record.number);
+  if (written) return;
+  left_.insert(record.number);
+  parts_.host->left_behind();
+  base::log(base::LogLevel::kWarning, fmt::format("the manifest of {} does not have its lock: {}",
+                                                  record.name, written.error().message()));
+}
+
+Result<void> Manifests::write_again(const catalog::VersionRecord& record) {
+  VARVE_TRY_ASSIGN(auto manifest, begin(record, kAllObjects));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  return manifest->commit(txn);
+}
+
+Result<void> Manifests::write_left() {
+  VARVE_TRY(labels_.write_left());
+  while (!left_.empty()) {
+    const auto number = *left_.begin();
+    std::optional<catalog::VersionRecord> record;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+      VARVE_TRY_ASSIGN(record, catalog::find_version(txn, parts_.id, number));
+    }
+    if (record) VARVE_TRY(parts_.with_reserve([&] { return write_again(*record); }));
+    left_.erase(number);
   }
+  // Not tried again here: a manifest of a version that is just sealed would seem unused.
+  return lacked_space_ ? Result<void>(*lacked_space_) : Result<void>();
+}
+
+Result<void> Manifests::complete() {
+  auto done = write_missing();
+  lacked_space_.reset();
+  if (!done && done.error().code() == ErrorCode::kNoSpace) lacked_space_ = done.error();
+  return done;
 }
 
 // Writes manifests left out by an earlier release or a crash, and removes unused manifests.
-Result<void> Manifests::complete() {
+Result<void> Manifests::write_missing() {
   const auto directory = parts_.directory();
   const auto labels =
       maintain::read_labels(*parts_.files, parts_.codecs->frames(), directory, parts_.id);
@@ -96,7 +119,7 @@ Result<void> Manifests::complete() {
     for (const auto& record : records) {
       if (record.state == VersionState::kSealed) wanted.insert(record.number);
     }
-    if (!labels) {
+    if (!labels || !labels->notes_removed) {
       // Possibly no manifest was ever written; then deleted versions may have left shared objects.
       std::set<VersionNumber> births;
       catalog::ObjectReader objects(*parts_.catalog, parts_.id);

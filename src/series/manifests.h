@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "base/id_runs.h"
@@ -37,11 +39,15 @@ class Manifests {
   [[nodiscard]] Result<std::unique_ptr<maintain::ManifestWriter>> begin(
       const catalog::VersionRecord& record, std::uint64_t objects);
   /// Writes the manifest of a sealed version again after a change to its lock (O27). Logs errors.
+  /// The caller calls rewrite() and write_left() one after the other.
   void rewrite(const catalog::VersionRecord& record);
   [[nodiscard]] LabelsWriter& labels() { return labels_; }
   /// Writes missing manifests and removes unused manifests. Called at the opening of the
   /// repository.
   [[nodiscard]] Result<void> complete();
+  /// Writes again the labels, and the manifests with changed locks, whose last write failed.
+  /// Errors: the error of such a write; also kNoSpace if complete() lacked space.
+  [[nodiscard]] Result<void> write_left();
   /// Returns the manifests that are unused without the versions `gone`. `open` gives the chunks
   /// that the labels will list for open versions.
   [[nodiscard]] Result<DeadManifests> dead(const std::vector<catalog::VersionRecord>& gone,
@@ -51,8 +57,13 @@ class Manifests {
   bool drop(const DeadManifests& dead);
 
  private:
+  [[nodiscard]] Result<void> write_missing();
+  [[nodiscard]] Result<void> write_again(const catalog::VersionRecord& record);
+
   const SeriesParts& parts_;
   LabelsWriter labels_;
+  std::set<VersionNumber> left_;       // Versions whose last rewrite() failed.
+  std::optional<Error> lacked_space_;  // The error of complete() on a full disk.
 };
 
 }  // namespace varve::series

@@ -89,6 +89,8 @@ class Series {
   [[nodiscard]] Result<void> complete_manifests();
   /// Writes the labels after a change to the catalog. Logs errors.
   void write_labels();
+  /// Writes again the labels and manifests whose last write failed. Errors: those of the write.
+  [[nodiscard]] Result<void> write_left_files();
 
   /// Makes the open version durable, if loaded.
   /// Errors: the failure's error, with the data that a crash would lose.

@@ -52,6 +52,14 @@ reads_work() {
   "$VARVE" -q check "$repo"
 }
 
+# Runs a command that must make its change. On a disk without room for the labels, it may end with 3.
+makes_change() {  # COMMAND…
+  local status=0
+  "$@" 2>"$work/stderr" || status=$?
+  [ $status -eq 0 ] || { [ $status -eq 3 ] && grep -q 'all changes are made' "$work/stderr"; } ||
+    fail "$* ended with $status: $(cat "$work/stderr")"
+}
+
 # A disk that takes nothing as long as the reserve exists, in an opening that has a crash's rests to
 # cut off.
 reserve_is_used() {  # PLACEMENT
@@ -88,16 +96,16 @@ exercise() {  # KIND [PLACEMENT]: the disk is mounted at $disk
   all_there "$v"
   reads_work
   ok "$1: full, mounted: versions are listed, restored and checked"
-  "$VARVE" seal "$v"
+  makes_change "$VARVE" seal "$v"
   all_there "$mnt/s/open"
   ok "$1: full: the open version is sealed, and every accepted file is there"
   take_the_last_byte
   unmount_repo
   reads_work
   ok "$1: full, without the daemon: versions are listed, restored and checked"
-  "$VARVE" -q rm "$repo" s/open
+  makes_change "$VARVE" -q rm "$repo" s/open
   take_the_last_byte
-  "$VARVE" -q rm "$repo" s/one
+  makes_change "$VARVE" -q rm "$repo" s/one
   rm -rf "$disk/ballast"
   mount_repo
   mkdir "$v"
@@ -109,13 +117,13 @@ exercise() {  # KIND [PLACEMENT]: the disk is mounted at $disk
   mkdir "$v"
   fill "$v"
   take_the_last_byte
-  "$VARVE" -q rm "$repo" s/two
-  "$VARVE" seal "$v"
+  makes_change "$VARVE" -q rm "$repo" s/two
+  makes_change "$VARVE" seal "$v"
   all_there "$mnt/s/open"
   ok "$1: full: after rm a version is sealed"
   unmount_repo
   rm -rf "$disk/ballast"
-  "$VARVE" -q rm "$repo" s/open
+  makes_change "$VARVE" -q rm "$repo" s/open
   mount_as_job
   mkdir "$v"
   fill "$v"
@@ -123,7 +131,7 @@ exercise() {  # KIND [PLACEMENT]: the disk is mounted at $disk
   # A container that was written, but not located: cutting it off takes new blocks.
   head -c 300000 "$work/piece" >>"$(find "$repo" -name '*.seg' | sort | tail -1)" 2>/dev/null || true
   take_the_last_byte
-  "$VARVE" -q rm "$repo" s/open.partial
+  makes_change "$VARVE" -q rm "$repo" s/open.partial
   ok "$1: full, and the daemon was killed: the open version is dropped"
   "$VARVE" -q check --read-data "$repo"
   rm -rf "$disk/ballast"

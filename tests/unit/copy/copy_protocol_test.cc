@@ -87,7 +87,7 @@ class HostileSource : public testing::Test {
 };
 
 TEST(CopyMessages, EveryErrorArrivesAndNoOtherCode) {
-  for (int code = 0; code <= static_cast<int>(ErrorCode::kRefused); ++code) {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::kIncomplete); ++code) {
     const Error sent(static_cast<ErrorCode>(code), "why");
     const auto answer = must(decode_answer(base::as_bytes(encode_answer(sent))));
     const auto* const error = std::get_if<Error>(&answer);
@@ -95,7 +95,7 @@ TEST(CopyMessages, EveryErrorArrivesAndNoOtherCode) {
     EXPECT_EQ(error->code(), sent.code());
     EXPECT_EQ(error->message(), "why");
   }
-  const Error unknown(static_cast<ErrorCode>(static_cast<int>(ErrorCode::kRefused) + 1), "why");
+  const Error unknown(static_cast<ErrorCode>(static_cast<int>(ErrorCode::kIncomplete) + 1), "why");
   EXPECT_EQ(code_of(decode_answer(base::as_bytes(encode_answer(unknown)))), ErrorCode::kCorrupt);
 }
 
