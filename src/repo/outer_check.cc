@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/data_codecs.h"
 #include "ingest/parameters.h"
 #include "io/watched_file_system.h"
 #include "maintain/missing_files.h"
@@ -19,6 +20,7 @@
 #include "meta/schema.h"
 #include "meta/value_check.h"
 #include "remote/whole_folder.h"
+#include "repo/settled_state.h"
 #include "repo/superblock_file.h"
 #include "store/repository_names.h"
 #include "store/repository_paths.h"
@@ -53,6 +55,7 @@ class OuterCheck {
   Result<void> check_all() {
     VARVE_TRY_ASSIGN(const auto text, store::read_superblock_text(files_, paths_.root()));
     const auto superblock = ingest::read_superblock(text);
+    if (superblock) parameters_ = superblock->parameters;
     // A damaged superblock does not tell, but only an encrypted repository has a copy.
     VARVE_TRY_ASSIGN(const bool has_copy, files_.exists(paths_.keys()));
     const bool encrypted = has_copy || (superblock && superblock->encryption);
@@ -140,6 +143,19 @@ class OuterCheck {
     VARVE_TRY_ASSIGN(const auto missing,
                      maintain::find_missing_files(files_, open_store_, paths_, catalog, encrypted));
     for (const auto& path : missing) damage(path, "it is missing, but the catalog names it");
+    return encrypted ? Result<void>() : check_age(catalog);
+  }
+
+  // Without the keys, neither labels nor values of the catalog tell their state.
+  Result<void> check_age(const meta::Env& catalog) {
+    if (!parameters_) return {};  // The superblock is damaged.
+    const format::DataCodecs codecs(*parameters_);
+    const auto fits = repo::compare_catalog(files_, codecs, open_store_, paths_.root(), catalog,
+                                            [] { return false; });
+    if (fits) return {};
+    if (fits.error().code() != ErrorCode::kCorrupt) return fits.error();
+    // First: newer files then seem unknown, and removed files seem lost.
+    report_.damages.insert(report_.damages.begin(), {paths_.catalog(), fits.error().message(), {}});
     return {};
   }
 
@@ -178,6 +194,7 @@ class OuterCheck {
   const store::RepositoryPaths paths_;
   const OuterCheckOptions& options_;
   const CheckObserver& progress_;
+  std::optional<RepositoryParameters> parameters_;  // Set unless the superblock is damaged.
   std::uint64_t bytes_after_ = 0;  // Bytes of the files checked after the containers.
   std::uint64_t bytes_total_ = 0;
   CheckReport report_;

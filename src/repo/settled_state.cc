@@ -94,6 +94,18 @@ bool complete_names(const meta::Env& catalog) {
 
 }  // namespace
 
+Result<void> compare_catalog(io::FileSystem& files, const format::DataCodecs& codecs,
+                             const store::StoreOpener& open, const std::string& root,
+                             const meta::Env& catalog, const std::function<bool()>& is_settled) {
+  VARVE_TRY_ASSIGN(const auto age, maintain::age_of_catalog(files, codecs.frames(), root, catalog));
+  if (age.is_older) return older_catalog(store::RepositoryPaths(root).catalog());
+  // The note may have been copied together with the catalog.
+  if (age.has_labelled_versions && is_settled()) return {};
+  VARVE_TRY_ASSIGN(const auto undeleted,
+                   maintain::find_undeleted(files, codecs, open, root, catalog));
+  return undeleted.empty() ? Result<void>() : Result<void>(other_catalog(undeleted.front()));
+}
+
 // A note counts only for the catalog's last commit. A note does not rule out an older copy of the
 // catalog, because a note may be restored together with the catalog: the labels rule that out.
 Result<SettledMark::Note> SettledState::read_note() {
@@ -134,17 +146,9 @@ Result<bool> SettledState::complete_catalog() {
 // catalog for leftovers of a crash, and remove it.
 Result<void> SettledState::refuse_older_catalog() const {
   if (folder_.is_attached()) return {};
-  VARVE_TRY_ASSIGN(const auto age, maintain::age_of_catalog(*folder_.files, folder_.codecs.frames(),
-                                                            folder_.paths.root(), folder_.catalog));
-  if (age.is_older) return older_catalog(folder_.paths.catalog());
-  // The note may have been copied together with the catalog.
-  const bool is_settled = folder_.options.read_only ? has_note() : was_settled_;
-  if (age.has_labelled_versions && is_settled) return {};
-  VARVE_TRY_ASSIGN(
-      const auto undeleted,
-      maintain::find_undeleted(*folder_.files, folder_.codecs, folder_.storage->opener(),
-                               folder_.paths.root(), folder_.catalog));
-  return undeleted.empty() ? Result<void>() : Result<void>(other_catalog(undeleted.front()));
+  return compare_catalog(*folder_.files, folder_.codecs, folder_.storage->opener(),
+                         folder_.paths.root(), folder_.catalog,
+                         [this] { return folder_.options.read_only ? has_note() : was_settled_; });
 }
 
 // An attached folder's catalog fits the labels, because a head names both.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,6 +12,14 @@
 #include "varve/types.h"
 
 namespace varve::repo {
+
+/// Compares a catalog with the labels and manifests. `is_settled` tells whether the last writer
+/// left no work; the function calls it if labels have as many versions as the catalog.
+/// Errors: kCorrupt if the catalog is older than the rest of the repository, or of another state.
+[[nodiscard]] Result<void> compare_catalog(io::FileSystem& files, const format::DataCodecs& codecs,
+                                           const store::StoreOpener& open, const std::string& root,
+                                           const meta::Env& catalog,
+                                           const std::function<bool()>& is_settled);
 
 /// Tells whether the last writer left work behind, and whether the present writer does
 /// (docs/ORDERING.md O37). Also tells whether the catalog is older than the rest of the repository.

@@ -34,7 +34,10 @@ fresh
 "$VARVE" -q store --no-arrange "$repo" a/2 "$work/two" >/dev/null
 expect_status 0 "$VARVE" ls "$repo"
 [ -z "$(cat "$work/stderr")" ] || fail "a warning about a sound catalog: $(cat "$work/stderr")"
+expect_status 0 "$VARVE" check --outer "$repo"
 put_back
+expect_status 1 "$VARVE" check --outer "$repo"
+grep -m1 '^damage' "$work/stdout" | grep -q 'catalog: .*older than the rest' || fail "check --outer says $(cat "$work/stdout")"
 older='newer versions are not shown: .*older than the rest'
 "$VARVE" ls "$repo" a >"$work/out" 2>"$work/err" || fail "ls: $(cat "$work/err")"
 grep -q "$older" "$work/err" || fail "ls says nothing of the older catalog: $(cat "$work/err")"
@@ -78,6 +81,8 @@ for labels in older empty missing; do
   grep -q "$older" "$work/err" || fail "labels $labels: ls says nothing: $(cat "$work/err")"
   expect_status 2 "$VARVE" status "$repo"
   expect_status 1 "$VARVE" check "$repo"
+  expect_status 1 "$VARVE" check --outer "$repo"
+  grep -q 'older than the rest' "$work/stdout" || fail "labels $labels: check --outer says $(cat "$work/stdout")"
   expect_status 1 "$VARVE" store "$repo" a/5 "$work/two"
   expect_status 1 "$VARVE" rm "$repo" a/1
   "$VARVE" repair --yes "$repo" >"$work/out" 2>&1 || [ $? -eq 3 ] || fail "$(cat "$work/out")"
