@@ -12,8 +12,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string_view>
 #include <system_error>
 
@@ -116,6 +119,96 @@ std::optional<std::pair<dev_t, ino_t>> key_of(const std::filesystem::path& path,
   return std::pair(status.st_dev, status.st_ino);
 }
 
+// The first fields of a line of mountinfo, see proc(5).
+struct Mount {
+  std::uint64_t id = 0;
+  std::string_view device;
+  std::string root;  // Directory of the file system visible at `point`.
+  std::string point;
+};
+
+std::string_view next_field(std::string_view& line) {
+  const auto end = std::min(line.find(' '), line.size());
+  const auto field = line.substr(0, end);
+  line.remove_prefix(std::min(end + 1, line.size()));
+  return field;
+}
+
+// The kernel writes spaces, tabs, line ends and backslashes as three octal digits.
+std::string unescaped(std::string_view field) {
+  constexpr std::size_t kDigits = 3;
+  std::string text;
+  while (!field.empty()) {
+    unsigned code = 0;
+    const auto digits = field.substr(1, kDigits);
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), code, 8);
+    const bool is_escape =
+        field.front() == '\\' && digits.size() == kDigits && parsed.ptr == digits.data() + kDigits;
+    text += is_escape ? static_cast<char>(code) : field.front();
+    field.remove_prefix(is_escape ? 1 + kDigits : 1);
+  }
+  return text;
+}
+
+std::optional<Mount> parse_mount(std::string_view line) {
+  Mount mount;
+  const auto id = next_field(line);
+  const auto parsed = std::from_chars(id.data(), id.data() + id.size(), mount.id);
+  if (parsed.ptr != id.data() + id.size()) return std::nullopt;
+  next_field(line);  // The mount above.
+  mount.device = next_field(line);
+  mount.root = unescaped(next_field(line));
+  mount.point = unescaped(next_field(line));
+  if (!mount.root.starts_with('/') || !mount.point.starts_with('/')) return std::nullopt;
+  return mount;
+}
+
+std::vector<Mount> parse_mounts(std::string_view table) {
+  std::vector<Mount> mounts;
+  while (!table.empty()) {
+    const auto end = std::min(table.find('\n'), table.size());
+    if (auto mount = parse_mount(table.substr(0, end))) mounts.push_back(*std::move(mount));
+    table.remove_prefix(std::min(end + 1, table.size()));
+  }
+  return mounts;
+}
+
+// Returns the paths at which other mounts show the root directory of a mount, together with folders
+// above this directory: the mount that shows most of the file system first. `table`: the text of
+// /proc/self/mountinfo.
+std::vector<std::string> other_places(std::string_view table, std::uint64_t mount) {
+  const auto mounts = parse_mounts(table);
+  const auto own = std::ranges::find(mounts, mount, &Mount::id);
+  if (own == mounts.end() || own->root == "/") return {};
+  std::vector<std::pair<std::size_t, std::string>> places;  // With the length of the mount's root.
+  for (const auto& other : mounts) {
+    if (other.device != own->device) continue;
+    const auto above = other.root == "/" ? std::string() : other.root;
+    if (above == own->root || !own->root.starts_with(above + "/")) continue;
+    places.emplace_back(above.size(), other.point + own->root.substr(above.size()));
+  }
+  std::ranges::stable_sort(places, {}, &std::pair<std::size_t, std::string>::first);
+  std::vector<std::string> paths;
+  for (auto& [length, path] : places) paths.push_back(std::move(path));
+  return paths;
+}
+
+// Opens the root directory of a mount at another path, from which `..` leads to the folders above
+// this directory in the file system. Returns an invalid descriptor if no mount of this process
+// shows these folders.
+UniqueFd open_elsewhere(const FolderIdentity& root) {
+  std::ifstream in("/proc/self/mountinfo", std::ios::binary);
+  const std::string table{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  for (const auto& path : other_places(table, root.mount)) {
+    UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!fd.valid()) continue;
+    // Another mount may hide the directory, or the directory may have been renamed.
+    const auto found = FolderIdentity::of(fd.get());
+    if (found && found->device == root.device && found->inode == root.inode) return fd;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<FolderIdentity> FolderIdentity::of(int directory_fd) {
@@ -197,8 +290,13 @@ Result<void> ProtectedFolders::check_above(int directory_fd, Place place, const 
                                            const std::string& advice) const {
   UniqueFd at(::openat(directory_fd, ".", kPathFlags));
   if (!at.valid()) return {};  // The use of the directory returns the error.
+  return check_from(std::move(at), 0, place, path, advice);
+}
+
+Result<void> ProtectedFolders::check_from(UniqueFd at, std::size_t below_mount, Place place,
+                                          const std::string& path,
+                                          const std::string& advice) const {
   VARVE_TRY_ASSIGN(FolderIdentity folder, FolderIdentity::of(at.get()));
-  std::size_t below_mount = 0;  // Levels between the directory and the mount's root.
   for (bool is_itself = true;; is_itself = false) {
     const bool may_be_one = is_itself && place == Place::kInside;
     auto reason = may_be_one ? std::nullopt : reason_to_keep(at.get());
@@ -217,6 +315,11 @@ Result<void> ProtectedFolders::check_above(int directory_fd, Place place, const 
                        (is_repository(at.get()) ? " is in the repository " + where
                                                 : " is in " + where + ", which " + *reason) +
                        "; " + advice);
+    }
+    if (auto elsewhere = folder.is_mount_point ? open_elsewhere(folder) : UniqueFd();
+        elsewhere.valid()) {
+      VARVE_TRY(check_from(std::move(elsewhere), below_mount, is_itself ? place : Place::kOutside,
+                           path, advice));
     }
     UniqueFd above(::openat(at.get(), "..", kPathFlags));
     if (!above.valid()) return {};

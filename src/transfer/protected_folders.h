@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "varve/result.h"
 
 namespace varve::transfer {
@@ -54,14 +56,19 @@ class ProtectedFolders {
     kInside,   ///< The directory may be a repository, but not lie in a repository.
     kOutside,  ///< The directory must not be a repository either.
   };
-  /// Refuses a directory below a protected folder. Walks up from the descriptor. `path` names the
-  /// directory, and `advice` ends the message.
+  /// Refuses a directory below a protected folder. Walks up from the descriptor, and from the root
+  /// of each bind mount also in the mounted file system, if another mount shows the folders above.
+  /// `path` names the directory, and `advice` ends the message.
   /// Errors: kInvalid.
   [[nodiscard]] Result<void> check_above(int directory_fd, Place place, const std::string& path,
                                          const std::string& advice) const;
 
  private:
   using Key = std::pair<dev_t, ino_t>;
+  /// As check_above(), from the directory `at`. `below_mount`: levels between the first directory
+  /// and `at`, in the same mount.
+  [[nodiscard]] Result<void> check_from(base::UniqueFd at, std::size_t below_mount, Place place,
+                                        const std::string& path, const std::string& advice) const;
   [[nodiscard]] bool is_in_own(const FolderIdentity& folder) const;
 
   const std::vector<std::string> own_;

@@ -37,3 +37,17 @@ done
 "$VARVE" -q store "$repo" s/four "$work/home/user" >"$work/stdout" 2>"$work/stderr"
 [ ! -s "$work/stderr" ] || fail "a warning without a cause: $(cat "$work/stderr")"
 ok "also under another name; a source inside the repository is refused"
+
+# Bind mounts hide the folders above.
+mkdir -p "$work/behind" "$work/behind2" "$work/plain/inner"
+mount --bind "$repo/series" "$work/behind"
+mount --bind "$work/behind/00000001" "$work/behind2"
+for place in "$work/behind/new" "$work/behind2/new/repo" "$work/behind"; do
+  expect_status 1 "$VARVE" -q init "$place"
+  message_says "is in the repository $repo"
+done
+expect_status 1 "$VARVE" -q restore "$repo" s/four "$work/behind2/tree"
+message_says 'is a folder of the repository, mounted there'
+mount --bind "$work/plain/inner" "$work/behind"
+"$VARVE" -q init "$work/behind/new"
+ok "no repository is made, and no version restored, behind a bind mount of an inner folder of a repository"
