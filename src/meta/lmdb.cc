@@ -24,20 +24,6 @@ namespace varve::meta {
 
 namespace {
 
-MDB_val to_val(std::string_view s) { return {s.size(), const_cast<char*>(s.data())}; }
-std::string_view to_view(const MDB_val& v) {
-  return {static_cast<const char*>(v.mv_data), v.mv_size};
-}
-
-// Returns the value of a stored record.
-Result<Value> value_of(const Env& env, TableIndex table, std::string_view key,
-                       std::string_view stored) {
-  env.count_read();
-  VARVE_TRY_ASSIGN(const auto value, verified_value(key, stored));
-  if (env.seal() == nullptr) return Value(value);
-  return env.seal()->open(env.name_of(table), key, value);
-}
-
 struct FileLength {
   int fd = -1;
   std::uint64_t page_bytes = 0;
@@ -216,9 +202,7 @@ Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {
     VARVE_TRY_ASSIGN(rc, env.map(env.map_bytes_, raw));
   }
   env.env_ = raw;
-  if (rc != 0) {
-    return error_from_lmdb(rc, ("open " + directory).c_str());
-  }
+  if (rc != 0) return error_from_lmdb(rc, ("open " + directory).c_str());
   VARVE_TRY(check_identity(env.env_, files));
   VARVE_TRY(check_length(env.env_, directory));
   int dead = 0;
@@ -292,6 +276,13 @@ Result<void> Env::open_tables(MDB_txn* txn, const EnvOptions& options) {
   return {};
 }
 
+Result<Value> Env::value_of(TableIndex table, std::string_view key, std::string_view stored) const {
+  count_read();
+  VARVE_TRY_ASSIGN(const auto value, verified_value(key, stored));
+  if (seal_ == nullptr) return Value(value);
+  return seal_->open(name_of(table), key, value);
+}
+
 std::string Env::key_of_name(std::string_view prefix, std::string_view name) const {
   return std::string(prefix).append(seal_ ? seal_->hash_of(prefix, name) : name);
 }
@@ -315,7 +306,7 @@ Result<std::optional<Value>> Txn::get(TableIndex table, std::string_view key) co
   const int rc = mdb_get(txn_, env_->table(table), &k, &v);
   if (rc == MDB_NOTFOUND) return std::optional<Value>();
   if (rc != 0) return error_from_lmdb(rc, "read");
-  VARVE_TRY_ASSIGN(auto value, value_of(*env_, table, key, to_view(v)));
+  VARVE_TRY_ASSIGN(auto value, env_->value_of(table, key, to_view(v)));
   return std::optional(std::move(value));
 }
 
@@ -454,60 +445,5 @@ Result<void> WriteTxn::commit() {
   }
   return {};
 }
-
-Result<Cursor> Cursor::open(const Txn& txn, TableIndex table) {
-  MDB_cursor* cursor = nullptr;
-  if (!txn.env().has(table)) return Cursor(txn.env(), table, cursor);
-  const int rc = mdb_cursor_open(txn.raw(), txn.env().table(table), &cursor);
-  if (rc != 0) return error_from_lmdb(rc, "open a cursor");
-  return Cursor(txn.env(), table, cursor);
-}
-
-Cursor::~Cursor() {
-  if (cursor_ != nullptr) mdb_cursor_close(cursor_);
-}
-
-Result<std::optional<Cursor::Stored>> Cursor::move(int op, std::string_view key) {
-  if (cursor_ == nullptr) return std::optional<Stored>();  // A missing table.
-  MDB_val k = to_val(key);
-  MDB_val v{};
-  const int rc = mdb_cursor_get(cursor_, &k, &v, static_cast<MDB_cursor_op>(op));
-  if (rc == MDB_NOTFOUND) return std::optional<Stored>();
-  if (rc != 0) return error_from_lmdb(rc, "read");
-  return std::optional(Stored{to_view(k), to_view(v)});
-}
-
-Result<std::optional<KeyValue>> Cursor::opened(const std::optional<Stored>& stored) const {
-  if (!stored) return std::optional<KeyValue>();
-  VARVE_TRY_ASSIGN(auto value, value_of(*env_, table_, stored->key, stored->value));
-  return std::optional(KeyValue{stored->key, std::move(value)});
-}
-
-Result<std::optional<KeyValue>> Cursor::get(int op, std::string_view key) {
-  VARVE_TRY_ASSIGN(const auto stored, move(op, key));
-  return opened(stored);
-}
-
-Result<std::optional<KeyValue>> Cursor::seek(std::string_view key) {
-  return key.empty() ? get(MDB_FIRST, key) : get(MDB_SET_RANGE, key);
-}
-
-Result<std::optional<KeyValue>> Cursor::seek_behind(std::string_view prefix) {
-  // A last byte of 255 has no successor: the byte before it is raised.
-  std::string next(prefix.substr(0, prefix.find_last_not_of('\xff') + 1));
-  if (next.empty()) return std::optional<KeyValue>();
-  next.back() = static_cast<char>(static_cast<unsigned char>(next.back()) + 1);
-  return seek(next);
-}
-
-Result<std::optional<KeyValue>> Cursor::seek_at_or_before(std::string_view key) {
-  VARVE_TRY_ASSIGN(const auto at, move(MDB_SET_RANGE, key));
-  if (at && at->key == key) return opened(at);
-  return get(at ? MDB_PREV : MDB_LAST, {});
-}
-
-Result<std::optional<KeyValue>> Cursor::next() { return get(MDB_NEXT, {}); }
-
-Result<std::optional<KeyValue>> Cursor::previous() { return get(MDB_PREV, {}); }
 
 }  // namespace varve::meta

@@ -120,6 +120,9 @@ class Env {
   [[nodiscard]] const ValueSeal* seal() const { return seal_.get(); }
   /// Returns the count of the texts under the environment's key; null in a plain environment.
   [[nodiscard]] TextCount* texts() const { return texts_.get(); }
+  /// Returns the value of a stored record, and counts the read. Errors: as Txn::get().
+  [[nodiscard]] Result<Value> value_of(TableIndex table, std::string_view key,
+                                       std::string_view stored) const;
   /// Returns the key of a named record: `prefix` and the name or, in an encrypted environment, a
   /// keyed hash of both. The hashes are in no useful order.
   [[nodiscard]] std::string key_of_name(std::string_view prefix, std::string_view name) const;

@@ -38,15 +38,15 @@ class Manifests {
   /// Starts a manifest and adds `objects` objects of the version. The caller adds the records.
   [[nodiscard]] Result<std::unique_ptr<maintain::ManifestWriter>> begin(
       const catalog::VersionRecord& record, std::uint64_t objects);
-  /// Writes the manifest of a sealed version again after a change to its lock (O27). Logs errors.
-  /// The caller calls rewrite() and write_left() one after the other.
+  /// Writes the manifest of a sealed version again after a change of the version's lock (O27). Logs
+  /// errors. Calls of rewrite() and write_left() must not overlap.
   void rewrite(const catalog::VersionRecord& record);
   [[nodiscard]] LabelsWriter& labels() { return labels_; }
   /// Writes missing manifests and removes unused manifests. Called at the opening of the
   /// repository.
   [[nodiscard]] Result<void> complete();
-  /// Writes again the labels, and the manifests with changed locks, whose last write failed.
-  /// Errors: the error of such a write; also kNoSpace if complete() lacked space.
+  /// Repeats the failed last writes of labels and of manifests with changed locks.
+  /// Errors: the error of the write; also kNoSpace if complete() lacked space.
   [[nodiscard]] Result<void> write_left();
   /// Returns the manifests that are unused without the versions `gone`. `open` gives the chunks
   /// that the labels will list for open versions.
