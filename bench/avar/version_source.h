@@ -28,14 +28,15 @@ class ContentSource {
   }
   /// Returns the bytes of a content. The next call replaces them.
   [[nodiscard]] virtual std::span<const std::byte> data_of(Content content) const {
+    const std::size_t bytes = bytes_of(content);
     std::uint64_t state = content * 0x9e3779b97f4a7c15ULL + 1;
-    for (auto& word : data_) {
+    for (auto& word : std::span(data_).first((bytes + sizeof(state) - 1) / sizeof(state))) {
       state ^= state << 13;
       state ^= state >> 7;
       state ^= state << 17;
       word = state;
     }
-    return std::as_bytes(std::span(data_)).first(bytes_of(content));
+    return std::as_bytes(std::span(data_)).first(bytes);
   }
 
  private:
