@@ -278,10 +278,7 @@ class World {
  private:
   Bytes random_bytes(std::size_t bytes) {
     Bytes raw(bytes);
-    // Half of the bytes are repetitive, so that zstd can compress the chunk.
-    for (std::size_t i = 0; i < bytes; ++i) {
-      raw[i] = i % 64 < 32 ? std::byte{7} : static_cast<std::byte>(random());
-    }
+    test::fill_compressible(raw, random);
     return raw;
   }
 

@@ -16,7 +16,7 @@ namespace varve::test {
 namespace {
 
 // Campaigns store the same trees hundreds of times.
-constexpr std::size_t kKeptBytesMax = std::size_t{1} << 20;      // Of one text.
+constexpr std::size_t kKeptBytesMax = std::size_t{4} << 20;      // Of one text.
 constexpr std::size_t kAllKeptBytesMax = std::size_t{64} << 20;  // Of all texts.
 
 std::string make_noise(std::size_t bytes, std::uint64_t seed) {
@@ -42,6 +42,14 @@ std::string noise(std::size_t bytes, std::uint64_t seed) {
     kept_bytes += bytes;
   }
   return made;
+}
+
+void fill_compressible(std::span<std::byte> out, std::mt19937& random) {
+  constexpr std::size_t kPeriod = 64;
+  constexpr std::byte kRepeated{7};
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = i % kPeriod < kPeriod / 2 ? kRepeated : static_cast<std::byte>(random());
+  }
 }
 
 }  // namespace varve::test

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string>
 
 // std::mt19937 and std::mt19937_64.
@@ -20,5 +21,9 @@ namespace varve::test {
 
 /// Returns bytes that do not repeat and do not compress, the same bytes for the same seed.
 std::string noise(std::size_t bytes, std::uint64_t seed);
+
+/// Fills `out` with bytes of which half repeat, so that zstd compresses the bytes. The other half
+/// comes from `random`.
+void fill_compressible(std::span<std::byte> out, std::mt19937& random);
 
 }  // namespace varve::test

@@ -9,6 +9,7 @@
 
 #include "restore/memory_meter.h"
 #include "support/fake_source.h"
+#include "support/same_bytes.h"
 
 namespace varve::restore {
 namespace {
@@ -42,7 +43,7 @@ class AheadReadsTest : public ::testing::Test {
   void expect_stored(std::span<const std::byte> bytes, std::uint32_t frame) {
     Bytes wanted(slice_bytes(*header_, slice(frame)));
     ASSERT_TRUE(source_.read_data(ContainerNumber{0}, header_->frames[frame].offset, wanted));
-    EXPECT_TRUE(std::ranges::equal(bytes, wanted)) << frame;
+    EXPECT_TRUE(test::same_bytes(bytes, wanted)) << frame;
   }
   /// Waits until the workers have done all tasks queued so far.
   static void wait_for(base::ThreadPool& workers) {

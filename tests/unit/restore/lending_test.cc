@@ -7,6 +7,7 @@
 
 #include "restore/read_service.h"
 #include "support/fake_source.h"
+#include "support/same_bytes.h"
 
 namespace varve::restore {
 namespace {
@@ -23,7 +24,7 @@ SharedBytes lend(ReadHandle& handle, std::uint64_t offset, std::size_t bytes) {
 }
 
 bool is_part(const SharedBytes& lent, const Bytes& content, std::size_t offset) {
-  return std::ranges::equal(lent.bytes, std::span(content).subspan(offset, lent.bytes.size()));
+  return test::same_bytes(lent.bytes, std::span(content).subspan(offset, lent.bytes.size()));
 }
 
 TEST(Lending, BeginsWithTheSessionAndGivesWhatReadingGives) {
@@ -69,8 +70,8 @@ TEST(Lending, WhatIsHeldStaysAndIsNotMuch) {
     if (lent.bytes.empty()) {
       const std::size_t bytes = std::min(buffer.size(), content.size() - at);
       ASSERT_EQ(*handle->read(at, buffer), bytes);
-      ASSERT_TRUE(std::ranges::equal(std::span(buffer).first(bytes),
-                                     std::span(content).subspan(at, bytes)));
+      ASSERT_TRUE(
+          test::same_bytes(std::span(buffer).first(bytes), std::span(content).subspan(at, bytes)));
       at += bytes;
       continue;
     }
@@ -111,7 +112,7 @@ TEST(Lending, CopiesOnceAndOnlyWhatItCannotLend) {
     ASSERT_EQ(copies, got->is_lent() ? 0U : 1U);
     ASSERT_EQ(got->is_lent(), !got->copied.has_value());
     const auto bytes = got->is_lent() ? got->lent.bytes : std::span<const std::byte>(buffer);
-    ASSERT_TRUE(std::ranges::equal(bytes, std::span(content).subspan(at, bytes.size()))) << at;
+    ASSERT_TRUE(test::same_bytes(bytes, std::span(content).subspan(at, bytes.size()))) << at;
     at += bytes.size();
     if (got->is_lent()) lent_bytes += bytes.size();
   }

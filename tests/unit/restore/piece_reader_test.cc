@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "support/fake_source.h"
 
@@ -40,7 +41,7 @@ struct Assembly {
             const std::byte* data) {
     EXPECT_LE(offset + bytes, content[piece.file].size());
     char* const times = taken[piece.file].data() + offset;
-    for (std::size_t i = 0; i < bytes; ++i) ++times[i];
+    for (std::size_t i = 0; i < bytes; ++i) touched += times[i]++ == 0 ? 1 : 0;
     if (data == nullptr) {
       unread += bytes;
     } else {
@@ -48,8 +49,13 @@ struct Assembly {
     }
     return true;
   }
+  [[nodiscard]] bool took_no_byte_twice(std::size_t file) const {
+    // The library's search is optimized, unlike a loop of the test.
+    return taken[file].find_first_not_of(std::string_view("\0\1", 2)) == std::string::npos;
+  }
   std::vector<Bytes> content;
   std::vector<std::string> taken;
+  std::uint64_t touched = 0;  ///< Bytes delivered at least once.
   std::uint64_t unread = 0;
 };
 
@@ -68,14 +74,14 @@ TEST_P(PieceReaderTest, ReadsEachContainerOnceInTheOrderOfTheDisk) {
     return assembly.take(what...);
   });
   std::uint64_t holes = 0;
-  std::uint64_t untaken = 0;
+  std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < world.files.size(); ++i) {
     EXPECT_TRUE(assembly.content[i] == world.files[i].content) << "file " << i;
-    EXPECT_TRUE(std::ranges::all_of(assembly.taken[i], [](char times) { return times <= 1; }));
-    untaken += static_cast<std::uint64_t>(std::ranges::count(assembly.taken[i], '\0'));
+    EXPECT_TRUE(assembly.took_no_byte_twice(i));
+    bytes += world.files[i].content.size();
     for (const auto& run : world.files[i].recipe->runs) holes += run.is_hole() ? run.bytes : 0;
   }
-  EXPECT_EQ(untaken, holes);
+  EXPECT_EQ(bytes - assembly.touched, holes);
   EXPECT_EQ(assembly.unread, 0U);
   ASSERT_GT(world.source.containers(), 2U);
   std::uint64_t place = 0;
@@ -120,7 +126,7 @@ TEST(PieceReader, WhatIsDamagedIsTakenWithoutDataAndNothingElse) {
   EXPECT_GT(in_container, 0U);
   EXPECT_EQ(assembly.unread, in_frame + in_container);
   for (std::size_t i = 0; i < world.files.size(); ++i) {
-    EXPECT_TRUE(std::ranges::all_of(assembly.taken[i], [](char times) { return times <= 1; }));
+    EXPECT_TRUE(assembly.took_no_byte_twice(i));
   }
 }
 
