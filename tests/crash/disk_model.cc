@@ -27,6 +27,8 @@ bool has_only_zeros(const std::string& content) {
          std::memcmp(content.data(), content.data() + 1, content.size() - 1) == 0;
 }
 
+bool is_reserve(const std::string& path) { return path == "reserve" || path.ends_with("/reserve"); }
+
 }  // namespace
 
 DiskModel::DiskModel(const std::string& root) {
@@ -165,6 +167,23 @@ std::string DiskModel::content_of(const File& file, Survives survives, std::mt19
   return content;
 }
 
+std::size_t DiskModel::size_of(const File& file, Survives survives, std::mt19937_64& random) {
+  constexpr std::size_t kLostPagesMax = 16;
+  std::size_t size = file.durable.size();
+  if (survives == Survives::kNothing) return size;
+  for (const Change& change : file.pending) {
+    const bool survives_whole = survives == Survives::kEverything;
+    if (change.truncates) {
+      if (survives_whole || random() % 2 == 0) size = change.offset;
+      continue;
+    }
+    const std::size_t end = std::max<std::size_t>(size, change.offset + change.bytes.size());
+    const std::size_t lost = survives_whole ? 0 : random() % kLostPagesMax * kPageBytes;
+    size = std::max(size, end - std::min(end, lost));
+  }
+  return size;
+}
+
 void DiskModel::write_image(const std::string& directory, Survives survives,
                             std::uint64_t seed) const {
   namespace fs = std::filesystem;
@@ -186,6 +205,11 @@ void DiskModel::write_image(const std::string& directory, Survives survives,
     }
     std::ofstream out(to, std::ios::binary);
     const auto& file = files_.at(number);
+    // Only the size of a reserve has a meaning. Its 8 MB would take longer than all other files.
+    if (is_reserve(path)) {
+      fs::resize_file(to, size_of(file, survives, random));
+      continue;
+    }
     std::string changed;
     if (!file.pending.empty()) changed = content_of(file, survives, random);
     const auto& content = file.pending.empty() ? file.durable : changed;

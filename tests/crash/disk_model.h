@@ -49,6 +49,9 @@ class DiskModel {
   static void change_name(Names& names, const DiskCall& call);
   [[nodiscard]] static std::string content_of(const File& file, Survives survives,
                                               std::mt19937_64& random);
+  /// Returns the size of a file after a power cut.
+  [[nodiscard]] static std::size_t size_of(const File& file, Survives survives,
+                                           std::mt19937_64& random);
 
   Names names_;
   std::vector<DiskCall> pending_names_;
