@@ -22,6 +22,7 @@
 #include "format/container.h"
 #include "restore/read_service.h"
 #include "support/noise.h"
+#include "support/same_bytes.h"
 
 namespace varve::restore {
 
@@ -380,7 +381,7 @@ inline void expect_whole(ReadService& service, World& world, std::size_t index,
     ASSERT_LE(got.size(), wanted.size()) << "file " << index;
   }
   // A plain EXPECT_EQ would print megabytes.
-  EXPECT_TRUE(got == wanted) << "file " << index << " differs";
+  EXPECT_TRUE(test::same_bytes(got, wanted)) << "file " << index << " differs";
 }
 
 }  // namespace varve::restore

@@ -358,8 +358,8 @@ TEST(ReadService, ManyThreadsReadTheSameBytes) {
         auto n = read_from_memory(*handle, offset, buffer);
         if (!n) n = *handle->read(offset, buffer);
         ASSERT_EQ(*n, std::min(buffer.size(), content.size() - offset));
-        ASSERT_TRUE(std::equal(buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(*n),
-                               content.begin() + static_cast<std::ptrdiff_t>(offset)));
+        ASSERT_TRUE(
+            test::same_bytes(std::span(buffer).first(*n), std::span(content).subspan(offset, *n)));
       }
     });
   }
