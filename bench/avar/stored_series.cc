@@ -13,7 +13,6 @@
 #include "base/coding.h"
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
-#include "io/posix_file_system.h"
 #include "layout/arranger.h"
 #include "layout/deletion.h"
 #include "layout/window.h"
@@ -29,8 +28,7 @@ namespace fs = std::filesystem;
 constexpr SeriesId kSeries{1};
 constexpr StoreId kStore{1};
 constexpr std::uint64_t kGapBytes = 1U << 20;  // Reads include shorter gaps.
-constexpr std::size_t kEngineBytes = 64U << 20;
-constexpr std::size_t kAreaBytes = 4U << 20;  // The area size of a reading session.
+constexpr std::size_t kAreaBytes = 4U << 20;   // The area size of a reading session.
 constexpr std::size_t kAreas = 4;
 
 // Returns the bytes that this process has read from files, from the disk or the page cache.
@@ -67,8 +65,9 @@ class IdStream final : public restore::RunStream {
 
 }  // namespace
 
-StoredSeries::StoredSeries(std::string directory, const ArrangeSettings& settings)
-    : directory_(std::move(directory)), files_(io::make_posix_file_system()), settings_(settings) {
+StoredSeries::StoredSeries(std::string directory, const ArrangeSettings& settings,
+                           std::unique_ptr<io::FileSystem> files)
+    : directory_(std::move(directory)), files_(std::move(files)), settings_(settings) {
   fs::remove_all(directory_);
   fs::create_directories(directory_ + "/catalog");
   open();
@@ -259,8 +258,17 @@ Space StoredSeries::space() {
 }
 
 Reads StoredSeries::reads_of(std::size_t version) {
-  Reads reads;
+  auto reads = reads_in_order_of(version);
   read_scattered(version, reads);
+  return reads;
+}
+
+Reads StoredSeries::reads_in_order_of(std::size_t version) {
+  Reads reads;
+  auto ids = streams_[version];
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  for (const auto id : ids) reads.unique_bytes += bytes_of_.at(id.value);
   read_in_order(version, reads);
   return reads;
 }
@@ -304,7 +312,6 @@ void StoredSeries::read_scattered(std::size_t version, Reads& reads) {
     read += end - begin;
     ++reads.extents;
   }
-  reads.unique_bytes = useful;
   reads.amplification = static_cast<double>(read) / static_cast<double>(useful);
 }
 
@@ -324,7 +331,7 @@ void StoredSeries::read_in_order(std::size_t version, Reads& reads) {
     const auto engine = must(restore::make_engine(
         "alacc",
         {layout_.get(), &stream, &reader, &areas, &slices, &meter, &metrics, nullptr, &pool_},
-        {kEngineBytes, kAreas * kAreaBytes}));
+        {engine_bytes_, kAreas * kAreaBytes}));
     while (true) {
       const auto area = must(engine->assemble(kAreaBytes));
       if (!area) break;

@@ -11,7 +11,7 @@
 
 #include "avar/version_source.h"
 #include "base/thread_pool.h"
-#include "io/file_system.h"
+#include "io/posix_file_system.h"
 #include "layout/category_layout.h"
 #include "layout/chunk_mover.h"
 #include "meta/lmdb.h"
@@ -50,8 +50,9 @@ struct Deletion {
 /// A series stored without compression, so that its bytes compare with those of an exact index.
 class StoredSeries {
  public:
-  /// Creates the directory again. The destructor removes it.
-  StoredSeries(std::string directory, const ArrangeSettings& settings);
+  /// Creates the directory again. The destructor removes it. `files` keeps the containers.
+  StoredSeries(std::string directory, const ArrangeSettings& settings,
+               std::unique_ptr<io::FileSystem> files = io::make_posix_file_system());
   ~StoredSeries();
   StoredSeries(const StoredSeries&) = delete;
   StoredSeries& operator=(const StoredSeries&) = delete;
@@ -69,6 +70,10 @@ class StoredSeries {
   double dead_share();
   [[nodiscard]] Space space();
   Reads reads_of(std::size_t version);
+  /// Sets the memory of the restore engine for later measurements; 64 MiB at first.
+  void read_with(std::size_t engine_bytes) { engine_bytes_ = engine_bytes; }
+  /// As reads_of(), without the reads in any order.
+  Reads reads_in_order_of(std::size_t version);
   /// Returns only Reads::amplification, which needs no reading.
   double amplification_of(std::size_t version) {
     Reads reads;
@@ -105,6 +110,7 @@ class StoredSeries {
   std::vector<std::vector<ChunkId>> streams_;
   std::unordered_map<std::uint64_t, Content> content_of_;
   std::unordered_map<std::uint64_t, std::uint32_t> bytes_of_;
+  std::size_t engine_bytes_ = 64U << 20;
   std::uint64_t backup_bytes_ = 0;
   std::uint64_t new_bytes_ = 0;
 };
