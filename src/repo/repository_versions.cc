@@ -4,6 +4,7 @@
 
 #include "repo/repository_impl.h"
 #include "series/lineage_usage.h"
+#include "series/manifests.h"
 #include "series/series.h"
 #include "series/usage.h"
 #include "series/version_records.h"
@@ -47,10 +48,10 @@ Result<void> RepositoryImpl::remove_series(std::string_view name) {
   series::Series* other = nullptr;
   if (left != all.end()) {
     VARVE_TRY_ASSIGN(other, series_.find(left->id));
-    other->write_labels();
+    other->manifests().labels().rewrite();
   }
   VARVE_TRY(found->remove());
-  if (other != nullptr) other->write_labels();
+  if (other != nullptr) other->manifests().labels().rewrite();
   return {};
 }
 

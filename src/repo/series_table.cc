@@ -16,6 +16,7 @@
 #include "repo/required_features.h"
 #include "repo/series_resources.h"
 #include "repo/settled_state.h"
+#include "series/manifests.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
 #include "varve/version_name.h"
@@ -187,7 +188,7 @@ void SeriesTable::write_all_labels() {
   for (const auto& info : *all) {
     const auto one = find(info.id);
     if (one) {
-      (*one)->write_labels();
+      (*one)->manifests().labels().rewrite();
     } else {
       settled_state_.set_leaves_work(true);
     }
@@ -198,7 +199,7 @@ void SeriesTable::write_all_labels() {
 void SeriesTable::write_labels_after_change(SeriesId id) {
   if (features_.begin_labels()) return write_all_labels();
   const auto one = find(id);
-  if (one) (*one)->write_labels();
+  if (one) (*one)->manifests().labels().rewrite();
 }
 
 Result<bool> SeriesTable::complete_manifests() {
@@ -208,7 +209,7 @@ Result<bool> SeriesTable::complete_manifests() {
     VARVE_TRY_ASSIGN(auto* const one, find(info.id));
     // A failure is only logged: the repository works without manifests, and deletions must work on
     // a full disk.
-    const auto done = one->complete_manifests();
+    const auto done = one->manifests().complete();
     complete = complete && done;
     if (!done) base::log(base::LogLevel::kWarning, "manifests: " + done.error().message());
   }
@@ -217,7 +218,7 @@ Result<bool> SeriesTable::complete_manifests() {
     // removals of files. A new stamp in any label identifies an older catalog (O22).
     VARVE_TRY_ASSIGN(const bool is_stamped, have_newest_stamp(all.front().id));
     VARVE_TRY_ASSIGN(auto* const first, find(all.front().id));
-    if (!complete || !is_stamped) first->write_labels();
+    if (!complete || !is_stamped) first->manifests().labels().rewrite();
   }
   return complete;
 }
@@ -254,7 +255,7 @@ Result<void> SeriesTable::sync() {
 Result<void> SeriesTable::write_left_files() {
   std::string faults;
   for (auto* const one : used()) {
-    const auto written = one->write_left_files();
+    const auto written = one->manifests().write_left();
     if (!written) faults += (faults.empty() ? "" : "\n") + written.error().message();
   }
   if (faults.empty()) return {};

@@ -63,6 +63,7 @@ Result<std::unique_ptr<maintain::ManifestWriter>> Manifests::begin(
 // Writes a manifest again after a change to the lock. The manifest keeps the lock if both the
 // catalog and the labels are lost. A failure leaves the old manifest.
 void Manifests::rewrite(const catalog::VersionRecord& record) {
+  const std::lock_guard lock(mutex_);
   const auto written = write_again(record);
   left_.erase(record.number);
   if (written) return;
@@ -79,6 +80,7 @@ Result<void> Manifests::write_again(const catalog::VersionRecord& record) {
 }
 
 Result<void> Manifests::write_left() {
+  const std::lock_guard lock(mutex_);
   VARVE_TRY(labels_.write_left());
   while (!left_.empty()) {
     const auto number = *left_.begin();
@@ -95,6 +97,7 @@ Result<void> Manifests::write_left() {
 }
 
 Result<void> Manifests::complete() {
+  const std::lock_guard lock(mutex_);
   auto done = write_missing();
   lacked_space_.reset();
   if (!done && done.error().code() == ErrorCode::kNoSpace) lacked_space_ = done.error();

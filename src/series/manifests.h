@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <vector>
@@ -39,7 +40,7 @@ class Manifests {
   [[nodiscard]] Result<std::unique_ptr<maintain::ManifestWriter>> begin(
       const catalog::VersionRecord& record, std::uint64_t objects);
   /// Writes the manifest of a sealed version again after a change of the version's lock (O27). Logs
-  /// errors. Calls of rewrite() and write_left() must not overlap.
+  /// errors.
   void rewrite(const catalog::VersionRecord& record);
   [[nodiscard]] LabelsWriter& labels() { return labels_; }
   /// Writes missing manifests and removes unused manifests. Called at the opening of the
@@ -62,6 +63,7 @@ class Manifests {
 
   const SeriesParts& parts_;
   LabelsWriter labels_;
+  std::mutex mutex_;                   // One write at a time; innermost but for the catalog.
   std::set<VersionNumber> left_;       // Versions whose last rewrite() failed.
   std::optional<Error> lacked_space_;  // The error of complete() on a full disk.
 };

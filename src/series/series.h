@@ -22,6 +22,7 @@
 
 namespace varve::series {
 
+class Manifests;
 struct SeriesParts;
 struct SeriesState;
 
@@ -84,13 +85,9 @@ class Series {
   void hide(const base::IdRuns& lost);
   /// Removes the series' record and files. Errors: kNotEmpty if the series has versions.
   [[nodiscard]] Result<void> remove();
-  /// Brings manifests and labels, from which a lost catalog is rebuilt, up to date. Called after
-  /// the repository was opened.
-  [[nodiscard]] Result<void> complete_manifests();
-  /// Writes the labels after a change to the catalog. Logs errors.
-  void write_labels();
-  /// Writes again the labels and manifests whose last write failed. Errors: those of the write.
-  [[nodiscard]] Result<void> write_left_files();
+  /// Returns the manifests and labels, from which a lost catalog is rebuilt. Lifetime: the
+  /// series'.
+  [[nodiscard]] Manifests& manifests();
 
   /// Makes the open version durable, if loaded.
   /// Errors: the failure's error, with the data that a crash would lose.

@@ -18,14 +18,7 @@
 
 namespace varve::series {
 
-Result<void> Series::complete_manifests() { return state_->manifests.complete(); }
-
-Result<void> Series::write_left_files() {
-  const std::lock_guard lock(state_->mutex);
-  return state_->manifests.write_left();
-}
-
-void Series::write_labels() { state_->manifests.labels().rewrite(); }
+Manifests& Series::manifests() { return state_->manifests; }
 
 Result<version::StagedState> Series::read_staged_state(VersionNumber number) {
   version::StagedVersion staged;
