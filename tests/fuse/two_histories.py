@@ -61,13 +61,15 @@ def write_tree(folder, prefix, rand, keep=0):
 class Pair:
     """Two repositories with a common first version, and what their versions have."""
 
-    def __init__(self, folder, rand, arguments):
+    def __init__(self, folder, rand, arguments, settings=()):
         self.folder, self.rand = folder, rand
         self.trees = {}  # version -> its contents, one of each history
         self.a, self.b = folder + "/a", folder + "/b"
         source = folder + "/source"
         os.mkdir(source)
         must("init", *arguments, self.a)
+        if settings:
+            must("config", self.a, *settings)
         write_tree(source, "both-", rand)
         must("store", self.a, "s/v1", source)
         must("store", self.a, "other/v1", source)

@@ -8,6 +8,7 @@ program. The histories and mixtures are those of tests/fuse/two_histories.py.
 
 import atexit
 import importlib.util
+import json
 import os
 import random
 import shutil
@@ -18,8 +19,10 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SEED = int(os.environ.get("VARVE_TEST_SEED", "1"))
 MIXTURES = int(os.environ.get("VARVE_TEST_MIXTURES", "2"))
-KINDS = os.environ.get("VARVE_TEST_KINDS", "lineage lineage+pool pool encrypted").split()
+KINDS = os.environ.get("VARVE_TEST_KINDS", "lineage delta lineage+pool pool encrypted").split()
 HISTORY = b"another history"
+PAGES_BYTES = 60_000
+PAGES_VERSIONS = 7
 
 sys.dont_write_bytecode = True
 
@@ -56,8 +59,10 @@ def make_pair(histories, kind, folder):
     to a directory of the version before it."""
     os.mkdir(folder)
     arguments = ["--encrypt", "--key-file", os.environ["VARVE_KEY_FILE"]] if kind == "encrypted" else [
-        "--placement", kind]
-    pair = histories.Pair(folder, random.Random(SEED), arguments)
+        "--placement", "lineage" if kind == "delta" else kind]
+    pair = histories.Pair(folder, random.Random(SEED), arguments, ["delta=1", "window=1"] if kind == "delta" else [])
+    if kind == "delta":
+        add_prefixes(histories, pair)
     for repository, files in zip((pair.a, pair.b), pair.trees["s/live"]):
         for version in "s/v4", "other/v3":
             source = tempfile.mkdtemp(dir=folder)
@@ -78,7 +83,25 @@ def make_pair(histories, kind, folder):
     return pair
 
 
-def mixtures(pair):
+def add_prefixes(histories, pair):
+    """Adds versions that differ by a few bytes, so that frames in volumes have prefixes: no such frame is read
+    without the frame before it. The histories differ from the second of these versions on."""
+    for repository in pair.a, pair.b:
+        source = tempfile.mkdtemp(dir=pair.folder)
+        pages = bytearray(random.Random(SEED).randbytes(PAGES_BYTES))
+        for number in range(1, PAGES_VERSIONS + 1):
+            for at in range(500, PAGES_BYTES, 4000):
+                pages[at:at + 8] = pair.rand.randbytes(8)
+            with open(os.path.join(source, "pages"), "wb") as file:
+                file.write(pages)
+            version = f"pages/v{number}"
+            histories.must("store", repository, version, source)
+            pair.trees.setdefault(version, []).append(histories.content(source))
+        rows = [json.loads(line) for line in histories.varve("stats", "--delta", "--json", repository).stdout.splitlines()]
+        check(sum(row["frames"] for row in rows) > 0, f"no frame has a prefix: {rows}")
+
+
+def mixtures(pair, kind):
     """Yields the folders of mixtures, with a text: first of whole kinds of files, then of files by chance."""
     for kinds in (".seg", ".vol"), (".man",), (".man", "labels"), (".als",), (".seg", ".vol", ".als"), (
             ".seg", ".vol", ".als", ".man"):
@@ -89,8 +112,11 @@ def mixtures(pair):
         os.remove(path)
     yield mixed, "the second history's data without a volume"
     for number in range(3, 8):
-        yield pair.take(lambda name: name.endswith(f"{number}.man"))[0], f"the second history's manifests {number}"
-        yield pair.take(lambda name: not name.endswith(f"{number}.man"))[0], f"the first history's manifests {number}"
+        second, first = (True, True) if kind == "lineage" else pair.rand.choice(((True, False), (False, True)))
+        if second:
+            yield pair.take(lambda name: name.endswith(f"{number}.man"))[0], f"the second history's manifests {number}"
+        if first:
+            yield pair.take(lambda name: not name.endswith(f"{number}.man"))[0], f"the first one's manifests {number}"
     for turn in range(MIXTURES):
         mixed, taken = pair.mix(pair.rand.choice((0.1, 0.3, 0.5, 0.7, 0.9)))
         yield mixed, f"mixture {turn} of the files {taken}"
@@ -152,13 +178,13 @@ def main():
             check(not faults and not told and whole == len(pair.trees) - missing,
                   f"{kind}: a history is not restored: {faults}")
         restored = refused = 0
-        for mixed, what in mixtures(pair):
+        for mixed, what in mixtures(pair, kind):
             faults, whole, told = wrong(histories, pair, kind, mixed)
             check(not faults, f"{kind}: {what}: {faults} have wrong contents")
             restored += whole
             refused += told
         check(restored and refused, f"{kind}: {restored} versions restored, {refused} refused: nothing is tested")
-        if kind in ("lineage", "encrypted"):
+        if kind in ("lineage", "delta", "encrypted"):
             check_marks(histories, pair, kind)
         print(f"ok - {kind}: {restored} versions restored, {refused} with chunks of another history", flush=True)
 
