@@ -49,7 +49,7 @@ varve::Result<void> write_file(varve::VersionReader& version, varve::Rank rank) 
 
 varve::Result<void> browse(int argc, char** argv) {
   varve::OpenOptions options;
-  options.read_only = true;  // Works beside a process that writes.
+  options.read_only = true;  // Works beside a writing process.
   VARVE_TRY_ASSIGN(const auto repository, varve::Repository::open(argv[1], options));
   if (argc == 2) return list_versions(*repository);
   VARVE_TRY_ASSIGN(const auto series, repository->find_series(argv[2]));

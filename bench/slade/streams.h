@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams of contents, generated after the published statistics of four traces (Wu et al., TPDS'18,
-// tables 1, 2 and 3, figure 5), and their interleaving.
+// tables 1, 2 and 3, figure 5), and the interleaving of the streams.
 #pragma once
 
 #include <algorithm>
@@ -17,18 +17,18 @@
 
 namespace varve::bench {
 
-/// The contents that one stream writes.
+/// The contents written by a stream.
 struct ContentStream {
   std::string name;
   std::vector<std::uint64_t> contents;
 };
 
-/// A kind of stream, after one trace.
+/// A kind of stream, after a trace.
 struct TraceKind {
   std::string name;
   bool has_locality = true;
-  // Two hours (table 1), and what caches of 32,768 entries shared by the four traces found: the
-  // part of this trace in all duplicates that were found (table 2).
+  // Two hours (table 1). Table 2: the part of the trace in the duplicates found by caches of 32,768
+  // entries shared by the four traces.
   std::uint64_t requests = 0;
   double writes = 0;      ///< Share of the requests.
   double duplicates = 0;  ///< Share of the writes.
@@ -38,13 +38,13 @@ struct TraceKind {
   std::uint64_t day_requests = 0;
   double day_writes = 0;
   double day_duplicates = 0;
-  // Share of the duplicates in runs of at least 2, and 16 (figure 5, as the text tells).
+  // Share of the duplicates in runs of at least 2, and 16 (figure 5, according to the text).
   double in_runs_of_2 = 0;
   double in_runs_of_16 = 0;
   // Not published: fitted to table 2.
-  double popular = 0;  ///< Share of the repeats that repeat one of 10 objects. Log-uniform by rank.
-  /// The LRU stack distances of the other repeats are log-uniform, from this share of the distinct
-  /// contents so far to all of them; uniform if 0.
+  double popular = 0;  ///< Share of the repeats of 10 popular objects. Log-uniform by rank.
+  /// The LRU stack distances of the remaining repeats are log-uniform, from this share of the
+  /// distinct contents so far to all distinct contents; uniform if 0.
   double far_least = 0;
 
   [[nodiscard]] std::size_t written() const {
@@ -73,7 +73,7 @@ inline const std::vector<TraceKind>& trace_kinds() {
   return kinds;
 }
 
-/// The objects of one stream, by the order of their last writing.
+/// The objects of a stream, in the order of the last writing.
 class ObjectStack {
  public:
   void push(std::size_t object, std::size_t contents) {
@@ -82,9 +82,9 @@ class ObjectStack {
     add(used_++, static_cast<std::ptrdiff_t>(contents));
     contents_ += contents;
   }
-  /// Takes the object that has the content at this depth; 0 is the content written last.
+  /// Takes the object with the content at a depth; 0 is the content written last.
   std::size_t take(std::size_t depth) {
-    // The first slot whose prefix has more contents than those below the depth.
+    // The first slot with a prefix of more contents than lie below the depth.
     std::size_t below = contents_ - 1 - std::min(depth, contents_ - 1);
     std::size_t at = 0;
     for (std::size_t step = slots_.size(); step != 0; step /= 2) {
@@ -127,8 +127,8 @@ class ObjectStack {
   std::size_t contents_ = 0;
 };
 
-/// Writes objects of one to 64 contents: new ones, and earlier ones again. A part of the new
-/// contents comes from a sequence that all streams of the kind have, in its order.
+/// Writes objects of 1 to 64 contents: new objects, and earlier objects again. A part of the new
+/// contents comes from a sequence shared by all streams of the kind, in the order of the sequence.
 class StreamGenerator {
  public:
   StreamGenerator(const TraceKind& kind, double duplicates, std::uint64_t number, double overlap,
@@ -145,7 +145,7 @@ class StreamGenerator {
     double repeated = 0;
     while (out.size() < length) {
       const auto kind = size_class();
-      // Larger objects are taken more often, so the share is kept by its error so far.
+      // Larger objects are taken more often, so the error of the share so far corrects the share.
       const double error = duplicates_ * static_cast<double>(out.size()) - repeated;
       const bool repeats =
           stacks_[kind].contents() != 0 && random_.unit() < duplicates_ + error / 256;
@@ -193,7 +193,7 @@ class StreamGenerator {
     while (all.size() < static_cast<std::size_t>(rank)) all.push_back(make(kMeanSizes[size_class]));
     return all[static_cast<std::size_t>(rank) - 1];
   }
-  // Draws an LRU stack distance in the objects of a class, which have a part of all contents.
+  // Draws an LRU stack distance in the objects of a class, a part of all contents.
   std::size_t depth(std::size_t size_class) {
     const auto contents = static_cast<double>(stacks_[size_class].contents());
     double all = 0;
@@ -222,7 +222,7 @@ class StreamGenerator {
   std::vector<std::size_t> popular_[kClasses];
 };
 
-/// Returns the four traces of two hours, `part` of each, as far as tables 1 and 2 tell them.
+/// Returns `part` of each of the four traces of two hours, according to tables 1 and 2.
 inline std::vector<ContentStream> two_hours(std::uint64_t seed, double part = 1) {
   Random random(seed);
   std::vector<ContentStream> streams;
@@ -234,7 +234,7 @@ inline std::vector<ContentStream> two_hours(std::uint64_t seed, double part = 1)
   return streams;
 }
 
-/// Statistics that a stream reaches.
+/// The statistics reached by a stream.
 struct StreamStatistics {
   double duplicates = 0;
   double in_runs_of_2 = 0;
@@ -281,9 +281,9 @@ inline StreamStatistics statistics_of(const std::vector<std::uint64_t>& contents
   return all;
 }
 
-/// Returns 32 streams of one day (table 3), with `arrivals` contents in all: as many streams with
-/// locality as make `good` parts in `good + weak` of the contents. Streams of a kind share 0 to 40
-/// % of their new contents.
+/// Returns 32 streams of a day (table 3), with `arrivals` contents in all. The streams with
+/// locality have `good` parts in `good + weak` of the contents. Streams of a kind share 0 to 40 %
+/// of the new contents.
 inline std::vector<ContentStream> generated_streams(int good, int weak, std::size_t arrivals,
                                                     std::uint64_t seed) {
   constexpr int kStreams = 32;
@@ -311,8 +311,8 @@ inline std::vector<ContentStream> generated_streams(int good, int weak, std::siz
   return streams;
 }
 
-/// Calls `visit(stream, contents)` with the streams' next contents, up to 256 at a time, each
-/// stream about as often as it has contents left.
+/// Calls `visit(stream, contents)` with the streams' next contents, up to 256 at a time. A stream's
+/// turns are proportional to the stream's remaining contents.
 template <typename Visit>
 void interleave(const std::vector<ContentStream>& streams, std::uint64_t seed, Visit&& visit) {
   Random random(seed);

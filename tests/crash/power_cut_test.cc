@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts the power at any call that changes the disk, and makes any call fail. Each time, Varve must
-// have kept its promises, and work must continue without manual help.
+// Cuts the power at any call that changes the disk, and makes any call fail. Each time, Varve's
+// promises must hold, and work must continue without manual help.
 //
 // VARVE_TEST_CRASHES=N tries about N moments of each kind instead of a few; 0 tries all.
 // VARVE_TEST_FROM=N skips the moments before N. VARVE_TEST_ENCRYPTED=1 encrypts the repositories.
@@ -51,13 +51,13 @@ std::string joined(const std::vector<std::string>& lines) {
   return out;
 }
 
-// Threads change the number of calls, so a history may end before its call `at`.
+// Threads change the number of calls, so a history may end before the call `at`.
 std::string text_of(const std::vector<DiskCall>& calls, std::uint64_t at) {
   if (at >= calls.size()) return "not reached";
   return "kind " + std::to_string(static_cast<int>(calls[at].kind)) + ", " + calls[at].path;
 }
 
-// The model of the disk says what a power cut leaves, so the files themselves may be in memory.
+// The model of the disk computes the state after a power cut, so the files may be in memory.
 const PreferMemory kPreferMemory;
 
 class PowerCut : public testing::Test {
@@ -79,13 +79,13 @@ class PowerCut : public testing::Test {
     return std::make_unique<History>([&disk] { return disk.calls(); });
   }
 
-  // A whole history, the disk before it, and the calls that it made.
+  // A whole history, the disk before the history, and the calls of the history.
   struct Recording {
     DiskModel before;
     std::vector<DiskCall> calls;
   };
 
-  // Records a history, which is history_ then. Without `syncs`, all syncs are ignored.
+  // Records a history in history_. Without `syncs`, all syncs are ignored.
   virtual Recording record(bool syncs) {
     DiskModel before(path_);
     DiskRecorder disk(path_);
@@ -151,7 +151,7 @@ class PowerCut : public testing::Test {
       failed += disk.has_failed() ? 1 : 0;
       disk.heal();
       const auto calls = disk.take();
-      // Data that the kernel still had when the sync failed may be lost.
+      // Data in the page cache at the time of the failed sync may be lost.
       for (const auto& call : calls) model.apply(call);
       for (const auto survives : {Survives::kNothing, Survives::kEverything}) {
         model.write_image(image_, survives, 1);
@@ -165,15 +165,15 @@ class PowerCut : public testing::Test {
     EXPECT_GT(2 * failed, tried);
   }
 
-  // Leaves a repository with a whole history, but without its catalog. Returns the moment at which
-  // the history ended.
+  // Leaves a repository with a whole history, but without the catalog. Returns the moment of the
+  // end of the history.
   std::uint64_t lose_catalog() {
     const auto moment = record(true).calls.size();
     std::filesystem::remove_all(path_ + "/catalog");
     return moment;
   }
 
-  // Repeats `varve repair` until it has nothing to do, as a user would.
+  // Repeats `varve repair` until no step is left, as a user would.
   static void repair(const std::string& path) {
     for (int i = 0; i < 3; ++i) {
       const auto plan = must(Repair::plan(path, keyed_repair(), false, {}));
@@ -200,10 +200,10 @@ TEST_F(PowerCut, FailedCallThatIsTriedAgainHarmsNothing) {
 }
 TEST_F(PowerCut, FullDiskHarmsNothing) { fail_at_sampled_calls(20, ENOSPC, true, true); }
 
-// Three series with the same files, two of which store in the pool.
+// Three series with the same files; two series store in the pool.
 class PoolPowerCut : public PowerCut {
  protected:
-  // Cuts while the reserve is filled, before any series is opened, are those of PowerCut.
+  // PowerCut has the cuts while the reserve is filled, before any series is opened.
   PoolPowerCut() {
     has_reserve_ = true;
     make();
@@ -246,7 +246,7 @@ class PostPassPowerCut : public PowerCut {
     }
     return found;
   }
-  // Sometimes a history finds all duplicates while it writes. So this tries several.
+  // A history may find all duplicates during the writes, so the test tries several histories.
   Recording record(bool syncs) override {
     for (int i = 1;; ++i) {
       auto one = PowerCut::record(syncs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache of the stream index finds what SLADE promises (Wu et al., TPDS'18), on streams with the
-// published statistics, and on no streams much less than an LRU cache.
+// The cache of the stream index finds as many duplicates as SLADE promises (Wu et al., TPDS'18), on
+// streams with the published statistics, and on no streams much less than an LRU cache.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ double percent(std::uint64_t part, std::uint64_t all) {
   return 100 * static_cast<double>(part) / static_cast<double>(all);
 }
 
-// Table 1, and figure 5 as the text tells it.
+// Table 1, and figure 5 according to the text of the paper.
 TEST(SladeTraces, TwoHoursHaveThePublishedDuplicatesAndRuns) {
   const auto streams = two_hours(kSeed);
   for (std::size_t i = 0; i < streams.size(); ++i) {
@@ -32,7 +32,7 @@ TEST(SladeTraces, TwoHoursHaveThePublishedDuplicatesAndRuns) {
   }
 }
 
-// Table 2. Its bound: FIU-home has 32,607 duplicates, which are 4.58 % of what LRU found.
+// Table 2. The bound: FIU-home has 32,607 duplicates, 4.58 % of the duplicates found by LRU.
 TEST(SladeTraces, CachesOfTwoHoursFindThePublishedParts) {
   const auto streams = two_hours(kSeed);
   LruCache lru(kPublishedEntries);
@@ -91,8 +91,8 @@ TEST(StreamCacheGate, DrawsByLocalityFindMoreThanLru) {
   }
 }
 
-// Each stream writes its own set again and again, and changes 2 % of it: duplicates are those of
-// the version before, which no estimate of an interval sees.
+// Each stream writes a set of contents again and again, with 2 % of changes. All duplicates are
+// contents of the version before, so no estimate of an interval sees the duplicates.
 Streams versions(const std::vector<std::size_t>& sizes, int count) {
   Streams streams;
   Random random(7);
@@ -120,7 +120,7 @@ TEST(StreamCacheGate, SharesNeverFindMuchLessThanLru) {
   cases.push_back({"half of the versions", versions({4000, 4000, 4000, 4000}, 8), 8000});
   cases.push_back({"different versions", versions({1000, 2000, 20'000, 9000}, 6), 4000});
   cases.push_back({"one stream", versions({6000}, 12), 7000});
-  // Streams that change their set: a partition that follows too slowly would lose.
+  // Streams with changing sets: a partition with slow updates would lose.
   Streams changing;
   Random random(11);
   for (std::uint64_t stream = 0; stream < 4; ++stream) {

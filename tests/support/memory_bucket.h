@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bucket in memory whose requests can be made to fail, and whose store can lack abilities.
+// A bucket in memory with requests that fail on demand, over a store that can lack abilities.
 #pragma once
 
 #include <algorithm>
@@ -26,15 +26,15 @@
 
 namespace varve::test {
 
-/// The store behind buckets in memory: several of them, as of several machines, may share one.
-/// Set its abilities before its first use.
+/// The store behind buckets in memory. The buckets of several machines may share a store. Set the
+/// abilities before the first use.
 struct MemoryObjects {
   struct Object {
     std::vector<std::byte> bytes{};
     Timestamp modified{};
     std::string storage_class{};
     std::string etag{};
-    std::uint64_t change = 0;       // The number of the change that wrote it.
+    std::uint64_t change = 0;       // Number of the change that wrote the object.
     std::int64_t locked_until = 0;  // Seconds since 1970; 0 without a lock.
   };
   bool ignores_conditions = false;  ///< Replaces an object despite PutCondition::kIfAbsent.
@@ -42,32 +42,32 @@ struct MemoryObjects {
   bool has_locks = false;           ///< Objects can be locked. The store keeps no versions.
   bool gives_etags = true;
   std::atomic<std::int64_t> clock_ahead_s = 0;  ///< The store's clock less the machine's.
-  std::uint64_t list_lag = 0;  ///< Number of the last changes that list() does not show yet.
+  std::uint64_t list_lag = 0;  ///< Number of the last changes not yet shown by list().
 
   std::mutex mutex{};  // Innermost. Guards the members below.
-  /// Ending of the name of an object that a put() replaces once despite PutCondition::kIfAbsent.
+  /// Ending of the name of an object replaced once by a put() despite PutCondition::kIfAbsent.
   std::string lets_through{};
   std::map<std::string, Object> objects{};
   std::map<std::string, Object> removed{};  // With the number of the removing change.
   std::uint64_t changes = 0;
-  std::uint64_t extensions = 0;  ///< Locks that were extended.
+  std::uint64_t extensions = 0;  ///< Number of extended locks.
 };
 
 /// The outcome of one request.
 enum class Fault : std::uint8_t {
   kNone,
   kBefore,  ///< kUnavailable, and nothing happened.
-  kLost,    ///< The request is carried out, and its answer is lost: kUnavailable.
+  kLost,    ///< The request is carried out, and the answer is lost: kUnavailable.
   kLater,   ///< kUnavailable; a change happens only at MemoryBucket::apply_late().
-  kHangs,   ///< The request waits until it is stopped or interrupted, and nothing happens.
+  kHangs,   ///< The request waits for a stop or an interruption, and nothing happens.
 };
 
-/// A bucket in memory. Thread-safe. It repeats nothing. read_many() reads in the calling thread, so
-/// that the order of the requests is that of the calls.
+/// A bucket in memory. Thread-safe. Repeats no request. read_many() reads in the calling thread, so
+/// the order of the requests is the order of the calls.
 class MemoryBucket final : public bucket::Bucket {
  public:
   using Bytes = std::vector<std::byte>;
-  /// Decides about the request of this number, from 0.
+  /// Decides about the request of a number, from 0.
   using Faults = std::function<Fault(std::uint64_t request, bucket::RequestKind kind,
                                      const std::string& name)>;
 
@@ -75,7 +75,7 @@ class MemoryBucket final : public bucket::Bucket {
                         std::string prefix = {}, const base::Clock* clock = nullptr)
       : objects_(std::move(objects)), prefix_(std::move(prefix)), clock_(clock) {}
 
-  /// Says that its answers take so long. They come at once nevertheless.
+  /// Sets the latency reported by the bucket. The answers come at once nevertheless.
   void set_round_trip(std::chrono::microseconds trip) { round_trip_ = trip; }
   [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override {
     const auto trip = round_trip_.load();
@@ -88,7 +88,7 @@ class MemoryBucket final : public bucket::Bucket {
     const std::lock_guard lock(mutex_);
     faults_ = std::move(faults);
   }
-  /// Makes `count` requests fail, from the one with this number.
+  /// Makes `count` requests fail, from `request` on.
   void fail_at(std::uint64_t request, Fault fault, std::uint64_t count = 1) {
     set_faults([=](std::uint64_t at, bucket::RequestKind, const std::string&) {
       return at >= request && at - request < count ? fault : Fault::kNone;
@@ -99,7 +99,7 @@ class MemoryBucket final : public bucket::Bucket {
     const std::lock_guard lock(mutex_);
     return requests_;
   }
-  /// Carries out the changes that Fault::kLater held back, in their order.
+  /// Carries out the changes held back by Fault::kLater, in the order of the requests.
   void apply_late() {
     std::vector<std::function<void()>> late;
     {
@@ -292,7 +292,7 @@ class MemoryBucket final : public bucket::Bucket {
   [[nodiscard]] Error no_locks() const {
     return {ErrorCode::kIo, describe() + ": the bucket has no Object Lock Configuration"};
   }
-  // Returns whether the object may be replaced this time. The caller holds the mutex of the
+  // Returns whether the put() in progress may replace the object. The caller holds the mutex of the
   // objects.
   [[nodiscard]] bool lets_through(const std::string& name) {
     auto& ending = objects_->lets_through;
@@ -308,7 +308,7 @@ class MemoryBucket final : public bucket::Bucket {
     return Error(ErrorCode::kInvalid, "no object can have the name " + name);
   }
 
-  // Counts a request, and returns its fault.
+  // Counts a request, and returns the fault of the request.
   Result<Fault> count(bucket::RequestKind kind, const std::string& name, std::uint64_t sent) {
     if (kind != bucket::RequestKind::kList) VARVE_TRY(check(name));
     std::unique_lock lock(mutex_);
@@ -327,7 +327,7 @@ class MemoryBucket final : public bucket::Bucket {
     if (!stopped_) return unavailable(describe(name));
     return stopped();
   }
-  // Begins a request that changes nothing.
+  // Begins a request without a change.
   Result<void> begin(bucket::RequestKind kind, const std::string& name, std::uint64_t sent) {
     VARVE_TRY_ASSIGN(const auto fault, count(kind, name, sent));
     if (fault != Fault::kNone) return unavailable(describe(name));
@@ -401,7 +401,7 @@ class MemoryBucket final : public bucket::Bucket {
   const base::Clock* const clock_;
 
   std::atomic<std::chrono::microseconds> round_trip_{std::chrono::microseconds(0)};
-  mutable std::mutex mutex_;  // Before that of the objects. Guards the members below.
+  mutable std::mutex mutex_;  // Locked before the mutex of the objects. Guards the members below.
   std::condition_variable stopping_;
   bool stopped_ = false;
   std::uint64_t interruptions_ = 0;

@@ -77,7 +77,7 @@ void expect_canonical(const IdRuns& set) {
     const auto& before = set.runs()[i - 1];
     const auto end = before.first.value + before.count;
     ASSERT_LE(end, set.runs()[i].first.value);
-    // Adjacent runs are one run, unless a birth ends between them.
+    // Adjacent runs are one run, unless a birth ends between the runs.
     if (end == set.runs()[i].first.value) {
       ASSERT_EQ(set.runs()[i].first.ordinal(), 0U);
     }
@@ -181,7 +181,7 @@ TEST(IdRuns, RunPastItsBirthReturnsCorrupt) {
   EXPECT_FALSE(IdRuns::decode(bytes).has_value());
 }
 
-// The sum of such an id and a count would be 0, behind which a walk begins again.
+// The sum of the last id and a count would be 0, and a walk would begin again.
 TEST(IdRuns, RunOfTheLastBirthReturnsCorrupt) {
   const auto decode = [](ChunkId first, std::uint32_t count) {
     std::string bytes;

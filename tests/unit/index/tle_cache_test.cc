@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache shared by streams, against lists; and the estimates that it follows.
+// The cache shared by streams, against lists; and the estimates behind the shares.
 #include "index/tle_cache.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TleOptions options(std::size_t entries, EvictionRule rule = EvictionRule::kShare
   return options;
 }
 
-// Sends a value through the cache as the index does. Returns whether it was found.
+// Sends a value through the cache as the index does. Returns whether the cache had the value.
 bool send(TleCache& cache, StreamSlot slot, std::uint64_t value) {
   const bool is_hit = cache.find(tag_number(value)).has_value();
   cache.arrive(slot, tag_number(value), is_hit);
@@ -83,7 +83,7 @@ TEST(RunThreshold, BalancesTheRunsOfWritesAndReads) {
   for (int i = 0; i < 1'000'000; ++i) threshold.note_read(500);
   threshold.update(100, 40);
   EXPECT_EQ(threshold.value(), 63U);
-  // The share of duplicates falls by more than half: what was learnt is void.
+  // The share of duplicates falls by more than half: the earlier counts are void.
   threshold.update(100, 10);
   EXPECT_EQ(threshold.value(), 63U);
   threshold.note_duplicates(1);
@@ -121,8 +121,8 @@ TEST(TleCache, OneStreamIsAnLruCache) {
   }
 }
 
-// Streams with equal curves have no shares: the cache evicts the oldest entry of all, and knows its
-// time of use to 1/256 of the cache.
+// Streams with equal curves have no shares: the cache evicts the oldest entry of all streams, and
+// knows the time of use to 1/256 of the cache.
 TEST(TleCache, EqualStreamsWithoutSharesAreAnLruCache) {
   constexpr std::size_t kEntries = 512;
   TleCache cache(options(kEntries));
@@ -141,7 +141,7 @@ TEST(TleCache, EqualStreamsWithoutSharesAreAnLruCache) {
   EXPECT_LE(different, 100);
 }
 
-// An oracle that repeats what the cache does with plain lists, for many streams and all changes.
+// An oracle repeats the decisions of the cache with plain lists, for many streams and all changes.
 void expect_agreement(EvictionRule rule) {
   constexpr std::size_t kEntries = 200;
   TleOptions small = options(kEntries, rule);
@@ -209,7 +209,7 @@ TEST(TleCache, EntriesAgreeWithListsUnderAllChanges) {
   expect_agreement(EvictionRule::kLocality);
 }
 
-// The first stream repeats 3,000 values, of which one list of both streams would keep 2,000.
+// The first stream repeats 3,000 values; one list of both streams would keep 2,000 of the values.
 TEST(TleCache, SharesKeepAStreamThatRepeatsWithinTheWholeCache) {
   TleCache cache(options(4000));
   const StreamSlot good = cache.join();
@@ -279,7 +279,7 @@ TEST(TleCache, EstimateOfDifferentValuesIsZero) {
   }
 }
 
-// Found chunks of other streams, or of earlier intervals, do not admit a stream.
+// Found chunks of another stream, or of an earlier interval, do not admit a stream.
 TEST(TleCache, AdmissionFollowsTheEstimateAlone) {
   TleCache cache(options(10000, EvictionRule::kLocality));
   const StreamSlot good = cache.join();

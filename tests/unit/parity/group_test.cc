@@ -35,7 +35,8 @@ TEST_F(GroupTest, DamagedBlocksOfSeveralFilesComeBack) {
   const auto shape = group.index.shape();
   ASSERT_EQ(shape.blocks, 40U + 19 + 1);
   ASSERT_EQ(shape.parity_blocks, 6U);
-  // Damages six blocks. One crosses two parts of the group, and one has a file's last bytes.
+  // Damages six blocks. A block crosses two parts of the group, and a block has a file's last
+  // bytes.
   for (const std::uint64_t at : {0U, 70'000U, 100'000U}) flip(path_of(1), at);
   write(path_of(2), 2 * kParityBlockBytes, std::vector<std::byte>(kParityBlockBytes));
   flip(path_of(2), 299'999);

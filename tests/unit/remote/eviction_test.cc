@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Histories of a writer's folder that keeps no data: all that the store has is evicted at once. At
-// every request the store fails, loses its answer or answers late, or the process is killed.
+// Histories of a writer's folder that keeps no data: stored data is evicted at once. At every
+// request, the store fails, loses the answer or answers late, or the process is killed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ TEST_P(ReplicaEviction, AFolderWithoutDataWorks) {
   EXPECT_EQ(world.local_bytes(), 0U);
 }
 
-// VARVE_TEST_REQUESTS=N tries every Nth request, VARVE_TEST_FROM=N others.
+// VARVE_TEST_REQUESTS=N tries every Nth request; VARVE_TEST_FROM=N starts at request N.
 TEST_P(ReplicaEviction, NoRequestLosesAVersion) {
   SteppedHistory history(
       [](Mishap mishap, std::uint64_t at) {
@@ -118,7 +118,7 @@ TEST_P(ReplicaEviction, ARebuiltCatalogUsesTheStore) {
   EXPECT_EQ(world.local_bytes(), 0U);
 }
 
-// Cutting and removing files needs no data; a container that a part of is freed needs its header.
+// Cutting and removing files needs no data; freeing a part of a container needs the header.
 TEST_P(ReplicaEviction, DeletingReadsAtMostAHeader) {
   World world(std::get<0>(GetParam()), Mishap::kNone, 0, std::get<1>(GetParam()), 0);
   world.run([&] { return world.create(); });
@@ -175,7 +175,7 @@ TEST_P(ReplicaEviction, WithoutTheStoreAllElseGoesOn) {
   EXPECT_GT(world.local_bytes(), 100'000U);
 }
 
-// A byte that the disk damages between the seal and the upload.
+// The disk damages a byte between the seal and the upload.
 TEST_P(ReplicaEviction, DamageBeforeTheUploadIsNoticedAndStays) {
   World world(std::get<0>(GetParam()), Mishap::kNone, 0, std::get<1>(GetParam()), 0);
   world.run([&] { return world.create(); });
@@ -202,7 +202,7 @@ TEST_P(ReplicaEviction, DamageBeforeTheUploadIsNoticedAndStays) {
     EXPECT_EQ(code_of(closed), ErrorCode::kCorrupt);
     EXPECT_NE(closed.error().message().find("varve repair"), std::string::npos);
   }
-  // The damaged file stays, and all other data reached the store.
+  // The damaged file stays, and the rest of the data reached the store.
   EXPECT_GT(world.local_bytes(), 100'000U);
   const auto before = world.local_bytes();
   must(world.with([&](Repository& repository) {
@@ -214,7 +214,7 @@ TEST_P(ReplicaEviction, DamageBeforeTheUploadIsNoticedAndStays) {
   EXPECT_EQ(world.local_bytes(), before);
 }
 
-// Data that cannot be read now is not damaged: no command takes it for lost.
+// Data of a store without an answer is not damaged: no command reports lost data.
 TEST_P(ReplicaEviction, WithoutTheStoreNothingCountsAsDamaged) {
   World world(std::get<0>(GetParam()), Mishap::kNone, 0, std::get<1>(GetParam()), 0);
   world.run([&] { return world.create(); });
@@ -250,7 +250,7 @@ TEST_P(ReplicaEviction, WithoutTheStoreNothingCountsAsDamaged) {
   world.expect_versions();
 }
 
-// An object that the store has lost is damage: a repair notes it, and does not end with an error.
+// An object lost by the store is damage: a repair notes the damage, and ends without an error.
 TEST_P(ReplicaEviction, ARepairGivesLostObjectsUp) {
   const auto [is_encrypted, placement] = GetParam();
   for (const bool rebuilds : {false, true}) {
@@ -269,7 +269,7 @@ TEST_P(ReplicaEviction, ARepairGivesLostObjectsUp) {
       EXPECT_FALSE(plan->steps().empty());
       must(plan->execute({}));
     }
-    // New versions refer to nothing that is lost.
+    // New versions refer to no lost data.
     must(world.with([&](Repository& repository) {
       const auto id = must(repository.find_series("s")).id;
       const auto number = must(repository.open_version(id, "v3", folder())).number;
