@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "control/daemon_connection.h"
-#include "control/operations.h"
 #include "control/protocol.h"
+#include "control/repository_control.h"
 #include "varve/result.h"
 
 namespace varve::control {

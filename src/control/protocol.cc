@@ -14,7 +14,7 @@
 #include "control/json.h"
 #include "control/json_fields.h"
 #include "control/metrics_json.h"
-#include "control/operations.h"
+#include "control/repository_control.h"
 #include "control/store_json.h"
 #include "control/upkeep_json.h"
 

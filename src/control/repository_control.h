@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The changes of a command to a repository, in the command's process or in a daemon.
+// The changes of a command to a repository, in the command's process or in a daemon; and the table
+// of the simple operations. The names on the socket, the daemon's answers and the command's
+// requests all read the table.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "control/requests.h"
+#include "control/simple_operation.h"
 #include "control/stop_request.h"
 #include "varve/arrange.h"
 #include "varve/metrics.h"
@@ -123,5 +128,58 @@ class RepositoryControl {
  protected:
   RepositoryControl() = default;
 };
+
+/// The simple operations.
+inline constexpr std::tuple kSimpleOperations{
+    SimpleOperation{Operation::kOpen, "open", &Request::open, &Reply::version,
+                    &RepositoryControl::open, "", "version"},
+    SimpleOperation{Operation::kClone, "clone", &Request::open, &Reply::version,
+                    &RepositoryControl::clone, "", "version"},
+    SimpleOperation{Operation::kDelete, "delete", &Request::removal, &Reply::forecast,
+                    &RepositoryControl::remove, "", "sizes"},
+    SimpleOperation{Operation::kLock, "lock", &Request::lock, nullptr, &RepositoryControl::lock, "",
+                    ""},
+    SimpleOperation{Operation::kArrangeSettings, "arrange_settings", &Request::settings,
+                    &Reply::settings, &RepositoryControl::arrange_settings, "", "settings"},
+    SimpleOperation{Operation::kSync, "sync", nullptr, nullptr, &RepositoryControl::sync, "", ""},
+    SimpleOperation{Operation::kOpenVersions, "open_versions", &Request::series, &Reply::versions,
+                    &RepositoryControl::open_versions, "", "versions"},
+    SimpleOperation{Operation::kMetrics, "metrics", nullptr, &Reply::metrics,
+                    &RepositoryControl::metrics, "metrics", "metrics"},
+    SimpleOperation{Operation::kSeriesSettings, "series_settings", &Request::series_settings,
+                    &Reply::series_settings, &RepositoryControl::series_settings,
+                    "settings of series", "settings"},
+    SimpleOperation{Operation::kPoolIndex, "pool_index", &Request::pool_index, &Reply::pool_index,
+                    &RepositoryControl::pool_index, "the index of the pool", "index of the pool"},
+    SimpleOperation{Operation::kUpkeep, "upkeep", &Request::upkeep, &Reply::upkeep,
+                    &RepositoryControl::upkeep, "the defaults of arranging and pruning",
+                    "defaults"},
+    SimpleOperation{Operation::kClaim, "claim", &Request::claim, nullptr, &RepositoryControl::claim,
+                    "claimed times", ""},
+    SimpleOperation{Operation::kRename, "rename", &Request::rename, nullptr,
+                    &RepositoryControl::rename, "command to rename versions and series", ""},
+    SimpleOperation{Operation::kPoolStreams, "pool_streams", nullptr, &Reply::streams,
+                    &RepositoryControl::pool_streams, "the streams of the pool's index", "streams"},
+    SimpleOperation{Operation::kKeys, "keys", &Request::keys, nullptr,
+                    &RepositoryControl::adopt_keys, "way to change keys", ""},
+    SimpleOperation{Operation::kKnownDamage, "known_damage", &Request::damage, &Reply::damage,
+                    &RepositoryControl::known_damage, "quarantine of damaged chunks", "damage"},
+};
+
+/// Returns the row of an operation.
+template <Operation kOperation, std::size_t kAt = 0>
+constexpr const auto& simple_operation() {
+  if constexpr (std::get<kAt>(kSimpleOperations).operation == kOperation) {
+    return std::get<kAt>(kSimpleOperations);
+  } else {
+    return simple_operation<kOperation, kAt + 1>();
+  }
+}
+
+/// Calls `visit` with each row.
+template <typename Visit>
+void for_each_operation(const Visit& visit) {
+  std::apply([&visit](const auto&... rows) { (visit(rows), ...); }, kSimpleOperations);
+}
 
 }  // namespace varve::control

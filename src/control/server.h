@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "control/operations.h"
 #include "control/protocol.h"
+#include "control/repository_control.h"
 #include "control/socket.h"
 #include "varve/result.h"
 
