@@ -92,7 +92,7 @@ Result<void> add_version(const meta::Txn& txn, SeriesId series, VersionNumber nu
 }  // namespace
 
 // The commit is already done, so a failure is only logged. The next change, the end of the command
-// (O74) and the next opening try again. Until then, a rebuilt catalog would lack the change.
+// (O20) and the next opening try again. Until then, a rebuilt catalog would lack the change.
 bool LabelsWriter::note(const Result<void>& written) {
   left_ = !written;
   if (written) return true;
