@@ -137,8 +137,10 @@ TEST(EncryptionLibraryGate, OpenSslSealsAndOpensNoText) {
   const auto before = texts();
   const test::TempDirectory directory;
   const std::string path = directory.path() + "/r";
-  must(Repository::create(path, test::small_chunks(Codec::kZstd), test::encrypted()));
-  const auto of_creation = texts();  // Compares the speed of the two ciphers.
+  auto creation = test::encrypted();
+  creation.encryption->cipher = "aes-256-gcm";  // Measured, the other one may be faster.
+  must(Repository::create(path, test::small_chunks(Codec::kZstd), creation));
+  const auto of_creation = texts();
   {
     const auto repository = test::reopen(path, test::with_key(test::quiet_options()));
     store_small_files(*repository);
