@@ -21,6 +21,7 @@
 #include <system_error>
 
 #include "base/unique_fd.h"
+#include "transfer/repository_data.h"
 #include "transfer/source_listing.h"
 #include "transfer/transfer_error.h"
 #include "varve/restore.h"
@@ -279,6 +280,7 @@ std::optional<std::string> ProtectedFolders::reason_to_keep(int directory_fd) co
 std::optional<std::string> ProtectedFolders::reason_not_to_remove(int directory_fd,
                                                                   dev_t device) const {
   if (auto reason = reason_to_keep(directory_fd)) return reason;
+  if (has_repository_data(directory_fd)) return kRepositoryDataReason;
   const auto folder = FolderIdentity::of(directory_fd);
   if (!folder) return "cannot be examined: " + folder.error().message();
   if (folder->is_mount_point) return "is a mount point";
@@ -332,6 +334,29 @@ Result<void> ProtectedFolders::check_from(UniqueFd at, std::size_t below_mount, 
     at = std::move(above);
     folder = parent;
   }
+}
+
+// Other users may put names into a directory with the sticky bit, and no repository has the bit.
+Result<void> ProtectedFolders::check_data_above(int directory_fd, const std::string& path,
+                                                const std::string& advice) const {
+  UniqueFd at(::openat(directory_fd, ".", kPathFlags));
+  std::optional<FolderIdentity> below;
+  while (at.valid()) {
+    VARVE_TRY_ASSIGN(const auto folder, FolderIdentity::of(at.get()));
+    if (below && below->device == folder.device && below->inode == folder.inode &&
+        below->mount == folder.mount) {
+      break;
+    }
+    struct stat status {};
+    const bool is_shared = ::fstat(at.get(), &status) == 0 && (status.st_mode & S_ISVTX) != 0;
+    if (!is_shared && has_repository_data(at.get())) {
+      return Error(ErrorCode::kInvalid,
+                   path + ": " + name_of(at.get()) + " " + kRepositoryDataReason + "; " + advice);
+    }
+    below = folder;
+    at = UniqueFd(::openat(at.get(), "..", kPathFlags));
+  }
+  return {};
 }
 
 }  // namespace transfer

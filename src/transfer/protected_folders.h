@@ -63,6 +63,12 @@ class ProtectedFolders {
   [[nodiscard]] Result<void> check_above(int directory_fd, Place place, const std::string& path,
                                          const std::string& advice) const;
 
+  /// Refuses a directory for a restore that removes, if the directory is or is in a folder with
+  /// data of a repository, also without a superblock. Walks up from the descriptor. Errors:
+  /// kInvalid.
+  [[nodiscard]] Result<void> check_data_above(int directory_fd, const std::string& path,
+                                              const std::string& advice) const;
+
  private:
   using Key = std::pair<dev_t, ino_t>;
   /// As check_above(), from the directory `at`. `below_mount`: levels between the first directory

@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <set>
+#include <string>
 
+#include "transfer/repository_data.h"
 #include "transfer/source_listing.h"
 #include "transfer/target_entry.h"
 #include "transfer/transfer_error.h"
@@ -22,7 +25,9 @@ Result<void> TreeRestorer::check_target(const std::string& directory, const Fram
   root_device_ = folder.device;
   const bool is_ours = log_->made_repository(root.entry.rank, folder.inode);
   const auto place = is_ours ? ProtectedFolders::Place::kInside : ProtectedFolders::Place::kOutside;
-  return folders_.check_above(root_.get(), place, directory, kOutsideAdvice);
+  VARVE_TRY(folders_.check_above(root_.get(), place, directory, kOutsideAdvice));
+  if (!options_.delete_others || is_ours) return {};
+  return folders_.check_data_above(root_.get(), directory, kOutsideAdvice);
 }
 
 Result<void> TreeRestorer::remove_others(const Frame& frame) {
@@ -40,10 +45,18 @@ Result<void> TreeRestorer::remove_others(const Frame& frame) {
   }
   VARVE_TRY_ASSIGN(const auto names, list_names(directories_.top()));
   TreeRemover others = remover();
+  std::optional<bool> has_data;
   for (const std::string& name : names) {
     if (wanted.contains(name) || log_->is_temporary_name(name)) continue;
     if (frame.place == nullptr && name == log_->name()) continue;
     const std::string path = path_.empty() ? name : path_ + "/" + name;
+    // The directory is restored, as after an interrupted restore of a repository, but loses
+    // nothing.
+    if (!has_data) has_data = has_repository_data(directories_.top());
+    if (*has_data) {
+      keep(path, std::string("kept: the directory ") + kRepositoryDataReason);
+      continue;
+    }
     if (frame.is_elsewhere) {
       keep(
           path,

@@ -60,6 +60,29 @@ message_says 'ram/other: kept: it is on another file system'
 "$VARVE" -q check "$repo" && "$VARVE" -q check "$second"
 ok "--delete of a tree with repositories keeps and names them"
 
+# A repository whose superblock is lost has all its data, and a repair brings it back.
+mkdir "$work/torn" "$work/torn/home"
+"$VARVE" init -q "$work/torn/repo" && "$VARVE" store -q "$work/torn/repo" t/v1 "$home/user"
+for gone in varve.repo catalog; do
+  cp -a "$work/torn/repo" "$work/torn/home/repo"
+  rm -r "$work/torn/home/repo/varve.repo"
+  rm -rf "$work/torn/home/repo/$gone"
+  find "$work/torn/home" -type f | sort >"$work/torn/before"
+  for target in home home/repo home/repo/series home/repo/series/00000001 home/repo/series/00000001/active; do
+    status=0
+    "$VARVE" restore --delete "$second" t/one "$work/torn/$target" >"$work/stdout" 2>"$work/stderr" || status=$?
+    [ "$status" -ne 0 ] || fail "a restore to $target of a repository without $gone ends with 0"
+    grep -q 'data of a Varve repository' "$work/stderr" || fail "the restore to $target does not say why"
+    find "$work/torn/home" -type f | sort | comm -23 "$work/torn/before" - >"$work/torn/lost"
+    [ ! -s "$work/torn/lost" ] || fail "a restore to $target removes $(cat "$work/torn/lost")"
+  done
+  "$VARVE" repair -q --yes "$work/torn/home/repo" || [ $? -eq 3 ]
+  "$VARVE" restore -q "$work/torn/home/repo" t/v1 "$work/torn/back"
+  diff -r "$home/user" "$work/torn/back"
+  rm -rf "$work/torn/home/repo" "$work/torn/back"
+done
+ok "--delete removes nothing of a repository whose superblock is lost"
+
 mkdir "$home/extra" "$home/again" "$home/inner" "$home/seen" "$home/backup/beside"
 mount --bind "$repo" "$home/again"
 mount --bind "$repo/series" "$home/inner"
