@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/system_error.h"
 #include "varve/types.h"
 
 namespace varve::copy {
@@ -74,8 +75,10 @@ Result<std::vector<std::string>> names_to(VersionReader& version, Rank rank) {
 
 }  // namespace
 
+// A process that lacks descriptors or memory knows nothing of the file.
 bool is_damage(const Error& error) {
-  return error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kIo;
+  return !base::lacks_resources(error) &&
+         (error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kIo);
 }
 
 bool is_gone(const Error& error) {

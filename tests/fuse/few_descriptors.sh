@@ -73,6 +73,14 @@ for n in $(seq 16 24); do
   ! grep -q 'damaged' "$work/stderr" || fail "$n descriptors: restore says $(grep damaged "$work/stderr" | head -2)"
 done
 rm -rf "$work/out"
+mkdir "$work/large" && head -c 300000 /dev/urandom >"$work/large/file"
+"$VARVE" init "$work/source" >/dev/null && "$VARVE" -q store "$work/source" l/large "$work/large"
+for n in $(seq 24 38); do
+  rm -rf "$work/target"
+  (ulimit -n "$n" && "$VARVE" copy "$work/source" "$work/target") >"$work/stdout" 2>"$work/stderr" || true
+  ! grep -q -e --incomplete "$work/stderr" || fail "$n descriptors: copy says $(cat "$work/stderr")"
+done
+rm -rf "$work/target"
 ok "a lack of descriptors is no suspicion against the storage"
 
 ok "trees of 40, 400 and 2000 levels need at most 48 descriptors"
