@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/coding.h"
 #include "base/unique_fd.h"
 #include "transfer/source_listing.h"
 
@@ -21,13 +22,8 @@ constexpr std::size_t kNumberDigits = 8;
 constexpr std::array<std::string_view, 3> kDataSuffixes{".seg", ".vol", ".man"};
 constexpr std::array<const char*, 3> kDataFolders{"active", "volumes", "manifests"};
 
-bool is_number(std::string_view name) {
-  return name.size() == kNumberDigits &&
-         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 bool is_data_file(std::string_view name) {
-  return name.size() > kNumberDigits && is_number(name.substr(0, kNumberDigits)) &&
+  return base::parse_hex32(name.substr(0, kNumberDigits)) && name.size() > kNumberDigits &&
          std::ranges::find(kDataSuffixes, name.substr(kNumberDigits)) != kDataSuffixes.end();
 }
 
@@ -52,7 +48,7 @@ bool is_store_folder(int directory_fd) {
 
 bool is_folder_of_series(int directory_fd) {
   return has_name(directory_fd, [&](const std::string& name) {
-    if (!is_number(name)) return false;
+    if (!base::parse_hex32(name)) return false;
     const auto folder = open_folder(directory_fd, name.c_str());
     return folder.valid() && is_store_folder(folder.get());
   });
