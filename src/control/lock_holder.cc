@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "control/text_of_file.h"
+#include "base/text_of_file.h"
 
 namespace varve::control {
 namespace {
@@ -36,7 +36,7 @@ bool has_open(pid_t process, const struct stat& file) {
 
 /// Returns the command line of the process without the folder of the program; "" if hidden.
 std::string command_of(pid_t process) {
-  std::string words = text_of_file(fmt::format("/proc/{}/cmdline", process));
+  std::string words = base::text_of_file(fmt::format("/proc/{}/cmdline", process));
   while (words.ends_with('\0')) words.pop_back();
   const std::size_t program_end = std::min(words.find('\0'), words.size());
   const std::size_t folder_end = words.rfind('/', program_end);
@@ -76,7 +76,7 @@ std::vector<ListedLock> parse_locks(std::string_view text) {
 std::string holder_of_lock(const std::string& path) {
   struct stat file {};
   if (::lstat(path.c_str(), &file) != 0) return {};
-  for (const ListedLock& lock : parse_locks(text_of_file("/proc/locks"))) {
+  for (const ListedLock& lock : parse_locks(base::text_of_file("/proc/locks"))) {
     if (lock.inode != file.st_ino) continue;
     // The table has the device of the file system, and stat(2) of Btrfs that of the subvolume.
     const bool is_same_device = lock.device_major == gnu_dev_major(file.st_dev) &&

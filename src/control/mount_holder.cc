@@ -7,8 +7,8 @@
 #include <set>
 #include <system_error>
 
+#include "base/text_of_file.h"
 #include "control/mount_table.h"
-#include "control/text_of_file.h"
 
 namespace varve::control {
 namespace {
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 /// Returns the mount point of the file system in the mount table of a process; "" without one.
 std::string mount_point_in(const fs::path& process, const MountEntry& mount) {
-  const auto table = parse_mount_table(text_of_file(process / "mountinfo"));
+  const auto table = parse_mount_table(base::text_of_file(process / "mountinfo"));
   const auto entry = std::ranges::find_if(
       table, [&](const MountEntry& one) { return is_same_file_system(one, mount); });
   return entry == table.end() ? std::string() : entry->mount_point;
@@ -47,7 +47,7 @@ std::optional<MountHolder> find_mount_holder(const MountEntry& mount, std::int64
     if (hidden || !seen.insert(space).second) continue;
     auto there = mount_point_in(at->path(), mount);
     if (there.empty()) continue;
-    auto name = text_of_file(at->path() / "comm");
+    auto name = base::text_of_file(at->path() / "comm");
     if (name.ends_with('\n')) name.pop_back();
     return MountHolder{process, std::move(name), std::move(there)};
   }

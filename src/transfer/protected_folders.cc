@@ -12,14 +12,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <system_error>
 
+#include "base/mount_table.h"
 #include "base/unique_fd.h"
 #include "transfer/repository_data.h"
 #include "transfer/source_listing.h"
@@ -120,73 +118,19 @@ std::optional<std::pair<dev_t, ino_t>> key_of(const std::filesystem::path& path,
   return std::pair(status.st_dev, status.st_ino);
 }
 
-// The first fields of a line of mountinfo, see proc(5).
-struct Mount {
-  std::uint64_t id = 0;
-  std::string_view device;
-  std::string root;  // Directory of the file system visible at `point`.
-  std::string point;
-};
-
-std::string_view next_field(std::string_view& line) {
-  const auto end = std::min(line.find(' '), line.size());
-  const auto field = line.substr(0, end);
-  line.remove_prefix(std::min(end + 1, line.size()));
-  return field;
-}
-
-// The kernel writes spaces, tabs, line ends and backslashes as three octal digits.
-std::string unescaped(std::string_view field) {
-  constexpr std::size_t kDigits = 3;
-  std::string text;
-  while (!field.empty()) {
-    unsigned code = 0;
-    const auto digits = field.substr(1, kDigits);
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), code, 8);
-    const bool is_escape =
-        field.front() == '\\' && digits.size() == kDigits && parsed.ptr == digits.data() + kDigits;
-    text += is_escape ? static_cast<char>(code) : field.front();
-    field.remove_prefix(is_escape ? 1 + kDigits : 1);
-  }
-  return text;
-}
-
-std::optional<Mount> parse_mount(std::string_view line) {
-  Mount mount;
-  const auto id = next_field(line);
-  const auto parsed = std::from_chars(id.data(), id.data() + id.size(), mount.id);
-  if (parsed.ptr != id.data() + id.size()) return std::nullopt;
-  next_field(line);  // The mount above.
-  mount.device = next_field(line);
-  mount.root = unescaped(next_field(line));
-  mount.point = unescaped(next_field(line));
-  if (!mount.root.starts_with('/') || !mount.point.starts_with('/')) return std::nullopt;
-  return mount;
-}
-
-std::vector<Mount> parse_mounts(std::string_view table) {
-  std::vector<Mount> mounts;
-  while (!table.empty()) {
-    const auto end = std::min(table.find('\n'), table.size());
-    if (auto mount = parse_mount(table.substr(0, end))) mounts.push_back(*std::move(mount));
-    table.remove_prefix(std::min(end + 1, table.size()));
-  }
-  return mounts;
-}
-
 // Returns the paths at which other mounts show the root directory of a mount, together with folders
-// above this directory: the mount that shows most of the file system first. `table`: the text of
-// /proc/self/mountinfo.
-std::vector<std::string> other_places(std::string_view table, std::uint64_t mount) {
-  const auto mounts = parse_mounts(table);
-  const auto own = std::ranges::find(mounts, mount, &Mount::id);
+// above this directory: the mount that shows most of the file system first.
+std::vector<std::string> other_places(const std::vector<base::MountEntry>& mounts,
+                                      std::uint64_t mount) {
+  const auto own =
+      std::ranges::find(mounts, static_cast<std::int64_t>(mount), &base::MountEntry::id);
   if (own == mounts.end() || own->root == "/") return {};
   std::vector<std::pair<std::size_t, std::string>> places;  // With the length of the mount's root.
   for (const auto& other : mounts) {
     if (other.device != own->device) continue;
     const auto above = other.root == "/" ? std::string() : other.root;
     if (above == own->root || !own->root.starts_with(above + "/")) continue;
-    places.emplace_back(above.size(), other.point + own->root.substr(above.size()));
+    places.emplace_back(above.size(), other.mount_point + own->root.substr(above.size()));
   }
   std::ranges::stable_sort(places, {}, &std::pair<std::size_t, std::string>::first);
   std::vector<std::string> paths;
@@ -198,9 +142,7 @@ std::vector<std::string> other_places(std::string_view table, std::uint64_t moun
 // this directory in the file system. Returns an invalid descriptor if no mount of this process
 // shows these folders.
 UniqueFd open_elsewhere(const FolderIdentity& root) {
-  std::ifstream in("/proc/self/mountinfo", std::ios::binary);
-  const std::string table{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  for (const auto& path : other_places(table, root.mount)) {
+  for (const auto& path : other_places(base::read_mount_table(), root.mount)) {
     UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!fd.valid()) continue;
     // Another mount may hide the directory, or the directory may have been renamed.

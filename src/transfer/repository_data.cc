@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 3> kDataSuffixes{".seg", ".vol", ".man"};
 constexpr std::array<const char*, 3> kDataFolders{"active", "volumes", "manifests"};
 
 bool is_data_file(std::string_view name) {
-  return base::parse_hex32(name.substr(0, kNumberDigits)) && name.size() > kNumberDigits &&
+  return base::parse_hex32(name.substr(0, kNumberDigits)) &&
          std::ranges::find(kDataSuffixes, name.substr(kNumberDigits)) != kDataSuffixes.end();
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/text_of_file.h"
+#include "base/text_of_file.h"
 
 #include <fstream>
 #include <sstream>
 #include <utility>
 
-namespace varve::control {
+namespace varve::base {
 
 std::string text_of_file(const std::string& path) {
   const std::ifstream file(path);
@@ -14,4 +14,4 @@ std::string text_of_file(const std::string& path) {
   return std::move(text).str();
 }
 
-}  // namespace varve::control
+}  // namespace varve::base

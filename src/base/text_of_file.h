@@ -4,9 +4,9 @@
 
 #include <string>
 
-namespace varve::control {
+namespace varve::base {
 
 /// Returns the text of a file; "" if the file cannot be read.
 [[nodiscard]] std::string text_of_file(const std::string& path);
 
-}  // namespace varve::control
+}  // namespace varve::base
